@@ -1,0 +1,1 @@
+"""Record-and-replay conformance harness for LLM tool calling."""

@@ -1,0 +1,29 @@
+"""HTTP as everything here sees it: one request, one response, decoded bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+def _no_headers() -> dict[str, str]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class HttpRequest:
+    """One request. Header names are lower case; `body` has its content encoding undone."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str] = field(default_factory=_no_headers)
+    body: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpResponse:
+    """One response. Header names are lower case; `body` has its content encoding undone."""
+
+    status: int
+    headers: Mapping[str, str] = field(default_factory=_no_headers)
+    body: bytes = b""

@@ -1,0 +1,116 @@
+"""Profiles: what holds for a generation of models of an API. Data, not code paths.
+
+The first profile of an API whose pattern matches the whole model name wins; the last one of each API matches every
+name and claims little, so that nothing is refused for a model that nobody here knows. Sources are the rule ids of
+wire-facts; nothing contested is gated.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from harness.protocols import Capability
+
+Mechanism = Literal["native", "emulated", "unsupported"]
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What holds for some models of `api`.
+
+    `call_ids`: the API issues ids for tool calls (`None`: some responses have them, some not).
+    `prefill`: a request may end with an assistant turn (AN-18).
+    `sampling`: temperature and its kin are taken (OC-10).
+    `system_in_messages`: a system turn may stand in mid-conversation (AN-31; `None`: not known).
+    `thought_signatures`: what becomes of a call that goes back without its signature (GM-10).
+    `thinking`: how reasoning is asked for (AN-50, GM-14).
+    `tools_want_no_reasoning`: function tools are refused unless reasoning is switched off (OC-0).
+    `json_mode`, `json_schema`, `json_with_tools`: how each is had (AN-40, OC-12, RS-8, GM-13).
+    `lacks`: capabilities that no adapter has with these models.
+    """
+
+    name: str
+    api: str
+    models: str
+    call_ids: bool | None = True
+    prefill: bool | None = True
+    sampling: bool = True
+    system_in_messages: bool | None = None
+    thought_signatures: Literal["required", "optional", "none"] = "none"
+    thinking: Literal["adaptive", "budget", "effort", "level", "none"] = "none"
+    tools_want_no_reasoning: bool = False
+    json_mode: Mechanism = "native"
+    json_schema: Mechanism = "native"
+    json_with_tools: Mechanism = "native"
+    lacks: frozenset[Capability] = frozenset()
+
+
+PROFILES: tuple[Profile, ...] = (
+    Profile(
+        "claude-adaptive",
+        "anthropic",
+        r"claude-(opus-4-[678]|sonnet-4-6|(opus|sonnet|haiku|fable|mythos)-5)\b.*",
+        prefill=False,
+        thinking="adaptive",
+        json_mode="emulated",
+    ),
+    Profile(
+        "claude-budget",
+        "anthropic",
+        r"claude-((opus|sonnet|haiku)-4(-[0-5])?(-\d{8})?|3-7-.*|sonnet-4-5.*|haiku-4-5.*)",
+        system_in_messages=False,
+        thinking="budget",
+        json_mode="emulated",
+    ),
+    Profile("claude", "anthropic", r".*", prefill=None, thinking="budget", json_mode="emulated"),
+    Profile(
+        "gpt-5-chat",
+        "openai-chat",
+        r"gpt-(5\.[4-9]|6).*",
+        sampling=False,
+        tools_want_no_reasoning=True,
+        lacks=frozenset({Capability.THINKING}),
+    ),
+    Profile("openai-chat", "openai-chat", r".*", lacks=frozenset({Capability.THINKING})),
+    Profile("gpt-5-responses", "openai-responses", r"(gpt-[56]|o[134]).*", sampling=False, thinking="effort"),
+    Profile("openai-responses", "openai-responses", r".*", lacks=frozenset({Capability.THINKING})),
+    Profile(
+        "gemini-3-ids",
+        "gemini",
+        r"gemini-3\.[1-9].*",
+        thought_signatures="required",
+        thinking="level",
+    ),
+    Profile(
+        "gemini-3",
+        "gemini",
+        r"gemini-3.*",
+        call_ids=None,
+        thought_signatures="required",
+        thinking="level",
+    ),
+    Profile(
+        "gemini-2",
+        "gemini",
+        r"gemini-2.*",
+        call_ids=False,
+        thought_signatures="optional",
+        thinking="budget",
+        json_with_tools="unsupported",
+        lacks=frozenset({Capability.JSON_WITH_TOOLS, Capability.IMAGE_RESULTS}),
+    ),
+    Profile("gemini", "gemini", r".*", call_ids=None, thought_signatures="optional", thinking="budget"),
+)
+
+
+def profile_for(api: str, model: str) -> Profile:
+    """The profile of a model. Gemini's `models/` prefix does not count."""
+    bare = model.removeprefix("models/")
+    return next(profile for profile in PROFILES if profile.api == api and re.fullmatch(profile.models, bare))
+
+
+def profile_named(name: str) -> Profile | None:
+    """The profile with this name."""
+    return next((profile for profile in PROFILES if profile.name == name), None)

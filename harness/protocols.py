@@ -1,0 +1,145 @@
+"""What plugs in: chat clients, message handlers, adapters. Structural types only, and the values they share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from harness.model import ChatRequest, ChatResponse, ToolCall, ToolResult
+
+
+class Capability(StrEnum):
+    """What an adapter can do with a request. Closed: an unknown name is a load error."""
+
+    SYSTEM_PROMPT = "system-prompt"
+    TOOLS = "tools"
+    PARALLEL_TOOL_CALLS = "parallel-tool-calls"
+    TOOL_CHOICE = "tool-choice"
+    JSON_MODE = "json-mode"
+    JSON_SCHEMA = "json-schema"
+    JSON_WITH_TOOLS = "json-with-tools"
+    VISION = "vision"
+    IMAGE_RESULTS = "image-results"
+    THINKING = "thinking"
+    HTTP_CLIENT = "http-client"
+    """Sends through `Endpoint.http_client`. An adapter without it is played through a loopback server instead."""
+
+
+@runtime_checkable
+class ChatClient(Protocol):
+    """A client of one model. One `chat` is exactly one HTTP request: no retry, no continuation, no redirect."""
+
+    def chat(self, request: ChatRequest) -> ChatResponse:
+        """Ask the model.
+
+        Raises:
+            harness.errors.ChatError: the provider refused or failed, or the API cannot express the request.
+        """
+        ...
+
+    def close(self) -> None:
+        """Give back what the client holds."""
+        ...
+
+
+@runtime_checkable
+class AsyncChatClient(Protocol):
+    """The same, asynchronous: made, used and closed in one event loop."""
+
+    async def chat(self, request: ChatRequest) -> ChatResponse:
+        """Ask the model; see `ChatClient.chat`."""
+        ...
+
+    async def close(self) -> None:
+        """Give back what the client holds."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """Text that answers a prompt, and the tokens it took (`None`: the provider did not say)."""
+
+    text: str
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+class GenerationProvider(Protocol):
+    """Prompt to text, for callers that need no tools and no history."""
+
+    def generate(self, prompt: str, *, model: str | None = None, max_tokens: int | None = None) -> Generation:
+        """Answer one prompt. Raises `harness.errors.ChatError`."""
+        ...
+
+
+class EmbeddingProvider(Protocol):
+    """Texts to vectors. Vectors of two providers, models or dimensions must never be compared."""
+
+    @property
+    def dimensions(self) -> int:
+        """Length of every vector."""
+        ...
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """One vector for each text, in their order. Raises `harness.errors.ChatError`."""
+        ...
+
+
+class MessageHandler(Protocol):
+    """Sees a thread at work: text, tool use, tool result, done."""
+
+    def on_text(self, text: str) -> None:
+        """The model said something."""
+        ...
+
+    def on_tool_use(self, call: ToolCall) -> None:
+        """The model called a tool, which has not run yet."""
+        ...
+
+    def on_tool_result(self, result: ToolResult) -> None:
+        """The tool has answered; `result.call_id` is the call's id."""
+        ...
+
+    def on_done(self, error: Exception | None = None) -> None:
+        """The turn is over, by `error` if there is one."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where an adapter sends its requests.
+
+    `base_url` has the form that the API's official SDK takes: with `/v1` for OpenAI, without for Anthropic and Gemini.
+    `http_client` is an `httpx2.Client` (or `httpx2.AsyncClient` for an asynchronous adapter) to send through, for
+    adapters with `Capability.HTTP_CLIENT`; it stays the caller's to close.
+    """
+
+    base_url: str
+    api_key: str
+    http_client: object | None = None
+
+
+Connect: TypeAlias = "Callable[[Endpoint, str], ChatClient | AsyncChatClient]"
+
+
+@dataclass(frozen=True, slots=True)
+class Adapter:
+    """The code under test: a name, the API it speaks, what it can do, and how to get a client for a model.
+
+    `connect(endpoint, model)` imports the SDK, so that listing adapters imports none.
+    """
+
+    name: str
+    api: str
+    capabilities: frozenset[Capability]
+    connect: Connect
+
+
+ToolFunction: TypeAlias = "Callable[[ToolCall], ToolResult]"
+"""Runs a tool. What it raises becomes an error result."""
+
+AsyncToolFunction: TypeAlias = "Callable[[ToolCall], Awaitable[ToolResult]]"

@@ -1,0 +1,297 @@
+"""The scenario file as values. `harness.scenarios.load` reads it; this module says what may stand in it.
+
+Every field's description goes into the JSON Schema that ships for editors.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
+
+from harness.model import (
+    JSON,
+    Effort,
+    Image,
+    JsonMode,
+    JsonSchema,
+    NamedTool,
+    ResponseFormat,
+    StopReason,
+    Text,
+    ThinkingSettings,
+    Tool,
+    ToolChoice,
+)
+from harness.protocols import Capability
+
+
+class Subject(StrEnum):
+    """What a scenario is about, and what rules and difference tables are grouped by."""
+
+    ID_MATCHING = "id-matching"
+    SYSTEM_PROMPT = "system-prompt"
+    JSON_MODE = "json-mode"
+    TOOLS = "tools"
+    HISTORY = "history"
+    RESPONSES = "responses"
+    LIMITS = "limits"
+    REQUESTS = "requests"
+
+
+class Strict(BaseModel):
+    """Frozen, typed to the letter, and without room for keys that nobody knows."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, populate_by_name=True)
+
+
+class ImageSpec(Strict):
+    """A picture, as base64 or by its address."""
+
+    media_type: str = Field(description="For example image/png.")
+    data: str | None = Field(default=None, description="The bytes, as base64.")
+    uri: str | None = Field(default=None, description="Where the picture lies.")
+
+    @field_validator("data")
+    @classmethod
+    def _is_base64(cls, data: str | None) -> str | None:
+        if data is not None:
+            try:
+                base64.b64decode(data, validate=True)
+            except binascii.Error:
+                raise ValueError("not base64") from None
+        return data
+
+    @model_validator(mode="after")
+    def _has_one_source(self) -> ImageSpec:
+        if (self.data is None) == (self.uri is None):
+            raise ValueError("give data or uri, and not both")
+        return self
+
+
+class PartSpec(Strict):
+    """One part of a user message or of a tool result: text or an image."""
+
+    text: str | None = None
+    image: ImageSpec | None = None
+
+    @model_validator(mode="after")
+    def _is_one_part(self) -> PartSpec:
+        if (self.text is None) == (self.image is None):
+            raise ValueError("give text or image, and not both")
+        return self
+
+    def part(self) -> Text | Image:
+        """The canonical part."""
+        if self.image is not None:
+            data = None if self.image.data is None else base64.b64decode(self.image.data)
+            return Image(self.image.media_type, data, self.image.uri)
+        return Text(self.text or "")
+
+
+class ResultSpec(Strict):
+    """What a tool answers to arguments that include `when`. Exactly one of return, parts, error, raise."""
+
+    when: dict[str, JsonValue] | None = Field(default=None, description="Arguments this answers; absent: any.")
+    return_: JsonValue = Field(default=None, alias="return", description="The result, any JSON value.")
+    parts: list[PartSpec] | None = Field(default=None, description="A result of several parts, or with an image.")
+    error: JsonValue = Field(default=None, description="A result with the error flag set.")
+    raise_: str | None = Field(default=None, alias="raise", description="The tool raises an exception of this text.")
+
+    @model_validator(mode="after")
+    def _answers_once(self) -> ResultSpec:
+        if len(self.model_fields_set & {"return_", "parts", "error", "raise_"}) != 1:
+            raise ValueError("give exactly one of return, parts, error, raise")
+        return self
+
+
+class ToolSpec(Strict):
+    """A tool and what it answers."""
+
+    name: str = Field(min_length=1)
+    description: str = ""
+    parameters: dict[str, JsonValue] = Field(
+        default_factory=dict, description="JSON Schema of the arguments; absent or {}: the tool takes none."
+    )
+    results: list[ResultSpec] = Field(
+        default_factory=list[ResultSpec], description="The first whose `when` is part of the arguments answers."
+    )
+
+    def tool(self) -> Tool:
+        """The canonical declaration."""
+        return Tool(self.name, self.description, dict(self.parameters))
+
+
+class NamedToolSpec(Strict):
+    """Forces one tool."""
+
+    tool: str
+
+
+class JsonSchemaSpec(Strict):
+    """JSON that conforms to a schema."""
+
+    json_schema: dict[str, JsonValue]
+    name: str = Field(default="response", pattern=r"^[a-zA-Z0-9_-]{1,64}$")
+
+
+class ThinkingSpec(Strict):
+    """Asks the model to reason."""
+
+    effort: Effort | None = None
+    budget_tokens: int | None = Field(default=None, ge=1024)
+
+
+class Settings(Strict):
+    """How the model is to answer."""
+
+    tool_choice: Literal["auto", "none", "required"] | NamedToolSpec | None = None
+    response_format: Literal["json"] | JsonSchemaSpec | None = None
+    max_tokens: int | None = Field(default=None, ge=1, description="Bound of the answer, in tokens.")
+    temperature: float | None = None
+    top_p: float | None = None
+    stop: list[str] | None = None
+    thinking: ThinkingSpec | None = None
+
+    def choice(self) -> ToolChoice | None:
+        """The canonical tool choice."""
+        return NamedTool(self.tool_choice.tool) if isinstance(self.tool_choice, NamedToolSpec) else self.tool_choice
+
+    def format(self) -> ResponseFormat | None:
+        """The canonical response format."""
+        if isinstance(self.response_format, JsonSchemaSpec):
+            return JsonSchema(dict(self.response_format.json_schema), self.response_format.name)
+        return None if self.response_format is None else JsonMode()
+
+    def reasoning(self) -> ThinkingSettings | None:
+        """The canonical thinking settings."""
+        return None if self.thinking is None else ThinkingSettings(self.thinking.effort, self.thinking.budget_tokens)
+
+
+class StepSpec(Strict):
+    """One answer of the model, as the reference server plays it."""
+
+    text: str | None = None
+    thinking: str | None = Field(default=None, description="Reasoning that is shown; its signature is made up.")
+    calls: list[dict[str, dict[str, JsonValue]]] = Field(
+        default_factory=list[dict[str, dict[str, JsonValue]]],
+        description="Calls in their order, each {tool: arguments}.",
+    )
+    refusal: str | None = None
+    stop: StopReason | None = Field(default=None, description="Why the model stops; absent: as the content says.")
+    raw: dict[str, list[JsonValue]] = Field(
+        default_factory=dict, description="Wire parts by API, sent verbatim before the text."
+    )
+    answers: list[int] | None = Field(
+        default=None, description="The order in which the results go back, as indices of calls; absent: as called."
+    )
+
+    @field_validator("calls")
+    @classmethod
+    def _name_one_tool(cls, calls: list[dict[str, dict[str, JsonValue]]]) -> list[dict[str, dict[str, JsonValue]]]:
+        if any(len(call) != 1 for call in calls):
+            raise ValueError("a call is one pair {tool: arguments}")
+        return calls
+
+    @model_validator(mode="after")
+    def _orders_its_calls(self) -> StepSpec:
+        if self.answers is not None and sorted(self.answers) != list(range(len(self.calls))):
+            raise ValueError(f"answers must name each of the {len(self.calls)} calls once, by index from 0")
+        return self
+
+    @property
+    def named_calls(self) -> tuple[tuple[str, dict[str, JSON]], ...]:
+        """Name and arguments of each call."""
+        return tuple(pair for call in self.calls for pair in call.items())
+
+
+class TextMatcher(Strict):
+    """How a text has to be. All that is given must hold."""
+
+    equals: str | None = None
+    contains: str | list[str] | None = None
+    matches: str | None = Field(default=None, description="A regular expression, searched.")
+
+
+class CallMatcher(Strict):
+    """A call that has to be among the turn's calls. `arguments` have to be included in the call's."""
+
+    name: str
+    arguments: dict[str, JsonValue] | None = None
+
+
+class Expectation(Strict):
+    """What has to come out of a turn, for models that word things differently. All that is given must hold."""
+
+    text: TextMatcher | None = None
+    calls: list[CallMatcher] | None = Field(default=None, description="Calls that must occur, in any order.")
+    json_schema: dict[str, JsonValue] | None = Field(default=None, description="The text is JSON that conforms.")
+    stop_reason: StopReason | None = None
+    error: Literal["iteration-limit"] | None = Field(default=None, description="The turn ends in this error.")
+
+
+class TurnSpec(Strict):
+    """What the user says, and what the model does until it has answered."""
+
+    user: str | list[PartSpec]
+    model: list[StepSpec] = Field(min_length=1)
+    expect: Expectation | None = None
+    system: str | None = Field(default=None, description="Replaces the system prompt from here on; null: none.")
+    settings: Settings | None = Field(default=None, description="Replaces the settings for this turn.")
+
+
+class HistoryCall(Strict):
+    """A call of an earlier conversation, with the id that it had there."""
+
+    id: str
+    name: str
+    arguments: dict[str, JsonValue] = Field(default_factory=dict)
+
+
+class HistoryResult(Strict):
+    """Its result."""
+
+    call_id: str
+    content: JsonValue = None
+    is_error: bool = False
+
+
+class HistoryMessage(Strict):
+    """A message of a conversation that came from elsewhere."""
+
+    role: Literal["user", "assistant"]
+    text: str | None = None
+    thinking: str | None = None
+    calls: list[HistoryCall] = Field(default_factory=list[HistoryCall])
+    results: list[HistoryResult] = Field(default_factory=list[HistoryResult])
+    metadata: dict[str, JsonValue] = Field(
+        default_factory=dict, description="provider_metadata of the text, thinking or first call, by API."
+    )
+
+
+Name = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=80)]
+
+
+class Scenario(Strict):
+    """One scenario."""
+
+    version: Literal[1]
+    id: Name
+    title: str = Field(min_length=1)
+    covers: list[Subject] = Field(min_length=1)
+    requires: list[Capability] = Field(default_factory=list[Capability])
+    system: str | None = None
+    settings: Settings = Field(default_factory=Settings)
+    tools: list[ToolSpec] = Field(default_factory=list[ToolSpec])
+    history: list[HistoryMessage] = Field(default_factory=list[HistoryMessage])
+    turns: list[TurnSpec] = Field(min_length=1)
+    max_iterations: int = Field(default=10, ge=1, le=100, description="Bound on the model's answers in one turn.")
+    profiles: list[str] | None = Field(default=None, description="Profiles for which it holds; absent: all.")
+    scripted: bool = Field(default=False, description="Never sent to a provider: no model does this when asked.")
+
+    def tool_named(self, name: str) -> ToolSpec | None:
+        """The tool with this name."""
+        return next((tool for tool in self.tools if tool.name == name), None)

@@ -1,0 +1,47 @@
+"""Server-sent events: bytes → events, as the WHATWG grammar has it.
+
+Lines end at LF, CR or CRLF and nowhere else: U+2028, U+2029 and U+0085 are legal inside the JSON of an event, so
+`str.splitlines` must not be used (wire-facts, section 0).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_LINE_END = re.compile(rb"\r\n|\n|\r")
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event. `name` is `None` without an `event:` line; `data` are the joined `data:` lines."""
+
+    name: str | None
+    data: str
+
+
+def is_event_stream(headers_content_type: str, body: bytes) -> bool:
+    """Whether a response body is an event stream, by its content type or, where that is missing, by its first line."""
+    if headers_content_type.partition(";")[0].strip().lower() == "text/event-stream":
+        return True
+    return body.lstrip()[:5] in (b"data:", b"event") or body.startswith(b":")
+
+
+def events(body: bytes) -> Iterator[Event]:
+    """The events of a whole body. An event that the end of the body cuts off is dropped, as the grammar says."""
+    name: str | None = None
+    data: list[str] = []
+    lines = _LINE_END.split(body.removeprefix(b"\xef\xbb\xbf"))
+    for line in lines[:-1]:  # what follows the last line end is no line yet
+        if not line:
+            if data:
+                yield Event(name, "\n".join(data))
+            name, data = None, []
+            continue
+        key, _, value = line.partition(b":")
+        text = value.removeprefix(b" ").decode("utf-8", errors="replace")
+        if key == b"event":
+            name = text
+        elif key == b"data":
+            data.append(text)

@@ -1,0 +1,41 @@
+"""What every wire package exports as `WIRE`: one API's format as pure functions on JSON and bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from harness.http import HttpRequest, HttpResponse
+from harness.model import JSON
+from harness.profiles import Profile
+from harness.wire.view import ModelStep, RequestView, ResponseView, Violation
+
+
+@dataclass(frozen=True, slots=True)
+class WireFormat:
+    """One API.
+
+    `base_path`: what its SDK's base URL has behind the origin (`/v1` or nothing).
+    `key_variables`: the environment variables that hold a key, in order of precedence.
+    `provider_url`: base URL of the provider itself, as the SDK takes it.
+    `recognises(request)`: the request is a chat of this API, by path and body.
+    `view(request)`: the neutral view; raises `WireError`.
+    `violations(request, profile)`: what the provider refuses or takes with a loss. Never raises: a body that cannot be
+    read is a violation.
+    `read(response)`: the neutral view of a response, an event stream folded; raises `WireError`.
+    `build(step, seed, model, profile)`: the body of a response. Ids, usage and signatures are functions of `seed`.
+    `refuse(violation)`: the provider's refusal, in its own status and shape.
+    `model_of(request)`: the model that the request names, by body or path.
+    """
+
+    api: str
+    base_path: str
+    key_variables: tuple[str, ...]
+    provider_url: str
+    recognises: Callable[[HttpRequest], bool]
+    view: Callable[[HttpRequest], RequestView]
+    violations: Callable[[HttpRequest, Profile], list[Violation]]
+    read: Callable[[HttpResponse], ResponseView]
+    build: Callable[[ModelStep, str, str, Profile], dict[str, JSON]]
+    refuse: Callable[[Violation], HttpResponse]
+    model_of: Callable[[HttpRequest], str | None]

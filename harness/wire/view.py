@@ -1,0 +1,270 @@
+"""The neutral view: a wire request or response as the witness reads it, each fact with its JSON pointer.
+
+The same vocabulary for all APIs, so that rules, comparisons and difference tables are written once. A pointer (RFC
+6901) leads into the JSON body that the fact was read from; for a folded event stream, into the folded body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from harness.model import JSON, StopReason, Usage
+
+
+class WireError(Exception):
+    """A body that is not of its API. `reason` is a sentence, `pointer` the place."""
+
+    def __init__(self, reason: str, pointer: str = "") -> None:
+        super().__init__(f"{pointer or '/'}: {reason}")
+        self.reason = reason
+        self.pointer = pointer
+
+
+@dataclass(frozen=True, slots=True)
+class TextView:
+    """Text. `opaque` is state that sits on it and has to go back (Gemini's thoughtSignature)."""
+
+    text: str
+    pointer: str
+    opaque: JSON = None
+
+
+@dataclass(frozen=True, slots=True)
+class MediaView:
+    """An image, document or other medium, inline (`data`: decoded bytes) or by reference (`uri`)."""
+
+    media_type: str | None
+    pointer: str
+    data: bytes | None = None
+    uri: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JsonView:
+    """A JSON value that travels as such, not inside a string (Gemini's functionResponse.response)."""
+
+    value: JSON
+    pointer: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallView:
+    """A tool call. `id` is what pairs it with its result, or `None` where the wire has none.
+
+    `arguments` is the parsed value, whatever its type; `malformed` holds the raw text if it is no JSON. `item_id` is a
+    second id of the carrying item (Responses `fc_…`). `opaque` is state that sits on the call (thoughtSignature).
+    """
+
+    id: str | None
+    name: str
+    arguments: JSON
+    pointer: str
+    id_pointer: str
+    arguments_pointer: str
+    malformed: str | None = None
+    item_id: str | None = None
+    opaque: JSON = None
+
+
+ErrorMark: TypeAlias = Literal["flag", "error-key", "error-text"]
+"""How a result says that it is an error: a field of its own, an `error` key in a JSON payload, words in its text."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResultView:
+    """A tool result. `call_id` and `name` are what the wire carries (`None`: the wire has none).
+
+    `payload` is the content in order; `error_mark` says how an error is marked, `None` if it is not.
+    """
+
+    call_id: str | None
+    name: str | None
+    payload: tuple[TextView | MediaView | JsonView | OpaqueView, ...]
+    pointer: str
+    id_pointer: str
+    error_mark: ErrorMark | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OpaqueView:
+    """A part that has no type here, or opaque state that has to go back as it came.
+
+    `kind` is the wire's own word (`thinking`, `redacted_thinking`, `reasoning`, `server_tool_use`, …).
+    """
+
+    kind: str
+    raw: JSON
+    pointer: str
+
+
+PartView: TypeAlias = TextView | MediaView | CallView | ResultView | OpaqueView
+
+
+@dataclass(frozen=True, slots=True)
+class TurnView:
+    """One entry of the conversation as the wire has it. `wire_role` is the wire's own word for `role`.
+
+    On Responses every input item is an entry; on Chat every tool message is one, with role `user`.
+    """
+
+    role: Literal["user", "assistant"]
+    parts: tuple[PartView, ...]
+    pointer: str
+    wire_role: str
+
+
+@dataclass(frozen=True, slots=True)
+class SystemView:
+    """System text. `place` is `system`, `instructions`, `systemInstruction`, or `message:<role>`; `before_turn` is the
+    number of turns that stand before it (0: at the start)."""
+
+    text: str
+    place: str
+    pointer: str
+    before_turn: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ToolView:
+    """A tool declaration. `parameters` is the schema as the wire has it (`None`: absent); `dialect` says which language
+    it is in. Server tools have `parameters=None` and their wire type in `kind`."""
+
+    name: str
+    description: str | None
+    parameters: JSON
+    pointer: str
+    dialect: Literal["json-schema", "openapi"] = "json-schema"
+    strict: bool | None = None
+    kind: str = "function"
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceView:
+    """A tool choice. `mode` is canonical; `other` is one without a canonical word."""
+
+    mode: Literal["auto", "none", "required", "named", "other"]
+    pointer: str
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FormatView:
+    """How the request asks for JSON. `mechanism` is the wire field that does it."""
+
+    kind: Literal["json", "json-schema"]
+    mechanism: str
+    pointer: str
+    schema: JSON = None
+    schema_pointer: str = ""
+    dialect: Literal["json-schema", "openapi"] = "json-schema"
+    strict: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SettingView:
+    """A number or list that steers the answer (max_tokens, temperature, top_p, stop, thinking)."""
+
+    value: JSON
+    pointer: str
+
+
+def _no_settings() -> dict[str, SettingView]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class RequestView:
+    """A whole request. `settings` holds those of the canonical ones that the wire carries, under canonical names.
+
+    `stateful` names the field by which the request leans on state that the server keeps (previous_response_id …).
+    """
+
+    api: str
+    model: str | None
+    system: tuple[SystemView, ...]
+    turns: tuple[TurnView, ...]
+    tools: tuple[ToolView, ...] = ()
+    tool_choice: ChoiceView | None = None
+    response_format: FormatView | None = None
+    settings: Mapping[str, SettingView] = field(default_factory=_no_settings)
+    stream: bool = False
+    stateful: str | None = None
+
+    @property
+    def calls(self) -> tuple[CallView, ...]:
+        """All tool calls, in their order."""
+        return tuple(part for turn in self.turns for part in turn.parts if isinstance(part, CallView))
+
+    @property
+    def results(self) -> tuple[ResultView, ...]:
+        """All tool results, in their order."""
+        return tuple(part for turn in self.turns for part in turn.parts if isinstance(part, ResultView))
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorView:
+    """An error that a response carries, be it by status or inside HTTP 200."""
+
+    status: int
+    message: str
+    code: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseView:
+    """A response, whole or folded from its event stream. `complete` is false for a stream without its end."""
+
+    api: str
+    parts: tuple[PartView, ...]
+    stop_reason: StopReason
+    raw_stop_reason: str | None
+    usage: Usage
+    model: str | None
+    body: JSON
+    streamed: bool = False
+    complete: bool = True
+    error: ErrorView | None = None
+
+    @property
+    def calls(self) -> tuple[CallView, ...]:
+        """The tool calls, in their order."""
+        return tuple(part for part in self.parts if isinstance(part, CallView))
+
+    @property
+    def text(self) -> str:
+        """All text, joined without a separator."""
+        return "".join(part.text for part in self.parts if isinstance(part, TextView))
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """Something in a request that the provider refuses (`error`), or takes with a loss (`warning`).
+
+    `rule` is the stable kebab-case id, `source` the rule of wire-facts with its evidence. `message` is worded like the
+    provider's own refusal, so that the reference server can answer with it; nothing matches on it.
+    """
+
+    rule: str
+    severity: Literal["error", "warning"]
+    message: str
+    pointer: str
+    source: str
+    actual: JSON = None
+    expected: JSON = None
+    status: int = 400
+    code: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelStep:
+    """What the reference server's model does in one answer, in neutral words. `raw` are wire parts put in verbatim,
+    before the text."""
+
+    text: str | None = None
+    thinking: str | None = None
+    calls: tuple[tuple[str, dict[str, JSON]], ...] = ()
+    refusal: str | None = None
+    stop: StopReason | None = None
+    raw: tuple[JSON, ...] = ()
