@@ -31,6 +31,7 @@ HarnessError
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -59,8 +60,6 @@ class UnknownName(UsageError):
     place: str | None = None
 
     def __str__(self) -> str:
-        import difflib
-
         where = f"{self.place}: " if self.place else ""
         close = difflib.get_close_matches(self.name, self.known, n=1)
         guess = f" Did you mean {close[0]!r}?" if close else ""

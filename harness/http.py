@@ -27,3 +27,7 @@ class HttpResponse:
     status: int
     headers: Mapping[str, str] = field(default_factory=_no_headers)
     body: bytes = b""
+
+
+EXHAUSTED = "x-harness-exhausted"
+"""Response header of an answer that the harness had to make up: the script or the cassette has nothing left."""

@@ -33,11 +33,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from typing_extensions import TypeAliasType
 
-JSON = TypeAliasType("JSON", "None | bool | int | float | str | list[JSON] | dict[str, JSON]")
+if TYPE_CHECKING:
+    JSON: TypeAlias = "None | bool | int | float | str | list[JSON] | dict[str, JSON]"
+else:  # pydantic resolves a recursive alias by its name only
+    JSON = TypeAliasType("JSON", "None | bool | int | float | str | list[JSON] | dict[str, JSON]")
 """A JSON value as `json.loads` gives it, without NaN and infinities."""
 
 ProviderMetadata: TypeAlias = Mapping[str, JSON]

@@ -27,6 +27,12 @@ class Profile:
     `thought_signatures`: what becomes of a call that goes back without its signature (GM-10).
     `thinking`: how reasoning is asked for (AN-50, GM-14).
     `tools_want_no_reasoning`: function tools are refused unless reasoning is switched off (OC-0).
+    `reasons_by_default`: reasoning is on unless the request switches it off (OC-0).
+    `strict_requests`: unknown parameters and ids of a foreign form are refused, as the provider's own servers do and
+    compatible ones need not (RS-1, RS-3).
+    `results_adjacent`: no message may stand between a call and its result. Unverified for OpenAI, and refused by
+    DeepSeek's Responses endpoint (a recorded 400, and the reports in ranxianglei/billion-context#766).
+    `strict_pairing`: all results of a step stand in one turn, under the names of their calls (GM-7, GM-8).
     `json_mode`, `json_schema`, `json_with_tools`: how each is had (AN-40, OC-12, RS-8, GM-13).
     `lacks`: capabilities that no adapter has with these models.
     """
@@ -41,6 +47,10 @@ class Profile:
     thought_signatures: Literal["required", "optional", "none"] = "none"
     thinking: Literal["adaptive", "budget", "effort", "level", "none"] = "none"
     tools_want_no_reasoning: bool = False
+    reasons_by_default: bool = False
+    strict_requests: bool = False
+    results_adjacent: bool = False
+    strict_pairing: bool = False
     json_mode: Mechanism = "native"
     json_schema: Mechanism = "native"
     json_with_tools: Mechanism = "native"
@@ -66,21 +76,76 @@ PROFILES: tuple[Profile, ...] = (
     ),
     Profile("claude", "anthropic", r".*", prefill=None, thinking="budget", json_mode="emulated"),
     Profile(
+        "gpt-6-astra-chat",
+        "openai-chat",
+        r"gpt-6-astra.*",
+        sampling=False,
+        reasons_by_default=True,
+        lacks=frozenset({Capability.TOOLS, Capability.THINKING}),
+    ),
+    Profile(
+        "gpt-5.5-chat",
+        "openai-chat",
+        r"gpt-(5\.[5-9]|6).*",
+        sampling=False,
+        tools_want_no_reasoning=True,
+        reasons_by_default=True,
+        lacks=frozenset({Capability.THINKING}),
+    ),
+    Profile(
         "gpt-5-chat",
         "openai-chat",
-        r"gpt-(5\.[4-9]|6).*",
+        r"gpt-5\.4.*",
         sampling=False,
         tools_want_no_reasoning=True,
         lacks=frozenset({Capability.THINKING}),
     ),
+    Profile(
+        "o1-preview-chat",
+        "openai-chat",
+        r"o1-(mini|preview).*",
+        sampling=False,
+        reasons_by_default=True,
+        lacks=frozenset({Capability.SYSTEM_PROMPT, Capability.TOOLS, Capability.THINKING}),
+    ),
+    Profile(
+        "o-series-chat",
+        "openai-chat",
+        r"(o[134]|gpt-5(\.[1-3])?)(-(?!chat).*)?",
+        sampling=False,
+        reasons_by_default=True,
+        lacks=frozenset({Capability.THINKING}),
+    ),
     Profile("openai-chat", "openai-chat", r".*", lacks=frozenset({Capability.THINKING})),
-    Profile("gpt-5-responses", "openai-responses", r"(gpt-[56]|o[134]).*", sampling=False, thinking="effort"),
+    Profile(
+        "gpt-5-responses",
+        "openai-responses",
+        r"(gpt-[56]|o[134]).*",
+        sampling=False,
+        thinking="effort",
+        strict_requests=True,
+    ),
+    Profile(
+        "gpt-4-responses",
+        "openai-responses",
+        r"(gpt-4|chatgpt-4).*",
+        strict_requests=True,
+        lacks=frozenset({Capability.THINKING}),
+    ),
+    Profile(
+        "deepseek-responses",
+        "openai-responses",
+        r"deepseek.*",
+        results_adjacent=True,
+        lacks=frozenset({Capability.THINKING}),
+    ),
     Profile("openai-responses", "openai-responses", r".*", lacks=frozenset({Capability.THINKING})),
     Profile(
         "gemini-3-ids",
         "gemini",
         r"gemini-3\.[1-9].*",
         thought_signatures="required",
+        strict_pairing=True,
         thinking="level",
     ),
     Profile(
@@ -89,6 +154,7 @@ PROFILES: tuple[Profile, ...] = (
         r"gemini-3.*",
         call_ids=None,
         thought_signatures="required",
+        strict_pairing=True,
         thinking="level",
     ),
     Profile(

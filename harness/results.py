@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Literal, TypeAlias
@@ -74,7 +74,8 @@ class Exchange:
 class Chat:
     """One question to the adapter and what it gave back: a response, or an error by class name and text.
 
-    `turn` is the index of the user turn, `step` that of the answer in this turn.
+    `turn` is the index of the user turn, `step` that of the answer in this turn. `crashed` says that the adapter raised
+    something that is no `ChatError`; `limit_reached` that the loop ended behind this chat, at its bound.
     """
 
     turn: int
@@ -83,6 +84,8 @@ class Chat:
     response: ChatResponse | None = None
     error: str | None = None
     error_text: str | None = None
+    crashed: bool = False
+    limit_reached: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +241,14 @@ class RunResult:
         document: dict[str, Any] = json.loads(text)
         document.pop("summary", None)
         return _ADAPTER.validate_python(document)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A way to show a run. `render` gets the run and whether the output is a terminal with colours."""
+
+    name: str
+    render: Callable[[RunResult, bool], str]
 
 
 _ADAPTER: TypeAdapter[RunResult] = TypeAdapter(RunResult)

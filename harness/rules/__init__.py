@@ -1,0 +1,1 @@
+"""The rules, one module per subject. Each module exports `RULES`; `harness.catalog` finds them."""

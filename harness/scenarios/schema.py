@@ -8,9 +8,9 @@ from __future__ import annotations
 import base64
 import binascii
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
+from pydantic import Field, JsonValue, Tag, field_validator, model_validator
 
 from harness.model import (
     JSON,
@@ -27,6 +27,7 @@ from harness.model import (
     ToolChoice,
 )
 from harness.protocols import Capability
+from harness.scenarios.fields import LIST, MAPPING, TEXT, ArgumentsSchema, Pattern, SchemaObject, Strict, either
 
 
 class Subject(StrEnum):
@@ -40,12 +41,6 @@ class Subject(StrEnum):
     RESPONSES = "responses"
     LIMITS = "limits"
     REQUESTS = "requests"
-
-
-class Strict(BaseModel):
-    """Frozen, typed to the letter, and without room for keys that nobody knows."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, populate_by_name=True)
 
 
 class ImageSpec(Strict):
@@ -62,13 +57,13 @@ class ImageSpec(Strict):
             try:
                 base64.b64decode(data, validate=True)
             except binascii.Error:
-                raise ValueError("not base64") from None
+                raise ValueError("not base64.") from None
         return data
 
     @model_validator(mode="after")
     def _has_one_source(self) -> ImageSpec:
         if (self.data is None) == (self.uri is None):
-            raise ValueError("give data or uri, and not both")
+            raise ValueError("give data or uri, and not both.")
         return self
 
 
@@ -81,7 +76,7 @@ class PartSpec(Strict):
     @model_validator(mode="after")
     def _is_one_part(self) -> PartSpec:
         if (self.text is None) == (self.image is None):
-            raise ValueError("give text or image, and not both")
+            raise ValueError("give text or image, and not both.")
         return self
 
     def part(self) -> Text | Image:
@@ -104,7 +99,7 @@ class ResultSpec(Strict):
     @model_validator(mode="after")
     def _answers_once(self) -> ResultSpec:
         if len(self.model_fields_set & {"return_", "parts", "error", "raise_"}) != 1:
-            raise ValueError("give exactly one of return, parts, error, raise")
+            raise ValueError("give exactly one of return, parts, error, raise.")
         return self
 
 
@@ -113,7 +108,7 @@ class ToolSpec(Strict):
 
     name: str = Field(min_length=1)
     description: str = ""
-    parameters: dict[str, JsonValue] = Field(
+    parameters: ArgumentsSchema = Field(
         default_factory=dict, description="JSON Schema of the arguments; absent or {}: the tool takes none."
     )
     results: list[ResultSpec] = Field(
@@ -134,7 +129,7 @@ class NamedToolSpec(Strict):
 class JsonSchemaSpec(Strict):
     """JSON that conforms to a schema."""
 
-    json_schema: dict[str, JsonValue]
+    json_schema: SchemaObject
     name: str = Field(default="response", pattern=r"^[a-zA-Z0-9_-]{1,64}$")
 
 
@@ -148,13 +143,29 @@ class ThinkingSpec(Strict):
 class Settings(Strict):
     """How the model is to answer."""
 
-    tool_choice: Literal["auto", "none", "required"] | NamedToolSpec | None = None
-    response_format: Literal["json"] | JsonSchemaSpec | None = None
+    tool_choice: (
+        Annotated[
+            Annotated[Literal["auto", "none", "required"], Tag(TEXT)] | Annotated[NamedToolSpec, Tag(MAPPING)],
+            either("auto, none, required or {tool: NAME}"),
+        ]
+        | None
+    ) = Field(
+        default=None,
+        description="auto, none, required, or {tool: NAME}. A forced choice (required or a named tool) holds for the "
+        "first answer of a turn and is auto after it, since the model could never finish the turn otherwise.",
+    )
+    response_format: (
+        Annotated[
+            Annotated[Literal["json"], Tag(TEXT)] | Annotated[JsonSchemaSpec, Tag(MAPPING)],
+            either("json or {json_schema: SCHEMA}"),
+        ]
+        | None
+    ) = Field(default=None, description="json: JSON of any shape; {json_schema: SCHEMA}: JSON that conforms.")
     max_tokens: int | None = Field(default=None, ge=1, description="Bound of the answer, in tokens.")
-    temperature: float | None = None
-    top_p: float | None = None
-    stop: list[str] | None = None
-    thinking: ThinkingSpec | None = None
+    temperature: float | None = Field(default=None, description="Many models of today refuse it.")
+    top_p: float | None = Field(default=None, description="Many models of today refuse it.")
+    stop: list[str] | None = Field(default=None, description="Texts at which the answer ends.")
+    thinking: ThinkingSpec | None = Field(default=None, description="Asks the model to reason.")
 
     def choice(self) -> ToolChoice | None:
         """The canonical tool choice."""
@@ -193,13 +204,19 @@ class StepSpec(Strict):
     @classmethod
     def _name_one_tool(cls, calls: list[dict[str, dict[str, JsonValue]]]) -> list[dict[str, dict[str, JsonValue]]]:
         if any(len(call) != 1 for call in calls):
-            raise ValueError("a call is one pair {tool: arguments}")
+            raise ValueError("a call is one pair {tool: arguments}.")
         return calls
+
+    @model_validator(mode="after")
+    def _says_something(self) -> StepSpec:
+        if not self.model_fields_set & {"text", "calls", "refusal", "raw"}:
+            raise ValueError('an answer without text, calls, refusal or raw. Write text: "" for an empty one.')
+        return self
 
     @model_validator(mode="after")
     def _orders_its_calls(self) -> StepSpec:
         if self.answers is not None and sorted(self.answers) != list(range(len(self.calls))):
-            raise ValueError(f"answers must name each of the {len(self.calls)} calls once, by index from 0")
+            raise ValueError(f"answers must name each of the {len(self.calls)} calls once, by index from 0.")
         return self
 
     @property
@@ -212,8 +229,11 @@ class TextMatcher(Strict):
     """How a text has to be. All that is given must hold."""
 
     equals: str | None = None
-    contains: str | list[str] | None = None
-    matches: str | None = Field(default=None, description="A regular expression, searched.")
+    contains: (
+        Annotated[Annotated[str, Tag(TEXT)] | Annotated[list[str], Tag(LIST)], either("a text or a list of texts")]
+        | None
+    ) = None
+    matches: Pattern | None = Field(default=None, description="A regular expression, searched.")
 
 
 class CallMatcher(Strict):
@@ -228,7 +248,7 @@ class Expectation(Strict):
 
     text: TextMatcher | None = None
     calls: list[CallMatcher] | None = Field(default=None, description="Calls that must occur, in any order.")
-    json_schema: dict[str, JsonValue] | None = Field(default=None, description="The text is JSON that conforms.")
+    json_schema: SchemaObject | None = Field(default=None, description="The text is JSON that conforms.")
     stop_reason: StopReason | None = None
     error: Literal["iteration-limit"] | None = Field(default=None, description="The turn ends in this error.")
 
@@ -236,7 +256,10 @@ class Expectation(Strict):
 class TurnSpec(Strict):
     """What the user says, and what the model does until it has answered."""
 
-    user: str | list[PartSpec]
+    user: Annotated[
+        Annotated[str, Tag(TEXT)] | Annotated[list[PartSpec], Field(min_length=1), Tag(LIST)],
+        either("a text or a list of parts"),
+    ] = Field(description="What the user says: a text, or parts.")
     model: list[StepSpec] = Field(min_length=1)
     expect: Expectation | None = None
     system: str | None = Field(default=None, description="Replaces the system prompt from here on; null: none.")
@@ -249,6 +272,9 @@ class HistoryCall(Strict):
     id: str
     name: str
     arguments: dict[str, JsonValue] = Field(default_factory=dict)
+    metadata: dict[str, JsonValue] = Field(
+        default_factory=dict, description="provider_metadata of the call, by API, be it one that is not known here."
+    )
 
 
 class HistoryResult(Strict):
@@ -268,7 +294,8 @@ class HistoryMessage(Strict):
     calls: list[HistoryCall] = Field(default_factory=list[HistoryCall])
     results: list[HistoryResult] = Field(default_factory=list[HistoryResult])
     metadata: dict[str, JsonValue] = Field(
-        default_factory=dict, description="provider_metadata of the text, thinking or first call, by API."
+        default_factory=dict,
+        description="provider_metadata of the thinking, or of the text where there is none, by API.",
     )
 
 
@@ -278,15 +305,24 @@ Name = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=80)]
 class Scenario(Strict):
     """One scenario."""
 
-    version: Literal[1]
-    id: Name
-    title: str = Field(min_length=1)
-    covers: list[Subject] = Field(min_length=1)
-    requires: list[Capability] = Field(default_factory=list[Capability])
-    system: str | None = None
-    settings: Settings = Field(default_factory=Settings)
-    tools: list[ToolSpec] = Field(default_factory=list[ToolSpec])
-    history: list[HistoryMessage] = Field(default_factory=list[HistoryMessage])
+    version: Literal[1] = Field(description="The version of this file format.")
+    id: Name = Field(description="The file's name without its suffix: words of small letters, joined by hyphens.")
+    title: str = Field(min_length=1, description="The requirement, as a sentence.")
+    covers: list[Subject] = Field(min_length=1, description="What it is about.")
+    requires: list[Capability] = Field(
+        default_factory=list[Capability],
+        description="What a target has to have, exactly as far as the scenario makes use of it. It is not applicable "
+        "to a target that lacks one.",
+    )
+    system: str | None = Field(default=None, description="The system prompt.")
+    settings: Settings = Field(default_factory=Settings, description="Hold for each turn without settings of its own.")
+    tools: list[ToolSpec] = Field(default_factory=list[ToolSpec], description="What the model may call.")
+    history: list[HistoryMessage] = Field(
+        default_factory=list[HistoryMessage], description="A conversation from elsewhere, which the turns continue."
+    )
+    undeclared_tools: list[str] = Field(
+        default_factory=list[str], description="Names that the model calls though no tool is called that."
+    )
     turns: list[TurnSpec] = Field(min_length=1)
     max_iterations: int = Field(default=10, ge=1, le=100, description="Bound on the model's answers in one turn.")
     profiles: list[str] | None = Field(default=None, description="Profiles for which it holds; absent: all.")
@@ -295,3 +331,9 @@ class Scenario(Strict):
     def tool_named(self, name: str) -> ToolSpec | None:
         """The tool with this name."""
         return next((tool for tool in self.tools if tool.name == name), None)
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of the scenario file, which ships for editors as `scenario.schema.json`."""
+    schema = Scenario.model_json_schema(by_alias=True)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "harness scenario"}

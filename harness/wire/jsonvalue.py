@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from typing import NoReturn
 
 from harness.model import JSON
@@ -29,16 +28,11 @@ def loads(data: bytes | str) -> JSON:
 
 
 def equal(one: JSON, other: JSON) -> bool:
-    """JSON equality: integers exact, other numbers equal as doubles, `true` is not `1`, key order free."""
+    """JSON equality: integers exact, other numbers as doubles, `true` is not `1`, key order free."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, int | float) and isinstance(other, int | float):
-        if isinstance(one, int) and isinstance(other, int):
-            return one == other
-        try:
-            return float(one) == float(other) or (math.isnan(one) and math.isnan(other))
-        except OverflowError:
-            return False
+        return one == other  # Python compares an int with a float exactly, so that no digit is lost unseen
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(equal(value, other[key]) for key, value in one.items())
     if isinstance(one, list) and isinstance(other, list):
@@ -49,3 +43,31 @@ def equal(one: JSON, other: JSON) -> bool:
 def join(pointer: str, *keys: str | int) -> str:
     """A JSON pointer (RFC 6901) extended by keys and indices."""
     return pointer + "".join(f"/{str(key).replace('~', '~0').replace('/', '~1')}" for key in keys)
+
+
+def canonical(value: JSON) -> str:
+    """One text for all equal values: sorted keys, and a float that is a whole number written as the integer."""
+    return json.dumps(_whole(value), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+
+def _whole(value: JSON) -> JSON:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, dict):
+        return {key: _whole(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_whole(item) for item in value]
+    return value
+
+
+def resolve(value: JSON, pointer: str) -> JSON:
+    """What a JSON pointer leads to, `None` where it leads nowhere."""
+    for token in pointer.split("/")[1:]:
+        key = token.replace("~1", "/").replace("~0", "~")
+        if isinstance(value, dict):
+            value = value.get(key)
+        elif isinstance(value, list) and key.isdigit() and int(key) < len(value):
+            value = value[int(key)]
+        else:
+            return None
+    return value

@@ -1,0 +1,42 @@
+"""Adapter on Anthropic's official SDK, for the Messages API. Rule ids (AN-8) are those of wire-facts.
+
+What it does with what the API has no field for:
+
+- JSON mode is emulated: `JSON_INSTRUCTION` stands as a system block of its own after the system prompt (AN-40).
+- A JSON schema is closed: every object of it that says nothing of `additionalProperties` gets `false` (AN-6). Nothing
+  else of it changes; an object that is open on purpose is refused with `Unsupported`.
+- `max_tokens` is required on the wire (AN-1): `encode.DEFAULT_MAX_TOKENS` where the request leaves it open.
+- `temperature` and `top_p` are refused under the API version of the SDK: `Unsupported`.
+- Effort becomes adaptive thinking from Claude 4.6 on, and before that a token budget (AN-50).
+- Ids that break the API's pattern are replaced one-to-one, on call and result alike (AN-7).
+- `provider_metadata["anthropic"]` of the request is merged into the body: objects merge, lists grow, the rest replaces.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.errors import MissingDependency
+from harness.protocols import Adapter, Capability
+
+if TYPE_CHECKING:
+    from harness.adapters.anthropic.client import AnthropicClient
+    from harness.protocols import Endpoint
+
+
+def connect(endpoint: Endpoint, model: str) -> AnthropicClient:
+    """A client of `model` at `endpoint`.
+
+    Raises:
+        MissingDependency: the SDK is not installed.
+    """
+    try:
+        from harness.adapters.anthropic.client import AnthropicClient  # noqa: PLC0415 - imports the SDK
+    except ModuleNotFoundError as error:
+        if error.name != "anthropic":
+            raise
+        raise MissingDependency("anthropic", "anthropic", "anthropic") from None
+    return AnthropicClient(endpoint, model)
+
+
+ADAPTER = Adapter("anthropic", "anthropic", frozenset(Capability), connect)

@@ -1,0 +1,121 @@
+"""Body of a response → canonical response, read from the raw JSON: the SDK's types take an unknown block for text."""
+
+from __future__ import annotations
+
+import json
+from typing import NoReturn
+
+from harness.errors import MalformedResponse
+from harness.model import (
+    JSON,
+    ChatResponse,
+    Message,
+    Opaque,
+    Part,
+    ProviderMetadata,
+    Role,
+    StopReason,
+    Text,
+    Thinking,
+    ToolCall,
+    Usage,
+)
+
+_STOP_REASONS = {
+    "end_turn": StopReason.END_TURN,
+    "tool_use": StopReason.TOOL_USE,
+    "max_tokens": StopReason.MAX_TOKENS,
+    "model_context_window_exceeded": StopReason.MAX_TOKENS,
+    "stop_sequence": StopReason.STOP_SEQUENCE,
+    "refusal": StopReason.REFUSAL,
+    "pause_turn": StopReason.PAUSE,
+}
+
+_COMPLETE = frozenset({StopReason.TOOL_USE, StopReason.END_TURN, StopReason.STOP_SEQUENCE})
+"""Reasons after which nothing excuses a call whose arguments are no object."""
+
+
+def response(content: bytes) -> ChatResponse:
+    """The answer that `content` holds.
+
+    Raises:
+        MalformedResponse: it holds none.
+    """
+    body = _loads(content)
+    blocks = body.get("content") if isinstance(body, dict) else None
+    if not isinstance(body, dict) or not isinstance(blocks, list):
+        raise MalformedResponse("the body is no message: it has no list `content`")
+    raw_reason = body.get("stop_reason")
+    reason = _STOP_REASONS.get(raw_reason, StopReason.UNKNOWN) if isinstance(raw_reason, str) else StopReason.UNKNOWN
+    parts = tuple(_part(block) for block in blocks)
+    if reason is StopReason.MAX_TOKENS and parts and isinstance(parts[-1], ToolCall):
+        # The API closes the JSON of a call that it cuts short: what is there parses, and is not what was meant.
+        parts = (*parts[:-1], Opaque("anthropic", blocks[-1]))
+    elif reason in _COMPLETE and any(_is_call(part) for part in parts):
+        reason = StopReason.MALFORMED_CALL
+    model = body.get("model")
+    return ChatResponse(
+        message=Message(Role.ASSISTANT, parts),
+        stop_reason=reason,
+        usage=_usage(body.get("usage")),
+        model=model if isinstance(model, str) else None,
+        raw_stop_reason=raw_reason if isinstance(raw_reason, str) else None,
+    )
+
+
+def _loads(content: bytes) -> JSON:
+    try:
+        return json.loads(content, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise MalformedResponse("the body is nested too deeply") from None
+    except ValueError as error:
+        raise MalformedResponse(f"the body is not JSON: {error}") from None
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _is_call(part: Part) -> bool:
+    return isinstance(part, Opaque) and isinstance(part.raw, dict) and part.raw.get("type") == "tool_use"
+
+
+def _part(block: JSON) -> Part:
+    if isinstance(block, dict):
+        match block:
+            case {"type": "text", "text": str(text)}:
+                return Text(text, _rest(block, "text"))
+            case {"type": "thinking", "thinking": str(text)}:
+                return Thinking(text, _rest(block, "thinking"))
+            case {"type": "tool_use", "id": str(call_id), "name": str(name), "input": dict(arguments)}:
+                return ToolCall(call_id, name, arguments, _rest(block, "id", "name", "input"))
+            case _:
+                pass
+    return Opaque("anthropic", block)
+
+
+def _rest(block: dict[str, JSON], *taken: str) -> ProviderMetadata:
+    """The fields of a block that have no canonical place, to go back with it."""
+    rest: dict[str, JSON] = {key: value for key, value in block.items() if key != "type" and key not in taken}
+    return {"anthropic": rest} if rest else {}
+
+
+def _usage(usage: JSON) -> Usage:
+    """Table 1.4: `input_tokens` of the API leaves out what a cache took part in."""
+    if not isinstance(usage, dict):
+        return Usage()
+    fresh, output = _count(usage, "input_tokens"), _count(usage, "output_tokens")
+    read, written = _count(usage, "cache_read_input_tokens"), _count(usage, "cache_creation_input_tokens")
+    details = usage.get("output_tokens_details")
+    return Usage(
+        input_tokens=None if fresh is None else fresh + (read or 0) + (written or 0),
+        output_tokens=output,
+        cache_read_tokens=read,
+        cache_write_tokens=written,
+        reasoning_tokens=_count(details, "thinking_tokens") if isinstance(details, dict) else None,
+    )
+
+
+def _count(usage: dict[str, JSON], name: str) -> int | None:
+    value = usage.get(name)
+    return value if isinstance(value, int) else None

@@ -1,0 +1,147 @@
+"""Canonical request → body of POST /v1/messages."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from harness.adapters.anthropic.conversation import messages
+from harness.adapters.anthropic.schema import closed
+from harness.errors import Unsupported
+from harness.model import JSON, JSON_INSTRUCTION, ChatRequest, JsonMode, JsonSchema, NamedTool
+
+if TYPE_CHECKING:
+    from harness.model import ThinkingSettings, Tool
+
+DEFAULT_MAX_TOKENS = 4096
+"""Tokens of answer where the request sets no bound."""
+
+_BUDGETS = {"low": 1024, "medium": 4096, "high": 16384}
+"""Tokens of thinking that an effort stands for on models with budgets. The API's minimum is 1024 (AN-50)."""
+
+_CACHE_MARK: dict[str, JSON] = {"cache_control": {"type": "ephemeral"}}
+
+
+def body(request: ChatRequest, model: str) -> dict[str, JSON]:
+    """The whole body; `model` where the request names none.
+
+    Raises:
+        Unsupported: the API cannot express the request.
+    """
+    _refuse_sampling(request)
+    model = request.model or model
+    result: dict[str, JSON] = {"model": model, "max_tokens": request.max_tokens, "messages": messages(request.messages)}
+    if request.max_tokens is None:
+        result["max_tokens"] = DEFAULT_MAX_TOKENS
+    if system := _system(request):
+        result["system"] = system
+    if request.tools:
+        result["tools"] = _tools(request)
+    if request.stop:
+        result["stop_sequences"] = list(request.stop)
+    if isinstance(request.response_format, JsonSchema):
+        result["output_config"] = {"format": {"type": "json_schema", "schema": closed(request.response_format.schema)}}
+    if request.thinking is not None:
+        think = _think_adaptively if _is_adaptive(model) else _think_in_budget
+        result = think(request.thinking, request, result)
+    own = request.provider_metadata.get("anthropic")
+    if isinstance(own, dict):
+        result = _merged(result, own)
+    return _with_tool_choice(request, result)
+
+
+def _refuse_sampling(request: ChatRequest) -> None:
+    for name in ("temperature", "top_p"):
+        if getattr(request, name) is not None:
+            raise Unsupported("anthropic", name, "the API version 2026-10-21 refuses sampling parameters")
+
+
+def _system(request: ChatRequest) -> list[JSON]:
+    blocks: list[JSON] = []
+    if request.system:
+        mark = _CACHE_MARK if request.cache else {}
+        blocks.append({"type": "text", "text": request.system, **mark})
+    if isinstance(request.response_format, JsonMode):
+        blocks.append({"type": "text", "text": JSON_INSTRUCTION})
+    return blocks
+
+
+def _tools(request: ChatRequest) -> list[JSON]:
+    last = len(request.tools) - 1
+    return [
+        _tool(tool, _CACHE_MARK if request.cache and index == last else {}) for index, tool in enumerate(request.tools)
+    ]
+
+
+def _tool(tool: Tool, mark: dict[str, JSON]) -> dict[str, JSON]:
+    # AN-4: the root says that it is an object; `{}` is our word for no arguments.
+    schema: dict[str, JSON] = {"type": "object", **tool.parameters} if tool.parameters else _no_arguments()
+    wire: dict[str, JSON] = {"name": tool.name, "input_schema": schema}
+    if tool.description:
+        wire["description"] = tool.description
+    own = tool.provider_metadata.get("anthropic")
+    return {**wire, **mark, **(own if isinstance(own, dict) else {})}
+
+
+def _no_arguments() -> dict[str, JSON]:
+    return {"type": "object", "properties": {}}
+
+
+def _with_tool_choice(request: ChatRequest, result: dict[str, JSON]) -> dict[str, JSON]:
+    choice = request.tool_choice
+    if choice is None:
+        return result
+    forces = choice == "required" or isinstance(choice, NamedTool)
+    if "tools" not in result:
+        if forces:
+            raise Unsupported("anthropic", "a forced tool choice", "the request has no tools")
+        return result  # without tools there are no calls: auto and none hold by themselves, and the field is refused
+    thinking = result.get("thinking")
+    if forces and isinstance(thinking, dict) and thinking.get("type") == "enabled":
+        raise Unsupported("anthropic", "a forced tool choice", "not together with a thinking budget (AN-20)")
+    if isinstance(choice, NamedTool):
+        wire: dict[str, JSON] = {"type": "tool", "name": choice.name}
+    else:
+        wire = {"type": "any" if choice == "required" else choice}
+    return _merged({"tool_choice": wire}, result)
+
+
+def _is_adaptive(model: str) -> bool:
+    """Claude 4.6 and later (AN-50). Names without a version count as older."""
+    version = re.search(r"claude-[a-z]+-(\d+)(?:-(\d{1,2}))?(?!\d)", model)
+    return version is not None and (int(version[1]), int(version[2] or 0)) >= (4, 6)
+
+
+def _think_adaptively(settings: ThinkingSettings, request: ChatRequest, result: dict[str, JSON]) -> dict[str, JSON]:
+    if settings.budget_tokens is not None:
+        raise Unsupported("anthropic", "a thinking budget", f"{request.model} thinks adaptively; give an effort")
+    thinking: dict[str, JSON] = {"thinking": {"type": "adaptive"}}
+    if settings.effort is not None:
+        thinking["output_config"] = {"effort": settings.effort}
+    return _merged(result, thinking)
+
+
+def _think_in_budget(settings: ThinkingSettings, request: ChatRequest, result: dict[str, JSON]) -> dict[str, JSON]:
+    budget = settings.budget_tokens or _BUDGETS[settings.effort or "medium"]
+    max_tokens = DEFAULT_MAX_TOKENS + budget if request.max_tokens is None else request.max_tokens
+    if not 1024 <= budget < max_tokens:
+        raise Unsupported(
+            "anthropic",
+            f"a thinking budget of {budget} tokens",
+            f"it must be 1024 to max_tokens - 1 ({max_tokens - 1})",
+        )
+    return {**result, "max_tokens": max_tokens, "thinking": {"type": "enabled", "budget_tokens": budget}}
+
+
+def _merged(base: dict[str, JSON], extra: dict[str, JSON]) -> dict[str, JSON]:
+    """`base` with `extra` on it: objects merge, lists grow, the rest replaces."""
+    result = dict(base)
+    for key, value in extra.items():
+        old = result.get(key)
+        if isinstance(old, dict) and isinstance(value, dict):
+            result[key] = _merged(old, value)
+        elif isinstance(old, list) and isinstance(value, list):
+            result[key] = [*old, *value]
+        else:
+            result[key] = value
+    return result

@@ -1,0 +1,44 @@
+"""Adapter on Google's official SDK `google-genai`, for generateContent. Rule ids (GM-7) are those of wire-facts.
+
+One adapter for models with ids on the wire and without. What it does where the API and the contract differ:
+
+- A call that came without an id gets one, marked by `SYNTHESISED_ID`, which never goes onto the wire.
+- Thought signatures stay on their parts, byte for byte. On Gemini 3 a call from elsewhere that lacks one gets the
+  documented stand-in, since the API refuses it else (GM-10).
+- A result is an object: one that is none stands under `output`, an error under `error` (GM-7).
+- Schemas travel as JSON Schema, unchanged (`parametersJsonSchema`, `responseJsonSchema`); a tool that takes no
+  arguments has none (GM-5).
+- JSON together with tools, and media in results: `Unsupported` before Gemini 3 (GM-13, GM-7).
+- Effort is a thinking level on Gemini 3 and a token budget before that (GM-14).
+- `cache` asks for nothing: the API has no cache marks.
+- `provider_metadata["gemini"]` of the request is merged into the body: objects merge, lists grow, the rest replaces.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.errors import MissingDependency
+from harness.protocols import Adapter, Capability
+
+if TYPE_CHECKING:
+    from harness.adapters.gemini.client import GeminiClient
+    from harness.protocols import Endpoint
+
+
+def connect(endpoint: Endpoint, model: str) -> GeminiClient:
+    """A client of `model` at `endpoint`.
+
+    Raises:
+        MissingDependency: the SDK is not installed.
+    """
+    try:
+        from harness.adapters.gemini.client import GeminiClient  # noqa: PLC0415 - imports the SDK
+    except ImportError as error:
+        if error.name not in ("google", "google.genai"):
+            raise
+        raise MissingDependency("gemini", "google-genai", "gemini") from None
+    return GeminiClient(endpoint, model)
+
+
+ADAPTER = Adapter("gemini", "gemini", frozenset(Capability), connect)

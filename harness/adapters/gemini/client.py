@@ -1,0 +1,77 @@
+"""The client: one chat is one request through the SDK, answered by the raw body."""
+
+from __future__ import annotations
+
+import ssl
+from typing import TYPE_CHECKING, Any, cast
+
+import httpx2
+from google import genai
+from google.genai import errors, types
+
+from harness.adapters.gemini import decode, encode
+from harness.adapters.gemini.failures import connection_failed, refused_by_sdk, translated
+
+if TYPE_CHECKING:
+    from harness.model import ChatRequest, ChatResponse
+    from harness.protocols import Endpoint
+
+TIMEOUT = 600.0
+"""Seconds. The SDK by itself waits for ever."""
+
+API_VERSION = "v1"
+"""The SDK's own default, given so that GOOGLE_GENAI_API_VERSION does not replace it."""
+
+
+class GeminiClient:
+    """A `ChatClient` of one Gemini model."""
+
+    def __init__(self, endpoint: Endpoint, model: str) -> None:
+        self._model = model
+        self._own_http = None if endpoint.http_client else httpx2.Client(follow_redirects=False, trust_env=False)
+        # The SDK sets up asynchronous clients and websockets too. They are not used here, and this spares them
+        # reading the system's certificates, which is most of the time that a client takes to make.
+        unused = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        self._sdk = genai.Client(
+            api_key=endpoint.api_key,
+            vertexai=False,
+            debug_config=genai.client.DebugConfig(client_mode=None, replays_directory=None, replay_id=None),
+            http_options=types.HttpOptions(
+                base_url=endpoint.base_url,
+                api_version=API_VERSION,
+                timeout=round(TIMEOUT * 1000),
+                httpx_client=cast("httpx2.Client", endpoint.http_client or self._own_http),
+                async_client_args={"verify": unused, "ssl": unused},
+            ),
+        )
+
+    def chat(self, request: ChatRequest) -> ChatResponse:
+        """Ask the model; see `harness.protocols.ChatClient`."""
+        body = encode.body(request, self._model)
+        config = types.GenerateContentConfig(
+            automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
+            automatic_continuation=False,
+            # The SDK's types drop unknown fields, rename others and write signatures in another alphabet (GM-0, GM-P4):
+            # the body goes beside them in both directions.
+            should_return_http_response=True,
+            http_options=types.HttpOptions(extra_body=cast("dict[str, Any]", body)),
+        )
+        models = cast("Any", self._sdk.models)  # its annotations name optional packages
+        try:
+            response: types.GenerateContentResponse = models.generate_content(
+                model=request.model or self._model, contents="replaced by extra_body", config=config
+            )
+        except errors.APIError as error:
+            raise translated(error) from error
+        except (httpx2.HTTPError, OSError) as error:
+            raise connection_failed(error) from error
+        except ValueError as error:
+            raise refused_by_sdk(error) from error
+        raw = response.sdk_http_response
+        return decode.response((raw and raw.body) or "", request)
+
+    def close(self) -> None:
+        """Close the HTTP client, unless it is the caller's."""
+        self._sdk.close()
+        if self._own_http is not None:
+            self._own_http.close()

@@ -1,0 +1,229 @@
+"""Body of a response → canonical response, read from the raw JSON: the SDK's types drop what they do not know."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import TYPE_CHECKING, NoReturn
+
+from harness.errors import MalformedResponse
+from harness.model import (
+    JSON,
+    SYNTHESISED_ID,
+    ChatResponse,
+    File,
+    Image,
+    Message,
+    Opaque,
+    Part,
+    Role,
+    StopReason,
+    Text,
+    Thinking,
+    ToolCall,
+    Usage,
+)
+
+if TYPE_CHECKING:
+    from harness.model import ChatRequest
+
+_STOP_REASONS = {
+    "STOP": StopReason.END_TURN,
+    "MAX_TOKENS": StopReason.MAX_TOKENS,
+    "CONTINUATION": StopReason.PAUSE,
+    "OTHER": StopReason.ERROR,
+    **dict.fromkeys(
+        ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE", "MODEL_ARMOR", "ESCALATION"),
+        StopReason.REFUSAL,
+    ),
+    **dict.fromkeys(
+        (
+            "MALFORMED_FUNCTION_CALL",
+            "UNEXPECTED_TOOL_CALL",
+            "TOO_MANY_TOOL_CALLS",
+            "MISSING_THOUGHT_SIGNATURE",
+            "MALFORMED_RESPONSE",
+        ),
+        StopReason.MALFORMED_CALL,
+    ),
+}
+
+_DATA_FIELDS = frozenset(
+    {
+        "text",
+        "functionCall",
+        "functionResponse",
+        "inlineData",
+        "fileData",
+        "executableCode",
+        "codeExecutionResult",
+        "toolCall",
+        "toolResponse",
+    }
+)
+"""Of these a part has exactly one (GM-1)."""
+
+
+def response(text: str, request: ChatRequest) -> ChatResponse:
+    """The answer that `text` holds; `request` is what it answers.
+
+    Raises:
+        MalformedResponse: it holds none.
+    """
+    body = _loads(text)
+    if not isinstance(body, dict):
+        raise MalformedResponse("the body is no object")
+    candidates = body.get("candidates")
+    candidate = candidates[0] if isinstance(candidates, list) and candidates else None
+    if isinstance(candidate, dict):
+        parts, raw_reason = _parts(candidate, request), candidate.get("finishReason")
+        reason = _stop_reason(raw_reason, parts)
+    else:
+        parts, raw_reason = (), _block_reason(body)
+        reason = StopReason.REFUSAL
+    model = body.get("modelVersion")
+    return ChatResponse(
+        message=Message(Role.ASSISTANT, parts),
+        stop_reason=reason,
+        usage=_usage(body.get("usageMetadata")),
+        model=model if isinstance(model, str) else None,
+        raw_stop_reason=raw_reason if isinstance(raw_reason, str) else None,
+    )
+
+
+def _loads(text: str) -> JSON:
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise MalformedResponse("the body is nested too deeply") from None
+    except ValueError as error:
+        raise MalformedResponse(f"the body is not JSON: {error}") from None
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _block_reason(body: dict[str, JSON]) -> JSON:
+    """Why the prompt was refused, in an answer without candidates (GM-P3)."""
+    feedback = body.get("promptFeedback")
+    reason = feedback.get("blockReason") if isinstance(feedback, dict) else None
+    if reason is None:
+        raise MalformedResponse("there is neither a candidate nor a reason why the prompt was blocked")
+    return reason
+
+
+def _stop_reason(raw: JSON, parts: tuple[Part, ...]) -> StopReason:
+    """Table 1.3. STOP stands for the end of a turn and for calls alike (GM-P1)."""
+    if not isinstance(raw, str):
+        return StopReason.UNKNOWN
+    if raw == "STOP" and any(_is_broken_call(part) for part in parts):
+        return StopReason.MALFORMED_CALL
+    if raw == "STOP" and any(isinstance(part, ToolCall) for part in parts):
+        return StopReason.TOOL_USE
+    if raw.startswith("IMAGE_"):
+        return StopReason.REFUSAL
+    return _STOP_REASONS.get(raw, StopReason.UNKNOWN)
+
+
+def _is_broken_call(part: Part) -> bool:
+    return isinstance(part, Opaque) and isinstance(part.raw, dict) and "functionCall" in part.raw
+
+
+def _parts(candidate: dict[str, JSON], request: ChatRequest) -> tuple[Part, ...]:
+    content = candidate.get("content")
+    raw_parts = content.get("parts") if isinstance(content, dict) else None
+    ids = _FreshIds(request)
+    return tuple(_part(raw, ids) for raw in raw_parts) if isinstance(raw_parts, list) else ()
+
+
+def _part(raw: JSON, ids: _FreshIds) -> Part:
+    if isinstance(raw, dict) and len(raw.keys() & _DATA_FIELDS) == 1:
+        match raw:
+            case {"text": str(text), "thought": True}:
+                return Thinking(text, _metadata(_rest(raw, "text")))
+            case {"text": str(text)}:
+                return Text(text, _metadata(_rest(raw, "text")))
+            case {"functionCall": dict(call)}:
+                return _call(raw, call, ids)
+            case {"inlineData": {"mimeType": str(media_type), "data": str(data), **more}}:
+                return _inline(raw, media_type, data, more)
+            case {"fileData": {"mimeType": str(media_type), "fileUri": str(uri), **more}}:
+                kind = Image if media_type.startswith("image/") else File
+                return kind(media_type, uri=uri, provider_metadata=_metadata(_rest(raw, "fileData", more)))
+            case _:
+                pass
+    return Opaque("gemini", raw)
+
+
+def _call(raw: dict[str, JSON], call: dict[str, JSON], ids: _FreshIds) -> Part:
+    name, arguments, call_id = call.get("name"), call.get("args"), call.get("id")
+    if arguments is None:
+        arguments = {}
+    if not isinstance(name, str) or not isinstance(arguments, dict):
+        return Opaque("gemini", raw)
+    more = {key: value for key, value in call.items() if key not in ("name", "args", "id")}
+    metadata = _metadata(_rest(raw, "functionCall", more))
+    if isinstance(call_id, str) and call_id:
+        return ToolCall(call_id, name, arguments, metadata)
+    return ToolCall(ids.next(), name, arguments, {**metadata, "harness": {SYNTHESISED_ID: True}})
+
+
+def _inline(raw: dict[str, JSON], media_type: str, data: str, more: dict[str, JSON]) -> Part:
+    try:
+        decoded = base64.b64decode(data, validate=True)
+    except ValueError:
+        return Opaque("gemini", raw)
+    if base64.b64encode(decoded).decode() != data:  # it would not go back as it came
+        return Opaque("gemini", raw)
+    kind = Image if media_type.startswith("image/") else File
+    return kind(media_type, data=decoded, provider_metadata=_metadata(_rest(raw, "inlineData", more)))
+
+
+def _rest(raw: dict[str, JSON], data_field: str, more: dict[str, JSON] | None = None) -> dict[str, JSON]:
+    """The fields of a part that have no canonical place; `more` are those inside its data field."""
+    rest = {key: value for key, value in raw.items() if key != data_field}
+    return {**rest, data_field: more} if more else rest
+
+
+def _metadata(fields: dict[str, JSON]) -> dict[str, JSON]:
+    return {"gemini": fields} if fields else {}
+
+
+class _FreshIds:
+    """Ids for calls without one: the place of the call in the history, unlike any id that the history holds."""
+
+    def __init__(self, request: ChatRequest) -> None:
+        self._turn = len(request.messages)
+        self._taken = {call.id for message in request.messages for call in message.tool_calls}
+        self._made = 0
+
+    def next(self) -> str:
+        made = f"call_{self._turn}_{self._made}"
+        self._made += 1
+        while made in self._taken:  # a history that was trimmed has the same length twice
+            made += "_"
+        return made
+
+
+def _usage(usage: JSON) -> Usage:
+    """Table 1.4: what candidates and thoughts take is counted apart."""
+    if not isinstance(usage, dict):
+        return Usage()
+    thoughts = _count(usage, "thoughtsTokenCount")
+    return Usage(
+        input_tokens=_sum(_count(usage, "promptTokenCount"), _count(usage, "toolUsePromptTokenCount")),
+        output_tokens=_sum(_count(usage, "candidatesTokenCount"), thoughts),
+        cache_read_tokens=_count(usage, "cachedContentTokenCount"),
+        reasoning_tokens=thoughts,
+    )
+
+
+def _count(usage: dict[str, JSON], name: str) -> int | None:
+    value = usage.get(name)
+    return value if isinstance(value, int) else None
+
+
+def _sum(*counts: int | None) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None

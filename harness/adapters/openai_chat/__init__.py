@@ -1,0 +1,46 @@
+"""Adapter `openai-chat`: OpenAI's Chat Completions on the official SDK `openai`.
+
+What this API does not offer, and what becomes of it:
+
+- Reasoning together with function tools is refused by gpt-5.4 and later (OC-0): with tools the adapter sends
+  `reasoning_effort: "none"`, and `thinking` together with tools is `Unsupported`.
+- A tool message holds text only (OC-8): media of a result move to a user message behind all tool messages.
+- There is no error flag: the text of a failed result is the JSON object `{"error": …}`.
+- There is no cache mark to set: the API caches by itself, so `cache` sends nothing.
+- `strict` of a tool stands in its `provider_metadata` or nowhere.
+- Fields of a message that have no canonical place (`annotations`, `reasoning_details`, …) become one `Opaque` in front.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.adapters.openai_chat.metadata import API
+from harness.errors import MissingDependency
+from harness.protocols import Adapter, Capability
+
+if TYPE_CHECKING:
+    from harness.protocols import ChatClient, Endpoint
+
+
+def connect(endpoint: Endpoint, model: str) -> ChatClient:
+    """A client of `model`, which answers requests that name no model of their own.
+
+    Raises:
+        MissingDependency: the SDK is not installed.
+    """
+    try:
+        from harness.adapters.openai_chat.client import Client  # noqa: PLC0415 - the SDK loads when it is needed
+    except ModuleNotFoundError as error:
+        if error.name != "openai":
+            raise
+        raise MissingDependency(API, "openai", "openai") from error
+    return Client(endpoint, model)
+
+
+ADAPTER = Adapter(
+    name=API,
+    api=API,
+    capabilities=frozenset(Capability) - {Capability.THINKING},
+    connect=connect,
+)

@@ -1,0 +1,212 @@
+"""The conversation: canonical messages → `messages`."""
+
+from __future__ import annotations
+
+import base64
+import json
+import mimetypes
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from harness.adapters.openai_chat.ids import WireIds
+from harness.adapters.openai_chat.metadata import API, merged, own
+from harness.errors import Unsupported
+from harness.model import (
+    File,
+    Image,
+    Message,
+    Opaque,
+    Refusal,
+    Role,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from harness.model import JSON, Part
+
+_AUDIO = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
+
+_MOVED = "The media of this result are in the user message below."
+_MOVED_FROM = "Media of the result of {name} ({call_id}):"
+
+
+def wire_messages(messages: Sequence[Message]) -> list[JSON]:
+    """The conversation as the wire has it.
+
+    Results come right after the assistant message with their calls, before anything else that the user says (OC-6).
+    """
+    ids = WireIds(messages)
+    answered = {part.call_id for message in messages for part in message.tool_results}
+    result: list[JSON] = []
+    for role, turn in groupby(messages, key=lambda message: message.role):
+        if role is Role.USER:
+            result.extend(_user_turn(tuple(turn), ids))
+        else:
+            result.extend(wire for message in turn if (wire := _assistant(message, ids, answered)))
+    return result
+
+
+def compact(value: JSON) -> str:
+    """JSON text without needless spaces, code points as they are."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _user_turn(messages: Sequence[Message], ids: WireIds) -> Iterator[dict[str, JSON]]:
+    moved: list[JSON] = []
+    for result in (result for message in messages for result in message.tool_results):
+        call_id = ids.of_result(result)
+        content, media = _result(result)
+        wire: dict[str, JSON] = {"role": "tool", "tool_call_id": call_id, "content": content}
+        yield merged(wire, own(result.provider_metadata))
+        if media:
+            moved.append({"type": "text", "text": _MOVED_FROM.format(name=result.name, call_id=call_id)})
+            moved.extend(media)
+    if moved:
+        yield {"role": "user", "content": moved}
+    for message in messages:
+        content = _parts(part for part in message.parts if not isinstance(part, ToolResult))
+        if content:
+            yield {"role": "user", "content": _collapsed(content)}
+
+
+def _result(result: ToolResult) -> tuple[JSON, list[JSON]]:
+    """The content of a tool message, and the media that a tool message cannot hold (OC-8)."""
+    if not isinstance(result.content, tuple):
+        value: JSON = {"error": result.content} if result.is_error else result.content
+        return value if isinstance(value, str) else compact(value), []
+    media = _parts(part for part in result.content if isinstance(part, Image | File))
+    text = _parts(part for part in result.content if not isinstance(part, Image | File))
+    if media:
+        text.append({"type": "text", "text": _MOVED})
+    if result.is_error:
+        texts = [part.text for part in result.content if isinstance(part, Text)]
+        return compact({"error": "".join(texts)}), media
+    return _collapsed(text) if text else "", media
+
+
+def _assistant(message: Message, ids: WireIds, answered: set[str]) -> dict[str, JSON] | None:
+    assistant = _Assistant(ids, answered)
+    for part in message.parts:
+        assistant.add(part)
+    return assistant.wire()
+
+
+class _Assistant:
+    """An assistant message in the making."""
+
+    def __init__(self, ids: WireIds, answered: set[str]) -> None:
+        self._ids = ids
+        self._answered = answered
+        self._content: list[JSON] = []
+        self._calls: list[JSON] = []
+        self._fields: dict[str, JSON] = {}
+
+    def add(self, part: Part) -> None:
+        match part:
+            case Text() | Refusal():
+                if part.text:
+                    self._content.append(_spoken(part))
+            case ToolCall():
+                self._calls.append(_call(part, self._ids))
+            case Thinking():
+                self._fields |= own(part.provider_metadata)
+            case Opaque():
+                if part.api == API and isinstance(part.raw, dict):
+                    self._put_back(part.raw)
+            case _:
+                raise _unsupported(part, "an assistant message holds text, refusals and calls only")
+
+    def _put_back(self, raw: dict[str, JSON]) -> None:
+        """A call, a part of the content, or fields of the message itself.
+
+        A call that could not be read goes back only if somebody has answered it: the API refuses a call without a
+        result (OC-6), and one that was cut short has none.
+        """
+        if "function" in raw or "custom" in raw:
+            call_id = raw.get("id")
+            if isinstance(call_id, str) and call_id in self._answered:
+                self._ids.issued(call_id)
+                self._calls.append(raw)
+        elif "type" in raw:
+            self._content.append(raw)
+        else:
+            self._fields |= raw
+
+    def wire(self) -> dict[str, JSON] | None:
+        """The message, or `None` if nothing is left of it: the API takes no empty one (OC-5)."""
+        if not (self._content or self._calls or self._fields):
+            return None
+        content = _collapsed(self._content) if self._content else None if self._calls else ""
+        wire: dict[str, JSON] = {"role": "assistant", "content": content}
+        if self._calls:
+            wire["tool_calls"] = self._calls
+        return merged(wire, self._fields)
+
+
+def _spoken(part: Text | Refusal) -> dict[str, JSON]:
+    kind = "text" if isinstance(part, Text) else "refusal"
+    return merged({"type": kind, kind: part.text}, own(part.provider_metadata))
+
+
+def _call(call: ToolCall, ids: WireIds) -> dict[str, JSON]:
+    function: dict[str, JSON] = {"name": call.name, "arguments": compact(call.arguments)}
+    fields = own(call.provider_metadata)
+    call_id = ids.issued(call.id) if fields.get("id") == call.id else ids.of_call(call.id, call.name)
+    return merged({"id": call_id, "type": "function", "function": function}, fields)
+
+
+def _collapsed(content: list[JSON]) -> JSON:
+    """One plain text as a string, anything else as a list of parts."""
+    match content:
+        case [{"type": "text", "text": text, **others}] if not others:
+            return text
+        case _:
+            return content
+
+
+def _parts(parts: Iterable[Part]) -> list[JSON]:
+    """Content parts of a user or tool message."""
+    result: list[JSON] = []
+    for part in parts:
+        match part:
+            case Text():
+                result.append(_spoken(part))
+            case Image():
+                result.append(
+                    merged({"type": "image_url", "image_url": {"url": _url(part)}}, own(part.provider_metadata))
+                )
+            case File():
+                result.append(merged(_file(part), own(part.provider_metadata)))
+            case Opaque(api=api, raw=raw):
+                if api == API:
+                    result.append(raw)
+            case _:
+                raise _unsupported(part, "it belongs to the assistant")
+    return result
+
+
+def _url(part: Image | File) -> str:
+    if part.data is not None:
+        return f"data:{part.media_type};base64,{base64.b64encode(part.data).decode()}"
+    if part.uri is None:
+        raise _unsupported(part, "it has neither data nor a place")
+    return part.uri
+
+
+def _file(part: File) -> dict[str, JSON]:
+    if part.data is None:
+        raise _unsupported(part, "the API takes files by their data only")
+    if part.media_type in _AUDIO:
+        data = base64.b64encode(part.data).decode()
+        return {"type": "input_audio", "input_audio": {"data": data, "format": _AUDIO[part.media_type]}}
+    suffix = mimetypes.guess_extension(part.media_type) or ""
+    return {"type": "file", "file": {"filename": f"file{suffix}", "file_data": _url(part)}}
+
+
+def _unsupported(part: Part, reason: str) -> Unsupported:
+    return Unsupported(API, type(part).__name__, reason)

@@ -1,0 +1,206 @@
+"""Body of a response → canonical response. Reads the wire itself, since the SDK's types lose what they do not know."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, NoReturn
+
+from harness.adapters.openai_chat.ids import is_legal, synthesised
+from harness.adapters.openai_chat.metadata import API, kept
+from harness.errors import MalformedResponse
+from harness.model import (
+    SYNTHESISED_ID,
+    ChatResponse,
+    Message,
+    Opaque,
+    Refusal,
+    Role,
+    StopReason,
+    Text,
+    Thinking,
+    ToolCall,
+    Usage,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harness.model import JSON, Part
+
+_STOP_REASONS = {
+    "stop": StopReason.END_TURN,
+    "tool_calls": StopReason.TOOL_USE,
+    "function_call": StopReason.TOOL_USE,
+    "length": StopReason.MAX_TOKENS,
+    "content_filter": StopReason.REFUSAL,
+}
+
+_REASONING = ("reasoning_content", "reasoning")
+"""Where compatible servers put the reasoning that some of them want back."""
+
+
+_KNOWN = {"role", "content", "refusal", "tool_calls"}
+
+
+def decode(data: bytes, status: int, history: Sequence[Message]) -> ChatResponse:
+    """The answer to a request with this history.
+
+    Raises:
+        MalformedResponse: this is no answer.
+    """
+    try:
+        body = _loads(data)
+    except ValueError as error:
+        raise MalformedResponse(f"the body is not JSON: {error}", status) from None
+    match body:
+        case {"choices": [{"message": dict(message), **choice}, *_], **rest}:
+            pass
+        case {"error": {"message": str(reason)}}:
+            raise MalformedResponse(f"an error inside HTTP {status}: {reason}", status)
+        case _:
+            raise MalformedResponse("there is no choice with a message", status)
+    raw_stop = _text(choice.get("finish_reason"))
+    parts = (*_thinking(message), *_content(message), *_calls(message, raw_stop, history))
+    return ChatResponse(
+        Message(Role.ASSISTANT, parts),
+        _stop_reason(raw_stop, parts),
+        _usage(rest.get("usage")),
+        _text(rest.get("model")),
+        raw_stop,
+    )
+
+
+def _thinking(message: dict[str, JSON]) -> list[Part]:
+    """Reasoning, and the fields of the message that have no place of their own."""
+    fields = {key: value for key, value in message.items() if key not in _KNOWN and not _is_empty(value)}
+    reasoning = {key: fields.pop(key) for key in _REASONING if isinstance(fields.get(key), str)}
+    parts: list[Part] = []
+    if fields:
+        parts.append(Opaque(API, fields))
+    if reasoning:
+        parts.append(Thinking(str(next(iter(reasoning.values()))), kept(reasoning)))
+    return parts
+
+
+def _is_empty(value: JSON) -> bool:
+    return value is None or value in ("", [], {})
+
+
+def _content(message: dict[str, JSON]) -> list[Part]:
+    parts: list[Part] = []
+    match message.get("content"):
+        case str(text) if text:
+            parts.append(Text(text))
+        case list(content):
+            parts.extend(map(_content_part, content))
+        case _:
+            pass
+    if refusal := _text(message.get("refusal")):
+        parts.append(Refusal(refusal))
+    return parts
+
+
+def _content_part(part: JSON) -> Part:
+    match part:
+        case {"type": "text", "text": str(text), **others}:
+            return Text(text, kept(others))
+        case {"type": "refusal", "refusal": str(text), **others}:
+            return Refusal(text, kept(others))
+        case _:
+            return Opaque(API, part)
+
+
+def _calls(message: dict[str, JSON], raw_stop: str | None, history: Sequence[Message]) -> list[Part]:
+    calls = message.get("tool_calls")
+    taken = [call.id for turn in history for call in turn.tool_calls]
+    parts: list[Part] = []
+    for raw in calls if isinstance(calls, list) else ():
+        call = _call(raw, taken, cut_short=raw_stop == "length")
+        if call:
+            taken.append(call.id)
+        parts.append(call or Opaque(API, raw))
+    return parts
+
+
+def _call(raw: JSON, taken: Sequence[str], *, cut_short: bool) -> ToolCall | None:
+    """A call, or `None` if this is none that could be run: another kind, or its arguments are no JSON object."""
+    match raw:
+        case {"function": {"name": str(name), **function}, **others}:
+            arguments = _arguments(function.pop("arguments", ""), cut_short=cut_short)
+        case _:
+            return None
+    if arguments is None:
+        return None
+    fields = {key: value for key, value in others.items() if key not in {"id", "type", "index"}}
+    if function:
+        fields["function"] = function
+    call_id = others.get("id")
+    if not isinstance(call_id, str) or not call_id:
+        marked: dict[str, JSON] = {"harness": {SYNTHESISED_ID: True}}
+        return ToolCall(synthesised(len(taken), taken), name, arguments, kept(fields) | marked)
+    if not is_legal(call_id):  # issued all the same, by a server with longer ids
+        fields["id"] = call_id
+    return ToolCall(call_id, name, arguments, kept(fields))
+
+
+def _arguments(text: JSON, *, cut_short: bool) -> dict[str, JSON] | None:
+    if text == "" and not cut_short:  # OC-P4
+        return {}
+    try:
+        arguments = _loads(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+    return arguments if isinstance(arguments, dict) else None
+
+
+def _stop_reason(raw: str | None, parts: Sequence[Part]) -> StopReason:
+    """Table 1.3, and what the message itself says: a forced call stops with `stop` (wire-facts 9.1, 11)."""
+    reason = _STOP_REASONS.get(raw or "", StopReason.UNKNOWN)
+    if reason not in {StopReason.END_TURN, StopReason.TOOL_USE}:
+        return reason
+    if any(isinstance(part, Opaque) and isinstance(part.raw, dict) and "function" in part.raw for part in parts):
+        return StopReason.MALFORMED_CALL
+    if any(isinstance(part, ToolCall) for part in parts):
+        return StopReason.TOOL_USE
+    return StopReason.REFUSAL if any(isinstance(part, Refusal) for part in parts) else reason
+
+
+def _usage(usage: JSON) -> Usage:
+    """Table 1.4: the prompt includes what was cached, the completion includes reasoning."""
+    fields = usage if isinstance(usage, dict) else {}
+    return Usage(
+        input_tokens=_count(fields, "prompt_tokens"),
+        output_tokens=_count(fields, "completion_tokens"),
+        cache_read_tokens=_count(fields.get("prompt_tokens_details"), "cached_tokens"),
+        cache_write_tokens=_count(fields.get("prompt_tokens_details"), "cache_write_tokens"),
+        reasoning_tokens=_count(fields.get("completion_tokens_details"), "reasoning_tokens"),
+    )
+
+
+def _count(fields: JSON, key: str) -> int | None:
+    value = fields.get(key) if isinstance(fields, dict) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _text(value: JSON) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _loads(text: str | bytes) -> JSON:
+    """Strict JSON. Raises `ValueError`, for nesting that Python cannot follow too."""
+    try:
+        return json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise ValueError(f"{digits} is out of range")
+    return number

@@ -1,0 +1,42 @@
+"""Adapter `openai-responses`: OpenAI's Responses API on the official SDK `openai`, without state on the server.
+
+What is particular to this API:
+
+- An answer is a list of items. A reasoning item is a `Thinking` whose metadata hold the whole item; it goes back
+  verbatim, in its place before the item it led to (RS-7). Item ids and `phase` stay in the metadata of their parts:
+  those of a message under `message`, beside the fields of the text itself.
+- A message item may hold several parts; parts of one item return as one item.
+- There is no error flag: the text of a failed result is the JSON object `{"error": …}`.
+- There is no cache mark to set: the API caches by itself, so `cache` sends nothing.
+- `strict` of a tool is always sent, as false unless its `provider_metadata` say otherwise (RS-2).
+- There is no field for stop sequences: `stop` is `Unsupported`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.adapters.openai_responses.metadata import API
+from harness.errors import MissingDependency
+from harness.protocols import Adapter, Capability
+
+if TYPE_CHECKING:
+    from harness.protocols import ChatClient, Endpoint
+
+
+def connect(endpoint: Endpoint, model: str) -> ChatClient:
+    """A client of `model`, which answers requests that name no model of their own.
+
+    Raises:
+        MissingDependency: the SDK is not installed.
+    """
+    try:
+        from harness.adapters.openai_responses.client import Client  # noqa: PLC0415 - the SDK loads when it is needed
+    except ModuleNotFoundError as error:
+        if error.name != "openai":
+            raise
+        raise MissingDependency(API, "openai", "openai") from error
+    return Client(endpoint, model)
+
+
+ADAPTER = Adapter(name=API, api=API, capabilities=frozenset(Capability), connect=connect)

@@ -1,0 +1,213 @@
+"""The conversation: canonical messages → items of `input`."""
+
+from __future__ import annotations
+
+import base64
+import json
+import mimetypes
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from harness.adapters.openai_responses.ids import WireIds
+from harness.adapters.openai_responses.metadata import API, merged, own
+from harness.errors import Unsupported
+from harness.model import File, Image, Opaque, Refusal, Role, Text, Thinking, ToolCall, ToolResult
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from harness.model import JSON, Message, Part
+
+
+def wire_items(messages: Sequence[Message]) -> list[JSON]:
+    """The conversation as the wire has it. Results stand before anything else that the user says."""
+    ids = WireIds(messages)
+    answered = {part.call_id for message in messages for part in message.tool_results}
+    items: list[JSON] = []
+    for role, turn in groupby(messages, key=lambda message: message.role):
+        if role is Role.USER:
+            items += _user_turn(tuple(turn), ids)
+        else:
+            parts = (part for message in turn for part in message.parts)
+            items += _without_loose_reasoning(_joined(filter(None, (_spoken(part, ids, answered) for part in parts))))
+    return items
+
+
+def compact(value: JSON) -> str:
+    """JSON text without needless spaces, code points as they are."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _user_turn(messages: Sequence[Message], ids: WireIds) -> list[JSON]:
+    answers: list[JSON] = []
+    said: list[JSON] = []
+    for message in messages:
+        others: list[Part] = []
+        for part in message.parts:
+            if isinstance(part, ToolResult):
+                answers.append(_output(part, ids))
+            elif isinstance(part, Opaque) and not _is_content(part.raw):
+                answers += [part.raw] if part.api == API else []
+            else:
+                others.append(part)
+        content = _content(others)
+        if content:
+            said.append({"role": "user", "content": _collapsed(content)})
+    return [*answers, *said]
+
+
+def _output(result: ToolResult, ids: WireIds) -> JSON:
+    wire: dict[str, JSON] = {
+        "type": "function_call_output",
+        "call_id": ids.of_result(result),
+        "output": _payload(result),
+    }
+    return merged(wire, own(result.provider_metadata))
+
+
+def _payload(result: ToolResult) -> JSON:
+    if not isinstance(result.content, tuple):
+        value: JSON = {"error": result.content} if result.is_error else result.content
+        return value if isinstance(value, str) else compact(value)
+    if not result.is_error:
+        return _content(result.content) or ""
+    text = "".join(part.text for part in result.content if isinstance(part, Text))
+    media = _content(part for part in result.content if not isinstance(part, Text))
+    return [{"type": "input_text", "text": compact({"error": text})}, *media]
+
+
+def _spoken(part: Part, ids: WireIds, answered: set[str]) -> dict[str, JSON] | None:
+    """The item of a part of the assistant's, or `None` if it does not travel: state of another API, empty text."""
+    match part:
+        case Text() | Refusal():
+            return _message(part)
+        case Thinking():
+            return own(part.provider_metadata) or None
+        case ToolCall():
+            return _call(part, ids)
+        case Opaque():
+            return _put_back(part.raw, ids, answered) if part.api == API and isinstance(part.raw, dict) else None
+        case _:
+            raise _unsupported(part, "the assistant's items hold text, refusals, calls and reasoning only")
+
+
+def _message(part: Text | Refusal) -> dict[str, JSON] | None:
+    fields = dict(own(part.provider_metadata))
+    item = fields.pop("message", None)
+    if not part.text and not isinstance(item, dict):
+        return None
+    if isinstance(part, Text) and not fields and not isinstance(item, dict):
+        return {"role": "assistant", "content": part.text}
+    content: dict[str, JSON] = (
+        {"type": "output_text", "text": part.text}
+        if isinstance(part, Text)
+        else {"type": "refusal", "refusal": part.text}
+    )
+    wire: dict[str, JSON] = {"type": "message", "role": "assistant", "content": [merged(content, fields)]}
+    return merged(wire, item) if isinstance(item, dict) else wire
+
+
+def _call(call: ToolCall, ids: WireIds) -> dict[str, JSON]:
+    fields = own(call.provider_metadata)
+    call_id = ids.issued(call.id) if fields.get("call_id") == call.id else ids.of_call(call.id, call.name)
+    wire: dict[str, JSON] = {
+        "type": "function_call",
+        "call_id": call_id,
+        "name": call.name,
+        "arguments": compact(call.arguments),
+    }
+    return merged(wire, fields)
+
+
+def _put_back(raw: dict[str, JSON], ids: WireIds, answered: set[str]) -> dict[str, JSON] | None:
+    """An item as it came.
+
+    A call that could not be read goes back only if somebody has answered it: the API refuses a call without an output
+    (RS-4), and one that was cut short has none.
+    """
+    if raw.get("type") in ("function_call", "custom_tool_call"):
+        call_id = raw.get("call_id")
+        if not isinstance(call_id, str) or call_id not in answered:
+            return None
+        ids.issued(call_id)
+    return raw
+
+
+def _joined(items: Iterable[dict[str, JSON]]) -> list[dict[str, JSON]]:
+    """The items, where neighbouring parts of one message are one item again."""
+    result: list[dict[str, JSON]] = []
+    for item in items:
+        before = result[-1] if result else {}
+        match before, item:
+            case {"type": "message", "id": str(one), "content": list(head)}, {
+                "type": "message",
+                "id": str(other),
+                "content": list(tail),
+            } if one == other:
+                result[-1] = {**before, "content": [*head, *tail]}
+            case _:
+                result.append(item)
+    return result
+
+
+def _without_loose_reasoning(items: list[dict[str, JSON]]) -> list[dict[str, JSON]]:
+    """A turn's items without reasoning at the end that led to nothing: the API refuses it alone (RS-7, section 11)."""
+    end = len(items)
+    while end and items[end - 1].get("type") == "reasoning":
+        end -= 1
+    return items[:end]
+
+
+def _collapsed(content: list[JSON]) -> JSON:
+    """One plain text as a string, anything else as a list of parts."""
+    match content:
+        case [{"type": "input_text", "text": text, **others}] if not others:
+            return text
+        case _:
+            return content
+
+
+def _is_content(raw: JSON) -> bool:
+    """A part of a message's content, not an item."""
+    return isinstance(raw, dict) and str(raw.get("type", "")).startswith("input_")
+
+
+def _content(parts: Iterable[Part]) -> list[JSON]:
+    """Content parts of a user message or a result."""
+    result: list[JSON] = []
+    for part in parts:
+        match part:
+            case Text(text=text):
+                result.append(merged({"type": "input_text", "text": text}, own(part.provider_metadata)))
+            case Image():
+                image: dict[str, JSON] = {"type": "input_image", "image_url": _url(part), "detail": "auto"}
+                result.append(merged(image, own(part.provider_metadata)))
+            case File():
+                result.append(merged(_file(part), own(part.provider_metadata)))
+            case Opaque(api=api, raw=raw):
+                if api == API:
+                    result.append(raw)
+            case _:
+                raise _unsupported(part, "it belongs to the assistant")
+    return result
+
+
+def _url(part: Image | File) -> str:
+    if part.data is not None:
+        return f"data:{part.media_type};base64,{base64.b64encode(part.data).decode()}"
+    if part.uri is None:
+        raise _unsupported(part, "it has neither data nor a place")
+    return part.uri
+
+
+def _file(part: File) -> dict[str, JSON]:
+    if part.media_type.startswith(("audio/", "video/")):
+        raise _unsupported(part, f"the API takes no {part.media_type}")
+    if part.data is None:
+        return {"type": "input_file", "file_url": _url(part)}
+    suffix = mimetypes.guess_extension(part.media_type) or ""
+    return {"type": "input_file", "filename": f"file{suffix}", "file_data": _url(part)}
+
+
+def _unsupported(part: Part, reason: str) -> Unsupported:
+    return Unsupported(API, type(part).__name__, reason)

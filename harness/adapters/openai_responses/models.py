@@ -1,0 +1,10 @@
+"""What holds for a model, by its name."""
+
+from __future__ import annotations
+
+import re
+
+
+def is_reasoning(model: str) -> bool:
+    """The model reasons: it has encrypted reasoning to give and refuses sampling parameters (RS-7, OC-10)."""
+    return re.match(r"(gpt-[56]|o\d)(?!.*-chat)", model) is not None

@@ -1,0 +1,192 @@
+"""Body of a response → canonical response. Reads the wire itself, since the SDK's types lose what they do not know."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, NoReturn
+
+from harness.adapters.openai_responses.ids import is_legal, synthesised
+from harness.adapters.openai_responses.metadata import API, kept
+from harness.errors import MalformedResponse
+from harness.model import (
+    SYNTHESISED_ID,
+    ChatResponse,
+    Message,
+    Opaque,
+    Refusal,
+    Role,
+    StopReason,
+    Text,
+    Thinking,
+    ToolCall,
+    Usage,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harness.model import JSON, Part
+
+_STATUSES = {
+    "failed": StopReason.ERROR,
+    "cancelled": StopReason.ERROR,
+    "in_progress": StopReason.PAUSE,
+    "queued": StopReason.PAUSE,
+}
+_INCOMPLETE = {"max_output_tokens": StopReason.MAX_TOKENS, "content_filter": StopReason.REFUSAL}
+
+
+def decode(data: bytes, status: int, history: Sequence[Message]) -> ChatResponse:
+    """The answer to a request with this history.
+
+    Raises:
+        MalformedResponse: this is no answer.
+    """
+    try:
+        body = _loads(data)
+    except ValueError as error:
+        raise MalformedResponse(f"the body is not JSON: {error}", status) from None
+    match body:
+        case {"output": list(output), **rest}:
+            pass
+        case {"error": {"message": str(reason)}}:
+            raise MalformedResponse(f"an error inside HTTP {status}: {reason}", status)
+        case _:
+            raise MalformedResponse("there is no list of output items", status)
+    parts = tuple(_parts(output, history))
+    stop_reason, raw = _stop_reason(rest, parts)
+    return ChatResponse(
+        Message(Role.ASSISTANT, parts), stop_reason, _usage(rest.get("usage")), _string(rest.get("model")), raw
+    )
+
+
+def _parts(output: list[JSON], history: Sequence[Message]) -> list[Part]:
+    taken = [call.id for turn in history for call in turn.tool_calls]
+    parts: list[Part] = []
+    for item in output:
+        match item:
+            case {"type": "message", "content": [_, *_] as content, **fields}:
+                parts.extend(_content(part, fields) for part in content)
+            case {"type": "reasoning"}:
+                parts.append(Thinking(_reasoning(item), {API: item}))
+            case {"type": "function_call"}:
+                call = _call(item, taken)
+                if call:
+                    taken.append(call.id)
+                parts.append(call or Opaque(API, item))
+            case _:
+                parts.append(Opaque(API, item))
+    return parts
+
+
+def _content(part: JSON, message: dict[str, JSON]) -> Part:
+    """A part of a message item. `message`: the item's other fields, which go back with the part."""
+    message = {key: value for key, value in message.items() if key != "role"}
+    match part:
+        case {"type": "output_text", "text": str(text), **fields}:
+            return Text(text, kept({**fields, "message": message}))
+        case {"type": "refusal", "refusal": str(text), **fields}:
+            return Refusal(text, kept({**fields, "message": message}))
+        case _:
+            return Opaque(API, {"type": "message", "role": "assistant", **message, "content": [part]})
+
+
+def _reasoning(item: dict[str, JSON]) -> str:
+    """What the model shows of its reasoning: the summary, or the reasoning itself where a server gives that."""
+    for key in ("summary", "content"):
+        shown = item.get(key)
+        texts = (
+            [_string(part.get("text")) for part in shown if isinstance(part, dict)] if isinstance(shown, list) else []
+        )
+        if any(texts):
+            return "\n\n".join(text for text in texts if text)
+    return ""
+
+
+def _call(item: dict[str, JSON], taken: Sequence[str]) -> ToolCall | None:
+    """A call, or `None` if this is none that could be run: cut short, or its arguments are no JSON object."""
+    match item:
+        case {"name": str(name), "arguments": str(text), **fields} if fields.get("status") != "incomplete":
+            arguments = _arguments(text)
+        case _:
+            return None
+    if arguments is None:
+        return None
+    del fields["type"]
+    call_id = fields.pop("call_id", None)
+    if not isinstance(call_id, str) or not call_id:
+        marked: dict[str, JSON] = {"harness": {SYNTHESISED_ID: True}}
+        return ToolCall(synthesised(len(taken), taken), name, arguments, kept(fields) | marked)
+    if not is_legal(call_id):  # issued all the same, by a server with longer ids
+        fields["call_id"] = call_id
+    return ToolCall(call_id, name, arguments, kept(fields))
+
+
+def _arguments(text: str) -> dict[str, JSON] | None:
+    try:
+        arguments = _loads(text or "{}")
+    except ValueError:
+        return None
+    return arguments if isinstance(arguments, dict) else None
+
+
+def _stop_reason(body: dict[str, JSON], parts: Sequence[Part]) -> tuple[StopReason, str | None]:
+    """Table 1.3: there is no finish reason, so status and items have to tell (RS-P1). With the API's own word."""
+    status = _string(body.get("status"))
+    match status, body.get("incomplete_details"):
+        case "completed", _:
+            return _completed(parts), status
+        case "incomplete", {"reason": str(reason)}:
+            return _INCOMPLETE.get(reason, StopReason.UNKNOWN), reason
+        case _:
+            return _STATUSES.get(status or "", StopReason.UNKNOWN), status
+
+
+def _completed(parts: Sequence[Part]) -> StopReason:
+    kinds = [part.raw.get("type") for part in parts if isinstance(part, Opaque) and isinstance(part.raw, dict)]
+    if "function_call" in kinds:
+        return StopReason.MALFORMED_CALL
+    if "custom_tool_call" in kinds or any(isinstance(part, ToolCall) for part in parts):
+        return StopReason.TOOL_USE
+    return StopReason.REFUSAL if any(isinstance(part, Refusal) for part in parts) else StopReason.END_TURN
+
+
+def _usage(usage: JSON) -> Usage:
+    """Table 1.4: input includes what was cached, output includes reasoning."""
+    fields = usage if isinstance(usage, dict) else {}
+    return Usage(
+        input_tokens=_count(fields, "input_tokens"),
+        output_tokens=_count(fields, "output_tokens"),
+        cache_read_tokens=_count(fields.get("input_tokens_details"), "cached_tokens"),
+        cache_write_tokens=_count(fields.get("input_tokens_details"), "cache_write_tokens"),
+        reasoning_tokens=_count(fields.get("output_tokens_details"), "reasoning_tokens"),
+    )
+
+
+def _count(fields: JSON, key: str) -> int | None:
+    value = fields.get(key) if isinstance(fields, dict) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _string(value: JSON) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _loads(text: str | bytes) -> JSON:
+    """Strict JSON. Raises `ValueError`, for nesting that Python cannot follow too."""
+    try:
+        return json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise ValueError(f"{digits} is out of range")
+    return number

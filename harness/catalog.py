@@ -1,0 +1,124 @@
+"""Finds adapters, rules and reports: the modules of a built-in folder, and entry points of other packages.
+
+Nothing is imported before it is selected, so that one broken or duplicate plug-in fails only the run that asks for it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Generic, TypeVar
+
+from harness.errors import HarnessError, PluginError, UnknownName
+from harness.protocols import Adapter
+from harness.results import Report
+from harness.rules.rule import Rule
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog(Generic[T]):
+    """One kind of plug-in.
+
+    Every public module of the package `folder` exports `attribute`, a value of `type`; so does every entry point of
+    `group`. A module `openai_chat` is known as `openai-chat`.
+    """
+
+    kind: str
+    folder: str
+    attribute: str
+    group: str
+    type: type[T]
+
+    def names(self) -> list[str]:
+        """Every name that can be selected, sorted."""
+        return sorted({*_modules(self.folder), *(point.name for point in entry_points(group=self.group))})
+
+    def load(self, name: str) -> T:
+        """The plug-in with this name.
+
+        Raises:
+            UnknownName: there is none.
+            PluginError: there are two, or it cannot be imported, or it is not what it should be.
+        """
+        module = _modules(self.folder).get(name)
+        points = list(entry_points(group=self.group, name=name))
+        owners = ([module] if module else []) + [point.value for point in points]
+        if len(owners) > 1:
+            raise PluginError(self.kind, name, f"it exists more than once ({', '.join(owners)}); uninstall one.")
+        if module is not None:
+            return self.checked(name, getattr(importlib.import_module(module), self.attribute))
+        if points:
+            return self.checked(name, _imported(self.kind, points[0]))
+        raise UnknownName(self.kind, name, self.names())
+
+    def checked(self, name: str, value: object) -> T:
+        """The value, if it is what a plug-in of this kind has to be. Raises `PluginError`."""
+        if not isinstance(value, self.type):
+            raise PluginError(self.kind, name, f"it is {value!r}, which is no {self.type.__name__}.")
+        return value
+
+
+ADAPTERS = Catalog("adapter", "harness.adapters", "ADAPTER", "harness.adapters", Adapter)
+REPORTS = Catalog("report", "harness.reports", "REPORT", "harness.reports", Report)
+
+
+def adapter(spec: str) -> Adapter:
+    """An adapter by its name, or by `package.module:attribute`.
+
+    Raises:
+        UnknownName: there is no adapter with this name.
+        PluginError: it cannot be imported, or it is no adapter.
+    """
+    module, colon, attribute = spec.partition(":")
+    if not colon:
+        return ADAPTERS.load(spec)
+    try:
+        value: Any = importlib.import_module(module)
+        for name in attribute.split("."):
+            value = getattr(value, name)
+    except ModuleNotFoundError as error:
+        raise PluginError("adapter", spec, f"no module {error.name!r}. Is its folder on PYTHONPATH?") from error
+    except AttributeError as error:
+        raise PluginError("adapter", spec, f"{error}.") from error
+    except HarnessError:
+        raise
+    except Exception as error:  # somebody's own module may fail in any way at all
+        raise PluginError("adapter", spec, f"importing {module} failed: {error!r}.") from error
+    return ADAPTERS.checked(spec, value)
+
+
+def rules() -> list[Rule]:
+    """Every rule: the `RULES` of the modules of `harness.rules` that have some, and of entry points.
+
+    Raises:
+        PluginError: a rule module of another package cannot be used.
+    """
+    found: list[Rule] = []
+    for module in _modules("harness.rules").values():
+        found.extend(getattr(importlib.import_module(module), "RULES", ()))
+    for point in sorted(entry_points(group="harness.rules")):
+        value = _imported("rule module", point)
+        for rule in value if isinstance(value, list | tuple) else (value,):  # pyright: ignore[reportUnknownVariableType]
+            if not isinstance(rule, Rule):
+                raise PluginError("rule module", point.name, f"it holds {rule!r}, which is no Rule.")
+            found.append(rule)
+    return found
+
+
+def _modules(folder: str) -> dict[str, str]:
+    path = importlib.import_module(folder).__path__
+    names = [info.name for info in pkgutil.iter_modules(path) if not info.name.startswith("_")]
+    return {name.replace("_", "-"): f"{folder}.{name}" for name in sorted(names)}
+
+
+def _imported(kind: str, point: EntryPoint) -> object:
+    try:
+        return point.load()
+    except HarnessError:
+        raise
+    except Exception as error:  # a plug-in may fail in any way at all
+        raise PluginError(kind, point.name, f"importing {point.value} failed: {error!r}.") from error

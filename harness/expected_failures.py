@@ -1,0 +1,96 @@
+"""Expected failures: known nonconformances of a team's adapters, each with a reason. A stale one fails the run.
+
+```yaml
+- scenario: parallel-same-tool     # a glob
+  target: openai-*                 # a glob
+  rule: result-swapped             # an id
+  reason: "tracked as #123"
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from harness.errors import ExpectedFailuresError
+from harness.results import CellResult, Finding, Severity, StaleExpectation
+
+_KEYS = ("scenario", "target", "rule", "reason")
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedFailure:
+    """One entry: findings of `rule` in the cells of `scenario` and `target` are expected, because of `reason`."""
+
+    scenario: str
+    target: str
+    rule: str
+    reason: str
+
+    def covers(self, cell: CellResult) -> bool:
+        """Whether it speaks of this cell."""
+        return fnmatchcase(cell.scenario, self.scenario) and fnmatchcase(cell.target, self.target)
+
+    def expects(self, cell: CellResult, finding: Finding) -> bool:
+        """Whether it speaks of this finding of the cell."""
+        return self.covers(cell) and finding.rule == self.rule
+
+
+def load(path: Path) -> list[ExpectedFailure]:
+    """Read the file.
+
+    Raises:
+        ExpectedFailuresError: it is not a list of entries with exactly these keys, all of them non-empty texts.
+    """
+    try:
+        node: Any = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)  # pyright: ignore[reportUnknownMemberType]
+    except OSError as error:
+        raise ExpectedFailuresError(str(path), f"cannot be read: {error.strerror}.") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        mark = getattr(error, "problem_mark", None)
+        reason = getattr(error, "problem", None) or "not UTF-8 text"
+        raise ExpectedFailuresError(str(path), f"not YAML: {reason}.", mark.line + 1 if mark else None) from None
+    if node is None:
+        return []
+    if not isinstance(node, yaml.SequenceNode):
+        raise ExpectedFailuresError(str(path), "has to be a list of entries.", node.start_mark.line + 1)
+    return [_entry(path, item) for item in node.value]
+
+
+def _entry(path: Path, node: Any) -> ExpectedFailure:
+    line = node.start_mark.line + 1
+    if not isinstance(node, yaml.MappingNode):
+        raise ExpectedFailuresError(str(path), f"an entry is a mapping of {', '.join(_KEYS)}.", line)
+    values: dict[str, str] = {}
+    for key, value in node.value:
+        if key.value not in _KEYS or key.value in values:
+            problem = "stands there twice" if key.value in values else f"is unknown; the keys are {', '.join(_KEYS)}"
+            raise ExpectedFailuresError(str(path), f"the key {key.value!r} {problem}.", key.start_mark.line + 1)
+        if not isinstance(value, yaml.ScalarNode) or not value.value.strip():
+            raise ExpectedFailuresError(str(path), f"{key.value} has to be a text.", value.start_mark.line + 1)
+        values[key.value] = value.value
+    missing = [key for key in _KEYS if key not in values]
+    if missing:
+        raise ExpectedFailuresError(str(path), f"the entry lacks {', '.join(missing)}.", line)
+    return ExpectedFailure(**values)
+
+
+def stale(expected: Sequence[ExpectedFailure], played: Sequence[CellResult]) -> tuple[StaleExpectation, ...]:
+    """The entries whose cells were played without the finding they expect. One whose cells were not played is let be:
+    a run of a part of the suite says nothing about the rest."""
+    return tuple(
+        StaleExpectation(entry.scenario, entry.target, entry.rule, entry.reason)
+        for entry in expected
+        if any(entry.covers(cell) for cell in played)
+        and not any(
+            entry.expects(cell, finding) and finding.severity is Severity.ERROR
+            for cell in played
+            for finding in cell.findings
+        )
+    )

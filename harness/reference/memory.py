@@ -1,0 +1,74 @@
+"""What a provider remembers of its own: the opaque state that it issued, and refuses when it comes back altered."""
+
+from __future__ import annotations
+
+from harness.model import JSON
+from harness.scenarios.schema import Scenario
+from harness.wire.jsonvalue import canonical
+from harness.wire.view import CallView, OpaqueView, RequestView, ResponseView, TextView, Violation
+
+_THINKING = ("thinking", "redacted_thinking")
+
+
+class Memory:
+    """The opaque state issued so far in one conversation."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._foreign = bool(scenario.history)
+        self._signatures: set[str] = set()
+        self._thinking: list[str] = []
+
+    def note(self, response: ResponseView) -> None:
+        """Remember what a response has issued."""
+        self._thinking = [canonical(p.raw) for p in response.parts if isinstance(p, OpaqueView) and p.kind in _THINKING]
+        self._signatures.update(
+            canonical(part.opaque)
+            for part in response.parts
+            if isinstance(part, CallView | TextView) and part.opaque is not None
+        )
+
+    def objection(self, api: str, view: RequestView) -> Violation | None:
+        """What is wrong with the state that a request brings back, as the provider would see it."""
+        if api == "anthropic":
+            return self._altered_thinking(view)
+        if api == "gemini" and not self._foreign:
+            return self._altered_signature(view)
+        return None
+
+    def _altered_thinking(self, view: RequestView) -> Violation | None:
+        if not self._thinking:
+            return None
+        answers = [turn for turn in view.turns if turn.role == "assistant"]
+        if not answers:
+            return None
+        latest = answers[-1]
+        sent = [canonical(p.raw) for p in latest.parts if isinstance(p, OpaqueView) and p.kind in _THINKING]
+        if sent == self._thinking:
+            return None
+        return Violation(
+            "anthropic-thinking-altered",
+            "error",
+            f"messages{latest.pointer.replace('/messages', '').replace('/', '.')}: `thinking` blocks in the latest "
+            "assistant message cannot be modified; they must remain as they were in the original response.",
+            latest.pointer,
+            "AN-51",
+            code="invalid_request_error",
+        )
+
+    def _altered_signature(self, view: RequestView) -> Violation | None:
+        for turn in view.turns:
+            for part in turn.parts:
+                if isinstance(part, CallView | TextView) and self._is_altered(part.opaque):
+                    return Violation(
+                        "gemini-signature-corrupted",
+                        "error",
+                        "Corrupted thought signature.",
+                        part.pointer,
+                        "GM-10",
+                        part.opaque,
+                        code="INVALID_ARGUMENT",
+                    )
+        return None
+
+    def _is_altered(self, opaque: JSON) -> bool:
+        return opaque is not None and canonical(opaque) not in self._signatures

@@ -1,0 +1,80 @@
+"""One conversation with the reference server: the scenario's script, played an answer for each accepted request.
+
+Answers are counted, not looked up: a tool loop that repeats itself cannot get the first answer for ever. A refused
+request uses up no answer. Ids, usage and signatures are functions of the scenario, so that runs repeat.
+"""
+
+from __future__ import annotations
+
+import json
+
+from harness.http import EXHAUSTED, HttpRequest, HttpResponse
+from harness.model import JSON
+from harness.profiles import Profile
+from harness.reference.memory import Memory
+from harness.scenarios.schema import Scenario, StepSpec
+from harness.wire.format import WireFormat
+from harness.wire.view import ModelStep, Violation, WireError
+
+
+class Session:
+    """A handler of requests for one cell."""
+
+    def __init__(self, scenario: Scenario, wire: WireFormat, model: str, profile: Profile) -> None:
+        self._scenario = scenario
+        self._wire = wire
+        self._model = model
+        self._profile = profile
+        self._script = [step for turn in scenario.turns for step in turn.model]
+        self._played = 0
+        self._memory = Memory(scenario)
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        """Answer one request as the provider would."""
+        if not self._wire.recognises(request):
+            return self._wire.refuse(_not_found(request))
+        refusal = self._refusal(request)
+        if refusal is not None:
+            return self._wire.refuse(refusal)
+        if self._played == len(self._script):
+            return exhausted(f"the script of scenario {self._scenario.id!r} has no answer {self._played + 1}")
+        step = self._script[self._played]
+        seed = f"{self._scenario.id}/{self._played}"
+        self._played += 1
+        body = self._wire.build(_model_step(step, self._wire.api), seed, self._model, self._profile)
+        response = _json_response(200, body)
+        self._memory.note(self._wire.read(response))
+        return response
+
+    def _refusal(self, request: HttpRequest) -> Violation | None:
+        violations = self._wire.violations(request, self._profile)
+        refused = [violation for violation in violations if violation.severity == "error"]
+        if refused:
+            return refused[0]
+        try:
+            return self._memory.objection(self._wire.api, self._wire.view(request))
+        except WireError as error:
+            return Violation("unreadable", "error", error.reason, error.pointer, "wire-facts 1.1")
+
+
+def exhausted(reason: str) -> HttpResponse:
+    """The answer to a request that nothing is left for. The header says that it is the harness's, not a provider's."""
+    response = _json_response(500, {"error": {"message": f"harness: {reason}", "type": "harness_exhausted"}})
+    return HttpResponse(response.status, {**response.headers, EXHAUSTED: "1"}, response.body)
+
+
+def _json_response(status: int, body: dict[str, JSON]) -> HttpResponse:
+    return HttpResponse(
+        status, {"content-type": "application/json"}, json.dumps(body, ensure_ascii=False, indent=2).encode()
+    )
+
+
+def _model_step(step: StepSpec, api: str) -> ModelStep:
+    raw: list[JSON] = [*step.raw.get(api, ())]
+    return ModelStep(step.text, step.thinking, step.named_calls, step.refusal, step.stop, tuple(raw))
+
+
+def _not_found(request: HttpRequest) -> Violation:
+    return Violation(
+        "path-unknown", "error", f"no such endpoint: {request.method} {request.url}", "", "wire-facts 1.1", status=404
+    )

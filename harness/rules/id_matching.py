@@ -1,0 +1,361 @@
+"""ID matching: each call is answered once, by its own id, in its place, with its own result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness.model import SYNTHESISED_ID, ToolCall
+from harness.results import Severity
+from harness.rules.content import carries, content_shown, shown
+from harness.rules.evidence import Asked, Evidence, ExpectedCall
+from harness.rules.pairing import answered, carried
+from harness.rules.rule import Flaw, Rule
+from harness.scenarios.schema import Subject
+from harness.wire.view import CallView, MediaView, RequestView, ResultView, TextView
+
+
+def _pairs(evidence: Evidence, asked: Asked) -> Iterator[tuple[ExpectedCall, CallView | None]]:
+    expected = evidence.expected_calls(asked.index)
+    yield from zip(expected, carried(expected, asked.view), strict=True)
+
+
+def _call_missing(evidence: Evidence) -> Iterator[Flaw]:
+    for asked in evidence.asked:
+        if asked.view.stateful:
+            continue
+        for expected, call in _pairs(evidence, asked):
+            if call is None:
+                yield Flaw(
+                    f"the call of {expected.name} ({expected.id or 'without id'}) is not in the history that goes back",
+                    asked.reading.index,
+                    "",
+                    [c.name for c in asked.view.calls],
+                    expected.name,
+                )
+
+
+def _call_id_changed(evidence: Evidence) -> Iterator[Flaw]:
+    for asked in evidence.asked:
+        for expected, call in _pairs(evidence, asked):
+            if call is None or expected.foreign or expected.id is None or call.id == expected.id:
+                continue
+            yield Flaw(
+                f"the call of {expected.name} was issued as {expected.id!r} and goes back as {call.id!r}",
+                asked.reading.index,
+                call.id_pointer,
+                call.id,
+                expected.id,
+            )
+
+
+def _issued_id_lost(evidence: Evidence) -> Iterator[Flaw]:
+    for index, chat in enumerate(evidence.transcript.chats):
+        reading = evidence.answer(index)
+        if reading is None or reading.response is None or chat.response is None:
+            continue
+        issued = [call for call in reading.response.calls if call.malformed is None]
+        for call, given in zip(issued, chat.response.tool_calls, strict=False):
+            if call.id is not None and given.id != call.id:
+                yield Flaw(
+                    f"the API issued {call.id!r} for {call.name}; the adapter hands on {given.id!r} (response body)",
+                    reading.index,
+                    call.id_pointer,
+                    given.id,
+                    call.id,
+                )
+
+
+def _synthesised(evidence: Evidence) -> Iterator[tuple[int, CallView, ToolCall, frozenset[str]]]:
+    """Calls that came without an id: the exchange, the wire call, what the adapter made of it, ids in use before."""
+    for index, chat in enumerate(evidence.transcript.chats):
+        reading = evidence.answer(index)
+        if reading is None or reading.response is None or chat.response is None:
+            continue
+        used = {call.id for message in chat.request.messages for call in message.tool_calls}
+        issued = [call for call in reading.response.calls if call.malformed is None]
+        for call, given in zip(issued, chat.response.tool_calls, strict=False):
+            if call.id is None:
+                yield reading.index, call, given, frozenset(used)
+            used.add(given.id)
+
+
+def _synthesised_not_unique(evidence: Evidence) -> Iterator[Flaw]:
+    for exchange, call, given, used in _synthesised(evidence):
+        if not given.id or given.id in used:
+            yield Flaw(
+                f"{call.name} came without an id, and the one that the adapter made is "
+                f"{'empty' if not given.id else 'in use already'} (response body)",
+                exchange,
+                call.pointer,
+                given.id,
+                "an id that no other call of the conversation has",
+            )
+
+
+def _synthesised_not_marked(evidence: Evidence) -> Iterator[Flaw]:
+    for exchange, call, given, _ in _synthesised(evidence):
+        mark = given.provider_metadata.get("harness")
+        if not (isinstance(mark, dict) and mark.get(SYNTHESISED_ID) is True):
+            yield Flaw(
+                f"{call.name} came without an id, and the one that the adapter made ({given.id!r}) is not marked as "
+                "synthesised (response body)",
+                exchange,
+                call.pointer,
+                mark,
+                {SYNTHESISED_ID: True},
+            )
+
+
+def _synthesised_sent(evidence: Evidence) -> Iterator[Flaw]:
+    for asked in evidence.asked:
+        pairing = answered(asked.view)
+        for expected, call in _pairs(evidence, asked):
+            if call is None or expected.foreign or expected.id is not None:
+                continue
+            if call.id is not None:
+                yield Flaw(
+                    f"the API issued no id for {expected.name}, and {call.id!r} goes back as if it had",
+                    asked.reading.index,
+                    call.id_pointer,
+                    call.id,
+                )
+            for result in pairing.of(call):
+                if result.call_id is not None:
+                    yield Flaw(
+                        f"the API issued no id for {expected.name}, and its result goes back under {result.call_id!r}",
+                        asked.reading.index,
+                        result.id_pointer,
+                        result.call_id,
+                    )
+
+
+def _foreign_ids(evidence: Evidence) -> Iterator[Flaw]:
+    mapped: dict[str, str | None] = {}
+    for asked in evidence.asked:
+        sent: dict[str, str] = {}
+        for expected, call in _pairs(evidence, asked):
+            if call is None or not expected.foreign or expected.id is None:
+                continue
+            if mapped.setdefault(expected.id, call.id) != call.id:
+                yield Flaw(
+                    f"the id {expected.id!r} of the earlier history became {mapped[expected.id]!r} before and is "
+                    f"{call.id!r} now",
+                    asked.reading.index,
+                    call.id_pointer,
+                    call.id,
+                    mapped[expected.id],
+                )
+            if call.id is not None and sent.setdefault(call.id, expected.id) != expected.id:
+                yield Flaw(
+                    f"the ids {sent[call.id]!r} and {expected.id!r} of the earlier history both became {call.id!r}",
+                    asked.reading.index,
+                    call.id_pointer,
+                    call.id,
+                )
+
+
+def _id_not_unique(evidence: Evidence) -> Iterator[Flaw]:
+    """Ids may repeat where the provider itself repeated them (wire-facts, section 11)."""
+    for asked in evidence.asked:
+        issued = [call.id for call in evidence.expected_calls(asked.index)]
+        seen: set[str] = set()
+        for call in asked.view.calls:
+            if call.id is not None and call.id in seen and issued.count(call.id) <= 1:
+                yield Flaw(f"two calls have the id {call.id!r}", asked.reading.index, call.id_pointer, call.id)
+            seen.add(call.id or "")
+    if not evidence.transcript.chats:
+        yield from _id_not_unique_within_turn(evidence)
+
+
+def _id_not_unique_within_turn(evidence: Evidence) -> Iterator[Flaw]:
+    for reading in evidence.readings:
+        for turn in reading.request.turns if reading.request else ():
+            ids = [part.id for part in turn.parts if isinstance(part, CallView) and part.id]
+            for part in turn.parts:
+                if isinstance(part, CallView) and part.id and ids.count(part.id) > 1:
+                    yield Flaw(
+                        f"two calls of one turn have the id {part.id!r}", reading.index, part.id_pointer, part.id
+                    )
+
+
+def _requests(evidence: Evidence) -> Iterator[tuple[int, RequestView]]:
+    for reading in evidence.readings:
+        if reading.request is not None:
+            yield reading.index, reading.request
+
+
+def _result_missing(evidence: Evidence) -> Iterator[Flaw]:
+    for exchange, view in _requests(evidence):
+        pairing = answered(view)
+        last_call_turn = _turn_of_last_call(view)
+        for call, results in zip(pairing.calls, pairing.results, strict=True):
+            ends_open = last_call_turn == len(view.turns) - 1 and _turn_of(view, call) == last_call_turn
+            if not results and not ends_open:
+                yield Flaw(
+                    f"the call {call.id or call.name!r} of {call.name} has no result",
+                    exchange,
+                    call.pointer,
+                    [result.call_id for result in view.results],
+                    call.id,
+                )
+
+
+def _turn_of(view: RequestView, call: CallView) -> int:
+    return next(index for index, turn in enumerate(view.turns) if any(part is call for part in turn.parts))
+
+
+def _turn_of_last_call(view: RequestView) -> int:
+    return max((i for i, t in enumerate(view.turns) if any(isinstance(p, CallView) for p in t.parts)), default=-1)
+
+
+def _result_orphan(evidence: Evidence) -> Iterator[Flaw]:
+    for exchange, view in _requests(evidence):
+        if view.stateful:
+            continue  # the call may lie on the server
+        for result in answered(view).orphans:
+            yield Flaw(
+                f"the result {result.call_id or result.name!r} answers no call before it",
+                exchange,
+                result.id_pointer,
+                result.call_id,
+                [call.id for call in view.calls],
+            )
+
+
+def _result_duplicate(evidence: Evidence) -> Iterator[Flaw]:
+    for exchange, view in _requests(evidence):
+        pairing = answered(view)
+        for call, results in zip(pairing.calls, pairing.results, strict=True):
+            for result in results[1:]:
+                yield Flaw(
+                    f"the call {call.id or call.name!r} of {call.name} is answered more than once",
+                    exchange,
+                    result.id_pointer,
+                    len(results),
+                    1,
+                )
+
+
+def _result_misplaced(evidence: Evidence) -> Iterator[Flaw]:
+    """Between a call and its result stand only the results of its siblings, and media moved out of them."""
+    for exchange, view in _requests(evidence):
+        pairing = answered(view)
+        order = [part for turn in view.turns for part in turn.parts]
+        roles = [turn.role for turn in view.turns for _ in turn.parts]
+        for call, results in zip(pairing.calls, pairing.results, strict=True):
+            for result in results[:1]:
+                start = next(i for i, part in enumerate(order) if part is call)
+                end = next(i for i, part in enumerate(order) if part is result)
+                between = list(zip(order[start + 1 : end], roles[start + 1 : end], strict=True))
+                seen_result = False
+                for part, role in between:
+                    seen_result = seen_result or isinstance(part, ResultView)
+                    user_text = role == "user" and isinstance(part, TextView | MediaView)
+                    new_answer = seen_result and isinstance(part, CallView)
+                    if user_text or new_answer:
+                        yield Flaw(
+                            f"the result of {call.name} ({call.id or 'without id'}) does not directly follow its call",
+                            exchange,
+                            result.pointer,
+                            result.pointer,
+                            f"after {call.pointer}, before {part.pointer}",
+                        )
+                        break
+
+
+def _result_swapped(evidence: Evidence) -> Iterator[Flaw]:
+    """The result of a call has the content of another call's: answered by name, by order, or mixed up."""
+    for asked in evidence.asked:
+        pairing = answered(asked.view)
+        pairs = [(expected, call) for expected, call in _pairs(evidence, asked) if call is not None]
+        for expected, call in pairs:
+            results = pairing.of(call)
+            if expected.result is None or not results or carries(results[0], expected.result, asked.view):
+                continue
+            others = [o for o, _ in pairs if o is not expected and o.result is not None]
+            other = next((o for o in others if o.result and carries(results[0], o.result, asked.view)), None)
+            if other is not None:
+                yield Flaw(
+                    f"the call {call.id or ''} of {call.name} is answered with the result of another call"
+                    f" ({other.name} {other.id or ''})".replace(" )", ")"),
+                    asked.reading.index,
+                    results[0].pointer,
+                    shown(results[0]),
+                    content_shown(expected.result),
+                )
+
+
+_IDS = "DESIGN.md, canonical contract: ids"
+
+RULES = (
+    Rule("call-missing", Subject.ID_MATCHING, "Every call of the history goes back.", _IDS, _call_missing),
+    Rule(
+        "call-id-changed",
+        Subject.ID_MATCHING,
+        "An id that the API issued returns to it unchanged.",
+        "wire-facts 1.1; AN-7, OC-5, RS-3, GM-7",
+        _call_id_changed,
+    ),
+    Rule(
+        "issued-id-lost", Subject.ID_MATCHING, "The adapter hands on the id that the API issued.", _IDS, _issued_id_lost
+    ),
+    Rule(
+        "synthesised-id-unique",
+        Subject.ID_MATCHING,
+        "An id that the adapter makes is like no other of the conversation.",
+        _IDS,
+        _synthesised_not_unique,
+    ),
+    Rule(
+        "synthesised-id-marked",
+        Subject.ID_MATCHING,
+        "An id that the adapter makes is marked as synthesised.",
+        _IDS,
+        _synthesised_not_marked,
+        severity=Severity.WARNING,
+    ),
+    Rule(
+        "synthesised-id-sent",
+        Subject.ID_MATCHING,
+        "An id that the adapter made is never sent as if the provider had issued it.",
+        _IDS + "; wire-facts 9.3",
+        _synthesised_sent,
+    ),
+    Rule(
+        "foreign-id-mapping",
+        Subject.ID_MATCHING,
+        "Ids of another API map one-to-one, and always the same way.",
+        _IDS + "; wire-facts 9.4",
+        _foreign_ids,
+    ),
+    Rule("call-id-unique", Subject.ID_MATCHING, "No two calls have one id.", _IDS, _id_not_unique),
+    Rule(
+        "result-missing",
+        Subject.ID_MATCHING,
+        "Every call is answered.",
+        "AN-8, OC-6, RS-4, GM-8",
+        _result_missing,
+    ),
+    Rule(
+        "result-orphan",
+        Subject.ID_MATCHING,
+        "Every result answers a call before it, by its id.",
+        "AN-10, OC-7, RS-4, GM-8",
+        _result_orphan,
+    ),
+    Rule("result-duplicate", Subject.ID_MATCHING, "A call is answered once.", "AN-11, RS-4, GM-8", _result_duplicate),
+    Rule(
+        "result-misplaced",
+        Subject.ID_MATCHING,
+        "Results directly follow their calls.",
+        "AN-8, AN-9, OC-6, GM-8, GM-9",
+        _result_misplaced,
+    ),
+    Rule(
+        "result-swapped",
+        Subject.ID_MATCHING,
+        "A call is answered with its own result, also when another is of the same tool.",
+        _IDS,
+        _result_swapped,
+    ),
+)

@@ -1,0 +1,73 @@
+"""Replay: the request that goes out now is the one that was recorded, and every exchange is played."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness.http import EXHAUSTED
+from harness.results import Blame, Severity
+from harness.rules.evidence import Evidence
+from harness.rules.rule import Flaw, Rule
+from harness.scenarios.schema import Subject
+from harness.tape.compare import differences
+
+
+def _request(evidence: Evidence) -> Iterator[Flaw]:
+    for reading in evidence.readings:
+        recorded = reading.exchange.recorded
+        if recorded is None:
+            continue
+        for found in differences(recorded, reading.exchange.request, evidence.wire):
+            yield Flaw(
+                f"not the request that was recorded: {found.message}",
+                reading.index,
+                found.pointer,
+                found.sent,
+                found.recorded,
+                severity=Severity.ERROR if found.neutral else Severity.WARNING,
+            )
+
+
+def _beyond(evidence: Evidence) -> Iterator[Flaw]:
+    for reading in evidence.readings:
+        response = reading.exchange.response
+        if response is not None and EXHAUSTED in response.headers:
+            yield Flaw("a request for which nothing is left to answer", reading.index, "")
+
+
+def _unplayed(evidence: Evidence) -> Iterator[Flaw]:
+    if evidence.transcript.unplayed:
+        total = evidence.transcript.unplayed + len(evidence.transcript.exchanges)
+        yield Flaw(
+            f"{evidence.transcript.unplayed} of the recorded exchanges were not asked for",
+            actual=len(evidence.transcript.exchanges),
+            expected=total,
+        )
+
+
+def _stale(evidence: Evidence) -> Iterator[Flaw]:
+    if evidence.transcript.stale:
+        yield Flaw("the scenario has changed since this cassette was recorded; record it again")
+
+
+_REPLAY = "DESIGN.md, modes: replay"
+
+RULES = (
+    Rule(
+        "recorded-request",
+        Subject.REQUESTS,
+        "The request that is sent now means what the recorded one meant.",
+        _REPLAY,
+        _request,
+    ),
+    Rule("request-unexpected", Subject.REQUESTS, "No request is sent beyond the script.", _REPLAY, _beyond),
+    Rule("exchange-unplayed", Subject.REQUESTS, "Every recorded exchange is played.", _REPLAY, _unplayed),
+    Rule(
+        "cassette-stale",
+        Subject.REQUESTS,
+        "A cassette belongs to the scenario as it is now.",
+        "DESIGN.md, cassettes",
+        _stale,
+        blame=Blame.CASSETTE,
+    ),
+)

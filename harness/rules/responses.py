@@ -1,0 +1,158 @@
+"""Responses: what the adapter hands on is what the wire says: text, calls, stop reason, usage, failures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+
+from harness.errors import provider_error
+from harness.model import ChatResponse, Usage
+from harness.results import Blame
+from harness.rules.evidence import Evidence, Reading
+from harness.rules.rule import Flaw, Rule
+from harness.scenarios.schema import Subject
+from harness.wire.jsonvalue import equal
+from harness.wire.view import ResponseView
+
+
+def _answers(evidence: Evidence) -> Iterator[tuple[Reading, ResponseView, ChatResponse]]:
+    for index, chat in enumerate(evidence.transcript.chats):
+        reading = evidence.answer(index)
+        if reading is not None and reading.response is not None and chat.response is not None:
+            yield reading, reading.response, chat.response
+
+
+def _text(evidence: Evidence) -> Iterator[Flaw]:
+    for reading, wire, given in _answers(evidence):
+        if given.text != wire.text:
+            yield Flaw(
+                "the text that the adapter hands on is not the answer's (response body)",
+                reading.index,
+                wire.parts[0].pointer if wire.parts else "",
+                given.text,
+                wire.text,
+            )
+
+
+def _calls(evidence: Evidence) -> Iterator[Flaw]:
+    for reading, wire, given in _answers(evidence):
+        issued = [call for call in wire.calls if call.malformed is None]
+        if [call.name for call in issued] != [call.name for call in given.tool_calls]:
+            yield Flaw(
+                "the calls that the adapter hands on are not the answer's (response body)",
+                reading.index,
+                issued[0].pointer if issued else "",
+                [call.name for call in given.tool_calls],
+                [call.name for call in issued],
+            )
+            continue
+        for call, handed in zip(issued, given.tool_calls, strict=True):
+            if not equal(dict(handed.arguments), call.arguments):
+                yield Flaw(
+                    f"the arguments of {call.name} that the adapter hands on are not the answer's (response body)",
+                    reading.index,
+                    call.arguments_pointer,
+                    dict(handed.arguments),
+                    call.arguments,
+                )
+
+
+def _stop_reason(evidence: Evidence) -> Iterator[Flaw]:
+    for reading, wire, given in _answers(evidence):
+        if given.stop_reason != wire.stop_reason:
+            yield Flaw(
+                f"the wire says {wire.raw_stop_reason!r}, which is {wire.stop_reason.value} (response body)",
+                reading.index,
+                "",
+                given.stop_reason.value,
+                wire.stop_reason.value,
+            )
+
+
+def _usage(evidence: Evidence) -> Iterator[Flaw]:
+    """A count that the provider gave is handed on; one that it left out may be absent or 0."""
+    for reading, wire, given in _answers(evidence):
+        for field in fields(Usage):
+            said: int | None = getattr(wire.usage, field.name)
+            handed: int | None = getattr(given.usage, field.name)
+            if (said or 0) != (handed or 0):
+                yield Flaw(f"{field.name} is not what the answer says (response body)", reading.index, "", handed, said)
+
+
+def _failures(evidence: Evidence) -> Iterator[Flaw]:
+    """A chat fails if and only if the provider did, by the canonical error of its status."""
+    for index, chat in enumerate(evidence.transcript.chats):
+        reading = evidence.answer(index)
+        failed = reading.response.error if reading and reading.response else None
+        exchange = reading.index if reading else None
+        if chat.error is None and failed is not None:
+            yield Flaw(
+                f"the provider answered with an error ({failed.status} {failed.message}) and the adapter hands on a "
+                "response",
+                exchange,
+                "",
+                "a response",
+                type(provider_error(failed.status, "")).__name__,
+            )
+        elif chat.error is not None and failed is not None:
+            wanted = type(provider_error(failed.status, "")).__name__
+            if chat.error != wanted and failed.status >= 400:
+                yield Flaw(
+                    f"the provider answered {failed.status}, and the adapter raises {chat.error}: {chat.error_text}",
+                    exchange,
+                    "",
+                    chat.error,
+                    wanted,
+                )
+            else:
+                yield Flaw(
+                    f"the provider refused or failed: {failed.status} {failed.message}",
+                    exchange,
+                    "",
+                    failed.status,
+                    200,
+                    rule="chat-refused",
+                    blame=_refusal_blame(evidence, exchange, failed.status),
+                )
+        elif chat.error is not None:
+            yield Flaw(
+                f"the adapter raises {chat.error} where the answer is good: {chat.error_text}"
+                if reading
+                else f"the adapter raises {chat.error} and there is no answer: {chat.error_text}",
+                exchange,
+                "",
+                chat.error,
+                None,
+            )
+
+
+def _refusal_blame(evidence: Evidence, exchange: int | None, status: int) -> Blame:
+    """A request that the witness has nothing against was refused by the provider's own departure."""
+    if exchange is None or status >= 500:
+        return Blame.PROVIDER
+    request = evidence.transcript.exchanges[exchange].request
+    refused = any(v.severity == "error" for v in evidence.wire.violations(request, evidence.transcript.profile))
+    return Blame.ADAPTER if refused else Blame.PROVIDER
+
+
+_RESPONSE = "DESIGN.md, canonical contract: ChatResponse"
+
+RULES = (
+    Rule("response-text", Subject.RESPONSES, "The text is the answer's, to the code point.", _RESPONSE, _text),
+    Rule(
+        "response-calls",
+        Subject.RESPONSES,
+        "The calls are the answer's: all, in order, with their arguments.",
+        _RESPONSE + "; wire-facts 9.2",
+        _calls,
+    ),
+    Rule("stop-reason", Subject.RESPONSES, "The stop reason follows table 1.3.", "wire-facts 1.3; 9.1", _stop_reason),
+    Rule("usage", Subject.RESPONSES, "The usage follows table 1.4.", "wire-facts 1.4; 9.14", _usage),
+    Rule(
+        "chat-failure",
+        Subject.RESPONSES,
+        "A chat fails if the provider did, by the canonical error of its status, and only then.",
+        "DESIGN.md, canonical contract: provider failures",
+        _failures,
+    ),
+)

@@ -1,0 +1,62 @@
+"""What a rule is: a pure function from the evidence of a transcript to flaws, with a name and a place to look it up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from harness.model import JSON
+from harness.results import Blame, Finding, Kind, Severity
+from harness.rules.evidence import Evidence
+from harness.scenarios.schema import Subject
+
+
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """One thing that a rule found. `pointer` leads into the request body of exchange `exchange`.
+
+    `rule`, `severity`, `blame` and `source` replace the rule's own where one check speaks for several.
+    """
+
+    message: str
+    exchange: int | None = None
+    pointer: str | None = None
+    actual: JSON = None
+    expected: JSON = None
+    rule: str | None = None
+    severity: Severity | None = None
+    blame: Blame | None = None
+    source: str | None = None
+
+
+Check = Callable[[Evidence], Iterable[Flaw]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule with a stable kebab-case `id`. `requirement` says in one sentence what must hold; `source` where from."""
+
+    id: str
+    subject: Subject
+    requirement: str
+    source: str
+    check: Check
+    kind: Kind = Kind.CONTRACT
+    severity: Severity = Severity.ERROR
+    blame: Blame = Blame.ADAPTER
+
+    def findings(self, evidence: Evidence) -> Iterator[Finding]:
+        """The rule's findings on one transcript."""
+        for flaw in self.check(evidence):
+            yield Finding(
+                rule=flaw.rule or self.id,
+                kind=self.kind,
+                severity=flaw.severity or self.severity,
+                blame=flaw.blame or self.blame,
+                message=flaw.message,
+                pointer=flaw.pointer,
+                actual=flaw.actual,
+                expected=flaw.expected,
+                source=flaw.source or self.source,
+                exchange=flaw.exchange,
+            )

@@ -1,0 +1,189 @@
+"""The system prompt: once in every request, in the API's place, verbatim, in no message; absent when there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness.model import JSON_INSTRUCTION
+from harness.rules.evidence import Asked, Evidence
+from harness.rules.rule import Flaw, Rule
+from harness.scenarios.schema import Subject
+from harness.wire.view import SystemView, TextView
+
+_PLACES: dict[str, frozenset[str]] = {
+    "anthropic": frozenset({"system"}),
+    "openai-chat": frozenset({"message:system", "message:developer"}),
+    "openai-responses": frozenset({"instructions", "message:system", "message:developer"}),
+    "gemini": frozenset({"systemInstruction"}),
+}
+"""Where each API wants it (wire-facts 1.1, AN-30, OC-9, RS-5, GM-11)."""
+
+
+def _wanted(asked: Asked) -> str | None:
+    return asked.chat.request.system or None
+
+
+def _prompts(asked: Asked) -> list[SystemView]:
+    """The system texts but for the block that JSON mode needs where an API has no switch for it."""
+    system = _wanted(asked)
+    wants_json = asked.chat.request.response_format is not None
+    return [
+        part
+        for part in asked.view.system
+        if not (
+            wants_json
+            and part.text != system
+            and (part.text == JSON_INSTRUCTION or ("json" in part.text.lower() and (system or "\0") not in part.text))
+        )
+    ]
+
+
+def _texts(asked: Asked) -> list[TextView]:
+    return [part for turn in asked.view.turns for part in turn.parts if isinstance(part, TextView)]
+
+
+def _given_texts(asked: Asked) -> str:
+    return "\0".join(message.text for message in asked.chat.request.messages)
+
+
+def _missing(evidence: Evidence) -> Iterator[Flaw]:
+    for asked in evidence.asked:
+        system = _wanted(asked)
+        if system is not None and not any(part.text for part in _prompts(asked)):
+            yield Flaw("the system prompt is nowhere in the API's place for it", asked.reading.index, "", None, system)
+
+
+def _in_message(evidence: Evidence) -> Iterator[Flaw]:
+    for asked in evidence.asked:
+        system = _wanted(asked)
+        if system is None or system in _given_texts(asked):
+            continue
+        for part in _texts(asked):
+            if system in part.text:
+                yield Flaw(
+                    "the system prompt stands in a message of the conversation",
+                    asked.reading.index,
+                    part.pointer,
+                    part.text,
+                )
+
+
+def _repeated(evidence: Evidence) -> Iterator[Flaw]:
+    for asked in evidence.asked:
+        system = _wanted(asked)
+        if system is None:
+            continue
+        copies = [(part, part.text.count(system)) for part in _prompts(asked)]
+        if sum(count for _, count in copies) > 1:
+            part = [part for part, count in copies if count][-1]
+            total = sum(count for _, count in copies)
+            yield Flaw("the system prompt stands there more than once", asked.reading.index, part.pointer, total, 1)
+    if not evidence.transcript.chats:
+        for reading in evidence.readings:
+            seen: set[str] = set()
+            for part in reading.request.system if reading.request else ():
+                if part.text in seen:
+                    yield Flaw("the same system text stands there twice", reading.index, part.pointer, part.text)
+                seen.add(part.text)
+
+
+def _not_verbatim(evidence: Evidence) -> Iterator[Flaw]:
+    previous: str | None = None
+    for asked in evidence.asked:
+        system = _wanted(asked)
+        for part in _prompts(asked) if system is not None else ():
+            stale = previous is not None and previous != system and previous in part.text
+            if part.text != system and not stale and part.text.replace(system or "", "").strip():
+                yield Flaw(
+                    "the system prompt is not what was given, to the code point",
+                    asked.reading.index,
+                    part.pointer,
+                    part.text,
+                    system,
+                )
+        previous = system
+
+
+def _misplaced(evidence: Evidence) -> Iterator[Flaw]:
+    places = _PLACES[evidence.transcript.api]
+    for asked in evidence.asked:
+        for part in _prompts(asked):
+            if part.place not in places:
+                yield Flaw(
+                    f"a system text stands in {part.place}",
+                    asked.reading.index,
+                    part.pointer,
+                    part.place,
+                    [*sorted(places)],
+                )
+            elif part.before_turn:
+                yield Flaw(
+                    f"a system text stands behind {part.before_turn} entries of the conversation",
+                    asked.reading.index,
+                    part.pointer,
+                    part.before_turn,
+                    0,
+                )
+
+
+def _when_absent(evidence: Evidence) -> Iterator[Flaw]:
+    for asked in evidence.asked:
+        if _wanted(asked) is None:
+            previous = _previous(evidence, asked)
+            for part in _prompts(asked):
+                if part.text != previous:
+                    yield Flaw(
+                        "there is no system prompt, and the request has a system text",
+                        asked.reading.index,
+                        part.pointer,
+                        part.text,
+                    )
+
+
+def _stale(evidence: Evidence) -> Iterator[Flaw]:
+    for asked in evidence.asked:
+        previous = _previous(evidence, asked)
+        system = _wanted(asked)
+        if previous is None or previous == system or previous in (system or ""):
+            continue
+        for part in _prompts(asked):
+            if previous in part.text:
+                yield Flaw(
+                    "the system prompt has changed, and the one before still goes out",
+                    asked.reading.index,
+                    part.pointer,
+                    part.text,
+                    system,
+                )
+
+
+def _previous(evidence: Evidence, asked: Asked) -> str | None:
+    """The last system prompt that was in force before another one took over."""
+    system = _wanted(asked)
+    earlier = [_wanted(other) for other in evidence.asked if other.index < asked.index]
+    return next((prompt for prompt in reversed(earlier) if prompt is not None and prompt != system), None)
+
+
+_SYSTEM = "DESIGN.md, canonical contract: the system prompt is a field"
+
+RULES = (
+    Rule("system-missing", Subject.SYSTEM_PROMPT, "The system prompt is in every request.", _SYSTEM, _missing),
+    Rule("system-in-message", Subject.SYSTEM_PROMPT, "The system prompt is in no message.", _SYSTEM, _in_message),
+    Rule("system-repeated", Subject.SYSTEM_PROMPT, "The system prompt is there once.", _SYSTEM, _repeated),
+    Rule("system-verbatim", Subject.SYSTEM_PROMPT, "The system prompt is sent as given.", _SYSTEM, _not_verbatim),
+    Rule(
+        "system-place",
+        Subject.SYSTEM_PROMPT,
+        "The system prompt stands in the API's place for it.",
+        "wire-facts 1.1; AN-30, OC-9, RS-5, GM-11",
+        _misplaced,
+    ),
+    Rule(
+        "system-when-absent",
+        Subject.SYSTEM_PROMPT,
+        "Without a system prompt, or with an empty one, nothing is sent in its place.",
+        _SYSTEM + "; AN-16, AN-30",
+        _when_absent,
+    ),
+    Rule("system-stale", Subject.SYSTEM_PROMPT, "A changed system prompt replaces the one before.", _SYSTEM, _stale),
+)

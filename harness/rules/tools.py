@@ -1,0 +1,198 @@
+"""Tools: declarations, arguments and results arrive intact, errors are marked, the tool choice is honoured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness.model import NamedTool
+from harness.rules.content import carries, content_shown, shown
+from harness.rules.evidence import Asked, Evidence, ExpectedCall
+from harness.rules.pairing import answered, carried
+from harness.rules.rule import Flaw, Rule
+from harness.rules.schemas import change
+from harness.scenarios.schema import Subject
+from harness.wire.jsonvalue import equal
+from harness.wire.view import CallView, ResultView, ToolView
+
+
+def _functions(asked: Asked) -> dict[str, ToolView]:
+    return {tool.name: tool for tool in asked.view.tools if tool.kind == "function"}
+
+
+def _undeclared(evidence: Evidence) -> Iterator[Flaw]:
+    for asked in evidence.asked:
+        wanted = [tool.name for tool in asked.chat.request.tools]
+        sent = [tool.name for tool in asked.view.tools if tool.kind == "function"]
+        if sorted(sent) == sorted(wanted):
+            continue
+        if not sent and asked.chat.request.tool_choice == "none":
+            continue  # without declarations nothing can be called, which is what `none` asks for
+        yield Flaw(
+            "the tools of the request are not those that were given", asked.reading.index, "", [*sent], [*wanted]
+        )
+
+
+def _declaration_changed(evidence: Evidence) -> Iterator[Flaw]:
+    for asked in evidence.asked:
+        sent = _functions(asked)
+        for tool in asked.chat.request.tools:
+            view = sent.get(tool.name)
+            if view is None:
+                continue
+            if (view.description or "") != tool.description:
+                yield Flaw(
+                    f"the description of {tool.name} was changed",
+                    asked.reading.index,
+                    view.pointer,
+                    view.description,
+                    tool.description,
+                )
+            found = change(tool.parameters, view.parameters, view.dialect)
+            if found is not None:
+                yield Flaw(
+                    f"the parameters of {tool.name} were changed at {found.pointer or '/'} of their schema",
+                    asked.reading.index,
+                    view.pointer,
+                    found.actual,
+                    found.expected,
+                )
+
+
+def _choice(evidence: Evidence) -> Iterator[Flaw]:
+    for asked in evidence.asked:
+        request, sent = asked.chat.request, asked.view.tool_choice
+        wanted = request.tool_choice
+        mode = sent.mode if sent else "auto"
+        name = sent.name if sent else None
+        if wanted == "none" and not asked.view.tools:
+            continue
+        expected = "named" if isinstance(wanted, NamedTool) else (wanted or "auto")
+        if mode != expected or (isinstance(wanted, NamedTool) and name != wanted.name):
+            yield Flaw(
+                "the tool choice of the request is not the one that was given",
+                asked.reading.index,
+                sent.pointer if sent else "",
+                f"{mode} {name}" if name else mode,
+                f"named {wanted.name}" if isinstance(wanted, NamedTool) else expected,
+            )
+
+
+def _carried_calls(evidence: Evidence) -> Iterator[tuple[Asked, ExpectedCall, CallView]]:
+    for asked in evidence.asked:
+        expected = evidence.expected_calls(asked.index)
+        for call, view in zip(expected, carried(expected, asked.view), strict=True):
+            if view is not None:
+                yield asked, call, view
+
+
+def _arguments(evidence: Evidence) -> Iterator[Flaw]:
+    for asked, expected, call in _carried_calls(evidence):
+        if call.malformed is not None or not equal(call.arguments, expected.arguments):
+            yield Flaw(
+                f"the arguments of {call.name} ({call.id or 'without id'}) go back changed",
+                asked.reading.index,
+                call.arguments_pointer,
+                call.malformed if call.malformed is not None else call.arguments,
+                expected.arguments,
+            )
+
+
+def _arguments_unlike_objects(evidence: Evidence) -> Iterator[Flaw]:
+    """In an audit: arguments are an object, whatever the wire wraps it in (AN-7, OC-5, RS-3, GM-6)."""
+    if evidence.transcript.chats:
+        return
+    for reading in evidence.readings:
+        for call in reading.request.calls if reading.request else ():
+            if call.malformed is None and not isinstance(call.arguments, dict):
+                yield Flaw(
+                    f"the arguments of {call.name} are no object", reading.index, call.arguments_pointer, call.arguments
+                )
+
+
+def _results(evidence: Evidence) -> Iterator[tuple[Asked, ExpectedCall, ResultView]]:
+    for asked, expected, call in _carried_calls(evidence):
+        results = answered(asked.view).of(call)
+        if expected.result is not None and results:
+            yield asked, expected, results[0]
+
+
+def _result_changed(evidence: Evidence) -> Iterator[Flaw]:
+    for asked, expected, view in _results(evidence):
+        if expected.result is not None and not carries(view, expected.result, asked.view):
+            yield Flaw(
+                f"the result of {expected.name} ({view.call_id or 'without id'}) is not what the tool answered",
+                asked.reading.index,
+                view.pointer,
+                shown(view),
+                content_shown(expected.result),
+            )
+
+
+def _result_renamed(evidence: Evidence) -> Iterator[Flaw]:
+    for asked, expected, view in _results(evidence):
+        if view.name is not None and view.name != expected.name:
+            yield Flaw(
+                f"the result of {expected.name} goes back under another name",
+                asked.reading.index,
+                view.pointer,
+                view.name,
+                expected.name,
+            )
+
+
+def _error_mark(evidence: Evidence) -> Iterator[Flaw]:
+    for asked, expected, view in _results(evidence):
+        if expected.result is None:
+            continue
+        if expected.result.is_error and view.error_mark is None:
+            yield Flaw(
+                f"{expected.name} failed, and its result does not say so",
+                asked.reading.index,
+                view.pointer,
+                shown(view),
+                "a result that is marked as an error",
+            )
+        if not expected.result.is_error and view.error_mark == "flag":
+            yield Flaw(
+                f"{expected.name} did not fail, and its result is marked as an error", asked.reading.index, view.pointer
+            )
+
+
+_TOOLS = "DESIGN.md, canonical contract: Tool, ToolCall, ToolResult"
+
+RULES = (
+    Rule(
+        "tools-declared", Subject.TOOLS, "The tools that were given are declared, and no others.", _TOOLS, _undeclared
+    ),
+    Rule(
+        "tool-declaration-changed",
+        Subject.TOOLS,
+        "Names, descriptions and schemas arrive intact but for documented rewrites.",
+        _TOOLS + "; AN-4, OC-3, RS-2, GM-5",
+        _declaration_changed,
+    ),
+    Rule("tool-choice", Subject.TOOLS, "The tool choice is the one that was given.", "wire-facts 1.2", _choice),
+    Rule(
+        "arguments-changed",
+        Subject.TOOLS,
+        "The arguments of a call go back as the model gave them.",
+        _TOOLS + "; wire-facts 9.2",
+        _arguments,
+    ),
+    Rule(
+        "arguments-no-object",
+        Subject.TOOLS,
+        "Arguments are an object.",
+        "AN-7, OC-5, RS-3, GM-6",
+        _arguments_unlike_objects,
+    ),
+    Rule(
+        "result-changed",
+        Subject.TOOLS,
+        "What the tool answered arrives intact.",
+        _TOOLS + "; wire-facts 9.8",
+        _result_changed,
+    ),
+    Rule("result-renamed", Subject.TOOLS, "A result bears the name of its call.", "GM-7", _result_renamed),
+    Rule("error-flag", Subject.TOOLS, "A failed tool's result is marked.", "wire-facts 1.1, 9.7", _error_mark),
+)

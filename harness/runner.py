@@ -1,0 +1,261 @@
+"""Runs cells: each is played on its stage, judged by the rules, observed for the differences."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from threading import Lock
+
+from harness.differences import Observations, observe, tables
+from harness.errors import CassetteError, CassetteMissing, HarnessError, UsageError
+from harness.expected_failures import ExpectedFailure, stale
+from harness.http import HttpRequest, HttpResponse
+from harness.play import Playing, play
+from harness.results import (
+    Blame,
+    CellResult,
+    Finding,
+    Kind,
+    Mode,
+    RunResult,
+    Severity,
+    Transcript,
+    Verdict,
+)
+from harness.rules.evidence import Evidence
+from harness.rules.rule import Rule
+from harness.scenarios.load import digest
+from harness.scenarios.schema import Scenario
+from harness.stages import Cell, Stage, Stages
+from harness.tape.cassette import Metadata
+from harness.tape.library import Library
+from harness.tape.recording import Recording
+from harness.tape.redact import Redactor
+from harness.targets import Target
+
+PACKAGES = ("harness", "anthropic", "openai", "google-genai", "httpx2")
+"""What a result depends on: ourselves, the SDKs, and the HTTP client that they share."""
+
+Progress = Callable[[CellResult], None]
+"""Told of every cell that is done. May be called from several threads, one at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorder:
+    """Writes what a run plays into `library`. `max_requests` bounds what is paid for."""
+
+    library: Library
+    force: bool = False
+    max_requests: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    result: CellResult
+    observations: Observations | None = None
+
+
+def cells(scenarios: Sequence[Scenario], targets: Sequence[Target]) -> list[Cell]:
+    """Every scenario with every target, in the order of scenarios."""
+    return [Cell(scenario, target, "whole") for scenario in scenarios for target in targets]
+
+
+def versions() -> dict[str, str]:
+    """The versions of the packages that a result depends on, of those that are installed."""
+    found: dict[str, str] = {}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+class Run:
+    """One run over some cells: how they are staged, judged, and what failures are known."""
+
+    def __init__(
+        self,
+        stages: Stages,
+        rules: Sequence[Rule],
+        *,
+        expected: Sequence[ExpectedFailure] = (),
+        recorder: Recorder | None = None,
+    ) -> None:
+        self._stages = stages
+        self._rules = rules
+        self._expected = expected
+        self._recorder = recorder
+        self._sent = 0
+        self._lock = Lock()
+
+    @property
+    def mode(self) -> Mode:
+        """What kind of run it is."""
+        return "record" if self._recorder else self._stages.mode
+
+    def __call__(self, cells: Sequence[Cell], *, jobs: int = 1, progress: Progress | None = None) -> RunResult:
+        """Play the cells, `jobs` at a time.
+
+        Raises:
+            UsageError: an adapter cannot be connected, a key is missing, a cassette must not be overwritten.
+        """
+        started = time.perf_counter()
+        with self._stages:
+            judged = list(self._judged(cells, jobs, progress))
+        results = tuple(item.result for item in judged)
+        observed: dict[str, list[Observations]] = {cell.target.name: [] for cell in cells}
+        for item in judged:
+            if item.observations is not None:
+                observed[item.result.target].append(item.observations)
+        played = [cell for cell in results if cell.verdict not in (Verdict.NOT_APPLICABLE, Verdict.MISSING)]
+        return RunResult(
+            self.mode,
+            results,
+            tables(observed),
+            stale(self._expected, played),
+            versions(),
+            {"seconds": round(time.perf_counter() - started, 3)},
+        )
+
+    def _judged(self, cells: Sequence[Cell], jobs: int, progress: Progress | None) -> Iterable[_Judged]:
+        def one(cell: Cell) -> _Judged:
+            judged = self._cell(cell)
+            if progress:
+                with self._lock:
+                    progress(judged.result)
+            return judged
+
+        if jobs == 1:
+            yield from map(one, cells)
+            return
+        with ThreadPoolExecutor(jobs, thread_name_prefix="harness-cell") as pool:
+            yield from pool.map(one, cells)
+
+    def _cell(self, cell: Cell) -> _Judged:
+        target = cell.target
+        result = CellResult(cell.scenario.id, target.name, target.adapter.name, target.api, cell.variant, Verdict.PASS)
+        reason = self._not_applicable(cell)
+        if reason is not None:
+            return _Judged(replace(result, verdict=Verdict.NOT_APPLICABLE, reason=reason))
+        if self._recorder and self._recorder.max_requests is not None and self._sent >= self._recorder.max_requests:
+            reason = f"not recorded: {self._sent} requests were sent, --max-requests allows no more"
+            return _Judged(replace(result, verdict=Verdict.MISSING, reason=reason))
+        try:
+            stage, transcript = self._play(cell)
+        except CassetteMissing as error:
+            return _Judged(replace(result, verdict=Verdict.MISSING, reason=str(error)))
+        except CassetteError as error:
+            if self._recorder:
+                raise
+            return _Judged(replace(result, verdict=Verdict.FAIL, findings=(_unreadable(error),)))
+        except UsageError:
+            raise
+        except Exception as error:  # the adapter's `connect` or `close`, or a bug of ours: one cell, not the run
+            if isinstance(error, HarnessError):
+                raise
+            return _Judged(replace(result, verdict=Verdict.ERROR, reason=f"{type(error).__name__}: {error}"))
+        evidence = Evidence(transcript)
+        return _Judged(self._verdict(result, stage, evidence), observe(evidence))
+
+    def _not_applicable(self, cell: Cell) -> str | None:
+        scenario, target = cell.scenario, cell.target
+        required = set(scenario.requires)
+        by_adapter = sorted(required - target.adapter.capabilities)
+        if by_adapter:
+            return f"the adapter {target.adapter.name!r} does not have: {', '.join(by_adapter)}"
+        by_profile = sorted(required & target.profile.lacks)
+        if by_profile:
+            return f"{target.model} (profile {target.profile.name}) does not have: {', '.join(by_profile)}"
+        if scenario.profiles is not None and target.profile.name not in scenario.profiles:
+            return f"it holds for the profiles {', '.join(scenario.profiles)}, not for {target.profile.name}"
+        if scenario.scripted and self._stages.mode == "live":
+            return "scripted: no model does this when asked, so it is never sent to a provider"
+        return None
+
+    def _play(self, cell: Cell) -> tuple[Stage, Transcript]:
+        if self._recorder is None:
+            with self._stages.stage(cell) as stage:
+                return stage, _transcript(cell, stage, self._on(cell, stage), self.mode)
+        metadata = _metadata(cell, self._stages.mode)
+        redactor = Redactor(self._stages.secrets(cell.target))
+        with Recording(self._recorder.library, metadata, redactor, force=self._recorder.force) as recording:
+
+            def keep(request: HttpRequest, response: HttpResponse) -> None:
+                with self._lock:
+                    self._sent += 1
+                recording.keep(request, response)
+
+            with self._stages.stage(cell, keep) as stage:
+                transcript = _transcript(cell, stage, self._on(cell, stage), self.mode)
+            if all(chat.response is not None for chat in transcript.chats):
+                recording.complete(_served(transcript))
+            return stage, transcript
+
+    def _on(self, cell: Cell, stage: Stage) -> Playing:
+        def begin(chat: int) -> None:
+            stage.tap.chat = chat
+
+        return play(cell.scenario, cell.target, stage.endpoint, begin)
+
+    def _verdict(self, result: CellResult, stage: Stage, evidence: Evidence) -> CellResult:
+        transcript = evidence.transcript
+        findings = tuple(finding for rule in self._rules for finding in rule.findings(evidence))
+        result = replace(result, provenance=stage.provenance, findings=findings, exchanges=len(transcript.exchanges))
+        errors = [finding for finding in findings if finding.severity is Severity.ERROR]
+        crashed = next((chat for chat in transcript.chats if chat.crashed), None)
+        if errors and all(any(entry.expects(result, f) for entry in self._expected) for f in errors):
+            reasons = {entry.reason for entry in self._expected for f in errors if entry.expects(result, f)}
+            return replace(result, verdict=Verdict.EXPECTED_FAILURE, reason="; ".join(sorted(reasons)))
+        if crashed is not None:
+            return replace(result, verdict=Verdict.ERROR, reason=f"{crashed.error}: {crashed.error_text}")
+        return replace(result, verdict=Verdict.FAIL if errors else Verdict.WARN if findings else Verdict.PASS)
+
+
+def _transcript(cell: Cell, stage: Stage, playing: Playing, mode: Mode) -> Transcript:
+    return Transcript(
+        api=cell.target.api,
+        model=cell.target.model,
+        profile=cell.target.profile,
+        exchanges=tuple(stage.tap.exchanges),
+        mode=mode,
+        adapter=cell.target.adapter.name,
+        variant=cell.variant,
+        scenario=cell.scenario,
+        chats=playing.chats,
+        executions=playing.executions,
+        scripted=stage.scripted,
+        unplayed=stage.player.unplayed if stage.player else 0,
+        stale=stage.stale,
+    )
+
+
+def _metadata(cell: Cell, mode: Mode) -> Metadata:
+    live = mode == "live"
+    return Metadata(
+        origin="provider" if live else "reference",
+        scenario=cell.scenario.id,
+        target=cell.target.cassettes,
+        api=cell.target.api,
+        adapter=cell.target.adapter.name,
+        variant=cell.variant,
+        model_requested=cell.target.model,
+        scenario_digest=digest(cell.scenario),
+        recorded_at=datetime.now(UTC).isoformat(timespec="seconds") if live else None,
+        versions=versions(),
+    )
+
+
+def _served(transcript: Transcript) -> str | None:
+    models = [chat.response.model for chat in transcript.chats if chat.response is not None]
+    return models[-1] if models else None
+
+
+def _unreadable(error: CassetteError) -> Finding:
+    return Finding(
+        "cassette-unreadable", Kind.CONTRACT, Severity.ERROR, Blame.CASSETTE, str(error), source="DESIGN.md, cassettes"
+    )

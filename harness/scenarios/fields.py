@@ -1,0 +1,114 @@
+"""Field types of the scenario file, and the base of its models: what a value has to be beyond its JSON type."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, JsonValue, model_validator
+from pydantic_core import PydanticCustomError
+
+from harness.errors import UnknownName
+from harness.model import JSON
+
+
+class Strict(BaseModel):
+    """Frozen, typed to the letter, and without room for keys that nobody knows."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, serialize_by_alias=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _knows_its_keys(cls, value: JSON) -> JSON:
+        known = [field.alias or name for name, field in cls.model_fields.items()]
+        for key in value if isinstance(value, dict) else ():
+            if key not in known:
+                raise misfit(str(UnknownName("key", key, known)), key)
+        return value
+
+
+def misfit(reason: str, *at: str | int) -> PydanticCustomError:
+    """An error with a finished sentence. `at` leads from the validated value to what is wrong in it."""
+    return PydanticCustomError("misfit", "{reason}", {"reason": reason, "at": at})
+
+
+TEXT, LIST, MAPPING = "<text>", "<list>", "<mapping>"
+"""Tags of a union's members, told apart by their JSON type. In angles, since they turn up in error locations."""
+
+
+def either(meant: str) -> Discriminator:
+    """Chooses the member of a union by JSON type, so that errors speak of the one that was meant."""
+    return Discriminator(_shape, custom_error_type="misfit", custom_error_message=f"must be {meant}.")
+
+
+def _shape(value: object) -> str | None:
+    if isinstance(value, str):
+        return TEXT
+    if isinstance(value, list):
+        return LIST
+    return MAPPING if isinstance(value, dict | BaseModel) else None
+
+
+def _compiles(pattern: str) -> str:
+    try:
+        re.compile(pattern)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise misfit(f"not a regular expression: {error}.") from None
+    return pattern
+
+
+Pattern = Annotated[str, AfterValidator(_compiles)]
+"""A regular expression of Python's `re`."""
+
+
+def _is_schema(schema: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    try:
+        Draft202012Validator.check_schema(schema, format_checker=Draft202012Validator.FORMAT_CHECKER)
+    except SchemaError as error:
+        raise misfit(f"not a JSON Schema (draft 2020-12): {error.message}.", *error.absolute_path) from None
+    _check_references(schema, schema, ())
+    return schema
+
+
+def _check_references(node: JSON, root: dict[str, JSON], at: tuple[str | int, ...]) -> None:
+    if isinstance(node, dict):
+        reference = node.get("$ref")
+        if isinstance(reference, str) and not _leads_somewhere(reference, root):
+            raise misfit(f"the reference {reference!r} leads nowhere in this schema.", *at, "$ref")
+        for key, value in node.items():
+            _check_references(value, root, (*at, key))
+    elif isinstance(node, list):
+        for index, value in enumerate(node):
+            _check_references(value, root, (*at, index))
+
+
+def _leads_somewhere(reference: str, root: JSON) -> bool:
+    if reference == "#":
+        return True
+    if not reference.startswith("#/"):
+        return False
+    node = root
+    for key in reference.removeprefix("#/").split("/"):
+        if not isinstance(node, dict):
+            return False
+        name = key.replace("~1", "/").replace("~0", "~")
+        if name not in node:
+            return False
+        node = node[name]
+    return isinstance(node, dict | bool)
+
+
+SchemaObject = Annotated[dict[str, JsonValue], AfterValidator(_is_schema)]
+"""A JSON Schema, draft 2020-12, whose references stay inside it."""
+
+
+def _takes_an_object(schema: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    if schema and schema.get("type") != "object":
+        raise misfit("the schema of a tool's arguments has type: object at its root, or is {} for a tool without any.")
+    return schema
+
+
+ArgumentsSchema = Annotated[SchemaObject, AfterValidator(_takes_an_object)]
+"""The JSON Schema of a tool's arguments; `{}` for a tool that takes none."""

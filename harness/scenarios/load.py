@@ -1,0 +1,107 @@
+"""Scenario files and folders → scenarios. Strict, and every error says where: file:line:column at key: reason."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from pathlib import Path as FilePath
+
+from pydantic import ValidationError
+
+from harness.errors import ScenarioError
+from harness.scenarios.check import problems as contradictions
+from harness.scenarios.document import MAX_BYTES, read
+from harness.scenarios.explain import explain, kind
+from harness.scenarios.schema import Scenario
+
+SUFFIXES = (".yaml", ".yml")
+
+
+def load_file(path: FilePath) -> Scenario:
+    """Read one scenario.
+
+    Raises:
+        ScenarioError: the first thing that is wrong with it; `problems` has them all.
+    """
+    scenario, errors = _load(path)
+    if scenario is None or errors:
+        raise errors[0]
+    return scenario
+
+
+def problems(path: FilePath) -> list[ScenarioError]:
+    """Everything that is wrong with a scenario file, in the order of its lines."""
+    return _load(path)[1]
+
+
+def load_paths(paths: Iterable[FilePath]) -> list[Scenario]:
+    """Read scenario files, and all those below folders, sorted by id.
+
+    Raises:
+        ScenarioError: a path does not exist, a folder has no scenario, a file is wrong, or an id occurs twice.
+    """
+    files: dict[str, FilePath] = {}
+    scenarios: list[Scenario] = []
+    for file in scenario_files(paths):
+        scenario = load_file(file)
+        if scenario.id in files:
+            raise ScenarioError(str(file), f"the id {scenario.id!r} is taken by {files[scenario.id]}.", key="id")
+        files[scenario.id] = file
+        scenarios.append(scenario)
+    return sorted(scenarios, key=lambda scenario: scenario.id)
+
+
+def scenario_files(paths: Iterable[FilePath]) -> list[FilePath]:
+    """The files themselves, and every `*.yaml` and `*.yml` below the folders; each once.
+
+    Raises:
+        ScenarioError: a path does not exist, or a folder has no such file.
+    """
+    found: dict[FilePath, FilePath] = {}
+    for path in paths:
+        if not path.exists():
+            raise ScenarioError(str(path), "there is no such file or folder.")
+        files = sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES) if path.is_dir() else [path]
+        if not files:
+            raise ScenarioError(str(path), f"no scenario in this folder: no file ends in {' or '.join(SUFFIXES)}.")
+        for file in files:
+            found.setdefault(file.resolve(), file)
+    return list(found.values())
+
+
+def digest(scenario: Scenario) -> str:
+    """SHA-256 of what the file says: comments, layout and the order of keys do not count, nor do new defaults."""
+    content = scenario.model_dump(exclude_unset=True)
+    return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def _load(path: FilePath) -> tuple[Scenario | None, list[ScenarioError]]:
+    try:
+        document = read(_bytes(path), str(path))
+    except ScenarioError as error:
+        return None, [error]
+    if not isinstance(document.value, dict):
+        return None, [document.error((), f"a scenario is a mapping, not {kind(document.value)}.")]
+    try:
+        scenario = Scenario.model_validate_json(json.dumps(document.value))
+    except ValidationError as error:
+        return None, _in_order(explain(document, details) for details in error.errors(include_url=False))
+    errors = [document.error(problem.path, problem.reason) for problem in contradictions(scenario)]
+    if path.stem != scenario.id:
+        errors.append(document.error(("id",), f"the id has to be the file's name, {path.stem!r}."))
+    return scenario, _in_order(errors)
+
+
+def _bytes(path: FilePath) -> bytes:
+    if not path.is_file():
+        raise ScenarioError(str(path), "not a file." if path.exists() else "there is no such file.")
+    try:
+        with path.open("rb") as file:
+            return file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise ScenarioError(str(path), f"cannot be read: {error.strerror}.") from None
+
+
+def _in_order(errors: Iterable[ScenarioError]) -> list[ScenarioError]:
+    return sorted(errors, key=lambda error: (error.line or 0, error.column or 0))

@@ -1,0 +1,265 @@
+"""Where a cell's requests go: a cassette, the reference server, a provider. One class per mode, one stage per cell."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from threading import Lock
+from typing import Protocol, Self
+
+import httpx2
+
+from harness.errors import CassetteMissing, MissingKey
+from harness.http import HttpRequest, HttpResponse
+from harness.protocols import Capability, Endpoint
+from harness.reference.session import Session
+from harness.results import Mode, Provenance, Variant
+from harness.scenarios.load import digest
+from harness.scenarios.schema import Scenario
+from harness.tape.cassette import REFERENCE_URL, Cassette
+from harness.tape.library import Library
+from harness.tape.player import Player
+from harness.tape.proxy import Proxy
+from harness.tape.redact import Redactor
+from harness.tape.server import Server, serve
+from harness.tape.tap import Keep, Tap
+from harness.tape.transport import Handler, HandlerTransport, TapTransport, replaying
+from harness.targets import Target
+from harness.wire.apis import wire_format
+
+_SECONDS = 600.0
+"""As long as the SDKs wait for an answer."""
+
+_NO_KEY = "not-a-key"  # what an SDK has to be given where nothing checks it
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One thing to play: a scenario, a target, whole or streamed."""
+
+    scenario: Scenario
+    target: Target
+    variant: Variant
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What a cell is played on.
+
+    `scripted`: the answers follow the scenario's script. `stale`: the scenario has changed since they were recorded.
+    """
+
+    endpoint: Endpoint
+    tap: Tap
+    scripted: bool
+    provenance: Provenance
+    player: Player | None = None
+    stale: bool = False
+
+
+class Stages(Protocol):
+    """Makes the stage of a cell; a context manager for what all stages of a run share."""
+
+    mode: Mode
+
+    def stage(self, cell: Cell, keep: Keep | None = None) -> AbstractContextManager[Stage]:
+        """The stage of one cell. `keep` gets every exchange before its response is handed on.
+
+        Raises:
+            CassetteMissing, CassetteError: there is nothing to play, or it cannot be read.
+            MissingKey: a provider is to be asked, and there is no key for it.
+        """
+        ...
+
+    def secrets(self, target: Target) -> list[str]:
+        """The keys that a cell of this target sends, which must reach no disk."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *exception: object) -> None: ...
+
+
+class _Shared:
+    """The loopback server of a run, started when a cell first needs it."""
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self._server: Server | None = None
+        self._lock = Lock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._stack.close()
+
+    def server(self) -> Server:
+        with self._lock:
+            if self._server is None:
+                self._server = self._stack.enter_context(serve())
+            return self._server
+
+    def secrets(self, target: Target) -> list[str]:  # noqa: ARG002 - only a provider is sent a key
+        return []
+
+    @contextmanager
+    def mounted(self, handler: Handler, path: str) -> Generator[str, None, None]:
+        """A base URL of the server at which `handler` answers."""
+        server = self.server()
+        base = server.mount(handler)
+        try:
+            yield base + path
+        finally:
+            server.unmount(base)
+
+
+class Replay(_Shared):
+    """From cassettes, with the network shut. The first of `libraries` that has a cell's cassette is played."""
+
+    mode: Mode = "replay"
+
+    def __init__(self, libraries: Sequence[Library]) -> None:
+        super().__init__()
+        self._libraries = libraries
+
+    @contextmanager
+    def stage(self, cell: Cell, keep: Keep | None = None) -> Generator[Stage, None, None]:
+        """See `Stages.stage`."""
+        cassette = self._cassette(cell)
+        metadata = cassette.metadata
+        assert metadata is not None  # noqa: S101 - Library.load gives no other
+        wire = wire_format(cell.target.api)
+        player = Player(cassette)
+        public = (REFERENCE_URL if metadata.origin == "reference" else _origin(cassette)) + wire.base_path
+
+        def made(base: str, tap: Tap, client: httpx2.Client | None) -> Stage:
+            return Stage(
+                Endpoint(base, _NO_KEY, client),
+                tap,
+                scripted=metadata.origin == "reference",
+                provenance=metadata.provenance,
+                player=player,
+                stale=metadata.scenario_digest != digest(cell.scenario),
+            )
+
+        if Capability.HTTP_CLIENT in cell.target.adapter.capabilities:
+            tap = Tap(public, public, Redactor(), keep)
+            with httpx2.Client(transport=HandlerTransport(replaying(player, tap)), trust_env=False) as client:
+                yield made(public, tap, client)
+            return
+        later = _Later()
+        with self.mounted(later, wire.base_path) as base:
+            tap = Tap(base, public, Redactor(), keep)
+            later.handler = replaying(player, tap)
+            yield made(base, tap, None)
+
+    def _cassette(self, cell: Cell) -> Cassette:
+        missing: CassetteMissing | None = None
+        for library in self._libraries:
+            try:
+                return library.load(cell.target.cassettes, cell.scenario.id, cell.variant)
+            except CassetteMissing as error:
+                missing = missing or error
+        assert missing is not None  # noqa: S101 - there is always a library to look in
+        raise missing
+
+
+class Reference(_Shared):
+    """Against the reference server, over HTTP on loopback."""
+
+    mode: Mode = "reference"
+
+    def __enter__(self) -> Self:
+        # One plain client for all cells: an SDK's own costs more to build than a conversation takes.
+        self._client = self._stack.enter_context(
+            httpx2.Client(transport=httpx2.HTTPTransport(verify=False, trust_env=False), trust_env=False)
+        )
+        return self
+
+    @contextmanager
+    def stage(self, cell: Cell, keep: Keep | None = None) -> Generator[Stage, None, None]:
+        """See `Stages.stage`."""
+        target = cell.target
+        wire = wire_format(target.api)
+        session = Session(cell.scenario, wire, target.model, target.profile)
+        later = _Later()
+        with self.mounted(later, wire.base_path) as base:
+            tap = Tap(base, REFERENCE_URL + wire.base_path, Redactor(), keep)
+
+            def handle(request: HttpRequest) -> HttpResponse:
+                response = session(request)
+                tap.note(request, response)
+                return response
+
+            later.handler = handle
+            shares = Capability.HTTP_CLIENT in target.adapter.capabilities
+            yield Stage(
+                Endpoint(base, _NO_KEY, self._client if shares else None),
+                tap,
+                scripted=True,
+                provenance=Provenance("reference", model_requested=target.model),
+            )
+
+
+class Live(_Shared):
+    """Against the providers. `base_urls` replaces a target's provider by another server that speaks its API."""
+
+    mode: Mode = "live"
+
+    def __init__(self, base_urls: Mapping[str, str]) -> None:
+        super().__init__()
+        self._base_urls = base_urls
+
+    def key(self, target: Target) -> str:
+        """The key for a target, from the environment. A server of one's own may need none. Raises `MissingKey`."""
+        variables = wire_format(target.api).key_variables
+        for name in variables:
+            if os.environ.get(name):
+                return os.environ[name]
+        if target.name in self._base_urls:
+            return _NO_KEY
+        raise MissingKey(target.name, variables)
+
+    def secrets(self, target: Target) -> list[str]:
+        """See `Stages.secrets`."""
+        key = self.key(target)
+        return [] if key == _NO_KEY else [key]
+
+    @contextmanager
+    def stage(self, cell: Cell, keep: Keep | None = None) -> Generator[Stage, None, None]:
+        """See `Stages.stage`."""
+        target = cell.target
+        wire = wire_format(target.api)
+        key = self.key(target)
+        upstream = self._base_urls.get(target.name, wire.provider_url).rstrip("/")
+        redactor = Redactor(self.secrets(target))
+        provenance = Provenance("provider", model_requested=target.model)
+        if Capability.HTTP_CLIENT in target.adapter.capabilities:
+            tap = Tap(upstream, upstream, redactor, keep)
+            transport = TapTransport(httpx2.HTTPTransport(trust_env=False), tap)
+            with httpx2.Client(transport=transport, trust_env=False, timeout=_SECONDS) as client:
+                yield Stage(Endpoint(upstream, key, client), tap, scripted=False, provenance=provenance)
+            return
+        later = _Later()
+        with self.mounted(later, wire.base_path) as base:
+            tap = Tap(upstream, upstream, redactor, keep)
+            with Proxy(base, upstream, tap) as proxy:
+                later.handler = proxy
+                yield Stage(Endpoint(base, key), tap, scripted=False, provenance=provenance)
+
+
+class _Later:
+    """A handler whose work is known only once it has an address."""
+
+    handler: Handler
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.handler(request)
+
+
+def _origin(cassette: Cassette) -> str:
+    url = httpx2.URL(cassette.interactions[0].request.url) if cassette.interactions else httpx2.URL(REFERENCE_URL)
+    return f"{url.scheme}://{url.netloc.decode()}"

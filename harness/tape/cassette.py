@@ -1,0 +1,97 @@
+"""A cassette as a value: interactions, and what is known of their origin."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pydantic import TypeAdapter
+
+from harness.http import HttpRequest, HttpResponse
+from harness.results import Provenance, Variant
+
+FORMAT = "harness 1"
+"""`metadata.format` of our cassettes. A cassette without it is somebody else's."""
+
+REFERENCE_URL = "http://reference-server.invalid"
+"""Origin that stands in reference recordings for wherever the reference server listened: they repeat to the byte, and
+no provider has this name (RFC 6761)."""
+
+NOTES: Mapping[str, str] = {
+    "reference": "Recorded from the reference server that comes with harness, not from a provider.",
+    "provider": "Recorded from the provider.",
+}
+"""`metadata.note`: the origin in plain words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interaction:
+    """One recorded request and its response, `None` in foreign cassettes that have none."""
+
+    request: HttpRequest
+    response: HttpResponse | None
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """Where a cassette of ours comes from.
+
+    `scenario_digest` is that of the parsed scenario when it was recorded. `recorded_at` is an ISO 8601 time in UTC;
+    recordings from the reference server have none, so that they repeat to the byte. `versions` maps packages to
+    versions.
+    """
+
+    origin: Literal["reference", "provider"]
+    scenario: str
+    target: str
+    api: str
+    adapter: str
+    variant: Variant
+    model_requested: str
+    scenario_digest: str
+    model_served: str | None = None
+    recorded_at: str | None = None
+    versions: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def provenance(self) -> Provenance:
+        """The part of it that reports show."""
+        return Provenance(self.origin, self.recorded_at, self.model_requested, self.model_served, self.versions)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values in the order of the fields, without the absent ones."""
+        return _METADATA.dump_python(self, mode="json", exclude_none=True)
+
+    @staticmethod
+    def from_dict(values: Mapping[str, Any]) -> Metadata:
+        """The inverse of `to_dict`. Raises `pydantic.ValidationError`."""
+        return _METADATA.validate_python(dict(values))
+
+
+_METADATA: TypeAdapter[Metadata] = TypeAdapter(Metadata)
+
+
+@dataclass(frozen=True, slots=True)
+class Cassette:
+    """The recorded exchanges of one cell, or of somebody else's test (`metadata` is `None`)."""
+
+    interactions: tuple[Interaction, ...]
+    metadata: Metadata | None = None
+
+
+def checksum(metadata: Metadata, interactions: Sequence[Interaction]) -> str:
+    """Digest by which a cassette that was cut or edited by hand is noticed. No protection against malice."""
+    content = json.dumps([metadata.to_dict(), [_plain(each) for each in interactions]], sort_keys=True)
+    return f"sha256:{hashlib.sha256(content.encode()).hexdigest()}"
+
+
+def _plain(interaction: Interaction) -> list[Any]:
+    request, response = interaction.request, interaction.response
+    sent = [request.method, request.url, dict(request.headers), base64.b64encode(request.body).decode()]
+    if response is None:
+        return [sent, None]
+    return [sent, [response.status, dict(response.headers), base64.b64encode(response.body).decode()]]

@@ -1,0 +1,165 @@
+"""What differs between the request that was recorded and the one that the adapter sends now."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, TypeGuard, cast
+from urllib.parse import urlsplit
+
+from harness.http import HttpRequest
+from harness.model import JSON
+from harness.tape.redact import REQUEST_HEADERS
+from harness.wire import jsonvalue
+from harness.wire.format import WireFormat
+from harness.wire.view import RequestView, WireError
+
+_SHOWN = 120
+"""Characters of a value that a message shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestDifference:
+    """One difference. `pointer` leads into the body that was sent (empty: method, path or a header).
+
+    `neutral` says that the requests mean different things; otherwise only their spelling differs. `recorded` and
+    `sent` are JSON values, `None` also where there is nothing.
+    """
+
+    pointer: str
+    recorded: JSON
+    sent: JSON
+    neutral: bool
+    message: str
+
+
+def differences(recorded: HttpRequest, sent: HttpRequest, wire: WireFormat) -> list[RequestDifference]:
+    """The differences in meaning; if there are none, those in spelling."""
+    one, other = _view(recorded, wire), _view(sent, wire)
+    if isinstance(one, str) != isinstance(other, str):
+        unreadable = (
+            f"the recorded request cannot be read: {one}" if isinstance(one, str) else f"cannot be read: {other}"
+        )
+        return [RequestDifference("", None, None, neutral=True, message=unreadable)]
+    found = [] if isinstance(one, str) else list(_in_views(one, other, "", ""))
+    return found or list(_in_spelling(recorded, sent))
+
+
+def _view(request: HttpRequest, wire: WireFormat) -> RequestView | str:
+    try:
+        return wire.view(request)
+    except WireError as error:
+        return str(error)
+    except RecursionError:
+        return "nested too deeply"
+
+
+def _in_views(one: Any, other: Any, path: str, pointer: str) -> Iterator[RequestDifference]:
+    """Walk two neutral views at once. `path` names the place in the view, `pointer` the one in the body sent."""
+    if _is_view(one) and type(one) is type(other):
+        yield from _in_fields(one, other, path, pointer)
+    elif isinstance(one, tuple) and isinstance(other, tuple):
+        yield from _in_sequences(cast("tuple[Any, ...]", one), cast("tuple[Any, ...]", other), path, pointer)
+    elif _is_mapping(one) and _is_mapping(other) and any(map(_is_view, (*one.values(), *other.values()))):
+        for key in sorted(one.keys() | other.keys()):
+            yield from _in_views(one.get(key), other.get(key), f"{path}.{key}", pointer)
+    elif not jsonvalue.equal(_plain(one), _plain(other)):
+        yield _difference(one, other, path, _pointer_of(other, pointer), neutral=True)
+
+
+def _in_fields(one: Any, other: Any, path: str, pointer: str) -> Iterator[RequestDifference]:
+    here = _pointer_of(other, pointer)
+    for field in fields(one):
+        if not _is_pointer(field.name):
+            below = getattr(other, f"{field.name}_pointer", None) or here
+            name = f"{path}.{field.name}".lstrip(".")
+            yield from _in_views(getattr(one, field.name), getattr(other, field.name), name, below)
+
+
+def _in_sequences(one: tuple[Any, ...], other: tuple[Any, ...], path: str, pointer: str) -> Iterator[RequestDifference]:
+    for at, (left, right) in enumerate(zip(one, other, strict=False)):
+        yield from _in_views(left, right, f"{path}[{at}]", pointer)
+    if len(one) != len(other):
+        longer, word = (one, "recorded only") if len(one) > len(other) else (other, "sent only")
+        first = min(len(one), len(other))
+        message = f"{path}: {len(one)} recorded, {len(other)} sent; {word}: {_shown(_plain(longer[first:]))}"
+        place = _pointer_of(other[first], pointer) if len(other) > first else pointer
+        yield RequestDifference(place, _plain(one[first:]), _plain(other[first:]), neutral=True, message=message)
+
+
+def _in_spelling(recorded: HttpRequest, sent: HttpRequest) -> Iterator[RequestDifference]:
+    old, new = urlsplit(recorded.url), urlsplit(sent.url)
+    outside: list[tuple[str, JSON, JSON]] = [
+        ("method", recorded.method, sent.method),
+        ("path", old.path, new.path),
+        ("query", old.query, new.query),
+    ]
+    outside += [
+        (f"header {name}", recorded.headers.get(name), sent.headers.get(name)) for name in sorted(REQUEST_HEADERS)
+    ]
+    for name, one, other in outside:
+        if one != other:
+            yield _difference(one, other, name, "", neutral=False)
+    try:
+        yield from _in_json(jsonvalue.loads(recorded.body), jsonvalue.loads(sent.body), "")
+    except (WireError, RecursionError):
+        if recorded.body != sent.body:
+            message = f"body: {len(recorded.body)} bytes recorded, {len(sent.body)} other bytes sent"
+            yield RequestDifference("", None, None, neutral=False, message=message)
+
+
+def _in_json(one: JSON, other: JSON, pointer: str) -> Iterator[RequestDifference]:
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in sorted(one.keys() | other.keys()):
+            below = jsonvalue.join(pointer, key)
+            if key in one and key in other:
+                yield from _in_json(one[key], other[key], below)
+            else:
+                yield _difference(one.get(key), other.get(key), f"body {below}", below, neutral=False)
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        for at, (left, right) in enumerate(zip(one, other, strict=True)):
+            yield from _in_json(left, right, jsonvalue.join(pointer, at))
+    elif not jsonvalue.equal(one, other):
+        yield _difference(one, other, f"body {pointer or '/'}", pointer, neutral=False)
+
+
+def _difference(one: Any, other: Any, place: str, pointer: str, *, neutral: bool) -> RequestDifference:
+    recorded, sent = _plain(one), _plain(other)
+    message = f"{place}: recorded {_shown(recorded)}, sent {_shown(sent)}"
+    return RequestDifference(pointer, recorded, sent, neutral=neutral, message=message)
+
+
+def _plain(value: Any) -> JSON:
+    """A view as a JSON value, without its pointers."""
+    if _is_view(value):
+        shown = {field.name: getattr(value, field.name) for field in fields(value) if not _is_pointer(field.name)}
+        return {name: _plain(each) for name, each in shown.items() if each is not None}
+    if isinstance(value, bytes):
+        return f"{len(value)} bytes: {value[:16].hex()}"
+    if isinstance(value, tuple | list):
+        return [_plain(each) for each in cast("tuple[Any, ...]", value)]
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in cast("Mapping[Any, Any]", value).items()}
+    return value
+
+
+def _shown(value: JSON) -> str:
+    text = "nothing" if value is None else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text)} characters)"
+
+
+def _pointer_of(value: Any, fallback: str) -> str:
+    return getattr(value, "pointer", fallback)
+
+
+def _is_pointer(name: str) -> bool:
+    return name == "pointer" or name.endswith("_pointer")
+
+
+def _is_view(value: Any) -> bool:
+    return is_dataclass(value) and not isinstance(value, type)
+
+
+def _is_mapping(value: Any) -> TypeGuard[Mapping[str, Any]]:
+    return isinstance(value, Mapping)

@@ -1,0 +1,93 @@
+"""The folder of cassettes: one file per cell, `<target>/<scenario>[.stream].yaml`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from harness.errors import CassetteError, CassetteMissing
+from harness.results import Variant
+from harness.tape.cassette import Cassette, Metadata
+from harness.tape.journal import SUFFIX
+from harness.tape.read import read
+from harness.tape.write import dumps, replace
+
+_TARGET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_SCENARIO = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")  # no dot: `x.stream` would be the streamed `x`
+
+
+class Library:
+    """The cassettes under `root`. Nothing outside of it is read or written, whatever the names and links say."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def path(self, target: str, scenario: str, variant: Variant) -> Path:
+        """Where the cassette of a cell lies, whether it is there or not.
+
+        Raises:
+            CassetteError: a name is no plain file name, or a symbolic link leads out of the folder.
+        """
+        for kind, name, pattern in (("target", target, _TARGET), ("scenario", scenario, _SCENARIO)):
+            if not pattern.fullmatch(name):
+                raise CassetteError(str(self.root), f"the {kind} {name!r} cannot name a file. Give it another name.")
+        path = self.root / target / f"{scenario}{'.stream' if variant == 'stream' else ''}.yaml"
+        if not path.resolve().is_relative_to(self.root.resolve()):
+            raise CassetteError(str(path), "a symbolic link leads out of the cassette folder. Remove the link.")
+        return path
+
+    def load(self, target: str, scenario: str, variant: Variant) -> Cassette:
+        """The cassette of a cell.
+
+        Raises:
+            CassetteMissing: there is none.
+            CassetteError: it cannot be read, or nothing says where it comes from.
+        """
+        path = self.path(target, scenario, variant)
+        cassette = read(path)
+        if cassette.metadata is None:
+            reason = "nothing in it says where it comes from: not recorded by harness, or cut. Record it again."
+            raise CassetteError(str(path), reason, "metadata")
+        return cassette
+
+    def save(self, cassette: Cassette, *, force: bool = False) -> Path:
+        """Put a cassette in its place, whole or not at all.
+
+        Raises:
+            CassetteError: it cannot be written, or it would overwrite another model's (unless `force`).
+        """
+        if cassette.metadata is None:
+            raise CassetteError(str(self.root), "a cassette without metadata belongs to no cell.")
+        path = self.place_for(cassette.metadata, force=force)
+        replace(path, dumps(cassette, str(path)))
+        return path
+
+    def place_for(self, metadata: Metadata, *, force: bool = False) -> Path:
+        """Where a recording may be saved. Asked before anything is sent, so that nothing is paid for in vain.
+
+        Raises:
+            CassetteError: a cassette of another model, or one that cannot be read, is there (unless `force`).
+        """
+        path = self.path(metadata.target, metadata.scenario, metadata.variant)
+        if force:
+            return path
+        try:
+            present = read(path).metadata
+        except CassetteMissing:
+            return path
+        model = present.model_requested if present else "an unknown model"
+        if model != metadata.model_requested:
+            reason = (
+                f"it was recorded with {model}, not with {metadata.model_requested}. Record into another folder "
+                "(--cassettes DIR) to keep both, or with --force to replace it."
+            )
+            raise CassetteError(str(path), reason)
+        return path
+
+    def paths(self) -> list[Path]:
+        """The cassettes that are there, in order."""
+        return sorted(self.root.glob("*/*.yaml"))
+
+    def journals(self) -> list[Path]:
+        """The journals of recordings that run, or were killed."""
+        return sorted(self.root.glob(f"*/*{SUFFIX}"))

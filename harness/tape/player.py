@@ -1,0 +1,77 @@
+"""Playback: the responses of a cassette, for requests as they come."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from threading import Lock
+from typing import TypeAlias
+from urllib.parse import urlsplit
+
+from harness.http import EXHAUSTED, HttpRequest, HttpResponse
+from harness.tape.cassette import Cassette
+from harness.wire.jsonvalue import canonical, loads
+from harness.wire.view import WireError
+
+_Key: TypeAlias = tuple[str, str, str, str | bytes]
+
+_NOTHING_LEFT = HttpResponse(
+    500,
+    {"content-type": "application/json", EXHAUSTED: "1"},
+    b'{"error": {"type": "harness_exhausted", "message": "harness: the cassette has no further exchange"}}',
+)
+
+
+class Player:
+    """Plays a cassette once. Takes constant time for each request, however long the cassette; thread-safe."""
+
+    def __init__(self, cassette: Cassette) -> None:
+        self._interactions = [
+            (each.request, each.response) for each in cassette.interactions if each.response is not None
+        ]
+        self._played = [False] * len(self._interactions)
+        self._next = 0
+        self._index: defaultdict[_Key, deque[int]] = defaultdict(deque)
+        self._lock = Lock()
+        for position, (request, _) in enumerate(self._interactions):
+            self._index[_normalised(request)].append(position)
+
+    @property
+    def unplayed(self) -> int:
+        """How many exchanges no request has asked for."""
+        return self._played.count(False)
+
+    def answer(self, request: HttpRequest) -> tuple[HttpResponse, HttpRequest | None]:
+        """The response to a request, and the recorded request that it belongs to.
+
+        A request that was recorded gets its own response. One that was not gets the next in order, since its cell goes
+        on and the rules say what is wrong with it. When all are played the answer is an HTTP 500 that `EXHAUSTED`
+        marks as the harness's own, and no recorded request.
+        """
+        with self._lock:
+            position = self._take(_normalised(request))
+        if position is None:
+            return _NOTHING_LEFT, None
+        recorded, response = self._interactions[position]
+        return response, recorded
+
+    def _take(self, key: _Key) -> int | None:
+        same = self._index.get(key, deque())
+        while same and self._played[same[0]]:
+            same.popleft()
+        while self._next < len(self._played) and self._played[self._next]:
+            self._next += 1
+        position = same.popleft() if same else self._next
+        if position == len(self._played):
+            return None
+        self._played[position] = True
+        return position
+
+
+def _normalised(request: HttpRequest) -> _Key:
+    """What makes two requests the same: method, path, query and JSON body, whatever the host and the key order."""
+    parts = urlsplit(request.url)
+    try:
+        body: str | bytes = canonical(loads(request.body))
+    except (WireError, RecursionError):
+        body = request.body
+    return request.method, parts.path, parts.query, body

@@ -1,0 +1,223 @@
+"""Bytes → cassette: vcrpy's format, version 1, as this and other projects write it.
+
+Besides vcrpy's own shape it reads what recorders put around it: `!!binary` and compressed bodies, `base64_string`,
+pydantic-ai's `parsed_body`, the `status_code` and `content` of early httpx recordings, header values that are lists or
+not, and interactions without a response.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NoReturn, TypeGuard
+
+from pydantic import ValidationError
+
+from harness.errors import CassetteError, CassetteMissing
+from harness.http import HttpRequest, HttpResponse
+from harness.tape.cassette import FORMAT, NOTES, Cassette, Interaction, Metadata, checksum
+from harness.tape.content_encoding import MAX_BYTES, decode
+from harness.tape.document import RESTORE, parse
+
+_OBSOLETE_HEADERS = ("content-encoding", "content-length", "transfer-encoding")
+"""What no longer holds of a body whose encoding is undone."""
+
+
+def read(path: Path) -> Cassette:
+    """Read a cassette file.
+
+    Raises:
+        CassetteMissing: there is no such file.
+        CassetteError: it cannot be read, or it is no whole cassette.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise CassetteMissing(str(path), "there is no such cassette.") from None
+    except OSError as error:
+        raise CassetteError(str(path), f"cannot be opened: {error.strerror}.") from None
+    return loads(data, str(path))
+
+
+def loads(data: bytes, file: str) -> Cassette:
+    """Read the text of a cassette. `file` is named in errors.
+
+    Raises:
+        CassetteError: it is no whole cassette.
+    """
+    return _Reader(file).cassette(parse(data, file))
+
+
+def _is_mapping(value: Any) -> TypeGuard[dict[Any, Any]]:
+    return isinstance(value, dict)
+
+
+def _is_list(value: Any) -> TypeGuard[list[Any]]:
+    return isinstance(value, list)
+
+
+class _Reader:
+    """Reads the values of one file; every refusal names it."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+
+    def cassette(self, document: Any) -> Cassette:
+        if not _is_mapping(document) or "interactions" not in document:
+            self._refuse("not a cassette: vcrpy's format has `version` and `interactions` at its top.")
+        version: Any = document.get("version")
+        if type(version) is not int or version != 1:
+            reason = f"`version` is {_shown(version)} and not 1: another format, or a file that was cut. {RESTORE}"
+            self._refuse(reason)
+        entries: Any = document["interactions"]
+        if not _is_list(entries):
+            self._refuse(f"`interactions` is {_kind(entries)} and not a list. {RESTORE}", "interactions")
+        interactions = tuple(self._interaction(entry, index) for index, entry in enumerate(entries))
+        metadata: Any = document.get("metadata")
+        if not _is_mapping(metadata) or not str(metadata.get("format")).startswith("harness "):
+            return Cassette(interactions)
+        return Cassette(interactions, self._metadata(metadata, interactions))
+
+    def _metadata(self, stored: dict[Any, Any], interactions: tuple[Interaction, ...]) -> Metadata:
+        if stored["format"] != FORMAT:
+            reason = f"written in the format {stored['format']!r}; this version reads {FORMAT!r}. Record it again."
+            self._refuse(reason, "metadata.format")
+        values = {str(key): value for key, value in stored.items()}
+        stated = {key: values.pop(key, None) for key in ("format", "note", "interactions", "checksum")}
+        if stated["interactions"] != len(interactions):
+            reason = (
+                f"{len(interactions)} of {stated['interactions']} interactions are there: the file was cut or edited."
+            )
+            self._refuse(f"{reason} {RESTORE}", "metadata.interactions")
+        try:
+            metadata = Metadata.from_dict(values)
+        except ValidationError as error:
+            first = error.errors()[0]
+            key = ".".join(str(part) for part in ("metadata", *first["loc"]))
+            self._refuse(f"{first['msg']}. The file was edited. {RESTORE}", key)
+        expected = (NOTES[metadata.origin], checksum(metadata, interactions))
+        if (stated["note"], stated["checksum"]) != expected:
+            reason = "the content does not match its checksum: the file was cut or edited."
+            self._refuse(f"{reason} {RESTORE}", "metadata.checksum")
+        return metadata
+
+    def _interaction(self, entry: Any, index: int) -> Interaction:
+        place = f"interaction {index}"
+        if not _is_mapping(entry) or not _is_mapping(entry.get("request")):
+            self._refuse(f"no request in it. The file was cut or edited. {RESTORE}", place)
+        response: Any = entry.get("response")
+        if response is not None and not _is_mapping(response):
+            self._refuse(f"the response is {_kind(response)} and not a mapping. {RESTORE}", place)
+        return Interaction(
+            self._request(entry["request"], f"{place}, request"),
+            self._response(response, f"{place}, response") if response else None,
+        )
+
+    def _request(self, stored: dict[Any, Any], place: str) -> HttpRequest:
+        headers, body = self._content(stored, "body", place)
+        method = self._text(stored.get("method"), f"{place}.method").upper()
+        return HttpRequest(method, self._text(stored.get("uri"), f"{place}.uri"), headers, body)
+
+    def _response(self, stored: dict[Any, Any], place: str) -> HttpResponse:
+        status: Any = stored.get("status", stored.get("status_code"))
+        if _is_mapping(status):
+            status = status.get("code")
+        if not isinstance(status, int) or not 100 <= status <= 999:
+            self._refuse(f"the status is {_shown(status)} and no HTTP status. {RESTORE}", place)
+        return HttpResponse(int(status), *self._content(stored, "body" if "body" in stored else "content", place))
+
+    def _content(self, stored: dict[Any, Any], body_key: str, place: str) -> tuple[dict[str, str], bytes]:
+        headers = self._headers(stored.get("headers"), f"{place}.headers")
+        body = self._body(stored.get(body_key), f"{place}.body")
+        if not body and stored.get("parsed_body") is not None:
+            body = self._unparsed(stored["parsed_body"], f"{place}.parsed_body")
+        encoding = headers.get("content-encoding")
+        if encoding is not None:
+            try:
+                body = decode(body, encoding)
+            except ValueError as error:
+                self._refuse(f"{error}. {RESTORE}", f"{place}.body")
+            headers = {name: value for name, value in headers.items() if name not in _OBSOLETE_HEADERS}
+        return headers, body
+
+    def _headers(self, stored: Any, place: str) -> dict[str, str]:
+        if stored is None:
+            return {}
+        if not _is_mapping(stored):
+            self._refuse(f"headers are {_kind(stored)} and not a mapping. {RESTORE}", place)
+        headers: dict[str, str] = {}
+        for name, value in stored.items():
+            values: list[Any] = value if _is_list(value) else [value]
+            key = self._text(name, place).lower()
+            joined = ", ".join(self._text(each, f"{place}.{key}") for each in values if each is not None)
+            headers[key] = f"{headers[key]}, {joined}" if key in headers else joined
+        return headers
+
+    def _body(self, stored: Any, place: str) -> bytes:
+        if stored is None:
+            return b""
+        if isinstance(stored, bytes):
+            return stored
+        if _is_mapping(stored):
+            if "base64_string" in stored:
+                return self._base64(stored["base64_string"], place)
+            if stored.get("encoding") == "base64":
+                return self._base64(stored.get("string"), place)
+            if stored and "string" not in stored:
+                self._refuse("a body without `string` or `base64_string`, the forms that are read.", place)
+            return self._body(stored.get("string"), place) if not _is_mapping(stored.get("string")) else b""
+        return self._text(stored, place).encode()
+
+    def _base64(self, stored: Any, place: str) -> bytes:
+        text = stored.decode("ascii", "replace") if isinstance(stored, bytes) else self._text(stored, place)
+        try:
+            return base64.b64decode("".join(text.split()), validate=True)
+        except (binascii.Error, ValueError):
+            self._refuse(f"the body is not base64, as its key says. {RESTORE}", place)
+
+    def _unparsed(self, value: Any, place: str) -> bytes:
+        try:
+            return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+        except (TypeError, ValueError, RecursionError):
+            self._refuse(f"not a JSON value. {RESTORE}", place)
+
+    def _text(self, value: Any, place: str) -> str:
+        if isinstance(value, bytes):
+            value = value.decode("latin-1")
+        if isinstance(value, int) and not isinstance(value, bool):
+            return str(value)
+        if not isinstance(value, str):
+            self._refuse(f"{_kind(value)} where text belongs. {RESTORE}", place)
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            self._refuse(f"a lone surrogate, which no text has. {RESTORE}", place)
+        return value
+
+    def _refuse(self, reason: str, place: str | None = None) -> NoReturn:
+        raise CassetteError(self._file, reason, place)
+
+
+_KINDS: Mapping[str, str] = {
+    "NoneType": "nothing",
+    "dict": "a mapping",
+    "list": "a list",
+    "str": "text",
+    "bytes": "binary data",
+    "bool": "a truth value",
+    "int": "a number",
+    "float": "a number",
+}
+
+
+def _kind(value: Any) -> str:
+    name = type(value).__name__
+    return _KINDS.get(name, name)
+
+
+def _shown(value: Any) -> str:
+    return _kind(value) if value is None or isinstance(value, dict | list) else repr(value)[:80]

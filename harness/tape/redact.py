@@ -1,0 +1,231 @@
+"""What must never reach the disk, a report or a log is taken out of requests and responses.
+
+Headers are kept by allow-list. The secrets of the run are searched for in every spelling in which they were seen to
+slip through other recorders' filters: escaped for JSON, percent-encoded, as HTML entities, hexadecimal, base64, and cut
+over the deltas of a stream. What merely looks like a key or an account goes as well.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
+from typing import Any, TypeAlias, cast
+from urllib.parse import urlsplit, urlunsplit
+
+from harness.http import HttpRequest, HttpResponse
+
+REDACTED = "REDACTED"
+
+REQUEST_HEADERS = frozenset({"accept", "anthropic-beta", "anthropic-version", "content-type"})
+RESPONSE_HEADERS = frozenset({"content-type", "request-id", "retry-after", "retry-after-ms", "x-request-id"})
+
+_SHORTEST_SECRET = 8
+"""A shorter value is a dummy key; searching for it would eat ordinary text."""
+
+_SECRET_PARAMETERS = frozenset(
+    {"access_token", "api-key", "api_key", "apikey", "auth", "key", "password", "secret", "sig", "signature", "token"}
+)
+
+_SHAPES = re.compile(
+    rb"""(?<![A-Za-z0-9_+/=-])(?:
+        sk-(?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]{20,}   # Anthropic, OpenAI and most that copy them
+        | AIza[A-Za-z0-9_-]{35} | ya29\.[A-Za-z0-9_-]{20,}
+        | org-[A-Za-z0-9]{16,} | proj_[A-Za-z0-9]{16,}
+    )""",
+    re.VERBOSE,
+)
+
+
+class Redactor:
+    """Takes `secrets` (the values of keys and tokens of this run), and what looks like one, out of HTTP messages."""
+
+    def __init__(self, secrets: Collection[str] = ()) -> None:
+        known = sorted({secret for secret in secrets if len(secret) >= _SHORTEST_SECRET}, key=len, reverse=True)
+        self._known = re.compile(b"|".join(map(_spelled, known)), re.IGNORECASE) if known else None
+        fragments = [_escaped(each) for secret in known for each in _base64_fragments(secret)]
+        self._encoded = re.compile(b"|".join(fragments)) if fragments else None
+
+    def request(self, request: HttpRequest) -> HttpRequest:
+        """The request as it may be stored."""
+        headers = self._headers(request.headers, REQUEST_HEADERS)
+        return replace(request, url=self.url(request.url), headers=headers, body=self.body(request.body))
+
+    def response(self, response: HttpResponse) -> HttpResponse:
+        """The response as it may be stored."""
+        headers = self._headers(response.headers, RESPONSE_HEADERS)
+        return replace(response, headers=headers, body=self.body(response.body))
+
+    def mask(self, request: HttpRequest) -> HttpRequest:
+        """The request as it may be shown: every header is named, only those that may be stored have their value."""
+        stored = self.request(request)
+        return replace(stored, headers={name: stored.headers.get(name, REDACTED) for name in request.headers})
+
+    def url(self, url: str) -> str:
+        """A URL without user, password and parameters that carry keys."""
+        parts = urlsplit(url)
+        pairs = [pair for pair in parts.query.split("&") if not _is_secret_parameter(pair)]
+        bare = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="&".join(pairs), fragment="")
+        return self.text(urlunsplit(bare))
+
+    def text(self, text: str) -> str:
+        """A text without secrets."""
+        return self._scrub(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+
+    def body(self, body: bytes) -> bytes:
+        """A body without secrets. Bytes change only where a secret was."""
+        scrubbed = self._scrub(body)
+        return scrubbed if self._known is None else _without_split_secrets(scrubbed, self._spans)
+
+    def finds(self, data: bytes) -> bool:
+        """Whether a secret of this run is still in there."""
+        return any(pattern is not None and pattern.search(data) for pattern in (self._known, self._encoded))
+
+    def _headers(self, headers: Mapping[str, str], allowed: Collection[str]) -> dict[str, str]:
+        return {name: self.text(value) for name, value in headers.items() if name in allowed}
+
+    def _scrub(self, data: bytes) -> bytes:
+        if self._encoded is not None:  # letter for letter, so that base64 stays decodable
+            data = self._encoded.sub(lambda match: b"A" * len(match[0]), data)
+        for pattern in (self._known, _SHAPES):
+            if pattern is not None:
+                data = pattern.sub(REDACTED.encode(), data)
+        return data
+
+    def _spans(self, data: bytes) -> list[tuple[int, int]]:
+        """Where secrets stand, without overlaps, the last one first."""
+        patterns = (self._known, self._encoded)
+        found = sorted(match.span() for pattern in patterns if pattern is not None for match in pattern.finditer(data))
+        spans: list[tuple[int, int]] = []
+        for begin, end in found:
+            if spans and begin < spans[-1][1]:
+                spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
+            else:
+                spans.append((begin, end))
+        return spans[::-1]
+
+
+def _is_secret_parameter(pair: str) -> bool:
+    name = pair.partition("=")[0].lower().removeprefix("x-")
+    return name in _SECRET_PARAMETERS or name.startswith(("amz-", "goog-"))
+
+
+def _spelled(secret: str) -> bytes:
+    """A pattern for a secret: escaped in any way, in hexadecimal, or in UTF-16."""
+    return b"|".join((_escaped(secret), secret.encode().hex().encode(), re.escape(secret.encode("utf-16-le"))))
+
+
+def _escaped(text: str) -> bytes:
+    return b"".join(map(_spellings, text))
+
+
+def _spellings(character: str) -> bytes:
+    """A pattern for one character, for which every escape of JSON, JavaScript, URLs and HTML may stand."""
+    utf8 = character.encode()
+    units = character.encode("utf-16-be").hex()
+    code = ord(character)
+    spellings = [
+        re.escape(utf8),
+        b"".join(b"%%(?:25)*(?i:%02x)" % byte for byte in utf8),
+        b"".join(rb"\\+u(?i:%s)" % units[at : at + 4].encode() for at in range(0, len(units), 4)),
+        rb"&\#x0*(?i:%x);" % code,
+        rb"&\#0*%d;" % code,
+    ]
+    if code < 0x100:
+        spellings.append(rb"\\+x(?i:%02x)" % code)
+    if character in '"/\\':
+        spellings.append(rb"\\+" + re.escape(utf8))
+    return b"(?:" + b"|".join(spellings) + b")"
+
+
+def _base64_fragments(secret: str) -> Iterator[str]:
+    """What of `secret` is the same in any base64 that has it inside, for the three ways to fall on its groups."""
+    for shift in range(3):
+        raw = b"\0" * shift + secret.encode()
+        whole = slice(-(-8 * shift // 6), 8 * len(raw) // 6)
+        standard = base64.b64encode(raw).decode()[whole]
+        yield standard
+        urlsafe = standard.replace("+", "-").replace("/", "_")
+        if urlsafe != standard:
+            yield urlsafe
+
+
+_Spans: TypeAlias = Callable[[bytes], list[tuple[int, int]]]
+
+
+@dataclass(slots=True)
+class _Leaf:
+    """A string inside a JSON document: where it hangs, and which document (by index of its line) it is part of."""
+
+    parent: Any
+    key: str | int
+    line: int
+
+
+def _without_split_secrets(body: bytes, spans: _Spans) -> bytes:
+    """Take out secrets that only appear once the pieces of a stream are put together.
+
+    Pieces belong together when they stand at the same path (list positions aside) under the same `index` fields. Only
+    lines that hold a part of a secret are written anew.
+    """
+    lines = body.split(b"\n")
+    starts = [b"data:" if line.startswith(b"data:") else b"" for line in lines]
+    whole = not any(starts)
+    if whole:
+        lines, starts = [body], [b""]
+    documents: dict[int, Any] = {}
+    groups: defaultdict[tuple[Any, ...], list[_Leaf]] = defaultdict(list)
+    for number, (line, start) in enumerate(zip(lines, starts, strict=True)):
+        if not whole and not start:
+            continue
+        try:
+            documents[number] = json.loads(line.removeprefix(start))
+            _collect(documents[number], (), number, groups)
+        except (ValueError, RecursionError):  # no JSON, so there is nothing to put together
+            continue
+    changed = {line for leaves in groups.values() for line in _cut_out(leaves, spans)}
+    for number in changed:
+        text = json.dumps(documents[number], ensure_ascii=False, separators=(",", ":"))
+        end = b"\r" if lines[number].endswith(b"\r") else b""
+        lines[number] = starts[number] + b" " * bool(starts[number]) + text.encode("utf-8", "surrogatepass") + end
+    return b"\n".join(lines) if changed else body
+
+
+def _collect(node: Any, path: tuple[Any, ...], line: int, groups: Mapping[tuple[Any, ...], list[_Leaf]]) -> None:
+    if isinstance(node, dict):
+        entries = cast("dict[str, Any]", node)
+        path = path + tuple(value for key, value in entries.items() if key.endswith("index") and isinstance(value, int))
+        children: list[tuple[str | int, tuple[Any, ...], Any]] = [(k, (*path, k), v) for k, v in entries.items()]
+    elif isinstance(node, list):
+        children = [(at, path, value) for at, value in enumerate(cast("list[Any]", node))]
+    else:
+        return
+    for key, below, value in children:
+        if isinstance(value, str):
+            groups[below].append(_Leaf(node, key, line))
+        else:
+            _collect(value, below, line, groups)
+
+
+def _cut_out(leaves: list[_Leaf], spans: _Spans) -> set[int]:
+    """Empty the parts of secrets out of some pieces; the lines that changed. The first piece gets the placeholder."""
+    if len(leaves) < 2:
+        return set()
+    texts = [cast("str", leaf.parent[leaf.key]).encode("utf-8", "surrogatepass") for leaf in leaves]
+    bounds = list(pairwise(accumulate(map(len, texts), initial=0)))
+    changed: set[int] = set()
+    for begin, end in spans(b"".join(texts)):
+        placeholder = REDACTED.encode()
+        for at, (low, high) in enumerate(bounds):
+            if max(low, begin) < min(high, end):
+                # The last span comes first, so that the text up to this one still stands where it stood.
+                texts[at] = texts[at][: max(begin - low, 0)] + placeholder + texts[at][min(end, high) - low :]
+                placeholder = b""
+                changed.add(at)
+    for at in changed:
+        leaves[at].parent[leaves[at].key] = texts[at].decode("utf-8", "replace")
+    return {leaves[at].line for at in changed}

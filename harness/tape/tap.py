@@ -1,0 +1,52 @@
+"""The tap: notes what goes over the wire while a cell is played."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from threading import Lock
+from typing import TypeAlias
+
+from harness.http import HttpRequest, HttpResponse
+from harness.results import Exchange
+from harness.tape.redact import Redactor
+
+Keep: TypeAlias = Callable[[HttpRequest, HttpResponse], None]
+"""What else is done with an exchange, before its response is handed on: `Recording.keep`."""
+
+
+class Tap:
+    """Notes every exchange of a cell in `exchanges`, in order, masked by `redactor`.
+
+    `chat` is the index of the chat that is under way; the runner sets it. URLs under `base_url`, where the requests
+    really go, are noted as URLs under `public_url`, so that they say the same wherever the server listened.
+    """
+
+    def __init__(self, base_url: str, public_url: str, redactor: Redactor, keep: Keep | None = None) -> None:
+        self.chat: int | None = None
+        self.exchanges: list[Exchange] = []
+        self._base = base_url.rstrip("/")
+        self._public = public_url.rstrip("/")
+        self._redactor = redactor
+        self._keep = keep
+        self._lock = Lock()
+
+    def public(self, request: HttpRequest) -> HttpRequest:
+        """The request under its public URL."""
+        path = request.url.removeprefix(self._base)
+        if path == request.url or path[:1] not in {"", "/", "?"}:
+            return request
+        return replace(request, url=self._public + path)
+
+    def note(self, request: HttpRequest, response: HttpResponse | None, recorded: HttpRequest | None = None) -> None:
+        """Note an exchange; `response` is `None` if none came, `recorded` the request it was played back for.
+
+        Raises:
+            CassetteError: it could not be kept.
+        """
+        public = self.public(request)
+        with self._lock:
+            if self._keep is not None and response is not None:
+                self._keep(public, response)
+            shown = response and replace(response, body=self._redactor.body(response.body))
+            self.exchanges.append(Exchange(self._redactor.mask(public), shown, recorded, self.chat))

@@ -1,0 +1,135 @@
+"""Cassette → file: vcrpy's format by vcrpy's own serialisation, written atomically.
+
+The text is laid out for readers: provenance first, bodies as text, event streams as blocks with a line for a line. All
+bytes come back as they were, which is checked before anything is written.
+"""
+
+from __future__ import annotations
+
+import http.client
+import importlib
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from harness.errors import CassetteError
+from harness.http import HttpRequest, HttpResponse
+from harness.tape.cassette import FORMAT, NOTES, Cassette, Metadata, checksum
+from harness.tape.content_encoding import MAX_BYTES
+from harness.tape.read import loads
+
+_ONE_LINE = 2**31 - 1
+"""No text is folded: the largest width that libyaml takes."""
+
+
+def _represent_text(dumper: Any, text: str) -> Any:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+def _never(_dumper: Any, _data: Any) -> bool:
+    return True  # "ignore": never write an alias
+
+
+def _dumper() -> Any:
+    """Writes lines as lines, and no aliases."""
+    base: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    dumper: Any = type("_Dumper", (base,), {"ignore_aliases": _never})
+    dumper.add_representer(str, _represent_text)
+    return dumper
+
+
+_DUMPER = _dumper()
+
+
+class _Serializer:
+    """A serializer as vcrpy takes one."""
+
+    @staticmethod
+    def serialize(cassette: dict[str, Any]) -> str:
+        ordered = {key: cassette[key] for key in ("version", "metadata", "interactions") if key in cassette}
+        return yaml.dump(ordered, Dumper=_DUMPER, sort_keys=False, allow_unicode=True, width=_ONE_LINE)
+
+
+def dumps(cassette: Cassette, file: str) -> bytes:
+    """The text of a cassette of ours; the same for the same cassette. `file` is named in errors.
+
+    Raises:
+        CassetteError: an interaction has no response, or the cassette holds what the format cannot carry.
+    """
+    if cassette.metadata is None:
+        raise CassetteError(file, "a cassette is written with its origin; this one has none.")
+    requests: list[Any] = []
+    responses: list[dict[str, Any]] = []
+    for index, interaction in enumerate(cassette.interactions):
+        if interaction.response is None:
+            raise CassetteError(file, "no answer came, so there is nothing to play.", f"interaction {index}")
+        requests.append(_request(interaction.request))
+        responses.append(_response(interaction.response))
+    parts = {"requests": requests, "responses": responses, "metadata": _metadata(cassette, cassette.metadata)}
+    text: str = importlib.import_module("vcr.serialize").serialize(parts, _Serializer)
+    data = text.encode()
+    if len(data) > MAX_BYTES:
+        raise CassetteError(file, f"{len(data)} bytes are more than the {MAX_BYTES} that a cassette may have.")
+    if loads(data, file) != cassette:
+        raise CassetteError(file, "this recording does not survive YAML, so nothing was written.")
+    return data
+
+
+def _metadata(cassette: Cassette, metadata: Metadata) -> dict[str, Any]:
+    head = {"format": FORMAT, "origin": metadata.origin, "note": NOTES[metadata.origin]}
+    tail = {
+        "interactions": len(cassette.interactions),
+        "checksum": checksum(metadata, cassette.interactions),
+    }
+    return head | metadata.to_dict() | tail
+
+
+def _request(request: HttpRequest) -> Any:
+    headers = dict(sorted(request.headers.items()))
+    return importlib.import_module("vcr.request").Request(request.method, request.url, request.body, headers)
+
+
+def _response(response: HttpResponse) -> dict[str, Any]:
+    return {
+        "status": {"code": response.status, "message": http.client.responses.get(response.status, "")},
+        "headers": {name: [value] for name, value in sorted(response.headers.items())},
+        "body": {"string": response.body},
+    }
+
+
+def replace(path: Path, data: bytes) -> None:
+    """Put `data` at `path` so that a reader, a crash or a full disk finds the old file or the new one, never a part.
+
+    Raises:
+        CassetteError: the folder cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(name).chmod(0o644)
+            Path(name).replace(path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+        sync_folder(path.parent)
+    except OSError as error:
+        raise CassetteError(str(path), f"cannot be written: {error.strerror}. What was there is unchanged.") from None
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a rename or a new name in `folder` survive a power loss, where folders can be synced at all."""
+    if os.name != "posix":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,166 @@
+"""A conversation and its tool loop, as one sans-IO generator with a synchronous and an asynchronous driver.
+
+The loop follows the calls that a response holds, not its stop reason. A tool that raises becomes an error result. The
+history is append-only and kept whatever happens: when the bound is reached every call has its result, so that the
+conversation can go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, replace
+
+from harness.errors import IterationLimit
+from harness.model import ChatRequest, ChatResponse, Message, NamedTool, Role, ToolCall, ToolResult
+from harness.protocols import AsyncChatClient, AsyncToolFunction, ChatClient, MessageHandler, ToolFunction
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """The thread wants this request answered. Send it the `ChatResponse`."""
+
+    request: ChatRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The thread wants these calls run. Send it one `ToolResult` for each, in the order they are to go back."""
+
+    calls: tuple[ToolCall, ...]
+
+
+Turn = Generator[Ask | Run, "ChatResponse | Sequence[ToolResult]", ChatResponse]
+
+
+class Thread:
+    """A conversation with one model.
+
+    `template` is the request without its messages: it may be replaced between turns, to change the system prompt or
+    the settings. `max_iterations` bounds the model's answers in one user turn.
+    """
+
+    def __init__(self, template: ChatRequest, *, max_iterations: int = 10) -> None:
+        self.template = replace(template, messages=())
+        self.messages: tuple[Message, ...] = template.messages
+        self.max_iterations = max_iterations
+
+    def turn(self, user: Message) -> Turn:
+        """One user turn: yields what it needs, returns the last response.
+
+        A forced tool choice holds for the first answer only; a model that had to call a tool each time could never
+        answer.
+
+        Raises:
+            IterationLimit: the model still calls tools after `max_iterations` answers.
+        """
+        self.messages += (user,)
+        template = self.template
+        for _ in range(self.max_iterations):
+            response = yield Ask(replace(template, messages=self.messages))
+            if not isinstance(response, ChatResponse):
+                raise TypeError("an Ask is answered by a ChatResponse")
+            self.messages += (response.message,)
+            calls = response.tool_calls
+            if not calls:
+                return response
+            results = yield Run(calls)
+            if isinstance(results, ChatResponse):
+                raise TypeError("a Run is answered by tool results")
+            self.messages += (Message(Role.USER, tuple(results)),)
+            if template.tool_choice == "required" or isinstance(template.tool_choice, NamedTool):
+                template = replace(template, tool_choice="auto")
+        raise IterationLimit(self.max_iterations)
+
+    def send(
+        self, client: ChatClient, user: str | Message, tool: ToolFunction, handler: MessageHandler | None = None
+    ) -> ChatResponse:
+        """Send a user message and run the tools until the model has answered.
+
+        Raises:
+            harness.errors.ChatError: a chat failed.
+            IterationLimit: see `turn`.
+        """
+        turn = self.turn(Message.user(user) if isinstance(user, str) else user)
+        error: Exception | None = None
+        try:
+            step = next(turn)
+            while True:
+                if isinstance(step, Ask):
+                    response = client.chat(step.request)
+                    if handler and response.text:
+                        handler.on_text(response.text)
+                    step = turn.send(response)
+                else:
+                    results: list[ToolResult] = []
+                    for call in step.calls:
+                        if handler:
+                            handler.on_tool_use(call)
+                        results.append(run_tool(tool, call))
+                        if handler:
+                            handler.on_tool_result(results[-1])
+                    step = turn.send(results)
+        except StopIteration as done:
+            return done.value
+        except Exception as raised:
+            error = raised
+            raise
+        finally:
+            if handler:
+                handler.on_done(error)
+
+    async def send_async(
+        self,
+        client: AsyncChatClient,
+        user: str | Message,
+        tool: AsyncToolFunction,
+        handler: MessageHandler | None = None,
+    ) -> ChatResponse:
+        """`send` for an asynchronous client and asynchronous tools."""
+        turn = self.turn(Message.user(user) if isinstance(user, str) else user)
+        error: Exception | None = None
+        try:
+            step = next(turn)
+            while True:
+                if isinstance(step, Ask):
+                    response = await client.chat(step.request)
+                    if handler and response.text:
+                        handler.on_text(response.text)
+                    step = turn.send(response)
+                else:
+                    results: list[ToolResult] = []
+                    for call in step.calls:
+                        if handler:
+                            handler.on_tool_use(call)
+                        results.append(await run_tool_async(tool, call))
+                        if handler:
+                            handler.on_tool_result(results[-1])
+                    step = turn.send(results)
+        except StopIteration as done:
+            return done.value
+        except Exception as raised:
+            error = raised
+            raise
+        finally:
+            if handler:
+                handler.on_done(error)
+
+
+def run_tool(tool: ToolFunction, call: ToolCall) -> ToolResult:
+    """Run a tool; what it raises becomes an error result that carries the exception's text."""
+    try:
+        return tool(call)
+    except Exception as raised:  # noqa: BLE001 - whatever a tool raises is the model's to know
+        return failure(call, raised)
+
+
+async def run_tool_async(tool: AsyncToolFunction, call: ToolCall) -> ToolResult:
+    """`run_tool` for an asynchronous tool."""
+    try:
+        return await tool(call)
+    except Exception as raised:  # noqa: BLE001 - whatever a tool raises is the model's to know
+        return failure(call, raised)
+
+
+def failure(call: ToolCall, raised: Exception) -> ToolResult:
+    """The error result that stands for an exception."""
+    return ToolResult(call.id, call.name, str(raised) or type(raised).__name__, is_error=True)

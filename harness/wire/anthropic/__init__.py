@@ -1,0 +1,30 @@
+"""The Messages API of Anthropic.
+
+`conversation` reads messages of any shape, `requests` and `responses` give the neutral views, `limits` says what the
+provider refuses (`blocks`, `pairing`, `systems`, `tools`, `schemas` and `settings` hold the rules by subject), and
+`answers` speaks as the provider.
+"""
+
+from __future__ import annotations
+
+from harness.wire.anthropic.answers import build, refuse
+from harness.wire.anthropic.limits import violations
+from harness.wire.anthropic.requests import model_of, recognises, view
+from harness.wire.anthropic.responses import read
+from harness.wire.format import WireFormat
+
+WIRE = WireFormat(
+    api="anthropic",
+    base_path="",
+    key_variables=("ANTHROPIC_API_KEY",),
+    provider_url="https://api.anthropic.com",
+    recognises=recognises,
+    view=view,
+    violations=violations,
+    read=read,
+    build=build,
+    refuse=refuse,
+    model_of=model_of,
+)
+
+__all__ = ["WIRE"]

@@ -1,0 +1,110 @@
+"""The provider's part: answers and refusals, for the reference server."""
+
+from __future__ import annotations
+
+import json
+
+from harness.http import HttpResponse
+from harness.model import JSON, StopReason
+from harness.profiles import Profile
+from harness.wire import seeded
+from harness.wire.view import ModelStep, Violation
+
+_WORDS = {
+    StopReason.END_TURN: "end_turn",
+    StopReason.TOOL_USE: "tool_use",
+    StopReason.MAX_TOKENS: "max_tokens",
+    StopReason.STOP_SEQUENCE: "stop_sequence",
+    StopReason.REFUSAL: "refusal",
+    StopReason.PAUSE: "pause_turn",
+}
+_ERROR_TYPES = {
+    401: "authentication_error",
+    402: "billing_error",
+    403: "permission_error",
+    404: "not_found_error",
+    409: "conflict_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    504: "timeout_error",
+    529: "overloaded_error",
+}
+
+
+def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str, JSON]:
+    """The body of a response that says what `step` says. Ids, usage and signatures are functions of `seed`.
+
+    A stop reason that this API has no word for goes out under its canonical name, as an unknown word would come.
+    """
+    stop = step.stop or _derived(step)
+    refused = stop is StopReason.REFUSAL
+    return {
+        "model": model,
+        "id": f"msg_01{seeded.token(seed, 'message', 22)}",
+        "type": "message",
+        "role": "assistant",
+        "content": _content(step, seed),
+        "stop_reason": _WORDS.get(stop, stop.value),
+        "stop_sequence": "\n\nHuman:" if stop is StopReason.STOP_SEQUENCE else None,
+        "stop_details": {"type": "refusal", "category": None, "explanation": step.refusal} if refused else None,
+        "usage": _usage(step, seed, profile),
+    }
+
+
+def refuse(violation: Violation) -> HttpResponse:
+    """The provider's refusal of a request, in its own status and shape."""
+    request_id = f"req_011{seeded.token(f'{violation.rule} {violation.pointer}', 'request', 21)}"
+    fallback = "api_error" if violation.status >= 500 else "invalid_request_error"
+    error = {
+        "type": violation.code or _ERROR_TYPES.get(violation.status, fallback),
+        "message": violation.message,
+    }
+    body = {"type": "error", "error": error, "request_id": request_id}
+    headers = {"content-type": "application/json", "request-id": request_id}
+    return HttpResponse(violation.status, headers, json.dumps(body, ensure_ascii=False).encode())
+
+
+def _derived(step: ModelStep) -> StopReason:
+    if step.refusal is not None:
+        return StopReason.REFUSAL
+    return StopReason.TOOL_USE if step.calls else StopReason.END_TURN
+
+
+def _content(step: ModelStep, seed: str) -> list[JSON]:
+    content: list[JSON] = []
+    if step.thinking is not None:
+        signature = seeded.signature(seed, "thinking")
+        content.append({"type": "thinking", "thinking": step.thinking, "signature": signature})
+    content.extend(step.raw)
+    if step.text:  # the API has no empty text block (AN-16)
+        content.append({"type": "text", "text": step.text})
+    for index, (name, arguments) in enumerate(step.calls):
+        content.append(
+            {
+                "type": "tool_use",
+                "id": f"toolu_01{seeded.token(seed, f'call {index}', 22)}",
+                "name": name,
+                "input": arguments,
+                "caller": {"type": "direct"},
+            }
+        )
+    return content
+
+
+def _usage(step: ModelStep, seed: str, profile: Profile) -> dict[str, JSON]:
+    """Counts that an adapter has to sum right: what the cache took or gave is not part of `input_tokens`."""
+    cached = seeded.number(seed, "cached", 0, 2)
+    written = seeded.number(seed, "written", 1024, 4096) if cached == 1 else 0
+    thought = seeded.number(seed, "thought", 20, 200) if step.thinking is not None else 0
+    usage: dict[str, JSON] = {
+        "input_tokens": seeded.number(seed, "input", 40, 900),
+        "cache_creation_input_tokens": written,
+        "cache_read_input_tokens": seeded.number(seed, "read", 1024, 4096) if cached == 2 else 0,
+        "cache_creation": {"ephemeral_5m_input_tokens": written, "ephemeral_1h_input_tokens": 0},
+        "output_tokens": thought + seeded.number(seed, "output", 10, 120),
+        "service_tier": "standard",
+        "inference_geo": "global",
+    }
+    if profile.thinking == "adaptive":  # the older models do not break their output down
+        usage["output_tokens_details"] = {"thinking_tokens": thought}
+    return usage

@@ -1,0 +1,44 @@
+"""What the provider refuses, and what it takes with a loss."""
+
+from __future__ import annotations
+
+from harness.http import HttpRequest
+from harness.profiles import Profile
+from harness.wire.anthropic.blocks import block_limits
+from harness.wire.anthropic.pairing import pairing_limits
+from harness.wire.anthropic.settings import setting_limits
+from harness.wire.anthropic.systems import system_limits
+from harness.wire.anthropic.terms import terms_of
+from harness.wire.anthropic.tools import tool_limits
+from harness.wire.jsonvalue import loads
+from harness.wire.view import Violation, WireError
+
+_MOST_BYTES = 32 * 1024 * 1024
+
+
+def violations(request: HttpRequest, profile: Profile) -> list[Violation]:
+    """The rules of the Messages API that a request breaks (wire-facts, section 2), in the order of the body's parts.
+
+    Shapes come first, so that the first violation is the one that the provider would name.
+    """
+    if len(request.body) > _MOST_BYTES:
+        message = "Request exceeds the maximum size"
+        return [Violation("anthropic-body-size", "error", message, "", "AN-1", len(request.body), _MOST_BYTES, 413)]
+    try:
+        body = loads(request.body)
+    except WireError as error:
+        return [_no_body(f"The request body is not valid JSON: {error.reason}")]
+    if not isinstance(body, dict):
+        return [_no_body("Input should be a valid dictionary or object to extract fields from")]
+    terms = terms_of(request, profile)
+    return [
+        *setting_limits(body, terms),
+        *system_limits(body, terms),
+        *tool_limits(body),
+        *block_limits(body, terms),
+        *pairing_limits(body),
+    ]
+
+
+def _no_body(message: str) -> Violation:
+    return Violation("anthropic-body", "error", message, "", "AN-1")

@@ -1,0 +1,69 @@
+"""Shapes of objects: which keys they need, which they may have, and of which type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from harness.model import JSON
+from harness.wire.anthropic.conversation import dotted
+from harness.wire.anthropic.terms import Terms
+from harness.wire.jsonvalue import join
+from harness.wire.view import Violation
+
+ANY: tuple[type, ...] = (object,)
+BOOLEAN: tuple[type, ...] = (bool,)
+INTEGER: tuple[type, ...] = (int,)
+LIST: tuple[type, ...] = (list,)
+NUMBER: tuple[type, ...] = (int, float)
+OBJECT: tuple[type, ...] = (dict,)
+STRING: tuple[type, ...] = (str,)
+TEXT_OR_LIST: tuple[type, ...] = (str, list)
+
+_WORDS: dict[type, str] = {
+    bool: "boolean",
+    dict: "object",
+    float: "number",
+    int: "integer",
+    list: "list",
+    str: "string",
+}
+
+
+def _no_keys() -> dict[str, tuple[type, ...]]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The keys of an object with the types they take. `beta` are those that only the beta surface knows.
+
+    `source` is the rule that says what is required. An optional key may be null.
+    """
+
+    source: str
+    required: Mapping[str, tuple[type, ...]]
+    optional: Mapping[str, tuple[type, ...]] = field(default_factory=_no_keys)
+    beta: Mapping[str, tuple[type, ...]] = field(default_factory=_no_keys)
+
+    def limits(self, data: dict[str, JSON], pointer: str, terms: Terms) -> Iterator[Violation]:
+        """What is missing (by `source`), of a wrong type, or too much (AN-22)."""
+        known = {**self.required, **self.optional, **(self.beta if terms.beta else {})}
+        for key in (key for key in self.required if key not in data):
+            message = f"{dotted(join(pointer, key))}: Field required"
+            yield Violation("anthropic-field-missing", "error", message, pointer, self.source, expected=key)
+        for key, value in data.items():
+            place = join(pointer, key)
+            if key not in known:
+                message = f"{dotted(place)}: Extra inputs are not permitted"
+                yield Violation("anthropic-extra-input", terms.unknown, message, place, "AN-22", key)
+            elif not (_fits(value, known[key]) or (value is None and key not in self.required)):
+                words = " or ".join(_WORDS.get(kind, "value") for kind in known[key])
+                message = f"{dotted(place)}: Input should be a valid {words}"
+                yield Violation("anthropic-field-type", "error", message, place, self.source, value, words)
+
+
+def _fits(value: JSON, kinds: tuple[type, ...]) -> bool:
+    if isinstance(value, bool):
+        return bool in kinds or object in kinds
+    return isinstance(value, kinds)

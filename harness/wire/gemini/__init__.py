@@ -1,0 +1,27 @@
+"""Gemini generateContent: the Developer API and, where the wire is the same, Vertex.
+
+Keys come in camelCase, in snake_case and mixed (GM-0). They are normalised everywhere but in payloads of the user;
+pointers keep the spelling that was sent.
+"""
+
+from __future__ import annotations
+
+from harness.wire.format import WireFormat
+from harness.wire.gemini.answers import build, refuse
+from harness.wire.gemini.limits import violations
+from harness.wire.gemini.requests import model_of, recognises, view
+from harness.wire.gemini.responses import read
+
+WIRE = WireFormat(
+    api="gemini",
+    base_path="",
+    key_variables=("GOOGLE_API_KEY", "GEMINI_API_KEY"),
+    provider_url="https://generativelanguage.googleapis.com",
+    recognises=recognises,
+    view=view,
+    violations=violations,
+    read=read,
+    build=build,
+    refuse=refuse,
+    model_of=model_of,
+)

@@ -1,0 +1,123 @@
+"""What the reference server says as this API: whole answers and refusals."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from harness.http import HttpResponse
+from harness.model import JSON, StopReason
+from harness.profiles import Profile
+from harness.wire import seeded
+from harness.wire.view import ModelStep, Violation
+
+_LOWER_ALPHANUMERIC = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+_FINISH_REASONS = {
+    StopReason.END_TURN: "STOP",
+    StopReason.TOOL_USE: "STOP",
+    StopReason.STOP_SEQUENCE: "STOP",
+    StopReason.MAX_TOKENS: "MAX_TOKENS",
+    StopReason.REFUSAL: "SAFETY",
+    StopReason.PAUSE: "CONTINUATION",
+    StopReason.MALFORMED_CALL: "MALFORMED_FUNCTION_CALL",
+    StopReason.ERROR: "OTHER",
+    StopReason.UNKNOWN: "FINISH_REASON_UNSPECIFIED",
+}
+
+_STATUS_NAMES = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    429: "RESOURCE_EXHAUSTED",
+    500: "INTERNAL",
+    503: "UNAVAILABLE",
+    504: "DEADLINE_EXCEEDED",
+}
+
+
+def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str, JSON]:
+    """The body of an answer. Ids, usage and signatures are functions of `seed`.
+
+    The signature sits on the first call, or on the text if there is none (section 11). A refusal is a candidate that
+    says why in `finishMessage`, as recorded ones do; the API has no field for the model's own words.
+    """
+    stop = step.stop or (StopReason.REFUSAL if step.refusal is not None else StopReason.END_TURN)
+    candidate: dict[str, JSON] = {}
+    if parts := [*_parts(step, seed, profile)]:
+        candidate["content"] = {"parts": parts, "role": "model"}
+    candidate["finishReason"] = _FINISH_REASONS[stop]
+    candidate["index"] = 0
+    if step.refusal is not None:
+        candidate["finishMessage"] = step.refusal
+    elif step.calls and candidate["finishReason"] == "STOP":
+        candidate["finishMessage"] = "Model generated function call(s)."
+    if stop is StopReason.PAUSE:
+        candidate["continuationToken"] = seeded.signature(seed, "continuation")
+    return {
+        "candidates": [candidate],
+        "usageMetadata": _usage(seed, reasoned=_signed(step, profile)),
+        "modelVersion": model,
+        "responseId": seeded.token(seed, "response", 23),
+    }
+
+
+def refuse(violation: Violation) -> HttpResponse:
+    """The provider's refusal of a request with this violation."""
+    code = violation.code or _STATUS_NAMES.get(violation.status, "UNKNOWN")
+    error: dict[str, JSON] = {"code": violation.status, "message": violation.message, "status": code}
+    return HttpResponse(
+        violation.status,
+        {
+            "content-type": "application/json; charset=UTF-8",
+            "x-goog-request-id": seeded.token(f"{violation.rule} {violation.pointer}", "request", 23),
+        },
+        json.dumps({"error": error}, indent=2).encode(),
+    )
+
+
+def _signed(step: ModelStep, profile: Profile) -> bool:
+    match profile.thought_signatures:
+        case "required":
+            return True
+        case "optional":
+            return step.thinking is not None
+        case "none":
+            return False
+
+
+def _parts(step: ModelStep, seed: str, profile: Profile) -> Iterator[JSON]:
+    signature: dict[str, JSON] = {}
+    if _signed(step, profile):
+        signature["thoughtSignature"] = seeded.signature(seed, "thought")
+    if step.thinking is not None:
+        yield {"text": step.thinking, "thought": True}
+    yield from step.raw
+    if step.text is not None:
+        yield {"text": step.text} if step.calls else {"text": step.text, **signature}
+    for index, (name, arguments) in enumerate(step.calls):
+        call: dict[str, JSON] = {"name": name, "args": {**arguments}}
+        if profile.call_ids is True:
+            call["id"] = seeded.token(seed, f"call {index}", 8, _LOWER_ALPHANUMERIC)
+        part: dict[str, JSON] = {"functionCall": call}
+        yield part | (signature if index == 0 else {})
+
+
+def _usage(seed: str, *, reasoned: bool) -> dict[str, JSON]:
+    prompt = seeded.number(seed, "prompt", 20, 400)
+    candidates = seeded.number(seed, "candidates", 5, 120)
+    thoughts = seeded.number(seed, "thoughts", 20, 300) if reasoned else 0
+    usage: dict[str, JSON] = {
+        "promptTokenCount": prompt,
+        "candidatesTokenCount": candidates,
+        "totalTokenCount": prompt + candidates + thoughts,
+        "promptTokensDetails": [{"modality": "TEXT", "tokenCount": prompt}],
+    }
+    if thoughts:
+        usage["thoughtsTokenCount"] = thoughts
+    if seeded.number(seed, "cached", 0, 2) == 0:
+        cached = seeded.number(seed, "cached tokens", 1, prompt)
+        usage["cachedContentTokenCount"] = cached
+        usage["cacheTokensDetails"] = [{"modality": "TEXT", "tokenCount": cached}]
+    return usage

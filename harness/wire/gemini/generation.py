@@ -1,0 +1,51 @@
+"""Generation settings that exclude or need each other: JSON output and thinking (GM-13, GM-14)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness.profiles import Profile
+from harness.wire.gemini import schemas
+from harness.wire.gemini.proto import ProtoMessage
+from harness.wire.view import Violation
+
+_STRUCTURED = ("application/json", "text/x.enum")
+
+
+def violations(body: ProtoMessage, profile: Profile) -> Iterator[Violation]:
+    """Violations of `generationConfig`."""
+    config = body.message("generationConfig")
+    if config is None:
+        return
+    yield from _output_schemas(config)
+    mime = config.text("responseMimeType")
+    tools = any("functionDeclarations" in tool.names for tool in body.messages("tools"))
+    if tools and mime == "application/json" and profile.json_with_tools == "unsupported":
+        message = f"Function calling with a response mime type: '{mime}' is unsupported"
+        yield Violation("gemini-json-with-tools", "error", message, config.at("responseMimeType"), "GM-13", actual=mime)
+    thinking = config.message("thinkingConfig")
+    if thinking and {"thinkingLevel", "thinkingBudget"} <= {*thinking.names}:
+        message = "You can only set only one of thinking budget and thinking level."
+        yield Violation("gemini-thinking", "error", message, thinking.at("thinkingBudget"), "GM-14")
+
+
+def _output_schemas(config: ProtoMessage) -> Iterator[Violation]:
+    names = [name for name in ("responseSchema", "responseJsonSchema") if name in config.names]
+    if not names:
+        return
+    mime = config.text("responseMimeType")
+    if mime not in _STRUCTURED:
+        message = (
+            "* GenerateContentRequest.generation_config.response_mime_type: a response schema needs application/json\n"
+        )
+        yield Violation(
+            "gemini-schema-mime-type", "error", message, config.at(names[0]), "GM-13", mime, expected=_STRUCTURED[0]
+        )
+    if len(names) > 1:
+        message = (
+            "* GenerateContentRequest.generation_config: response_schema and response_json_schema exclude each other\n"
+        )
+        yield Violation("gemini-output-schemas", "error", message, config.at(names[1]), "GM-13", actual=[*names])
+    if "responseSchema" in names:
+        path = "GenerateContentRequest.generation_config.response_schema"
+        yield from schemas.violations(config.get("responseSchema"), config.at("responseSchema"), path)

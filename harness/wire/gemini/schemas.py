@@ -1,0 +1,63 @@
+"""OpenAPI schemas, the older of the two schema languages (GM-5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness.model import JSON
+from harness.wire.gemini.proto import ProtoMessage, repeated
+from harness.wire.jsonvalue import join
+from harness.wire.view import Violation
+
+_TYPES = ("type_unspecified", "string", "number", "integer", "boolean", "array", "object", "null")
+
+
+def schema_view(schema: JSON) -> JSON:
+    """An OpenAPI schema in one spelling: keys in camelCase, types in lower case, absent fields left out (GM-5)."""
+    if not isinstance(schema, dict):
+        return schema
+    fields = ProtoMessage.of(schema).camelised()
+    return {name: _schema_field(name, value) for name, value in fields.items()}
+
+
+def _schema_field(name: str, value: JSON) -> JSON:
+    match name, value:
+        case "type", str():
+            return value.lower()
+        case "items", dict():
+            return schema_view(value)
+        case "anyOf", _:
+            return [schema_view(option) for option, _ in repeated(value, "")]
+        case (("properties" | "defs"), dict()):
+            return {key: schema_view(member) for key, member in value.items()}
+        case _:
+            return value
+
+
+def violations(schema: JSON, pointer: str, path: str) -> Iterator[Violation]:
+    """Types that are none, in a schema and those in it (`gemini-schema-type`). `path` is the provider's for messages.
+
+    Raises:
+        WireError: it is no schema; `fields` finds that before.
+    """
+    fields = ProtoMessage.of(schema, pointer)
+    kind = fields.text("type")
+    if kind is not None and kind.lower() not in _TYPES:
+        message = f"Invalid value at '{path}.type' (Type), \"{kind}\""
+        yield Violation(
+            "gemini-schema-type", "error", message, fields.at("type"), "GM-5", actual=kind, expected=[*_TYPES]
+        )
+    for inner, place, step in _inner(fields):
+        yield from violations(inner, place, f"{path}.{step}")
+
+
+def _inner(fields: ProtoMessage) -> Iterator[tuple[JSON, str, str]]:
+    if "items" in fields.names:
+        yield fields.get("items"), fields.at("items"), "items"
+    for index, (option, place) in enumerate(repeated(fields.get("anyOf"), fields.at("anyOf"))):
+        yield option, place, f"any_of[{index}]"
+    for name in ("properties", "defs"):
+        members = fields.get(name)
+        if isinstance(members, dict):
+            for key, member in members.items():
+                yield member, join(fields.at(name), key), f'{name}["{key}"]'

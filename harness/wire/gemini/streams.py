@@ -1,0 +1,98 @@
+"""Streams: every chunk is a whole response (GM-P2), as server-sent events or as the elements of a JSON array."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+
+from harness.model import JSON
+from harness.wire.eventstream import events
+from harness.wire.gemini.partial_args import whole_calls
+from harness.wire.jsonvalue import loads
+from harness.wire.view import WireError
+
+_SEPARATORS = re.compile(r"[ \t\r\n,]*")
+
+
+def event_chunks(body: bytes) -> list[dict[str, JSON]]:
+    """The chunks of an event stream. Raises `WireError`."""
+    return [_chunk(loads(event.data)) for event in events(body)]
+
+
+def array_chunks(body: bytes) -> list[dict[str, JSON]]:
+    """The chunks of a JSON array; one that the end of the body cuts off is dropped. Raises `WireError`."""
+    try:
+        text = body.decode()
+    except UnicodeDecodeError as error:
+        text = body[: error.start].decode()
+    decoder = json.JSONDecoder()
+    chunks: list[dict[str, JSON]] = []
+    position = _next(text, text.index("[") + 1)
+    while position < len(text) and text[position] != "]":
+        try:
+            _, end = decoder.raw_decode(text, position)
+        except (ValueError, RecursionError):
+            break
+        chunks.append(_chunk(loads(text[position:end])))
+        position = _next(text, end)
+    return chunks
+
+
+def _next(text: str, position: int) -> int:
+    separators = _SEPARATORS.match(text, position)
+    return separators.end() if separators else position
+
+
+def _chunk(value: JSON) -> dict[str, JSON]:
+    if not isinstance(value, dict):
+        raise WireError("a chunk of a stream is no object")
+    return value
+
+
+def fold(chunks: Iterable[dict[str, JSON]]) -> dict[str, JSON]:
+    """One body from its chunks, as the API's whole answer would be: parts in order, of all other fields the last.
+
+    Adjacent texts without a signature become one. A signed part stays as it is, even with an empty text, since its
+    signature belongs to that part (GM-10).
+    """
+    body: dict[str, JSON] = {}
+    candidates: dict[int, dict[str, JSON]] = {}
+    parts: dict[int, list[dict[str, JSON]]] = {}
+    for chunk in chunks:
+        body |= {name: value for name, value in chunk.items() if name != "candidates"}
+        for candidate in _objects(chunk.get("candidates")):
+            index = candidate.get("index")
+            index = index if isinstance(index, int) else 0
+            content = candidate.get("content")
+            content = content if isinstance(content, dict) else {}
+            known = candidates.setdefault(index, {})
+            known |= {name: value for name, value in candidate.items() if name != "content"}
+            if content:
+                known["content"] = {**content, "parts": []}
+            parts.setdefault(index, []).extend(_objects(content.get("parts")))
+    for index, candidate in candidates.items():
+        content = candidate.get("content")
+        if isinstance(content, dict):
+            content["parts"] = [*_joined(parts[index])]
+    if candidates:
+        body["candidates"] = [candidate for _, candidate in sorted(candidates.items())]
+    return body
+
+
+def _objects(value: JSON) -> list[dict[str, JSON]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _joined(parts: list[dict[str, JSON]]) -> Iterator[JSON]:
+    growing: dict[str, JSON] | None = None
+    for part in whole_calls(parts):
+        text = part.get("text")
+        if not isinstance(text, str) or not part.keys() <= {"text", "thought"}:
+            growing = None
+            yield part
+        elif growing is not None and bool(growing.get("thought")) == bool(part.get("thought")):
+            growing["text"] = f"{growing['text']}{text}"
+        elif text:
+            growing = dict(part)
+            yield growing

@@ -1,0 +1,65 @@
+"""Tool declarations and the choice among them (GM-4, GM-5, GM-12)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from harness.wire.gemini import schemas
+from harness.wire.gemini.proto import ProtoMessage, snake
+from harness.wire.view import Violation
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]*")
+_LENGTH_OF_SOME_SERVERS = 64
+_LENGTH = 128
+
+
+def violations(body: ProtoMessage) -> Iterator[Violation]:
+    """Names that are missing, malformed or declared twice, schemas, and a choice that has no effect."""
+    declared: set[str] = set()
+    for index, tool in enumerate(body.messages("tools")):
+        for position, declaration in enumerate(tool.messages("functionDeclarations")):
+            path = f"GenerateContentRequest.tools[{index}].function_declarations[{position}]"
+            name = declaration.text("name") or ""
+            yield from _name(name, declaration, path)
+            if name and name in declared:
+                message = f"Duplicate function declaration found: {name}"
+                yield Violation("gemini-tool-duplicate", "error", message, declaration.at("name"), "GM-4", actual=name)
+            declared.add(name)
+            yield from _schemas(declaration, path)
+    yield from _choice(body.message("toolConfig"))
+
+
+def _name(name: str, declaration: ProtoMessage, path: str) -> Iterator[Violation]:
+    legal = _NAME.fullmatch(name) is not None
+    if legal and len(name) <= _LENGTH_OF_SOME_SERVERS:
+        return
+    yield Violation(
+        "gemini-tool-name",
+        "error" if not legal or len(name) > _LENGTH else "warning",
+        f"* {path}.name: Invalid function name. Must start with a letter or an underscore. Must be alphameric (a-z, "
+        "A-Z, 0-9), underscores (_), dots (.), colons (:), or dashes (-), with a maximum length of "
+        f"{_LENGTH_OF_SOME_SERVERS}.\n",
+        declaration.at("name"),
+        "GM-4",
+        actual=name,
+        expected=_NAME.pattern,
+    )
+
+
+def _schemas(declaration: ProtoMessage, path: str) -> Iterator[Violation]:
+    for one, other in (("parameters", "parametersJsonSchema"), ("response", "responseJsonSchema")):
+        if one in declaration.names and other in declaration.names:
+            message = f"* {path}: {snake(one)} and {snake(other)} are mutually exclusive.\n"
+            yield Violation("gemini-tool-schemas", "error", message, declaration.at(other), "GM-5")
+        if one in declaration.names:
+            yield from schemas.violations(declaration.get(one), declaration.at(one), f"{path}.{snake(one)}")
+
+
+def _choice(tool_config: ProtoMessage | None) -> Iterator[Violation]:
+    config = tool_config and tool_config.message("functionCallingConfig")
+    mode = config and (config.text("mode") or "AUTO").upper()
+    if config and mode not in ("ANY", "VALIDATED") and config.get("allowedFunctionNames"):
+        message = "allowed_function_names should only be set when the function calling mode is ANY or VALIDATED."
+        pointer = config.at("allowedFunctionNames")
+        yield Violation("gemini-choice-ignored", "warning", message, pointer, "GM-12", actual=mode)

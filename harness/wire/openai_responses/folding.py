@@ -1,0 +1,128 @@
+"""Event streams → the body that the same response would have had without streaming."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import dataclass, field
+
+from harness.model import JSON
+from harness.wire.eventstream import events
+from harness.wire.jsonvalue import loads
+from harness.wire.openai_responses.items import string
+from harness.wire.view import WireError
+
+_TERMINAL = (
+    "response.completed",
+    "response.incomplete",
+    "response.failed",
+    "response.cancelled",
+)
+_FIELDS = {
+    "response.function_call_arguments": "arguments",
+    "response.mcp_call_arguments": "arguments",
+    "response.custom_tool_call_input": "input",
+}
+"""Event family → the string of an item that its deltas add to."""
+
+_TEXTS = {
+    "response.output_text": ("content", "output_text", "text"),
+    "response.refusal": ("content", "refusal", "refusal"),
+    "response.reasoning_text": ("content", "reasoning_text", "text"),
+    "response.reasoning_summary_text": ("summary", "summary_text", "text"),
+}
+"""Event family → the list, the type of the part and the string of the part that its deltas add to."""
+
+_PARTS = {"response.content_part": "content", "response.reasoning_summary_part": "summary"}
+"""Event family → the list that it adds a part to."""
+
+
+def _no_items() -> dict[JSON, dict[str, JSON]]:
+    return {}
+
+
+@dataclass(slots=True)
+class Folded:
+    """What a stream adds up to. `error` is the payload of its error event; `complete` says that its end was seen."""
+
+    response: dict[str, JSON] = field(default_factory=dict[str, JSON])
+    items: dict[JSON, dict[str, JSON]] = field(default_factory=_no_items)
+    error: dict[str, JSON] | None = None
+    complete: bool = False
+
+    @property
+    def body(self) -> dict[str, JSON]:
+        """The whole body. Some streams end with an empty `output` although items came (wire-facts, section 11)."""
+        if self.response.get("output") or not self.items:
+            return self.response
+        return {**self.response, "output": list(self.items.values())}
+
+
+def fold(stream: bytes) -> Folded:
+    """Add up a stream. Items are correlated by `output_index`, since several may be open (RS-P2).
+
+    Raises:
+        WireError: an event that is no JSON object, or no event of a response at all.
+    """
+    folded = Folded()
+    for event in events(stream):
+        if event.data == "[DONE]":  # compatible servers end with Chat's sentinel
+            continue
+        payload = loads(event.data)
+        if not isinstance(payload, dict):
+            raise WireError("an event that is not an object")
+        _take(folded, string(payload.get("type")) or "", payload)
+    if not folded.response and not folded.items and folded.error is None:
+        raise WireError("no event of a response")
+    return folded
+
+
+def _take(folded: Folded, kind: str, payload: dict[str, JSON]) -> None:
+    response, item = payload.get("response"), payload.get("item")
+    family, _, step = kind.rpartition(".")
+    if kind == "error" or (not kind and "error" in payload):
+        inner = payload.get("error")
+        folded.error = inner if isinstance(inner, dict) else payload
+    elif isinstance(response, dict):
+        folded.response = response
+        folded.complete = folded.complete or kind in _TERMINAL
+    elif isinstance(item, dict):  # done is authoritative over all that was added up
+        folded.items[payload.get("output_index")] = deepcopy(item)
+    else:
+        opened = folded.items.get(payload.get("output_index"))
+        if opened is not None:
+            _extend(opened, family, step, payload)
+
+
+def _extend(item: dict[str, JSON], family: str, step: str, payload: dict[str, JSON]) -> None:
+    if family in _FIELDS:
+        _write(item, _FIELDS[family], step, payload)
+    elif family in _PARTS:
+        part = payload.get("part")
+        if isinstance(part, dict):
+            _place(item, _PARTS[family], payload, deepcopy(part))
+    elif family in _TEXTS:
+        where, kind, key = _TEXTS[family]
+        part = _place(item, where, payload, None) or _place(item, where, payload, {"type": kind, key: ""})
+        if part is not None:
+            _write(part, key, step, payload)
+
+
+def _write(target: dict[str, JSON], key: str, step: str, payload: dict[str, JSON]) -> None:
+    if step == "delta":
+        target[key] = (string(target.get(key)) or "") + (string(payload.get("delta")) or "")
+    elif step == "done" and isinstance(payload.get(key), str):
+        target[key] = payload[key]
+
+
+def _place(
+    item: dict[str, JSON], where: str, payload: dict[str, JSON], part: dict[str, JSON] | None
+) -> dict[str, JSON] | None:
+    """The part that the event speaks of; `part`, if given, is put there."""
+    parts = item.setdefault(where, [])
+    index = payload.get("summary_index" if where == "summary" else "content_index")
+    if not isinstance(parts, list) or not isinstance(index, int):
+        return None
+    if part is not None:
+        parts[index : index + 1] = [part]
+    there = parts[index] if index < len(parts) else None
+    return there if isinstance(there, dict) else None

@@ -1,0 +1,42 @@
+"""JSON Schemas under `strict`: what the provider refuses in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness.model import JSON
+from harness.wire.jsonvalue import join
+
+_NAMED = ("properties", "$defs", "definitions")
+
+
+def strict_faults(schema: JSON, pointer: str, context: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
+    """Each fault as a pointer and a sentence.
+
+    Every object has to close itself and to require all of its properties (OC-11). Limits on keywords are contested
+    (wire-facts, section 10) and left alone.
+    """
+    if not isinstance(schema, dict):
+        return
+    yield from _object_faults(schema, pointer, context)
+    for keyword in _NAMED:
+        members = schema.get(keyword)
+        for name, member in members.items() if isinstance(members, dict) else ():
+            yield from strict_faults(member, join(pointer, keyword, name), (*context, keyword, name))
+    branches = schema.get("anyOf")
+    for index, branch in enumerate(branches if isinstance(branches, list) else ()):
+        yield from strict_faults(branch, join(pointer, "anyOf", index), (*context, "anyOf", str(index)))
+    if isinstance(schema.get("items"), dict):
+        yield from strict_faults(schema["items"], join(pointer, "items"), (*context, "items"))
+
+
+def _object_faults(schema: dict[str, JSON], pointer: str, context: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    kind, properties, required = schema.get("type"), schema.get("properties"), schema.get("required")
+    if not (kind == "object" or (isinstance(kind, list) and "object" in kind) or isinstance(properties, dict)):
+        return
+    if schema.get("additionalProperties") is not False:
+        yield pointer, f"In context={context}, 'additionalProperties' is required to be supplied and to be false."
+    listed = required if isinstance(required, list) else []
+    missing = [name for name in (properties if isinstance(properties, dict) else ()) if name not in listed]
+    if missing:
+        yield pointer, f"In context={context}, 'required' has to list every property. Missing: {', '.join(missing)}."

@@ -1,0 +1,738 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import anthropic.types
+import httpx2
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness import errors
+from harness.adapters.anthropic import ADAPTER
+from harness.model import (
+    JSON_INSTRUCTION,
+    ChatRequest,
+    File,
+    Image,
+    JsonMode,
+    JsonSchema,
+    Message,
+    NamedTool,
+    Opaque,
+    Refusal,
+    Role,
+    StopReason,
+    Text,
+    Thinking,
+    ThinkingSettings,
+    Tool,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
+from harness.protocols import Capability, ChatClient, Endpoint
+from tests.traffic import needs_traffic, recorded
+from tests.wire.hardened import validator
+
+MODEL = "claude-sonnet-4-6"
+BASE = "http://127.0.0.1:9/cell-7"
+WEATHER = Tool("get_weather", "Weather of a city.", {"type": "object", "properties": {"city": {"type": "string"}}})
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def answer(*content: Any, **fields: Any) -> dict[str, Any]:
+    return {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-sonnet-4-6-20260101",
+        "content": list(content),
+        "stop_reason": "end_turn",
+        "stop_sequence": None,
+        "usage": {"input_tokens": 7, "output_tokens": 3},
+        **fields,
+    }
+
+
+class Server:
+    """Answers every request with `response` and keeps the requests."""
+
+    def __init__(self, response: httpx2.Response | Exception | None = None) -> None:
+        self.response = response or httpx2.Response(200, json=answer({"type": "text", "text": "hi"}))
+        self.requests: list[httpx2.Request] = []
+        self.http = httpx2.Client(transport=httpx2.MockTransport(self._answer), trust_env=False)
+
+    def _answer(self, request: httpx2.Request) -> httpx2.Response:
+        request.read()
+        self.requests.append(request)
+        if isinstance(self.response, Exception):
+            raise self.response
+        return self.response
+
+    def chat(self, request: ChatRequest) -> Any:
+        client = ADAPTER.connect(Endpoint(BASE, "key-1", self.http), request.model)
+        return client.chat(request)
+
+    @property
+    def body(self) -> dict[str, Any]:
+        (request,) = self.requests
+        return json.loads(request.content)
+
+
+def asked(*messages: Message, **fields: Any) -> ChatRequest:
+    return ChatRequest(**{"model": MODEL, "messages": messages or (Message.user("hi"),), **fields})
+
+
+def sent(request: ChatRequest) -> dict[str, Any]:
+    server = Server()
+    server.chat(request)
+    return server.body
+
+
+def received(*content: Any, **fields: Any) -> Any:
+    return Server(httpx2.Response(200, json=answer(*content, **fields))).chat(asked())
+
+
+def called(*calls: ToolCall) -> Message:
+    return Message(Role.ASSISTANT, calls)
+
+
+def results(*parts: Any) -> Message:
+    return Message(Role.USER, parts)
+
+
+def test_it_is_an_adapter_with_every_capability() -> None:
+    server = Server()
+    client = ADAPTER.connect(Endpoint(BASE, "key-1", server.http), MODEL)
+    assert isinstance(client, ChatClient)
+    assert (ADAPTER.name, ADAPTER.api, ADAPTER.capabilities) == ("anthropic", "anthropic", frozenset(Capability))
+
+
+# The request on the wire
+
+
+def test_a_chat_is_one_post_below_the_base_url() -> None:
+    server = Server()
+    server.chat(asked())
+    (request,) = server.requests
+    assert (request.method, str(request.url)) == ("POST", f"{BASE}/v1/messages")
+    assert request.headers["authorization"] == "Bearer key-1"
+    assert request.headers["anthropic-version"] == "2026-10-21"
+
+
+def test_the_smallest_body_has_no_field_too_many() -> None:
+    assert sent(asked()) == {
+        "model": MODEL,
+        "max_tokens": 4096,
+        "messages": [{"role": "user", "content": [{"type": "text", "text": "hi"}]}],
+    }
+
+
+def test_the_model_of_the_client_serves_where_the_request_names_none() -> None:
+    server = Server()
+    ADAPTER.connect(Endpoint(BASE, "key-1", server.http), "claude-opus-4-8").chat(asked(model=""))
+    assert server.body["model"] == "claude-opus-4-8"
+
+
+def test_large_max_tokens_are_sent_without_streaming() -> None:
+    assert sent(asked(max_tokens=100_000))["max_tokens"] == 100_000
+
+
+@pytest.mark.parametrize("system", [None, ""])
+def test_no_system_prompt_is_no_field(system: str | None) -> None:
+    assert "system" not in sent(asked(system=system))
+
+
+def test_the_system_prompt_stands_verbatim_in_its_field() -> None:
+    body = sent(asked(system="Be\u2028brief. \n"))
+    assert body["system"] == [{"type": "text", "text": "Be\u2028brief. \n"}]
+
+
+def test_json_mode_is_an_own_block_after_the_system_prompt() -> None:
+    body = sent(asked(system="Be brief.", response_format=JsonMode()))
+    assert [block["text"] for block in body["system"]] == ["Be brief.", JSON_INSTRUCTION]
+    assert body["messages"][-1]["role"] == "user"
+
+
+def test_a_json_schema_is_closed_and_nothing_else_of_it_changes() -> None:
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {
+            "properties": {"type": ["object", "null"], "properties": {}},
+            "list": {"type": "array", "items": {"anyOf": [{"$ref": "#/$defs/x"}, {"type": "string"}]}},
+        },
+        "$defs": {"x": {"properties": {"a": {"enum": [{"type": "object"}]}}, "additionalProperties": False}},
+    }
+    before = json.dumps(schema)
+    body = sent(asked(response_format=JsonSchema(schema), tools=(WEATHER,)))
+    assert body["output_config"]["format"] == {
+        "type": "json_schema",
+        "schema": {
+            "type": "object",
+            "properties": {
+                "properties": {"type": ["object", "null"], "properties": {}, "additionalProperties": False},
+                "list": {"type": "array", "items": {"anyOf": [{"$ref": "#/$defs/x"}, {"type": "string"}]}},
+            },
+            "$defs": {"x": {"properties": {"a": {"enum": [{"type": "object"}]}}, "additionalProperties": False}},
+            "additionalProperties": False,
+        },
+    }
+    assert json.dumps(schema) == before
+    assert "tools" in body
+
+
+@pytest.mark.parametrize(
+    ("choice", "wire"),
+    [
+        ("auto", {"type": "auto"}),
+        ("none", {"type": "none"}),
+        ("required", {"type": "any"}),
+        (NamedTool("get_weather"), {"type": "tool", "name": "get_weather"}),
+    ],
+)
+def test_tool_choice(choice: Any, wire: dict[str, str]) -> None:
+    assert sent(asked(tools=(WEATHER,), tool_choice=choice))["tool_choice"] == wire
+
+
+def test_tool_choice_without_tools() -> None:
+    assert "tool_choice" not in sent(asked(tool_choice="auto"))
+    refused(asked(tool_choice="required"), "tool choice")
+
+
+def test_tools() -> None:
+    strict = Tool("now", "", {}, {"anthropic": {"strict": True}, "openai-chat": {"strict": False}})
+    body = sent(asked(tools=(WEATHER, strict), cache=True, system="Be brief.", response_format=JsonMode()))
+    assert body["tools"] == [
+        {"name": "get_weather", "description": "Weather of a city.", "input_schema": WEATHER.parameters},
+        {
+            "name": "now",
+            "input_schema": {"type": "object", "properties": {}},
+            "strict": True,
+            "cache_control": {"type": "ephemeral"},
+        },
+    ]
+    assert body["system"][0]["cache_control"] == {"type": "ephemeral"}
+    assert "cache_control" not in body["system"][1]
+
+
+def test_stop_and_metadata_of_the_request() -> None:
+    own = {
+        "tool_choice": {"disable_parallel_tool_use": True},
+        "tools": [{"type": "web_search_20260101", "name": "web_search"}],
+        "metadata": {"user_id": "u"},
+        "new_field": 1,
+    }
+    request = asked(
+        stop=("END",),
+        tools=(WEATHER,),
+        tool_choice="auto",
+        provider_metadata={"anthropic": own, "gemini": {"labels": {}}},
+    )
+    body = sent(request)
+    assert body["stop_sequences"] == ["END"]
+    assert body["tool_choice"] == {"type": "auto", "disable_parallel_tool_use": True}
+    assert [tool["name"] for tool in body["tools"]] == ["get_weather", "web_search"]
+    assert (body["metadata"], body["new_field"]) == ({"user_id": "u"}, 1)
+    assert "labels" not in body
+
+
+@pytest.mark.parametrize(
+    "model", ["claude-sonnet-4-6", "claude-opus-4-8-20260801", "claude-opus-5-5", "claude-fable-5"]
+)
+def test_thinking_is_adaptive_from_4_6_on(model: str) -> None:
+    body = sent(
+        asked(
+            model=model,
+            thinking=ThinkingSettings(effort="low"),
+            tools=(WEATHER,),
+            tool_choice="required",
+            response_format=JsonSchema({"type": "object"}),
+        )
+    )
+    assert body["thinking"] == {"type": "adaptive"}
+    assert body["output_config"].keys() == {"effort", "format"}
+    assert body["output_config"]["effort"] == "low"
+    assert body["tool_choice"] == {"type": "any"}
+    refused(asked(model=model, thinking=ThinkingSettings(budget_tokens=2000)), "budget")
+
+
+@pytest.mark.filterwarnings("ignore:.*is deprecated")
+@pytest.mark.parametrize(
+    "model", ["claude-sonnet-4-5", "claude-opus-4-20250514", "claude-3-7-sonnet-20250219", "other"]
+)
+def test_thinking_has_a_budget_before_4_6(model: str) -> None:
+    body = sent(asked(model=model, thinking=ThinkingSettings(budget_tokens=5000)))
+    assert body["thinking"] == {"type": "enabled", "budget_tokens": 5000}
+    assert body["max_tokens"] > 5000
+    low, high = (
+        sent(asked(model=model, thinking=ThinkingSettings(effort=effort)))["thinking"]["budget_tokens"]
+        for effort in ("low", "high")
+    )
+    assert 1024 <= low < high
+    refused(asked(model=model, max_tokens=2000, thinking=ThinkingSettings(budget_tokens=2000)), "budget")
+    forced = asked(
+        model=model, thinking=ThinkingSettings("low"), tools=(WEATHER,), tool_choice=NamedTool("get_weather")
+    )
+    refused(forced, "tool choice")
+
+
+def refused(request: ChatRequest, feature: str) -> None:
+    server = Server()
+    with pytest.raises(errors.Unsupported, match=feature):
+        server.chat(request)
+    assert server.requests == []
+
+
+PICTURE = Image("image/png", b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("request_", "feature"),
+    [
+        (asked(temperature=0.0), "temperature"),
+        (asked(top_p=1.0), "top_p"),
+        (asked(response_format=JsonSchema({"type": "object", "additionalProperties": True})), "open object"),
+        (asked(Message.user("")), "empty user message"),
+        (asked(Message(Role.ASSISTANT, (PICTURE,))), "media in an assistant message"),
+        (asked(Message(Role.USER, (Image("image/tiff", b"II"),))), "image/tiff"),
+        (asked(Message(Role.USER, (File("audio/wav", b"RIFF"),))), "audio/wav"),
+        (asked(Message(Role.USER, (File("text/plain", b"\xff"),))), "UTF-8"),
+        (asked(Message.user("\ud800")), "lone surrogate"),
+    ],
+)
+def test_what_the_api_cannot_express_is_refused_before_anything_is_sent(request_: ChatRequest, feature: str) -> None:
+    refused(request_, feature)
+
+
+# The history on the wire
+
+
+def test_user_media() -> None:
+    message = Message(
+        Role.USER,
+        (
+            Text("look"),
+            PICTURE,
+            Image("image/png", uri="https://example.com/a.png"),
+            File("application/pdf", b"%PDF"),
+            File("text/plain", "naïve".encode()),
+            File("application/pdf", provider_metadata={"anthropic": {"source": {"type": "file", "file_id": "f"}}}),
+        ),
+    )
+    assert sent(asked(message))["messages"][0]["content"] == [
+        {"type": "text", "text": "look"},
+        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw=="}},
+        {"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}},
+        {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBERg=="}},
+        {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "naïve"}},
+        {"type": "document", "source": {"type": "file", "file_id": "f"}},
+    ]
+
+
+def test_a_tool_loop() -> None:
+    body = sent(
+        asked(
+            Message.user("Weather?"),
+            Message(
+                Role.ASSISTANT,
+                (Text(""), ToolCall("toolu_1", "get_weather", {"city": "Paris"}), ToolCall("call_2", "now", {})),
+            ),
+            Message(
+                Role.USER,
+                (
+                    Text("go on"),
+                    ToolResult("call_2", "now", ["é", 1]),
+                    ToolResult("toolu_1", "get_weather", "station offline", is_error=True),
+                ),
+            ),
+            tools=(WEATHER,),
+        )
+    )
+    assert body["messages"][1:] == [
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "tool_use", "id": "toolu_1", "name": "get_weather", "input": {"city": "Paris"}},
+                {"type": "tool_use", "id": "call_2", "name": "now", "input": {}},
+            ],
+        },
+        {
+            "role": "user",
+            "content": [
+                {"type": "tool_result", "tool_use_id": "call_2", "content": '["é",1]'},
+                {"type": "tool_result", "tool_use_id": "toolu_1", "content": "station offline", "is_error": True},
+                {"type": "text", "text": "go on"},
+            ],
+        },
+    ]
+    validator(anthropic.types.message_create_params.MessageCreateParamsNonStreaming).validate_python(body, strict=True)
+
+
+def test_results_in_consecutive_messages_share_one() -> None:
+    body = sent(
+        asked(
+            called(ToolCall("a", "now", {}), ToolCall("b", "now", {})),
+            results(ToolResult("a", "now", "1")),
+            results(ToolResult("b", "now", "2")),
+            Message.user("and?"),
+        )
+    )
+    assert [len(message["content"]) for message in body["messages"]] == [2, 2, 1]
+
+
+def test_results_of_parts() -> None:
+    body = sent(
+        asked(
+            called(ToolCall("a", "look", {}), ToolCall("b", "look", {})),
+            results(
+                ToolResult("a", "look", (Text("a map"), PICTURE, Opaque("gemini", {"x": 1}), Text(""))),
+                ToolResult("b", "look", ()),
+            ),
+        )
+    )
+    first, second = body["messages"][1]["content"]
+    assert [block["type"] for block in first["content"]] == ["text", "image"]
+    assert "content" not in second
+
+
+def test_what_other_apis_made_is_left_out_or_put_into_words() -> None:
+    message = Message(
+        Role.ASSISTANT,
+        (
+            Thinking("hm", {"gemini": {"thought": True}}),
+            Opaque("openai-responses", {"type": "reasoning"}),
+            Refusal("I will not."),
+            Text("Bye.", {"openai-responses": {"annotations": []}}),
+        ),
+    )
+    assert sent(asked(message))["messages"] == [
+        {
+            "role": "assistant",
+            "content": [{"type": "text", "text": "I will not."}, {"type": "text", "text": "Bye."}],
+        }
+    ]
+
+
+def test_an_empty_assistant_message_is_left_out() -> None:
+    body = sent(asked(Message.user("a"), Message(Role.ASSISTANT, ()), Message.user("b")))
+    assert [message["role"] for message in body["messages"]] == ["user", "user"]
+
+
+def test_foreign_ids_map_one_to_one_onto_legal_ones() -> None:
+    foreign = ["functions.add:0", "functions.add:1", "functions_add_0", "call_x|fc_y", "é"]
+    body = sent(
+        asked(
+            called(*(ToolCall(name, "add", {}) for name in foreign)),
+            results(*(ToolResult(name, "add", name) for name in reversed(foreign))),
+        )
+    )
+    wire = {call["id"]: name for call, name in zip(body["messages"][0]["content"], foreign, strict=True)}
+    assert len(wire) == len(foreign)
+    assert all(part.isascii() and part.replace("-", "").replace("_", "").isalnum() for part in wire)
+    assert wire["functions_add_0"] == "functions_add_0"
+    assert all(wire[result["tool_use_id"]] == result["content"] for result in body["messages"][1]["content"])
+
+
+def test_empty_ids_are_told_apart_by_name_and_order() -> None:
+    body = sent(
+        asked(
+            called(ToolCall("", "add", {}), ToolCall("", "now", {})),
+            results(ToolResult("", "now", "noon"), ToolResult("", "add", "3")),
+            called(ToolCall("", "now", {})),
+            results(ToolResult("", "now", "one")),
+        )
+    )
+    ids = [block["id"] for message in body["messages"][::2] for block in message["content"]]
+    answers = [block["tool_use_id"] for message in body["messages"][1::2] for block in message["content"]]
+    assert len(set(ids)) == 3
+    assert answers == [ids[1], ids[0], ids[2]]
+
+
+def test_ids_do_not_change_as_the_history_grows() -> None:
+    turn = (called(ToolCall("a.b", "now", {}), ToolCall("", "now", {})), results(ToolResult("a.b", "now", "1")))
+    short, long = sent(asked(*turn)), sent(asked(*turn, called(ToolCall("", "now", {}), ToolCall("c.d", "now", {}))))
+    assert long["messages"][: len(short["messages"])] == short["messages"]
+
+
+# The answer
+
+
+BLOCKS: list[dict[str, Any]] = [
+    {"type": "thinking", "thinking": "", "signature": "EqQB+/=="},
+    {"type": "redacted_thinking", "data": "Eu8="},
+    {"type": "text", "text": "Let me see.", "citations": None},
+    {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}},
+    {"type": "brand_new", "text": "not a text", "big": 12345678901234567890123},
+    {
+        "type": "tool_use",
+        "id": "toolu_1",
+        "name": "get_weather",
+        "input": {"n": 12345678901234567890123, "x": None, "sep": "\u2028"},
+        "caller": {"type": "direct"},
+        "toolset_name": "browser",
+    },
+]
+
+
+def test_blocks_become_parts_and_go_back_as_they_came() -> None:
+    response = received(*BLOCKS, stop_reason="tool_use")
+    assert [type(part) for part in response.message.parts] == [Thinking, Opaque, Text, Opaque, Opaque, ToolCall]
+    assert response.text == "Let me see."
+    assert response.tool_calls[0].arguments["n"] == 12345678901234567890123
+    assert (response.stop_reason, response.raw_stop_reason) == (StopReason.TOOL_USE, "tool_use")
+    body = sent(asked(Message.user("?"), response.message, results(ToolResult("toolu_1", "get_weather", {}))))
+    assert body["messages"][1]["content"] == BLOCKS
+    assert body["messages"][2]["content"] == [
+        {"type": "tool_result", "tool_use_id": "toolu_1", "content": "{}", "toolset_name": "browser"}
+    ]
+
+
+def test_a_call_cut_short_is_no_call_and_does_not_go_back() -> None:
+    whole = {"type": "tool_use", "id": "toolu_1", "name": "now", "input": {}}
+    cut = {"type": "tool_use", "id": "toolu_2", "name": "rm", "input": {"path": "/"}}
+    response = received(whole, cut, stop_reason="max_tokens")
+    assert response.stop_reason is StopReason.MAX_TOKENS
+    assert [call.id for call in response.tool_calls] == ["toolu_1"]
+    assert response.message.parts[1] == Opaque("anthropic", cut)
+    body = sent(asked(response.message, results(ToolResult("toolu_1", "now", "noon"))))
+    assert body["messages"][0]["content"] == [whole]
+
+
+@pytest.mark.parametrize("arguments", ["{}", [], None])
+def test_arguments_that_are_no_object_are_no_call(arguments: Any) -> None:
+    block = {"type": "tool_use", "id": "toolu_1", "name": "now", "input": arguments}
+    response = received(block, stop_reason="tool_use")
+    assert response.stop_reason is StopReason.MALFORMED_CALL
+    assert response.message.parts == (Opaque("anthropic", block),)
+    answered = sent(asked(response.message, results(ToolResult("toolu_1", "now", "?", is_error=True))))
+    assert answered["messages"][0]["content"] == [block]
+
+
+@pytest.mark.parametrize(
+    ("raw", "reason"),
+    [
+        ("end_turn", StopReason.END_TURN),
+        ("max_tokens", StopReason.MAX_TOKENS),
+        ("model_context_window_exceeded", StopReason.MAX_TOKENS),
+        ("stop_sequence", StopReason.STOP_SEQUENCE),
+        ("refusal", StopReason.REFUSAL),
+        ("pause_turn", StopReason.PAUSE),
+        ("brand_new", StopReason.UNKNOWN),
+        (None, StopReason.UNKNOWN),
+    ],
+)
+def test_stop_reasons(raw: str | None, reason: StopReason) -> None:
+    response = received({"type": "text", "text": ""}, stop_reason=raw)
+    assert (response.stop_reason, response.raw_stop_reason) == (reason, raw)
+
+
+def test_usage_counts_the_cache_in() -> None:
+    usage = {
+        "input_tokens": 10,
+        "cache_read_input_tokens": 100,
+        "cache_creation_input_tokens": 1000,
+        "output_tokens": 20,
+        "output_tokens_details": {"thinking_tokens": 5},
+    }
+    assert received(usage=usage).usage == Usage(1110, 20, 100, 1000, 5)
+    assert received(usage=None).usage == Usage()
+    assert received().model == "claude-sonnet-4-6-20260101"
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"<html>", b"[]", b'{"type":"message"}', b'{"content":[],"x":NaN}', b"\xff\xfe", b"[" * 99999]
+)
+def test_a_body_that_is_no_message(content: bytes) -> None:
+    server = Server(httpx2.Response(200, headers={"content-type": "application/json"}, content=content))
+    with pytest.raises(errors.MalformedResponse):
+        server.chat(asked())
+
+
+@settings(max_examples=40, deadline=None)
+@given(arguments=st.dictionaries(st.text(), JSON_VALUES, max_size=4), result=JSON_VALUES)
+def test_arguments_and_results_survive(arguments: dict[str, Any], result: Any) -> None:
+    block = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": arguments}
+    call = received(block, stop_reason="tool_use").tool_calls[0]
+    assert call.arguments == arguments
+    body = sent(asked(called(call), results(ToolResult(call.id, "f", result))))
+    assert body["messages"][0]["content"] == [block]
+    text = body["messages"][1]["content"][0]["content"]
+    assert (text if isinstance(result, str) else json.loads(text)) == result
+
+
+@needs_traffic
+def test_recorded_answers_go_back_as_they_came() -> None:
+    checked = 0
+    for exchange in recorded("anthropic-messages"):
+        if exchange.response.status != 200 or not exchange.response.body.startswith(b"{"):
+            continue
+        raw = json.loads(exchange.response.body)
+        response = Server(httpx2.Response(200, content=exchange.response.body)).chat(asked())
+        answers = (ToolResult(call.id, call.name, "ok") for call in response.tool_calls)
+        body = sent(asked(Message.user("?"), response.message, results(*answers, Text("go on"))))
+        turns = [message["content"] for message in body["messages"] if message["role"] == "assistant"]
+        assert turns == ([raw["content"]] if raw["content"] else []), exchange.path
+        checked += 1
+    assert checked > 50
+
+
+# Failures
+
+
+def failing(status: int, **fields: Any) -> tuple[Exception, Server]:
+    server = Server(httpx2.Response(status, **fields))
+    with pytest.raises(errors.ChatError) as caught:
+        server.chat(asked())
+    return caught.value, server
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (400, errors.InvalidRequest),
+        (401, errors.AuthenticationFailed),
+        (402, errors.BillingFailed),
+        (403, errors.PermissionDenied),
+        (404, errors.NotFound),
+        (408, errors.TimedOut),
+        (409, errors.Conflict),
+        (413, errors.RequestTooLarge),
+        (418, errors.InvalidRequest),
+        (429, errors.RateLimited),
+        (500, errors.ServerError),
+        (529, errors.Overloaded),
+    ],
+)
+def test_errors_of_the_provider_come_after_one_request(status: int, kind: type[Exception]) -> None:
+    body = {"type": "error", "error": {"type": "some_error", "message": "No."}, "request_id": "req_1"}
+    error, server = failing(status, json=body)
+    assert type(error) is kind
+    assert isinstance(error, errors.ProviderError)
+    assert (error.status, error.code, error.message) == (status, "some_error", "No.")
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after": "600"}, 600.0),
+        ({"retry-after": "1.5"}, 1.5),
+        ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
+        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "soon"}, None),
+        ({}, None),
+    ],
+)
+def test_retry_after(headers: dict[str, str], seconds: float | None) -> None:
+    error, server = failing(429, headers=headers, json={})
+    assert isinstance(error, errors.RateLimited)
+    assert error.retry_after == seconds
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("content", [b"<h1>Bad gateway</h1>", b"[1]", b'{"error": "no"}', b'{"error": {"message": 1}}'])
+def test_an_error_in_another_shape_keeps_its_text(content: bytes) -> None:
+    error, _ = failing(502, content=content)
+    assert isinstance(error, errors.ServerError)
+    assert (error.message, error.code) == (content.decode(), None)
+
+
+def test_a_redirect_is_refused() -> None:
+    error, server = failing(307, headers={"location": "http://elsewhere.invalid/"})
+    assert isinstance(error, errors.ConnectionFailed)
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("failure", [httpx2.ConnectError("refused"), httpx2.ReadTimeout("slow"), OSError("reset")])
+def test_no_answer(failure: Exception) -> None:
+    server = Server(failure)
+    with pytest.raises(errors.ConnectionFailed):
+        server.chat(asked())
+    assert len(server.requests) == 1
+
+
+def test_errors_of_our_tree_pass_from_the_transport() -> None:
+    failure = errors.CassetteError("c.yaml", "no exchange is left")
+    with pytest.raises(errors.CassetteError) as caught:
+        Server(failure).chat(asked())
+    assert caught.value is failure
+
+
+# Surroundings
+
+
+AMBIENT = (
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "ANTHROPIC_PROFILE",
+    "ANTHROPIC_IDENTITY_TOKEN",
+    "ANTHROPIC_FEDERATION_RULE_ID",
+    "ANTHROPIC_ORGANIZATION_ID",
+    "ANTHROPIC_WORKSPACE_ID",
+    "ANTHROPIC_WEBHOOK_SIGNING_KEY",
+    "ANTHROPIC_OPEN_TELEMETRY_TRACES_CONTENT_MODE",
+    "OTEL_SERVICE_NAME",
+    "TRACEPARENT",
+)
+
+
+def test_nothing_of_the_environment_reaches_the_wire(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in AMBIENT:
+        monkeypatch.setenv(name, "poison")
+    monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", "x-poison: poison\nAuthorization: poison\nanthropic-version: poison")
+    for name in ("ANTHROPIC_BASE_URL", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://poison.invalid:1")
+    server = Server()
+    server.chat(asked(system="Be brief.", tools=(WEATHER,)))
+    (request,) = server.requests
+    assert "poison" not in f"{request.url} {request.headers.raw} {request.content.decode()}".lower()
+    assert str(request.url).startswith(BASE)
+
+
+def test_an_own_http_client_knows_no_proxy_and_no_redirect(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://poison.invalid:1")
+    made: list[httpx2.Client] = []
+    original = httpx2.Client.__init__
+
+    def spy(self: httpx2.Client, **options: Any) -> None:
+        original(self, **{**options, "transport": httpx2.MockTransport(lambda _: httpx2.Response(302))})
+        assert not options["trust_env"]
+        made.append(self)
+
+    monkeypatch.setattr(httpx2.Client, "__init__", spy)
+    client: Any = ADAPTER.connect(Endpoint(BASE, "key-1"), MODEL)
+    with pytest.raises(errors.ConnectionFailed):
+        client.chat(asked())
+    client.close()
+    (http,) = made
+    assert http.is_closed
+
+
+def test_closing_leaves_the_callers_http_client_open() -> None:
+    server = Server()
+    ADAPTER.connect(Endpoint(BASE, "key-1", server.http), MODEL).close()
+    assert not server.http.is_closed
+
+
+def test_without_the_sdk(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("harness.adapters.anthropic.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "anthropic", None)
+    with pytest.raises(errors.MissingDependency) as caught:
+        ADAPTER.connect(Endpoint(BASE, "key-1"), MODEL)
+    assert caught.value == errors.MissingDependency("anthropic", "anthropic", "anthropic")
+
+
+def test_importing_the_adapter_imports_no_sdk() -> None:
+    code = "import sys, harness.adapters.anthropic; sys.exit('anthropic' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,819 @@
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+import sys
+from typing import Any
+
+import httpx2
+import pytest
+from google.genai import types
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness import errors
+from harness.adapters.gemini import ADAPTER
+from harness.model import (
+    SYNTHESISED_ID,
+    ChatRequest,
+    File,
+    Image,
+    JsonMode,
+    JsonSchema,
+    Message,
+    NamedTool,
+    Opaque,
+    Refusal,
+    Role,
+    StopReason,
+    Text,
+    Thinking,
+    ThinkingSettings,
+    Tool,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
+from harness.protocols import Capability, ChatClient, Endpoint
+from tests.traffic import needs_traffic, recorded
+
+WITH_IDS = "gemini-3.6-flash"
+WITHOUT_IDS = "gemini-2.5-flash"
+BASE = "http://127.0.0.1:9/cell-7"
+WEATHER = Tool("get_weather", "Weather of a city.", {"type": "object", "properties": {"city": {"type": "string"}}})
+STAND_IN = base64.b64encode(b"skip_thought_signature_validator").decode()
+SIGNED = {"gemini": {"thoughtSignature": "a+/b"}}
+PICTURE = Image("image/png", b"\x89PNG")
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def answer(*parts: Any, finish: str | None = "STOP", **fields: Any) -> dict[str, Any]:
+    candidate: dict[str, Any] = {"content": {"parts": list(parts), "role": "model"}, "index": 0}
+    if finish is not None:
+        candidate["finishReason"] = finish
+    return {"candidates": [candidate], "modelVersion": "gemini-3.6-flash-001", "responseId": "r1", **fields}
+
+
+class Server:
+    """Answers every request with `response` and keeps the requests."""
+
+    def __init__(self, response: httpx2.Response | Exception | None = None) -> None:
+        self.response = response or httpx2.Response(200, json=answer({"text": "hi"}))
+        self.requests: list[httpx2.Request] = []
+        self.http = httpx2.Client(transport=httpx2.MockTransport(self._answer), trust_env=False)
+
+    def _answer(self, request: httpx2.Request) -> httpx2.Response:
+        request.read()
+        self.requests.append(request)
+        if isinstance(self.response, Exception):
+            raise self.response
+        return self.response
+
+    def chat(self, request: ChatRequest) -> Any:
+        client = ADAPTER.connect(Endpoint(BASE, "key-1", self.http), request.model)
+        return client.chat(request)
+
+    @property
+    def body(self) -> dict[str, Any]:
+        (request,) = self.requests
+        return json.loads(request.content)
+
+
+def asked(*messages: Message, model: str = WITH_IDS, **fields: Any) -> ChatRequest:
+    return ChatRequest(model, messages or (Message.user("hi"),), **fields)
+
+
+def sent(request: ChatRequest) -> dict[str, Any]:
+    server = Server()
+    server.chat(request)
+    return server.body
+
+
+def received(*parts: Any, history: tuple[Message, ...] = (), **fields: Any) -> Any:
+    return Server(httpx2.Response(200, json=answer(*parts, **fields))).chat(asked(*history))
+
+
+def refused(request: ChatRequest, feature: str) -> None:
+    server = Server()
+    with pytest.raises(errors.Unsupported, match=feature):
+        server.chat(request)
+    assert server.requests == []
+
+
+def called(*calls: ToolCall) -> Message:
+    return Message(Role.ASSISTANT, calls)
+
+
+def results(*parts: Any) -> Message:
+    return Message(Role.USER, parts)
+
+
+def responses(body: dict[str, Any]) -> list[dict[str, Any]]:
+    return [
+        part["functionResponse"]
+        for content in body["contents"]
+        for part in content["parts"]
+        if "functionResponse" in part
+    ]
+
+
+def test_it_is_an_adapter_with_every_capability() -> None:
+    server = Server()
+    assert isinstance(ADAPTER.connect(Endpoint(BASE, "key-1", server.http), WITH_IDS), ChatClient)
+    assert (ADAPTER.name, ADAPTER.api, ADAPTER.capabilities) == ("gemini", "gemini", frozenset(Capability))
+
+
+# The request on the wire
+
+
+@pytest.mark.parametrize("model", ["gemini-3.6-flash", "models/gemini-3.6-flash"])
+def test_a_chat_is_one_post_below_the_base_url(model: str) -> None:
+    server = Server()
+    server.chat(asked(model=model))
+    (request,) = server.requests
+    assert (request.method, str(request.url)) == ("POST", f"{BASE}/v1/models/gemini-3.6-flash:generateContent")
+    assert request.headers["x-goog-api-key"] == "key-1"
+
+
+def test_the_smallest_body_has_no_field_too_many() -> None:
+    body = sent(asked())
+    assert body.pop("generationConfig", {}) == {}
+    assert body == {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
+
+
+def test_the_model_of_the_client_serves_where_the_request_names_none() -> None:
+    server = Server()
+    ADAPTER.connect(Endpoint(BASE, "key-1", server.http), WITHOUT_IDS).chat(asked(model=""))
+    assert f"/{WITHOUT_IDS}:" in str(server.requests[0].url)
+
+
+@pytest.mark.parametrize("system", [None, ""])
+def test_no_system_prompt_is_no_field(system: str | None) -> None:
+    assert "systemInstruction" not in sent(asked(system=system))
+
+
+def test_the_system_prompt_stands_verbatim_in_its_field() -> None:
+    assert sent(asked(system="Be\u2028brief. \n"))["systemInstruction"] == {"parts": [{"text": "Be\u2028brief. \n"}]}
+
+
+def test_settings() -> None:
+    body = sent(asked(max_tokens=9, temperature=0.0, top_p=0.5, stop=("END",), cache=True))
+    assert body["generationConfig"] == {
+        "maxOutputTokens": 9,
+        "temperature": 0.0,
+        "topP": 0.5,
+        "stopSequences": ["END"],
+    }
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {},
+        {"type": "object", "properties": {}},
+        {"type": "object", "properties": {}, "required": [], "additionalProperties": False},
+    ],
+)
+def test_a_tool_without_arguments_has_no_schema(schema: dict[str, Any]) -> None:
+    body = sent(asked(tools=(Tool("now", "", schema),)))
+    assert body["tools"] == [{"functionDeclarations": [{"name": "now"}]}]
+
+
+def test_schemas_travel_unchanged() -> None:
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {"snake_case": {"type": ["string", "null"]}, "camelCase": {"$ref": "#/$defs/x"}, "thought": {}},
+        "additionalProperties": False,
+        "$defs": {"x": {"const": None, "exclusiveMinimum": 0}},
+    }
+    tools = (Tool("f", "F.", schema), Tool("any", "Takes any.", {"type": "object"}))
+    body = sent(asked(tools=tools, response_format=JsonSchema(schema)))
+    (declarations,) = (tool["functionDeclarations"] for tool in body["tools"])
+    assert declarations == [
+        {"name": "f", "description": "F.", "parametersJsonSchema": schema},
+        {"name": "any", "description": "Takes any.", "parametersJsonSchema": {"type": "object"}},
+    ]
+    assert body["generationConfig"] == {"responseMimeType": "application/json", "responseJsonSchema": schema}
+
+
+def test_json_with_tools_is_refused_on_gemini_2_only() -> None:
+    assert sent(asked(response_format=JsonMode()))["generationConfig"] == {"responseMimeType": "application/json"}
+    assert sent(asked(model=WITHOUT_IDS, response_format=JsonMode()))["generationConfig"]
+    for response_format in (JsonMode(), JsonSchema({})):
+        refused(asked(model=WITHOUT_IDS, tools=(WEATHER,), response_format=response_format), "JSON together with tools")
+
+
+@pytest.mark.parametrize(
+    ("choice", "wire"),
+    [
+        ("auto", {"mode": "AUTO"}),
+        ("none", {"mode": "NONE"}),
+        ("required", {"mode": "ANY"}),
+        (NamedTool("get_weather"), {"mode": "ANY", "allowedFunctionNames": ["get_weather"]}),
+    ],
+)
+def test_tool_choice(choice: Any, wire: dict[str, Any]) -> None:
+    body = sent(asked(tools=(WEATHER,), tool_choice=choice))
+    assert body["toolConfig"] == {"functionCallingConfig": wire}
+
+
+def test_tool_choice_without_tools() -> None:
+    assert "toolConfig" not in sent(asked(tool_choice="auto"))
+    refused(asked(tool_choice="required"), "tool choice")
+
+
+@pytest.mark.parametrize(
+    ("model", "thinking", "wire"),
+    [
+        (WITH_IDS, ThinkingSettings("low"), {"thinkingLevel": "LOW"}),
+        (WITH_IDS, ThinkingSettings(), {}),
+        (WITHOUT_IDS, ThinkingSettings(budget_tokens=0), {"thinkingBudget": 0}),
+        (WITHOUT_IDS, ThinkingSettings("low"), {"thinkingBudget": 1024}),
+        ("gemini-flash-latest", ThinkingSettings("high"), {"thinkingBudget": 24576}),
+    ],
+)
+def test_thinking(model: str, thinking: ThinkingSettings, wire: dict[str, Any]) -> None:
+    config = sent(asked(model=model, thinking=thinking))["generationConfig"]["thinkingConfig"]
+    assert config == {"includeThoughts": True, **wire}
+
+
+def test_metadata_of_tool_and_request() -> None:
+    tool = Tool("f", "F.", {}, {"gemini": {"behavior": "BLOCKING"}, "anthropic": {"strict": True}})
+    own = {
+        "tools": [{"googleSearch": {}}],
+        "generationConfig": {"seed": 7, "thinkingConfig": {"x_new": 1}},
+        "toolConfig": {"functionCallingConfig": {"mode": "VALIDATED"}},
+        "newField": None,
+    }
+    body = sent(
+        asked(
+            tools=(tool,),
+            tool_choice="auto",
+            thinking=ThinkingSettings(),
+            provider_metadata={"gemini": own, "anthropic": {"metadata": {}}},
+        )
+    )
+    declaration = {"name": "f", "description": "F.", "behavior": "BLOCKING"}
+    assert body["tools"] == [{"functionDeclarations": [declaration]}, {"googleSearch": {}}]
+    assert body["generationConfig"] == {"seed": 7, "thinkingConfig": {"includeThoughts": True, "x_new": 1}}
+    assert body["toolConfig"] == {"functionCallingConfig": {"mode": "VALIDATED"}}
+    assert body["newField"] is None
+    assert "metadata" not in body
+
+
+@pytest.mark.parametrize(
+    ("request_", "feature"),
+    [
+        (asked(Message.user("")), "empty user message"),
+        (asked(thinking=ThinkingSettings(budget_tokens=9)), "budget"),
+        (
+            asked(called(ToolCall("a", "f", {})), results(ToolResult("a", "f", (PICTURE,))), model=WITHOUT_IDS),
+            "media in a tool result",
+        ),
+        (asked(model="../escape"), "the request"),
+    ],
+)
+def test_what_the_api_cannot_express_is_refused_before_anything_is_sent(request_: ChatRequest, feature: str) -> None:
+    refused(request_, feature)
+
+
+# The history on the wire
+
+
+def test_user_media() -> None:
+    message = Message(
+        Role.USER,
+        (
+            Text("look"),
+            PICTURE,
+            File("application/pdf", uri="https://example.com/a.pdf"),
+            File("audio/wav", b"\xfb\xff"),
+        ),
+    )
+    assert sent(asked(message))["contents"][0]["parts"] == [
+        {"text": "look"},
+        {"inlineData": {"mimeType": "image/png", "data": "iVBORw=="}},
+        {"fileData": {"mimeType": "application/pdf", "fileUri": "https://example.com/a.pdf"}},
+        {"inlineData": {"mimeType": "audio/wav", "data": "+/8="}},
+    ]
+
+
+def test_a_tool_loop_with_ids() -> None:
+    body = sent(
+        asked(
+            Message.user("Weather?"),
+            Message(Role.ASSISTANT, (Text(""), ToolCall("id-1", "f", {"a": None}, SIGNED), ToolCall("id-2", "g", {}))),
+            Message(
+                Role.USER,
+                (
+                    Text("go on"),
+                    ToolResult("id-2", "g", "noon"),
+                    ToolResult("id-1", "f", {"n": 12345678901234567890123, "x": None}),
+                ),
+            ),
+            tools=(WEATHER,),
+        )
+    )
+    assert body["contents"][1:] == [
+        {
+            "role": "model",
+            "parts": [
+                {"functionCall": {"id": "id-1", "name": "f", "args": {"a": None}}, "thoughtSignature": "a+/b"},
+                {"functionCall": {"id": "id-2", "name": "g", "args": {}}},
+            ],
+        },
+        {
+            "role": "user",
+            "parts": [
+                {"functionResponse": {"id": "id-2", "name": "g", "response": {"output": "noon"}}},
+                {
+                    "functionResponse": {
+                        "id": "id-1",
+                        "name": "f",
+                        "response": {"n": 12345678901234567890123, "x": None},
+                    }
+                },
+                {"text": "go on"},
+            ],
+        },
+    ]
+    for content in body["contents"]:
+        types.Content.model_validate(content)
+
+
+@pytest.mark.parametrize(
+    ("content", "is_error", "payload"),
+    [
+        ({"a": 1}, False, {"a": 1}),
+        ([1], False, {"output": [1]}),
+        (None, False, {"output": None}),
+        ("", False, {"output": ""}),
+        ("no", True, {"error": "no"}),
+        ({"a": 1}, True, {"error": {"a": 1}}),
+        ((Text("a"),), False, {"output": "a"}),
+        ((Text("a"), Text("b")), False, {"output": ["a", "b"]}),
+        ((Text("a"), Opaque("anthropic", {})), True, {"error": "a"}),
+    ],
+)
+@pytest.mark.parametrize("model", [WITH_IDS, WITHOUT_IDS])
+def test_result_payloads(model: str, content: Any, is_error: bool, payload: Any) -> None:
+    body = sent(
+        asked(called(ToolCall("a", "f", {})), results(ToolResult("a", "f", content, is_error=is_error)), model=model)
+    )
+    assert responses(body) == [{"id": "a", "name": "f", "response": payload}]
+
+
+def test_media_in_a_result_stand_beside_the_payload_on_gemini_3() -> None:
+    body = sent(
+        asked(
+            called(ToolCall("a", "f", {}), ToolCall("b", "f", {})),
+            results(ToolResult("a", "f", (Text("a map"), PICTURE)), ToolResult("b", "f", (PICTURE,))),
+        )
+    )
+    media = [{"inlineData": {"mimeType": "image/png", "data": "iVBORw=="}}]
+    first, second = responses(body)
+    assert first == {"id": "a", "name": "f", "response": {"output": "a map"}, "parts": media}
+    assert second == {"id": "b", "name": "f", "response": {}, "parts": media}
+
+
+def test_results_in_consecutive_messages_share_one_content() -> None:
+    body = sent(
+        asked(
+            called(ToolCall("a", "f", {}), ToolCall("b", "f", {})),
+            results(ToolResult("a", "f", "1")),
+            results(ToolResult("b", "f", "2")),
+            Message.user("and?"),
+        )
+    )
+    assert [len(content["parts"]) for content in body["contents"]] == [2, 2, 1]
+
+
+def test_a_call_follows_no_model_turn() -> None:
+    body = sent(
+        asked(Message.user("?"), Message(Role.ASSISTANT, (Text("Let me see."),)), called(ToolCall("a", "f", {})))
+    )
+    assert [content["role"] for content in body["contents"]] == ["user", "model"]
+
+
+def test_the_name_of_a_response_is_that_of_its_call() -> None:
+    body = sent(asked(called(ToolCall("a", "f", {})), results(ToolResult("a", "other", "1"))))
+    assert responses(body)[0]["name"] == "f"
+
+
+def test_calls_from_elsewhere_get_the_stand_in_on_the_first_call_of_each_step() -> None:
+    history = (
+        Message.user("?"),
+        called(ToolCall("call_1", "f", {}), ToolCall("call_2", "f", {})),
+        results(ToolResult("call_1", "f", "1"), ToolResult("call_2", "f", "2")),
+        called(ToolCall("functions.f:0", "f", {})),
+        results(ToolResult("functions.f:0", "f", "3")),
+        called(ToolCall("g1", "f", {}, SIGNED)),
+        results(ToolResult("g1", "f", "4")),
+    )
+    body = sent(asked(*history))
+    signatures = [part.get("thoughtSignature") for content in body["contents"][1::2] for part in content["parts"]]
+    assert signatures == [STAND_IN, None, STAND_IN, "a+/b"]
+    assert [response["id"] for response in responses(body)] == ["call_1", "call_2", "functions.f:0", "g1"]
+    older = sent(asked(*history, model=WITHOUT_IDS))
+    assert STAND_IN not in json.dumps(older)
+
+
+def test_what_other_apis_made_is_left_out_or_put_into_words() -> None:
+    message = Message(
+        Role.ASSISTANT,
+        (
+            Thinking("hm", {"anthropic": {"signature": "x"}}),
+            Opaque("openai-responses", {"type": "reasoning"}),
+            Refusal("I will not."),
+            Text("Bye.", {"anthropic": {"citations": []}}),
+        ),
+    )
+    parts = sent(asked(Message.user("?"), message))["contents"][1]["parts"]
+    assert parts == [{"text": "I will not."}, {"text": "Bye."}]
+
+
+def test_an_empty_assistant_message_is_left_out() -> None:
+    body = sent(asked(Message.user("a"), Message(Role.ASSISTANT, (Text(""),)), Message.user("b")))
+    assert [content["role"] for content in body["contents"]] == ["user", "user"]
+
+
+# Ids that the API did not issue
+
+
+def test_calls_without_ids_get_some_that_stay_off_the_wire() -> None:
+    first = received({"functionCall": {"name": "f", "args": {"a": 1}}}, {"functionCall": {"name": "f"}})
+    ids = [call.id for call in first.tool_calls]
+    assert len(set(ids)) == 2
+    assert all(ids)
+    assert all(call.provider_metadata["harness"] == {SYNTHESISED_ID: True} for call in first.tool_calls)
+    answers = [ToolResult(ids[1], "f", "second"), ToolResult(ids[0], "f", "first")]
+    history = (Message.user("?"), first.message, results(*answers))
+    body = sent(asked(*history, model=WITHOUT_IDS))
+    assert [part["functionCall"] for part in body["contents"][1]["parts"]] == [
+        {"name": "f", "args": {"a": 1}},
+        {"name": "f", "args": {}},
+    ]
+    # Without ids on the wire the order pairs them.
+    assert responses(body) == [
+        {"name": "f", "response": {"output": "first"}},
+        {"name": "f", "response": {"output": "second"}},
+    ]
+
+
+def test_made_ids_are_a_function_of_the_place_and_unlike_any_other() -> None:
+    def made(*history: Message) -> str:
+        return received({"functionCall": {"name": "f"}}, history=history).tool_calls[0].id
+
+    short = (Message.user("?"),)
+    taken = made(*short)
+    long = (*short, called(ToolCall(taken, "f", {})), results(ToolResult(taken, "f", "1")))
+    assert made(*short) == taken
+    assert made(*long) != taken
+    trimmed = called(ToolCall(taken, "f", {}))
+    assert made(trimmed) != taken
+
+
+# The answer
+
+
+PARTS: list[dict[str, Any]] = [
+    {"text": "", "thought": True, "thoughtSignature": "AAA="},
+    {"text": "hm", "thought": True},
+    {"text": "Let me see.", "thoughtSignature": "a+/b_-", "partMetadata": {"k": 1}},
+    {"text": "", "thoughtSignature": "only"},
+    {"thoughtSignature": "alone"},
+    {"executableCode": {"language": "PYTHON", "code": "1"}},
+    {"toolCall": {"toolType": "GOOGLE_SEARCH"}, "thoughtSignature": "c"},
+    {"brandNew": {"snake_case": None}},
+    {"text": "x", "functionCall": {"name": "f"}},
+    {"inlineData": {"mimeType": "image/png", "data": "iVBORw==", "displayName": "a"}, "thoughtSignature": "i"},
+    {"inlineData": {"mimeType": "audio/wav", "data": "url_-safe"}},
+    {"fileData": {"mimeType": "text/csv", "fileUri": "https://example.com/a.csv"}},
+    {
+        "functionCall": {
+            "id": "c1",
+            "name": "f",
+            "args": {"n": 12345678901234567890123, "x": None, "snake_case": {"camelCase": []}},
+            "newField": 1,
+        },
+        "thoughtSignature": "a+/b",
+    },
+    {"functionCall": {"id": "c2", "name": "f", "args": {}}},
+]
+
+
+def test_parts_become_parts_and_go_back_as_they_came() -> None:
+    response = received(*PARTS)
+    assert [type(part) for part in response.message.parts] == [
+        Thinking,
+        Thinking,
+        Text,
+        Text,
+        *[Opaque] * 5,
+        Image,
+        Opaque,
+        File,
+        ToolCall,
+        ToolCall,
+    ]
+    assert response.text == "Let me see."
+    assert response.tool_calls[0].arguments["n"] == 12345678901234567890123
+    answers = (ToolResult(call.id, "f", "1") for call in response.tool_calls)
+    body = sent(asked(Message.user("?"), response.message, results(*answers)))
+    unanswered = {"text": "x", "functionCall": {"name": "f"}}
+    assert body["contents"][1]["parts"] == [part for part in PARTS if part != unanswered]
+
+
+@pytest.mark.parametrize("call", [{"name": "f", "args": "{}"}, {"name": "f", "args": [1]}, {"args": {}}])
+def test_a_call_that_is_not_whole_is_no_call_and_does_not_go_back(call: dict[str, Any]) -> None:
+    response = received({"text": "So:"}, {"functionCall": call})
+    assert response.stop_reason is StopReason.MALFORMED_CALL
+    assert response.message.parts[1] == Opaque("gemini", {"functionCall": call})
+    body = sent(asked(Message.user("?"), response.message, Message.user("again")))
+    assert body["contents"][1]["parts"] == [{"text": "So:"}]
+
+
+@pytest.mark.parametrize(
+    ("raw", "reason"),
+    [
+        ("STOP", StopReason.END_TURN),
+        ("MAX_TOKENS", StopReason.MAX_TOKENS),
+        ("SAFETY", StopReason.REFUSAL),
+        ("IMAGE_SAFETY", StopReason.REFUSAL),
+        ("MODEL_ARMOR", StopReason.REFUSAL),
+        ("CONTINUATION", StopReason.PAUSE),
+        ("MALFORMED_FUNCTION_CALL", StopReason.MALFORMED_CALL),
+        ("OTHER", StopReason.ERROR),
+        ("BRAND_NEW", StopReason.UNKNOWN),
+        (None, StopReason.UNKNOWN),
+    ],
+)
+def test_stop_reasons(raw: str | None, reason: StopReason) -> None:
+    response = received({"text": "x"}, finish=raw)
+    assert (response.stop_reason, response.raw_stop_reason) == (reason, raw)
+
+
+def test_a_stop_with_calls_is_tool_use() -> None:
+    assert received({"text": "x"}, {"functionCall": {"name": "f"}}).stop_reason is StopReason.TOOL_USE
+    odd = received({"functionCall": {"name": "f"}}, finish="UNEXPECTED_TOOL_CALL")
+    assert (odd.stop_reason, len(odd.tool_calls)) == (StopReason.MALFORMED_CALL, 1)
+
+
+def test_a_continuation_is_not_followed() -> None:
+    body = answer({"text": "x"}, finish="CONTINUATION")
+    body["candidates"][0]["continuationToken"] = "dG9rZW4="
+    server = Server(httpx2.Response(200, json=body))
+    assert server.chat(asked()).stop_reason is StopReason.PAUSE
+    assert len(server.requests) == 1
+
+
+def test_a_candidate_without_content() -> None:
+    response = Server(httpx2.Response(200, json={"candidates": [{"finishReason": "SAFETY"}]})).chat(asked())
+    assert (response.message.parts, response.stop_reason) == ((), StopReason.REFUSAL)
+
+
+def test_a_blocked_prompt_is_a_refusal() -> None:
+    body = {"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}, "usageMetadata": {"promptTokenCount": 4}}
+    response = Server(httpx2.Response(200, json=body)).chat(asked())
+    assert (response.stop_reason, response.raw_stop_reason) == (StopReason.REFUSAL, "PROHIBITED_CONTENT")
+    assert response.usage == Usage(input_tokens=4)
+
+
+def test_usage() -> None:
+    usage = {
+        "promptTokenCount": 100,
+        "toolUsePromptTokenCount": 10,
+        "cachedContentTokenCount": 50,
+        "candidatesTokenCount": 7,
+        "thoughtsTokenCount": 3,
+        "totalTokenCount": 120,
+    }
+    assert received({"text": "x"}, usageMetadata=usage).usage == Usage(110, 10, 50, None, 3)
+    assert received({"text": "x"}).usage == Usage()
+    assert received({"text": "x"}).model == "gemini-3.6-flash-001"
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"<html>", b"[]", b"{}", b'{"candidates":[]}', b'{"candidates":[{}],"x":NaN}', b"[" * 99999]
+)
+def test_a_body_that_is_no_answer(content: bytes) -> None:
+    server = Server(httpx2.Response(200, headers={"content-type": "application/json"}, content=content))
+    with pytest.raises(errors.MalformedResponse):
+        server.chat(asked())
+
+
+def test_a_success_other_than_200_is_no_answer() -> None:
+    with pytest.raises(errors.MalformedResponse):
+        Server(httpx2.Response(204)).chat(asked())
+
+
+@settings(max_examples=40, deadline=None)
+@given(arguments=st.dictionaries(st.text(), JSON_VALUES, max_size=4), result=JSON_VALUES)
+def test_arguments_and_results_survive(arguments: dict[str, Any], result: Any) -> None:
+    part = {"functionCall": {"id": "c1", "name": "f", "args": arguments}, "thoughtSignature": "AA=="}
+    call = received(part).tool_calls[0]
+    assert call.arguments == arguments
+    body = sent(asked(Message.user("?"), called(call), results(ToolResult(call.id, "f", result))))
+    assert body["contents"][1]["parts"] == [part]
+    assert responses(body)[0]["response"] == (result if isinstance(result, dict) else {"output": result})
+
+
+@needs_traffic
+def test_recorded_answers_go_back_as_they_came() -> None:
+    checked = 0
+    for exchange in recorded("gemini-generateContent"):
+        if exchange.response.status != 200 or not exchange.response.body.startswith(b"{"):
+            continue
+        raw_candidates = json.loads(exchange.response.body).get("candidates", [{}])
+        raw = raw_candidates[0].get("content", {}).get("parts", [])
+        if not raw:
+            continue
+        response = Server(httpx2.Response(200, content=exchange.response.body)).chat(asked())
+        answers = (ToolResult(call.id, call.name, "ok") for call in response.tool_calls)
+        history = (Message.user("?"), response.message, results(*answers, Text("go on")))
+        body = sent(asked(*history, model=WITHOUT_IDS))
+        kept = [part for part in raw if part != {"text": ""}]
+        assert body["contents"][1]["parts"] == kept, exchange.path
+        checked += 1
+    assert checked > 50
+
+
+# Failures
+
+
+def failing(status: int, **fields: Any) -> tuple[Exception, Server]:
+    server = Server(httpx2.Response(status, **fields))
+    with pytest.raises(errors.ChatError) as caught:
+        server.chat(asked())
+    return caught.value, server
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (400, errors.InvalidRequest),
+        (401, errors.AuthenticationFailed),
+        (403, errors.PermissionDenied),
+        (404, errors.NotFound),
+        (408, errors.TimedOut),
+        (429, errors.RateLimited),
+        (500, errors.ServerError),
+        (503, errors.Overloaded),
+        (504, errors.TimedOut),
+    ],
+)
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_errors_of_the_provider_come_after_one_request(
+    status: int,
+    kind: type[Exception],
+    wrapped: bool,
+) -> None:
+    body = {"error": {"code": status, "message": "No.", "status": "SOME_STATUS"}}
+    error, server = failing(status, json=[body] if wrapped else body)
+    assert type(error) is kind
+    assert isinstance(error, errors.ProviderError)
+    assert (error.status, error.code, error.message) == (status, "SOME_STATUS", "No.")
+    assert len(server.requests) == 1
+
+
+RETRY_INFO = [
+    {"@type": "type.googleapis.com/google.rpc.Help"},
+    {"@type": "…/google.rpc.RetryInfo", "retryDelay": "34.5s"},
+]
+
+
+@pytest.mark.parametrize(
+    ("headers", "details", "seconds"),
+    [
+        ({"retry-after": "600"}, RETRY_INFO, 600.0),
+        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, [], 0.0),
+        ({"retry-after": "soon"}, [], None),
+        ({}, RETRY_INFO, 34.5),
+        ({}, [{"retryDelay": "soon"}], None),
+        ({}, None, None),
+    ],
+)
+def test_retry_after(headers: dict[str, str], details: Any, seconds: float | None) -> None:
+    error, server = failing(429, headers=headers, json={"error": {"message": "Slow.", "details": details}})
+    assert isinstance(error, errors.RateLimited)
+    assert error.retry_after == seconds
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(b"<h1>Bad gateway</h1>", "<h1>Bad gateway</h1>"), (b"[]", ""), (b'{"error": "no"}', ""), (b'"no"', "")],
+)
+def test_an_error_in_another_shape(content: bytes, message: str) -> None:
+    error, _ = failing(502, content=content)
+    assert isinstance(error, errors.ServerError)
+    assert (error.message, error.code) == (message, None)
+
+
+def test_an_error_that_is_no_text() -> None:
+    error, _ = failing(502, headers={"content-type": "application/json"}, content=b"\xff\xff")
+    assert isinstance(error, errors.ChatError)
+
+
+def test_a_redirect_is_refused() -> None:
+    error, server = failing(307, headers={"location": "http://elsewhere.invalid/"})
+    assert isinstance(error, errors.ConnectionFailed)
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("failure", [httpx2.ConnectError("refused"), httpx2.ReadTimeout("slow"), OSError("reset")])
+def test_no_answer(failure: Exception) -> None:
+    server = Server(failure)
+    with pytest.raises(errors.ConnectionFailed):
+        server.chat(asked())
+    assert len(server.requests) == 1
+
+
+def test_errors_of_our_tree_pass_from_the_transport() -> None:
+    failure = errors.CassetteError("c.yaml", "no exchange is left")
+    with pytest.raises(errors.CassetteError) as caught:
+        Server(failure).chat(asked())
+    assert caught.value is failure
+
+
+# Surroundings
+
+
+AMBIENT = (
+    "GOOGLE_API_KEY",
+    "GEMINI_API_KEY",
+    "GOOGLE_GENAI_API_VERSION",
+    "GOOGLE_GENAI_CLIENT_MODE",
+    "GOOGLE_GENAI_REPLAYS_DIRECTORY",
+    "GOOGLE_GENAI_REPLAY_ID",
+    "GOOGLE_GENAI_HTTP_CLIENT",
+    "GOOGLE_CLOUD_PROJECT",
+    "GOOGLE_CLOUD_LOCATION",
+    "GOOGLE_CLOUD_QUOTA_PROJECT",
+    "GOOGLE_APPLICATION_CREDENTIALS",
+    "SSL_CERT_FILE",
+    "OTEL_SERVICE_NAME",
+    "TRACEPARENT",
+)
+
+
+@pytest.mark.parametrize("mode", ["poison", "replay"])
+def test_nothing_of_the_environment_reaches_the_wire(monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
+    for name in AMBIENT:
+        monkeypatch.setenv(name, "poison")
+    monkeypatch.setenv("GOOGLE_GENAI_CLIENT_MODE", mode)
+    for name in ("GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_ENTERPRISE"):
+        monkeypatch.setenv(name, "true")
+    for name in ("GOOGLE_GEMINI_BASE_URL", "GOOGLE_VERTEX_BASE_URL", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://poison.invalid:1")
+    server = Server()
+    server.chat(asked(system="Be brief.", tools=(WEATHER,)))
+    (request,) = server.requests
+    assert "poison" not in f"{request.url} {request.headers.raw} {request.content.decode()}".lower()
+    assert str(request.url).startswith(f"{BASE}/v1/")
+
+
+def test_an_own_http_client_knows_no_proxy_and_no_redirect(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[httpx2.Client] = []
+    original = httpx2.Client.__init__
+
+    def spy(self: httpx2.Client, **options: Any) -> None:
+        original(self, **{**options, "transport": httpx2.MockTransport(lambda _: httpx2.Response(302))})
+        assert not options["trust_env"]
+        made.append(self)
+
+    monkeypatch.setattr(httpx2.Client, "__init__", spy)
+    client: Any = ADAPTER.connect(Endpoint(BASE, "key-1"), WITH_IDS)
+    with pytest.raises(errors.ConnectionFailed):
+        client.chat(asked())
+    client.close()
+    (http,) = made
+    assert http.is_closed
+
+
+def test_closing_leaves_the_callers_http_client_open() -> None:
+    server = Server()
+    ADAPTER.connect(Endpoint(BASE, "key-1", server.http), WITH_IDS).close()
+    assert not server.http.is_closed
+
+
+def test_without_the_sdk(monkeypatch: pytest.MonkeyPatch) -> None:
+    import google
+
+    for name in [name for name in sys.modules if name.startswith("harness.adapters.gemini.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delattr(google, "genai")
+    monkeypatch.setitem(sys.modules, "google.genai", None)
+    with pytest.raises(errors.MissingDependency) as caught:
+        ADAPTER.connect(Endpoint(BASE, "key-1"), WITH_IDS)
+    assert caught.value == errors.MissingDependency("gemini", "google-genai", "gemini")
+
+
+def test_importing_the_adapter_imports_no_sdk() -> None:
+    code = "import sys, harness.adapters.gemini; sys.exit('google.genai' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)

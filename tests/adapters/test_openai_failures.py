@@ -1,0 +1,250 @@
+from __future__ import annotations
+
+import email.utils
+import importlib
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import httpx2
+import pytest
+
+from harness import errors
+from harness.model import ChatRequest, ChatResponse, Message, Tool
+from harness.protocols import Adapter, ChatClient, Endpoint
+from tests.adapters.openai_fake import BASE, KEY, Provider, server
+
+HELLO = ChatRequest("gpt-5.6", (Message.user("Hello"),), system="S", tools=(Tool("now", "The time.", {}),))
+ANSWERS: dict[str, Any] = {
+    "openai_chat": {"choices": [{"finish_reason": "stop", "message": {"role": "assistant", "content": "Hi"}}]},
+    "openai_responses": {
+        "status": "completed",
+        "output": [{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Hi"}]}],
+    },
+}
+
+
+@pytest.fixture(params=ANSWERS)
+def module(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture
+def adapter(module: str) -> Adapter:
+    return importlib.import_module(f"harness.adapters.{module}").ADAPTER
+
+
+@pytest.fixture
+def good(module: str) -> bytes:
+    return json.dumps(ANSWERS[module]).encode()
+
+
+def ask(adapter: Adapter, provider: Provider) -> ChatResponse:
+    return provider.client(adapter, "gpt-5.6").chat(HELLO)
+
+
+# --- failures ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (400, errors.InvalidRequest),
+        (401, errors.AuthenticationFailed),
+        (402, errors.BillingFailed),
+        (403, errors.PermissionDenied),
+        (404, errors.NotFound),
+        (408, errors.TimedOut),
+        (409, errors.Conflict),
+        (413, errors.RequestTooLarge),
+        (429, errors.RateLimited),
+        (500, errors.ServerError),
+        (503, errors.Overloaded),
+    ],
+)
+def test_a_refusal_by_status_is_one_request_and_one_error(
+    adapter: Adapter, status: int, kind: type[errors.ProviderError]
+) -> None:
+    body = {"error": {"message": "No.", "type": "some_type", "param": None, "code": "some_code"}}
+    provider = Provider(body, status, {"x-should-retry": "true", "retry-after": "1"})
+    with pytest.raises(errors.ProviderError) as caught:
+        ask(adapter, provider)
+    assert type(caught.value) is kind
+    assert (caught.value.status, caught.value.message, caught.value.code) == (status, "No.", "some_code")
+    assert len(provider.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("headers", "low", "high"),
+    [
+        ({"retry-after": "2"}, 2, 2),
+        ({"retry-after-ms": "250", "retry-after": "2"}, 0.25, 0.25),
+        ({"retry-after": email.utils.formatdate(time.time() + 100, usegmt=True)}, 1, 100),
+        ({"retry-after": email.utils.formatdate(time.time() - 100, usegmt=True)}, 0, 0),
+    ],
+)
+def test_retry_after(adapter: Adapter, headers: dict[str, str], low: float, high: float) -> None:
+    with pytest.raises(errors.RateLimited) as caught:
+        ask(adapter, Provider({"error": {"message": "slow"}}, 429, headers))
+    assert caught.value.retry_after is not None
+    assert low <= caught.value.retry_after <= high
+
+
+@pytest.mark.parametrize("header", ["soon", "nan", "-1", ""])
+def test_an_unreadable_retry_after_is_none(adapter: Adapter, header: str) -> None:
+    with pytest.raises(errors.RateLimited) as caught:
+        ask(adapter, Provider({"error": {"message": "slow"}}, 429, {"retry-after": header}))
+    assert caught.value.retry_after is None
+
+
+def test_the_type_stands_in_for_a_missing_code_and_any_body_has_a_message(adapter: Adapter) -> None:
+    with pytest.raises(errors.InvalidRequest) as caught:
+        ask(adapter, Provider({"error": {"message": "No.", "type": "invalid_request_error", "code": None}}, 400))
+    assert caught.value.code == "invalid_request_error"
+    with pytest.raises(errors.ServerError) as caught_html:
+        ask(adapter, Provider(b"<html>bad gateway</html>", 502))
+    assert caught_html.value.message == "<html>bad gateway</html>"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"not json",
+        b"",
+        b"[]",
+        b"{}",
+        b'{"choices": []}',
+        b'{"choices": [{"message": null}]}',
+        b'{"choices": [{"message": {"content": NaN}}]}',
+        b'{"output": null}',
+        b'{"output": [], "n": NaN}',
+        b"[" * 100_000,
+        b"\xff\xfe\x00",
+        b'{"error": {"message": "tool_use_failed"}}',
+    ],
+)
+def test_what_is_no_answer_is_malformed(adapter: Adapter, body: bytes) -> None:
+    with pytest.raises(errors.MalformedResponse) as caught:
+        ask(adapter, Provider(body))
+    assert caught.value.status == 200
+
+
+@pytest.mark.parametrize("failure", [httpx2.ConnectError("refused"), httpx2.ReadTimeout("late")])
+def test_no_answer_is_a_failed_connection(adapter: Adapter, failure: Exception) -> None:
+    provider = Provider(b"")
+
+    def fail() -> httpx2.Response:
+        raise failure
+
+    provider.respond = fail
+    with pytest.raises(errors.ConnectionFailed):
+        ask(adapter, provider)
+    assert len(provider.requests) == 1
+
+
+def test_a_body_that_never_ends_is_a_failed_connection(adapter: Adapter) -> None:
+    class Late(httpx2.SyncByteStream):
+        def __iter__(self) -> Iterator[bytes]:
+            yield b"{"
+            raise httpx2.ReadTimeout("late")
+
+    provider = Provider(b"")
+    provider.respond = lambda: httpx2.Response(200, stream=Late())
+    with pytest.raises(errors.ConnectionFailed):
+        ask(adapter, provider)
+
+
+def test_errors_of_an_injected_transport_come_through(adapter: Adapter) -> None:
+    provider = Provider(b"")
+
+    def fail() -> httpx2.Response:
+        raise errors.CassetteMissing("a.yaml", "there is none")
+
+    provider.respond = fail
+    with pytest.raises(errors.CassetteMissing):
+        ask(adapter, provider)
+
+
+# --- isolation --------------------------------------------------------------------------------------------------------
+
+
+def chat_at(adapter: Adapter, base_url: str) -> ChatResponse:
+    client = adapter.connect(Endpoint(base_url, KEY), HELLO.model)
+    assert isinstance(client, ChatClient)
+    try:
+        return client.chat(HELLO)
+    finally:
+        client.close()
+
+
+def test_nothing_of_the_environment_reaches_the_wire(
+    adapter: Adapter, good: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with server(200, {"content-type": "application/json"}, good) as (base_url, seen):
+        chat_at(adapter, base_url)
+        for name in (
+            "OPENAI_API_KEY",
+            "OPENAI_ADMIN_KEY",
+            "OPENAI_ORG_ID",
+            "OPENAI_ORGANIZATION",
+            "OPENAI_PROJECT_ID",
+            "OPENAI_WEBHOOK_SECRET",
+            "OPENAI_API_VERSION",
+            "OPENAI_API_TYPE",
+            "AZURE_OPENAI_API_KEY",
+            "TRACEPARENT",
+            "OTEL_PROPAGATORS",
+        ):
+            monkeypatch.setenv(name, "poison")
+        for name in ("OPENAI_BASE_URL", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "HTTPS_PROXY"):
+            monkeypatch.setenv(name, "http://poison.invalid:1")
+        monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Poison: poison\nAuthorization: Bearer poison")
+        for name in ("NO_PROXY", "no_proxy"):
+            monkeypatch.delenv(name, raising=False)
+        chat_at(adapter, base_url)
+    clean, poisoned = seen
+    assert poisoned == clean
+    assert "poison" not in str(poisoned)
+
+
+def test_a_redirect_is_refused(adapter: Adapter, good: bytes) -> None:
+    with (
+        server(200, {}, good) as (elsewhere, reached),
+        server(307, {"location": elsewhere}, b"") as (base_url, seen),
+        pytest.raises(errors.ConnectionFailed),
+    ):
+        chat_at(adapter, base_url)
+    assert (len(seen), len(reached)) == (1, 0)
+
+
+def test_a_body_that_is_cut_is_malformed(adapter: Adapter) -> None:
+    with (
+        server(200, {"content-length": "1000", "connection": "close"}, b'{"choices": [') as (base_url, _),
+        pytest.raises(errors.MalformedResponse),
+    ):
+        chat_at(adapter, base_url)
+
+
+def test_the_callers_http_client_stays_open(adapter: Adapter) -> None:
+    http_client = httpx2.Client(transport=httpx2.MockTransport(Provider(b"")))
+    client = adapter.connect(Endpoint(BASE, KEY, http_client), HELLO.model)
+    client.close()
+    assert not http_client.is_closed
+
+
+def test_the_sdk_is_imported_by_connect_only(module: str) -> None:
+    code = f"import sys, harness.adapters.{module}; sys.exit('openai' in sys.modules)"
+    subprocess.run(
+        [sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    )
+
+
+def test_a_missing_sdk_says_how_to_get_it(module: str, adapter: Adapter, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, f"harness.adapters.{module}.client", raising=False)
+    monkeypatch.setitem(sys.modules, "openai", None)
+    with pytest.raises(errors.MissingDependency, match=r"harness\[openai\]"):
+        adapter.connect(Endpoint(BASE, KEY), HELLO.model)

@@ -1,0 +1,645 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from harness import errors
+from harness.adapters.openai_responses import ADAPTER
+from harness.model import (
+    JSON_INSTRUCTION,
+    SYNTHESISED_ID,
+    ChatRequest,
+    ChatResponse,
+    File,
+    Image,
+    JsonMode,
+    JsonSchema,
+    Message,
+    NamedTool,
+    Opaque,
+    Refusal,
+    Role,
+    StopReason,
+    Text,
+    Thinking,
+    ThinkingSettings,
+    Tool,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
+from harness.protocols import Capability
+from tests.adapters.openai_fake import BASE, JSON_OBJECTS, JSON_VALUES, KEY, Provider
+from tests.traffic import Recorded, needs_traffic, recorded
+
+API = "openai-responses"
+MODEL = "gpt-5.6"
+WEATHER = Tool("get_weather", "Weather of a city.", {"type": "object", "properties": {"city": {"type": "string"}}})
+HELLO = ChatRequest(MODEL, (Message.user("Hello"),))
+REASONING = {
+    "type": "reasoning",
+    "id": "rs_1",
+    "summary": [{"type": "summary_text", "text": "First."}, {"type": "summary_text", "text": "Then."}],
+    "encrypted_content": "gAAAAB+/=_-",
+}
+
+
+def ask(provider: Provider, request: ChatRequest) -> ChatResponse:
+    return provider.client(ADAPTER, MODEL).chat(request)
+
+
+def answer(*output: Any, status: str = "completed", **fields: Any) -> dict[str, Any]:
+    return {"id": "resp_1", "object": "response", "model": "gpt-5.6-x", "status": status, "output": output, **fields}
+
+
+def wire_text(text: str, **fields: Any) -> dict[str, Any]:
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": [], **fields}
+
+
+def wire_message(*content: Any, item_id: str = "msg_1", **fields: Any) -> dict[str, Any]:
+    item = {"type": "message", "id": item_id, "role": "assistant", "status": "completed", "content": list(content)}
+    return {**item, **fields}
+
+
+def wire_call(call_id: str = "call_a", arguments: str = '{"city":"Paris"}', **fields: Any) -> dict[str, Any]:
+    item = {"type": "function_call", "id": "fc_" + call_id, "call_id": call_id, "name": "get_weather"}
+    return {**item, "arguments": arguments, "status": "completed", **fields}
+
+
+def sent(request: ChatRequest) -> dict[str, Any]:
+    provider = Provider(answer())
+    ask(provider, request)
+    return provider.body()
+
+
+def decoded(body: Any, request: ChatRequest = HELLO) -> ChatResponse:
+    return ask(Provider(body), request)
+
+
+def refused(request: ChatRequest) -> errors.Unsupported:
+    provider = Provider(answer())
+    with pytest.raises(errors.Unsupported) as caught:
+        ask(provider, request)
+    assert provider.requests == []
+    return caught.value
+
+
+def asked(*messages: Message, **fields: Any) -> ChatRequest:
+    return ChatRequest(fields.pop("model", MODEL), messages, **fields)
+
+
+def said(*parts: Any) -> Message:
+    return Message(Role.ASSISTANT, parts)
+
+
+def user(*parts: Any) -> Message:
+    return Message(Role.USER, parts)
+
+
+def call(call_id: str = "call_a", **fields: Any) -> ToolCall:
+    return ToolCall(call_id, "get_weather", {"city": "Paris"}, **fields)
+
+
+def result(content: Any, call_id: str = "call_a", **fields: Any) -> ToolResult:
+    return ToolResult(call_id, "get_weather", content, **fields)
+
+
+# --- requests ---------------------------------------------------------------------------------------------------------
+
+
+def test_goes_to_the_endpoint_with_its_key_and_leaves_no_state_on_the_server() -> None:
+    provider = Provider(answer())
+    ask(provider, HELLO)
+    (request,) = provider.requests
+    assert str(request.url) == BASE + "/responses"
+    assert request.headers["authorization"] == f"Bearer {KEY}"
+    assert provider.body() == {
+        "model": MODEL,
+        "input": [{"role": "user", "content": "Hello"}],
+        "store": False,
+        "include": ["reasoning.encrypted_content"],
+    }
+
+
+def test_a_model_that_does_not_reason_is_asked_for_no_reasoning() -> None:
+    assert "include" not in sent(replace(HELLO, model="gpt-4o"))
+
+
+def test_a_request_without_a_model_goes_to_the_model_of_the_client() -> None:
+    provider = Provider(answer())
+    provider.client(ADAPTER, "gpt-4o").chat(replace(HELLO, model=""))
+    assert provider.body()["model"] == "gpt-4o"
+
+
+def test_system_prompt_is_the_instructions_verbatim() -> None:
+    body = sent(replace(HELLO, system="  Be brief.\n"))
+    assert (body["instructions"], body["input"]) == ("  Be brief.\n", [{"role": "user", "content": "Hello"}])
+
+
+@pytest.mark.parametrize("system", [None, ""])
+def test_no_system_prompt_is_no_field(system: str | None) -> None:
+    assert "instructions" not in sent(replace(HELLO, system=system))
+
+
+def test_tools_are_flat_and_strict_is_always_said() -> None:
+    strict = replace(WEATHER, name="strict", provider_metadata={API: {"strict": True}, "openai-chat": {"x": 1}})
+    plain = {"type": "function", "description": "Weather of a city.", "parameters": WEATHER.parameters}
+    assert sent(replace(HELLO, tools=(WEATHER, strict, Tool("now", "", {}))))["tools"] == [
+        {**plain, "name": "get_weather", "strict": False},
+        {**plain, "name": "strict", "strict": True},
+        {
+            "type": "function",
+            "name": "now",
+            "description": "",
+            "parameters": {"type": "object", "properties": {}},
+            "strict": False,
+        },
+    ]
+
+
+@pytest.mark.parametrize(
+    ("choice", "wire"),
+    [
+        ("auto", "auto"),
+        ("none", "none"),
+        ("required", "required"),
+        (NamedTool("get_weather"), {"type": "function", "name": "get_weather"}),
+    ],
+)
+def test_tool_choice(choice: Any, wire: Any) -> None:
+    assert sent(replace(HELLO, tools=(WEATHER,), tool_choice=choice))["tool_choice"] == wire
+
+
+def test_tool_choice_without_tools_is_never_sent() -> None:
+    assert "tool_choice" not in sent(replace(HELLO, tool_choice="auto"))
+    assert refused(replace(HELLO, tool_choice=NamedTool("x"))).feature == "tool_choice"
+
+
+def test_settings() -> None:
+    assert sent(replace(HELLO, max_tokens=7))["max_output_tokens"] == 7
+    body = sent(replace(HELLO, model="gpt-4o", temperature=0.0, top_p=0.5))
+    assert (body["temperature"], body["top_p"]) == (0.0, 0.5)
+
+
+@pytest.mark.parametrize(
+    "setting", [{"temperature": 0.0}, {"top_p": 1.0}, {"stop": ("x",)}, {"stop": ("x",), "model": "gpt-4o"}]
+)
+def test_settings_that_the_api_does_not_take(setting: dict[str, Any]) -> None:
+    assert refused(replace(HELLO, **setting)).feature == next(iter(setting))
+
+
+def test_thinking_goes_with_tools_too() -> None:
+    body = sent(replace(HELLO, tools=(WEATHER,), thinking=ThinkingSettings("high")))
+    assert body["reasoning"] == {"effort": "high", "summary": "auto"}
+    assert sent(replace(HELLO, thinking=ThinkingSettings()))["reasoning"] == {"effort": "medium", "summary": "auto"}
+    assert "reasoning" not in sent(replace(HELLO, tools=(WEATHER,)))
+    assert refused(replace(HELLO, thinking=ThinkingSettings(budget_tokens=1024))).feature == "thinking"
+
+
+def test_json_mode_says_json_in_the_input_where_the_user_does_not() -> None:
+    silent = sent(asked(Message.user("List it."), system="JSON only.", response_format=JsonMode()))
+    assert silent["text"] == {"format": {"type": "json_object"}}
+    assert silent["instructions"] == "JSON only."
+    assert silent["input"] == [
+        {"role": "developer", "content": JSON_INSTRUCTION},
+        {"role": "user", "content": "List it."},
+    ]
+    spoken = sent(asked(Message.user("Give me Json."), response_format=JsonMode()))
+    assert spoken["input"] == [{"role": "user", "content": "Give me Json."}]
+
+
+def test_the_json_instruction_stays_when_the_model_says_json() -> None:
+    first = asked(Message.user("List it."), response_format=JsonMode())
+    second = replace(first, messages=(*first.messages, said(Text("json")), Message.user("More.")))
+    assert sent(second)["input"][:2] == sent(first)["input"]
+
+
+def test_json_schema_is_rewritten_to_strict_form() -> None:
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {
+            "name": {"type": "string", "default": "x"},
+            "age": {"type": "integer"},
+            "kind": {"enum": ["a", "b"]},
+            "inner": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+        },
+        "required": ["name", "inner"],
+    }
+    body = sent(replace(HELLO, tools=(WEATHER,), response_format=JsonSchema(schema, "person")))
+    assert body["text"]["format"] == {
+        "type": "json_schema",
+        "name": "person",
+        "strict": True,
+        "schema": {
+            "type": "object",
+            "properties": {
+                "name": {"type": "string"},
+                "age": {"type": ["integer", "null"]},
+                "kind": {"anyOf": [{"enum": ["a", "b"]}, {"type": "null"}]},
+                "inner": {
+                    "type": "object",
+                    "properties": {"city": {"type": "string"}},
+                    "required": ["city"],
+                    "additionalProperties": False,
+                },
+            },
+            "required": ["name", "age", "kind", "inner"],
+            "additionalProperties": False,
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        {"type": "object", "additionalProperties": {"type": "string"}},
+        {"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": True},
+        {"type": "object"},
+        {"type": "array"},
+        {},
+        True,
+        {"oneOf": [{"type": "string"}]},
+        {"$ref": "#", "description": "a sibling"},
+    ],
+)
+def test_a_schema_without_a_strict_form_goes_untouched(inner: Any) -> None:
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {"inner": inner, "other": {"type": "string", "default": ""}},
+    }
+    form = sent(replace(HELLO, response_format=JsonSchema(schema)))["text"]["format"]
+    assert form == {"type": "json_schema", "name": "response", "strict": False, "schema": schema}
+
+
+def test_metadata_of_the_request_is_merged_into_the_body() -> None:
+    metadata = {API: {"parallel_tool_calls": False, "text": {"verbosity": "low"}, "brand_new": 1}, "gemini": {"bad": 1}}
+    body = sent(replace(HELLO, response_format=JsonMode(), provider_metadata=metadata))
+    assert (body["parallel_tool_calls"], body["brand_new"]) == (False, 1)
+    assert body["text"] == {"format": {"type": "json_object"}, "verbosity": "low"}
+    assert "bad" not in body
+
+
+def test_calls_and_results_pair_up_and_results_come_first() -> None:
+    request = asked(
+        Message.user("?"),
+        said(Text(""), call("call_a"), Text("And"), call("call_b")),
+        user(Text("Thanks."), result("sunny", "call_b")),
+        user(result({"temp": 18, "ü": None}, "call_a")),
+        user(Text("Go on."), Text("Please.")),
+    )
+    plain = {"type": "function_call", "name": "get_weather", "arguments": '{"city":"Paris"}'}
+    assert sent(request)["input"][1:] == [
+        {**plain, "call_id": "call_a"},
+        {"role": "assistant", "content": "And"},
+        {**plain, "call_id": "call_b"},
+        {"type": "function_call_output", "call_id": "call_b", "output": "sunny"},
+        {"type": "function_call_output", "call_id": "call_a", "output": '{"temp":18,"ü":null}'},
+        {"role": "user", "content": "Thanks."},
+        {
+            "role": "user",
+            "content": [{"type": "input_text", "text": "Go on."}, {"type": "input_text", "text": "Please."}],
+        },
+    ]
+
+
+PICTURE = {"type": "input_image", "image_url": "data:image/png;base64,eA==", "detail": "auto"}
+
+
+@pytest.mark.parametrize(
+    ("content", "is_error", "wire"),
+    [
+        ("plain", False, "plain"),
+        ("", False, ""),
+        (None, False, "null"),
+        (12345678901234567890, False, "12345678901234567890"),
+        ([1, True], False, "[1,true]"),
+        ("station offline", True, '{"error":"station offline"}'),
+        ({"code": 7}, True, '{"error":{"code":7}}'),
+        ((Text("a map"), Image("image/png", b"x")), False, [{"type": "input_text", "text": "a map"}, PICTURE]),
+        (
+            (Text("half"), Image("image/png", b"x")),
+            True,
+            [{"type": "input_text", "text": '{"error":"half"}'}, PICTURE],
+        ),
+        (
+            (File("application/pdf", b"x"), File("text/csv", uri="https://example.org/a.csv")),
+            False,
+            [
+                {"type": "input_file", "filename": "file.pdf", "file_data": "data:application/pdf;base64,eA=="},
+                {"type": "input_file", "file_url": "https://example.org/a.csv"},
+            ],
+        ),
+        ((), False, ""),
+    ],
+)
+def test_results(content: Any, is_error: bool, wire: Any) -> None:
+    request = asked(Message.user("?"), said(call()), user(result(content, is_error=is_error)))
+    assert sent(request)["input"][2] == {"type": "function_call_output", "call_id": "call_a", "output": wire}
+
+
+def test_images_and_opaque_parts_of_the_user() -> None:
+    request = asked(
+        user(
+            Text("Look", {API: {"prompt_cache_breakpoint": {"mode": "explicit"}}}),
+            Image("image/png", uri="https://example.org/a.png", provider_metadata={API: {"detail": "low"}}),
+            Opaque(API, {"type": "input_file", "file_id": "file-1"}),
+            Opaque("gemini", {"type": "foreign"}),
+            Opaque(API, {"type": "message", "role": "developer", "content": "Mind the gap."}),
+        )
+    )
+    assert sent(request)["input"] == [
+        {"type": "message", "role": "developer", "content": "Mind the gap."},
+        {
+            "role": "user",
+            "content": [
+                {"type": "input_text", "text": "Look", "prompt_cache_breakpoint": {"mode": "explicit"}},
+                {"type": "input_image", "image_url": "https://example.org/a.png", "detail": "low"},
+                {"type": "input_file", "file_id": "file-1"},
+            ],
+        },
+    ]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        user(Image("image/png")),
+        user(File("audio/wav", b"x")),
+        user(call()),
+        said(Image("image/png", b"x")),
+        said(result("x")),
+    ],
+)
+def test_what_the_api_cannot_hold_is_refused_before_anything_is_sent(message: Message) -> None:
+    refused(asked(message))
+
+
+def test_foreign_state_is_dropped() -> None:
+    request = asked(
+        Message.user("?"),
+        said(
+            Thinking("hm", {"anthropic": {"signature": "s"}}),
+            Opaque("anthropic", {"type": "server_tool_use"}),
+            Refusal("No."),
+        ),
+    )
+    assert sent(request)["input"][1:] == [
+        {"type": "message", "role": "assistant", "content": [{"type": "refusal", "refusal": "No."}]}
+    ]
+
+
+def test_text_that_utf8_cannot_hold_is_refused() -> None:
+    assert refused(asked(Message.user("\ud800"))).feature == "text"
+
+
+# --- ids --------------------------------------------------------------------------------------------------------------
+
+
+def history_with(*ids: str) -> tuple[Message, ...]:
+    calls, results = [call(one) for one in ids], [result(str(n), one) for n, one in enumerate(ids)]
+    return (Message.user("?"), said(*calls), user(*results))
+
+
+def wire_ids(messages: tuple[Message, ...]) -> tuple[list[str], list[str]]:
+    items = sent(asked(*messages))["input"]
+    return (
+        [item["call_id"] for item in items if item.get("type") == "function_call"],
+        [item["call_id"] for item in items if item.get("type") == "function_call_output"],
+    )
+
+
+def test_legal_ids_stay() -> None:
+    calls, results = wire_ids(history_with("1", "toolu_01", "x" * 64))
+    assert calls == results == ["1", "toolu_01", "x" * 64]
+
+
+def test_long_ids_become_legal_ones_one_to_one_and_the_same_in_every_request() -> None:
+    ids = ("a" * 65, "call_b", "a" * 65 + "b")
+    calls, results = wire_ids(history_with(*ids))
+    assert calls == results
+    assert calls[1] == "call_b"
+    assert len(set(calls)) == 3
+    assert all(0 < len(one) <= 64 for one in calls)
+    longer, _ = wire_ids((*history_with(ids[2]), *history_with(*ids)))
+    assert longer == [calls[2], *calls]
+
+
+def test_a_made_id_never_meets_one_that_is_there() -> None:
+    (made,), _ = wire_ids(history_with("a" * 65))
+    calls, results = wire_ids(history_with(made, "a" * 65))
+    assert calls == results
+    assert calls[0] == made
+    assert calls[1] != made
+
+
+def test_calls_with_empty_ids_are_told_apart_by_name_and_order() -> None:
+    two = (replace(call(""), name="a"), replace(call(""), name="b"))
+    answers = (replace(result("b", ""), name="b"), replace(result("a", ""), name="a"))
+    calls, results = wire_ids((Message.user("?"), said(*two), user(*answers)))
+    assert len(set(calls)) == 2
+    assert results == calls[::-1]
+
+
+def test_a_long_id_that_the_server_issued_returns_unchanged() -> None:
+    long = "call_" + "x" * 80
+    response = decoded(answer(wire_call(long)))
+    assert response.tool_calls[0].id == long
+    calls, results = wire_ids((Message.user("?"), response.message, user(result("x", long))))
+    assert calls == results == [long]
+
+
+def test_a_call_without_an_id_gets_one_that_is_new_in_the_history() -> None:
+    request = asked(*history_with("call_1"))
+    body = answer(wire_call(""), wire_call(""))
+    first, second = decoded(body, request).tool_calls
+    assert len({"call_1", first.id, second.id}) == 3
+    assert first.provider_metadata["harness"] == {SYNTHESISED_ID: True}
+    assert decoded(body, request).tool_calls == (first, second)
+
+
+# --- responses --------------------------------------------------------------------------------------------------------
+
+
+def test_text_usage_model_and_reason() -> None:
+    usage = {
+        "input_tokens": 100,
+        "input_tokens_details": {"cached_tokens": 60, "cache_write_tokens": 5},
+        "output_tokens": 20,
+        "output_tokens_details": {"reasoning_tokens": 12},
+        "total_tokens": 120,
+    }
+    response = decoded(answer(wire_message(wire_text("Hi"), wire_text(" there")), usage=usage))
+    assert response.text == "Hi there"
+    assert response.usage == Usage(100, 20, 60, 5, 12)
+    assert (response.stop_reason, response.raw_stop_reason) == (StopReason.END_TURN, "completed")
+    assert response.model == "gpt-5.6-x"
+    assert decoded(answer()).usage == Usage()
+
+
+def test_calls_and_reasoning() -> None:
+    response = decoded(answer(REASONING, wire_call(), wire_call("call_b", "")))
+    thinking, one, other = response.message.parts
+    assert isinstance(thinking, Thinking)
+    assert thinking.text == "First.\n\nThen."
+    assert isinstance(one, ToolCall)
+    assert (one.id, one.name, one.arguments) == ("call_a", "get_weather", {"city": "Paris"})
+    assert isinstance(other, ToolCall)
+    assert other.arguments == {}
+    assert response.stop_reason is StopReason.TOOL_USE
+
+
+@pytest.mark.parametrize(
+    ("status", "details", "reason", "raw"),
+    [
+        ("incomplete", {"reason": "max_output_tokens"}, StopReason.MAX_TOKENS, "max_output_tokens"),
+        ("incomplete", {"reason": "content_filter"}, StopReason.REFUSAL, "content_filter"),
+        ("incomplete", {"reason": "brand_new"}, StopReason.UNKNOWN, "brand_new"),
+        ("incomplete", None, StopReason.UNKNOWN, "incomplete"),
+        ("failed", None, StopReason.ERROR, "failed"),
+        ("cancelled", None, StopReason.ERROR, "cancelled"),
+        ("queued", None, StopReason.PAUSE, "queued"),
+        ("in_progress", None, StopReason.PAUSE, "in_progress"),
+        ("brand_new", None, StopReason.UNKNOWN, "brand_new"),
+    ],
+)
+def test_other_reasons(status: int, details: dict[str, str] | None, reason: StopReason, raw: str) -> None:
+    response = decoded(answer(wire_message(wire_text("Hi")), status=status, incomplete_details=details))
+    assert (response.stop_reason, response.raw_stop_reason) == (reason, raw)
+
+
+def test_a_custom_tool_call_is_tool_use() -> None:
+    item = {"type": "custom_tool_call", "id": "ctc_1", "call_id": "call_c", "name": "sh", "input": "ls"}
+    response = decoded(answer(item))
+    assert response.message.parts == (Opaque(API, item),)
+    assert response.stop_reason is StopReason.TOOL_USE
+
+
+def test_a_refusal() -> None:
+    response = decoded(answer(wire_message({"type": "refusal", "refusal": "I cannot."})))
+    assert [part.text for part in response.message.parts if isinstance(part, Refusal)] == ["I cannot."]
+    assert response.stop_reason is StopReason.REFUSAL
+
+
+@pytest.mark.parametrize(
+    "arguments", ['{"city": "Par', "[]", "null", '"text"', "{'a': 1}", '{"n": NaN}', '{"n":1e999}']
+)
+def test_arguments_that_are_no_object_are_no_call(arguments: Any) -> None:
+    raw = wire_call(arguments=arguments)
+    response = decoded(answer(raw, wire_call("call_b")))
+    assert response.message.parts[0] == Opaque(API, raw)
+    assert [one.id for one in response.tool_calls] == ["call_b"]
+    assert response.stop_reason is StopReason.MALFORMED_CALL
+
+
+@pytest.mark.parametrize("arguments", ['{"city": "Par', "", "{}"])
+def test_a_call_cut_short_is_no_call_and_goes_back_only_if_it_was_answered(arguments: Any) -> None:
+    raw = wire_call(arguments=arguments, status="incomplete")
+    body = answer(REASONING, raw, status="incomplete", incomplete_details={"reason": "max_output_tokens"})
+    response = decoded(body)
+    assert response.tool_calls == ()
+    assert response.stop_reason is StopReason.MAX_TOKENS
+    unanswered = sent(asked(Message.user("?"), response.message, Message.user("Go on.")))
+    assert unanswered["input"] == [{"role": "user", "content": "?"}, {"role": "user", "content": "Go on."}]
+    answered = sent(asked(Message.user("?"), response.message, user(result("cut short", is_error=True))))
+    assert answered["input"][1:3] == [REASONING, raw]
+
+
+def test_every_item_goes_back_as_it_came() -> None:
+    output = [
+        REASONING,
+        wire_message(wire_text("One", annotations=[{"type": "url_citation"}]), wire_text("Two"), phase="commentary"),
+        wire_message(wire_text("Three"), {"type": "output_new", "n": 10**30}, {"type": "refusal", "refusal": "No."}),
+        wire_message(wire_text(""), item_id="msg_2", brand_new=True),
+        wire_message(item_id="msg_3"),
+        {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"query": "x"}},
+        {**REASONING, "id": "rs_2", "summary": [], "content": []},
+        wire_call(namespace="ns", caller={"type": "direct"}),
+        {"type": "brand_new_item", "payload": [1.5]},
+        wire_call("call_b"),
+    ]
+    output[2]["id"] = "msg_other"
+    response = decoded(answer(*output))
+    follow_up = asked(Message.user("?"), response.message, user(result("x"), result("y", "call_b")))
+    assert sent(follow_up)["input"][1 : len(output) + 1] == output
+
+
+def test_the_answer_to_a_growing_history_only_appends() -> None:
+    first = asked(Message.user("?"), tools=(WEATHER,), system="S")
+    response = decoded(answer(REASONING, wire_call()), first)
+    second = replace(first, messages=(*first.messages, response.message, user(result("x"))))
+    assert sent(second)["input"][:1] == sent(first)["input"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(arguments=JSON_OBJECTS, value=JSON_VALUES)
+def test_any_json_survives_the_round_trip(arguments: Any, value: Any) -> None:
+    response = decoded(answer(wire_call(arguments=json.dumps(arguments))))
+    assert response.tool_calls[0].arguments == arguments
+    items = sent(asked(Message.user("?"), response.message, user(result(value))))["input"]
+    assert json.loads(items[1]["arguments"]) == arguments
+    assert (items[2]["output"] if isinstance(value, str) else json.loads(items[2]["output"])) == value
+
+
+def test_capabilities() -> None:
+    assert (ADAPTER.name, ADAPTER.api) == (API, API)
+    assert ADAPTER.capabilities == set(Capability)
+
+
+# --- against others ---------------------------------------------------------------------------------------------------
+
+
+def test_requests_fit_the_types_of_the_sdk() -> None:
+    params = pytest.importorskip("openai.types.responses.response_create_params")
+    hardened = pytest.importorskip("tests.wire.hardened")
+    validator = hardened.validator(params.ResponseCreateParamsNonStreaming)
+    schema: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "string"}}}
+    response = decoded(
+        answer(REASONING, wire_message(wire_text("Hm"), phase="commentary"), wire_call(status="completed"))
+    )
+    requests = [
+        asked(*history_with("a", "b" * 70), Message.user("!"), system="S", tools=(WEATHER,), tool_choice="required"),
+        asked(said(Text("A")), user(Text("?"), Image("image/png", b"x")), response_format=JsonMode()),
+        asked(
+            Message.user("?"),
+            response.message,
+            user(result((Text("a"), Image("image/png", b"x"), File("application/pdf", b"x")))),
+            tools=(WEATHER,),
+            response_format=JsonSchema(schema),
+            max_tokens=5,
+            thinking=ThinkingSettings("low"),
+        ),
+        asked(Message.user("?"), model="gpt-4o", temperature=0.5, top_p=0.5),
+    ]
+    for request in requests:
+        validator.validate_python(sent(request), strict=True)
+
+
+def whole_answers() -> Iterator[tuple[Recorded, list[dict[str, Any]]]]:
+    for exchange in recorded("openai-responses", "openai-compat-responses"):
+        if exchange.response.status == 200 and exchange.response.body.startswith(b"{"):
+            body = json.loads(exchange.response.body)
+            if body.get("output"):
+                yield exchange, body["output"]
+
+
+@needs_traffic
+def test_real_answers_go_back_as_they_came() -> None:
+    seen = 0
+    for exchange, output in whole_answers():
+        response = decoded(exchange.response.body)
+        results = [result("x", one.id) for one in response.tool_calls]
+        items = sent(asked(Message.user("?"), response.message, user(*results)))["input"]
+        assert [_parsed(item) for item in items[1 : len(output) + 1]] == [_parsed(item) for item in output], (
+            exchange.path
+        )
+        seen += 1
+    assert seen >= 100
+
+
+def _parsed(item: dict[str, Any]) -> dict[str, Any]:
+    return {**item, "arguments": json.loads(item["arguments"])} if item.get("type") == "function_call" else item

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from harness.http import HttpRequest
+from harness.tape.compare import differences
+from harness.wire.apis import wire_format
+
+BODY: dict[str, Any] = {
+    "model": "gpt-5.4",
+    "temperature": 0.5,
+    "messages": [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Weather?"},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [
+                {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Paris"}'}}
+            ],
+        },
+        {"role": "tool", "tool_call_id": "call_1", "content": "18"},
+    ],
+    "tools": [{"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}],
+}
+URL = "http://reference-server.invalid/v1/chat/completions"
+RECORDED = HttpRequest("POST", URL, {"content-type": "application/json"}, json.dumps(BODY).encode())
+
+
+def edited(*path: Any, to: Any) -> HttpRequest:
+    body = json.loads(json.dumps(BODY))
+    node = body
+    for key in path[:-1]:
+        node = node[key]
+    node[path[-1]] = to
+    return replace(RECORDED, body=json.dumps(body).encode())
+
+
+def compared(sent: HttpRequest) -> list[tuple[str, bool, str]]:
+    found = differences(RECORDED, sent, wire_format("openai-chat"))
+    return [(each.pointer, each.neutral, each.message) for each in found]
+
+
+def test_equal_requests_do_not_differ_wherever_and_however_they_are_sent() -> None:
+    sorted_body = json.dumps(BODY, sort_keys=True, indent=1).encode()
+    elsewhere = HttpRequest(
+        "POST", URL.replace("reference-server.invalid", "127.0.0.1:99"), RECORDED.headers, sorted_body
+    )
+    assert compared(elsewhere) == []
+    assert compared(replace(RECORDED, headers={**RECORDED.headers, "user-agent": "x", "authorization": "y"})) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "pointer", "words"),
+    [
+        (("messages", 0, "content"), "Be long.", "/messages/0", 'recorded "Be brief.", sent "Be long."'),
+        (("messages", 1, "content"), "Rain?", "/messages/1/content", 'recorded "Weather?", sent "Rain?"'),
+        (("messages", 3, "tool_call_id"), "call_2", "/messages/3/tool_call_id", 'recorded "call_1", sent "call_2"'),
+        (
+            ("messages", 2, "tool_calls", 0, "function", "arguments"),
+            '{"city": "Rome"}',
+            "/messages/2/tool_calls/0/function/arguments",
+            'recorded {"city": "Paris"}, sent {"city": "Rome"}',
+        ),
+        (("temperature",), 1, "/temperature", "recorded 0.5, sent 1"),
+        (("stream",), True, "", "stream: recorded false, sent true"),
+    ],
+)
+def test_another_meaning_is_a_neutral_difference_with_its_place(
+    path: tuple[Any, ...], value: Any, pointer: str, words: str
+) -> None:
+    [(place, neutral, message)] = compared(edited(*path, to=value))
+    assert neutral
+    assert place.startswith(pointer)
+    assert words in message
+
+
+def test_a_message_more_says_how_many_and_which() -> None:
+    [(pointer, neutral, message)] = compared(
+        edited("messages", to=[*BODY["messages"], {"role": "user", "content": "Hi"}])
+    )
+    assert (pointer, neutral) == ("/messages/4", True)
+    assert message.startswith("turns: 3 recorded, 4 sent; sent only: ")
+
+
+def test_a_message_less_says_what_is_gone() -> None:
+    [(_, neutral, message)] = compared(edited("messages", to=BODY["messages"][:-1]))
+    assert neutral
+    assert "turns: 3 recorded, 2 sent; recorded only: " in message
+
+
+def test_arguments_spelled_otherwise_differ_in_spelling_only() -> None:
+    sent = edited("messages", 2, "tool_calls", 0, "function", "arguments", to='{"city":"Paris"}')
+    [(pointer, neutral, _)] = compared(sent)
+    assert (pointer, neutral) == ("/messages/2/tool_calls/0/function/arguments", False)
+
+
+def test_a_field_that_no_view_knows_differs_in_spelling_only() -> None:
+    [(pointer, neutral, message)] = compared(edited("store", to=True))
+    assert (pointer, neutral, message) == ("/store", False, "body /store: recorded nothing, sent true")
+
+
+def test_path_query_and_allowed_headers_differ_in_spelling_only() -> None:
+    sent = replace(RECORDED, url=URL + "?beta=1", headers={"content-type": "text/plain"})
+    assert [each[1:] for each in compared(sent)] == [
+        (False, 'query: recorded "", sent "beta=1"'),
+        (False, 'header content-type: recorded "application/json", sent "text/plain"'),
+    ]
+
+
+def test_a_request_that_cannot_be_read_is_a_neutral_difference() -> None:
+    [(pointer, neutral, message)] = compared(replace(RECORDED, body=b"{"))
+    assert (pointer, neutral) == ("", True)
+    assert message.startswith("cannot be read: ")
+
+
+def test_two_that_cannot_be_read_are_compared_as_bytes() -> None:
+    broken = replace(RECORDED, body=b"{")
+    wire = wire_format("openai-chat")
+    assert differences(broken, broken, wire) == []
+    [found] = differences(broken, replace(broken, body=b"[["), wire)
+    assert (found.neutral, found.message) == (False, "body: 1 bytes recorded, 2 other bytes sent")
+
+
+def test_bodies_without_a_bottom_are_compared_as_bytes() -> None:
+    deep = replace(RECORDED, body=b"[" * 5000 + b"]" * 5000)
+    assert differences(deep, deep, wire_format("openai-chat")) == []

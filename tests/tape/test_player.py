@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from harness.http import EXHAUSTED, HttpRequest
+from harness.tape.cassette import Cassette
+from harness.tape.player import Player
+from tests.tape.samples import cassette, request, response
+
+
+def test_each_request_gets_its_own_response_in_whatever_order() -> None:
+    player = Player(cassette("a", "b", "c"))
+    for question in ("c", "a", "b"):
+        assert player.answer(request(question)) == (response(f"re: {question}"), request(question))
+    assert player.unplayed == 0
+
+
+def test_spelling_and_host_do_not_matter() -> None:
+    player = Player(cassette("a", "b"))
+    spelled = b'{"messages": [{"content": "\\u0062", "role": "user"}], "model": "gpt-5.4"}'
+    sent = HttpRequest("POST", "http://127.0.0.1:9/v1/chat/completions", {}, spelled)
+    assert player.answer(sent) == (response("re: b"), request("b"))
+
+
+def test_equal_requests_are_played_in_order() -> None:
+    one, two = cassette("a", "a").interactions
+    player = Player(Cassette((one, replace(two, response=response("second")))))
+    assert [player.answer(request("a"))[0] for _ in range(2)] == [response("re: a"), response("second")]
+
+
+def test_a_request_that_was_not_recorded_gets_the_next_in_order_and_its_recorded_request() -> None:
+    player = Player(cassette("a", "b", "c"))
+    player.answer(request("a"))
+    assert player.answer(request("other")) == (response("re: b"), request("b"))
+    assert player.unplayed == 1
+    assert player.answer(request("c"))[1] == request("c")
+
+
+def test_when_nothing_is_left_the_answer_says_that_it_is_the_harnesss() -> None:
+    player = Player(cassette())
+    answer, recorded = player.answer(request("a"))
+    assert (answer.status, answer.headers[EXHAUSTED], recorded) == (500, "1", None)
+    assert b"harness: the cassette has no further exchange" in answer.body
+
+
+def test_unplayed_exchanges_are_counted() -> None:
+    player = Player(cassette("a", "b"))
+    assert player.unplayed == 2
+    player.answer(request("b"))
+    assert player.unplayed == 1
+
+
+def test_a_request_takes_constant_time() -> None:
+    def seconds(count: int) -> float:
+        questions = [str(number) for number in range(count)]
+        player = Player(cassette(*questions))
+        asked = [request(question) for question in reversed(questions)]
+        start = time.perf_counter()
+        for each in asked:
+            player.answer(each)
+        return (time.perf_counter() - start) / count
+
+    seconds(200)
+    assert min(seconds(4000) for _ in range(3)) < 10 * min(seconds(200) for _ in range(3))

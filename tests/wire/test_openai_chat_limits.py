@@ -1,0 +1,365 @@
+from __future__ import annotations
+
+import copy
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.http import HttpRequest
+from harness.profiles import profile_for
+from harness.wire.openai_chat import WIRE
+from harness.wire.view import Violation
+from tests.wire.pointer import resolve
+
+OPENAI = "https://api.openai.com/v1/chat/completions"
+REFERENCE = "http://127.0.0.1:9/v1/chat/completions"
+OTHER = "https://api.groq.com/openai/v1/chat/completions"
+MISTRAL = "https://api.mistral.ai/v1/chat/completions"
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}},
+    "required": ["city"],
+    "additionalProperties": False,
+}
+
+
+def call(call_id: str) -> dict[str, Any]:
+    return {"id": call_id, "type": "function", "function": {"name": "get_weather", "arguments": '{"city":"Paris"}'}}
+
+
+GOOD: dict[str, Any] = {
+    "model": "gpt-4o",
+    "messages": [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Paris?"},
+        {"role": "assistant", "content": None, "tool_calls": [call("call_1"), call("call_2")]},
+        {"role": "tool", "tool_call_id": "call_2", "content": "18"},
+        {"role": "tool", "tool_call_id": "call_1", "content": [{"type": "text", "text": "19"}]},
+        {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}]},
+    ],
+    "tools": [
+        {"type": "function", "function": {"name": "get_weather", "parameters": SCHEMA, "strict": True}},
+        {"type": "function", "function": {"name": "no_arguments"}},
+    ],
+    "tool_choice": {"type": "function", "function": {"name": "get_weather"}},
+    "stream": True,
+    "stream_options": {"include_usage": True},
+}
+
+
+def check(body: Any, url: str = OPENAI) -> list[Violation]:
+    model = body.get("model") if isinstance(body, dict) else None
+    profile = profile_for("openai-chat", model if isinstance(model, str) else "")
+    return WIRE.violations(HttpRequest("POST", url, {}, json.dumps(body).encode()), profile)
+
+
+def rules(body: Any, url: str = OPENAI) -> list[tuple[str, str]]:
+    return [(found.severity, found.rule.removeprefix("openai-chat-")) for found in check(body, url)]
+
+
+def changed(*path: str | int, **fields: Any) -> dict[str, Any]:
+    """The good request with some fields of the object at a path put in, or taken out (`...`)."""
+    body = copy.deepcopy(GOOD)
+    target: Any = body
+    for key in path:
+        target = target[key]
+    for name, value in fields.items():
+        if value is ...:
+            del target[name]
+        else:
+            target[name] = value
+    return body
+
+
+@pytest.mark.parametrize("url", [OPENAI, REFERENCE, OTHER])
+def test_a_good_request_has_no_violation_of_any_severity(url: str) -> None:
+    assert check(GOOD, url) == []
+
+
+def test_a_plain_good_request_has_none_either() -> None:
+    assert check({"model": "gpt-5.4", "messages": [{"role": "user", "content": "hi"}]}) == []
+
+
+IMAGE = [{"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}]
+
+FORMAT_FAULTS = [
+    (changed(messages=...), ["messages-missing"]),
+    (changed(messages=[]), ["messages-missing"]),
+    (changed(messages=["hi"], tool_choice="auto"), ["message-type"]),
+    (changed("messages", 1, role="model"), ["role-unknown"]),
+    (changed("messages", 1, role=...), ["role-unknown"]),
+    (changed("messages", 1, content=7), ["content-type"]),
+    (changed("messages", 3, content={"temp": 18}), ["content-type"]),
+    (changed("messages", 2, tool_calls={}, content="Hm."), ["calls-type", "result-orphan", "result-orphan"]),
+    (changed("messages", 2, "tool_calls", 0, id=None), ["call-id-missing", "result-unknown-id"]),
+    (changed("messages", 2, "tool_calls", 0, type="tool_use"), ["call-type"]),
+    (changed("messages", 2, "tool_calls", 0, function=...), ["call-name-missing"]),
+    (changed("messages", 2, "tool_calls", 0, "function", arguments={}), ["arguments-type"]),
+    (changed("messages", 2, "tool_calls", 0, "function", arguments=...), ["arguments-type"]),
+    (changed("messages", 3, tool_call_id=...), ["result-id-missing", "result-missing"]),
+    (changed("messages", 3, tool_call_id="call_9"), ["result-unknown-id", "result-missing"]),
+    (changed("messages", 3, tool_call_id="call_1"), ["result-duplicate", "result-missing"]),
+    (changed("messages", 3, role="user"), ["result-missing", "result-orphan"]),
+    (changed("messages", 2, role="user", content="Hm."), ["result-orphan", "result-orphan"]),
+    (changed(messages=GOOD["messages"][:4]), ["result-missing"]),
+    (changed(messages=GOOD["messages"][:3]), ["result-missing"]),
+    (changed(tools="get_weather"), ["tools-type"]),
+    (changed("tools", 1, "function", name=...), ["tool-name-missing"]),
+    (changed("tools", 1, "function", name="get weather"), ["tool-name"]),
+    (changed("tools", 1, "function", name="a" * 65), ["tool-name"]),
+    (changed("tools", 1, "function", parameters="{}"), ["tool-parameters-type"]),
+    (changed(tools=..., tool_choice="required"), ["choice-without-tools"]),
+    (changed(tool_choice=7), ["choice-value"]),
+]
+
+
+@pytest.mark.parametrize(("body", "expected"), FORMAT_FAULTS)
+@pytest.mark.parametrize("url", [OPENAI, REFERENCE, OTHER])
+def test_a_fault_of_format_is_caught_at_every_server(body: Any, expected: list[str], url: str) -> None:
+    found = [rule for severity, rule in rules(body, url) if severity == "error"]
+    assert set(expected) <= set(found)
+    assert sorted(found) == sorted(expected)
+
+
+OPENAI_FAULTS = [
+    (changed("messages", 1, content=None), ["content-missing"]),
+    (changed("messages", 3, content=...), ["content-missing"]),
+    (changed("messages", 3, content=IMAGE), ["content-part"]),
+    (changed("messages", 0, content=IMAGE), ["content-part"]),
+    (changed("messages", 1, name="J. Doe"), ["name-pattern"]),
+    (changed("messages", 2, "tool_calls", 0, "function", name="a.b"), ["name-pattern"]),
+    (changed("messages", 2, "tool_calls", 0, type=...), ["call-type"]),
+    (changed("tools", 1, type=...), ["tool-type"]),
+    (changed("tools", 1, type="web_search"), ["tool-type"]),
+    (changed("tools", 1, "function", parameters={"properties": {}}), ["tool-parameters-root"]),
+    (changed("tools", 0, "function", "parameters", additionalProperties=...), ["strict-additional-properties"]),
+    (changed("tools", 0, "function", "parameters", required=[]), ["strict-required"]),
+    (changed(tools=..., tool_choice="auto"), ["choice-without-tools"]),
+    (changed(tools=..., tool_choice=..., parallel_tool_calls=False), ["choice-without-tools"]),
+    (changed(tool_choice="any"), ["choice-value"]),
+    (changed(tool_choice={"type": "function", "name": "get_weather"}), ["choice-shape"]),
+    (changed(max_output_tokens=5), ["unknown-field"]),
+    (changed(stream=False), ["stream-options"]),
+    (changed(response_format={"type": "json"}), ["format-type"]),
+    (changed(response_format={"type": "json_schema"}), ["format-name"]),
+    (changed(response_format={"type": "json_schema", "json_schema": {"name": "a b"}}), ["format-name"]),
+    (changed(response_format={"type": "json_object"}), ["json-word"]),
+]
+
+
+@pytest.mark.parametrize(("body", "expected"), OPENAI_FAULTS)
+@pytest.mark.parametrize("url", [OPENAI, REFERENCE])
+def test_what_openai_adds_is_caught_at_openai_and_at_its_stand_in(body: Any, expected: list[str], url: str) -> None:
+    assert sorted(rules(body, url)) == sorted(("error", rule) for rule in expected)
+
+
+@pytest.mark.parametrize(("body", "expected"), OPENAI_FAULTS)
+@pytest.mark.parametrize("url", [OTHER, MISTRAL.replace("api.mistral.ai", "myorg.snowflakecomputing.com")])
+def test_what_openai_adds_is_not_asked_of_other_servers(body: Any, expected: list[str], url: str) -> None:
+    assert rules(body, url) == []
+
+
+@pytest.mark.parametrize("model", ["qwen3", "gpt-oss:20b", "muse-spark-1.1"])
+def test_a_local_model_behind_the_loopback_is_no_openai(model: str) -> None:
+    body = changed(max_output_tokens=5, model=model)
+    assert rules(body, REFERENCE) == []
+    assert rules(body | {"model": "gpt-4o"}, REFERENCE) == [("error", "unknown-field")]
+
+
+def test_a_request_without_a_model_is_refused_by_openai_alone() -> None:
+    assert rules(changed(model=...)) == [("error", "model-missing")]
+    assert rules(changed(model=...), OTHER) == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"model": "gpt-5.4"}, []),
+        ({"model": "gpt-5.4", "reasoning_effort": "none"}, []),
+        ({"model": "gpt-5.4", "reasoning_effort": "low"}, ["tools-with-reasoning"]),
+        ({"model": "gpt-5.5"}, ["tools-with-reasoning"]),
+        ({"model": "gpt-5.5", "reasoning_effort": "none"}, []),
+        ({"model": "gpt-6-luna"}, ["tools-with-reasoning"]),
+        ({"model": "gpt-6-astra", "reasoning_effort": "none"}, ["tools-unsupported"]),
+        ({"model": "gpt-5-mini", "reasoning_effort": "low"}, []),
+    ],
+)
+def test_functions_and_reasoning_exclude_each_other_on_some_models(fields: dict[str, Any], expected: list[str]) -> None:
+    assert rules(changed(**fields)) == [("error", rule) for rule in expected]
+    toolless = changed(**fields, tools=..., tool_choice=...)
+    assert rules(toolless) == []
+
+
+@pytest.mark.parametrize("model", ["o3", "o4-mini", "gpt-5", "gpt-5-mini-2025-08-07", "gpt-5.1", "gpt-5.4"])
+def test_reasoning_models_take_another_name_for_max_tokens(model: str) -> None:
+    assert ("error", "max-tokens") in rules(changed(model=model, max_tokens=9))
+    assert rules(changed(model=model, max_completion_tokens=9)) == []
+    assert rules(changed(model=model, temperature=0.5)) == [("warning", "sampling")]
+
+
+@pytest.mark.parametrize("model", ["gpt-4o", "gpt-4.1-mini", "gpt-5-chat-latest"])
+def test_other_models_take_max_tokens(model: str) -> None:
+    assert rules(changed(model=model, max_tokens=9, temperature=0.5)) == []
+
+
+@pytest.mark.parametrize("role", ["system", "developer"])
+def test_the_first_reasoning_models_take_no_system_prompt(role: str) -> None:
+    body = {"model": "o1-mini", "messages": [{"role": role, "content": "a"}, {"role": "user", "content": "b"}]}
+    assert rules(body) == [("error", "system-unsupported")]
+    assert rules(body | {"model": "o3-mini"}) == []
+
+
+def test_mistral_asks_for_ids_of_its_own_form() -> None:
+    def conversation(call_id: str) -> dict[str, Any]:
+        body = copy.deepcopy(GOOD)
+        body["messages"][2]["tool_calls"] = [call(call_id)]
+        body["messages"][3:5] = [{"role": "tool", "tool_call_id": call_id, "content": "18"}]
+        return body
+
+    assert rules(conversation("call_12345"), MISTRAL) == [("error", "call-id-mistral")]
+    assert rules(conversation("a1B2c3D4e"), MISTRAL) == []
+    assert rules(conversation("call_12345"), OTHER) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "rule"),
+    [
+        (changed("messages", 2, "tool_calls", 0, "function", arguments="{oops"), "arguments-json"),
+        (changed("messages", 2, "tool_calls", 0, "function", arguments="[]"), "arguments-json"),
+        (changed("tools", 1, "function", name="get_weather"), "tool-duplicate"),
+        (changed(tools=[], tool_choice=...), "tools-empty"),
+        (changed(tool_choice={"type": "function", "function": {"name": "get_time"}}), "choice-undeclared"),
+        (changed(functions=[{"name": "f"}]), "legacy-functions"),
+        (changed("messages", 1, role="assistant", tool_calls=[]), "calls-empty"),
+    ],
+)
+def test_what_is_taken_with_a_loss_is_a_warning(body: Any, rule: str) -> None:
+    assert rules(body) == [("warning", rule)]
+
+
+def test_a_long_id_is_a_warning() -> None:
+    body = json.loads(json.dumps(GOOD).replace("call_1", "call_" + "1" * 36))
+    assert rules(body) == [("warning", "call-id-length")]
+
+
+def test_strict_holds_at_every_depth() -> None:
+    inner = {"type": "object", "properties": {"a": {"type": "string"}}}
+    schema = {
+        "type": "object",
+        "properties": {
+            "list": {"type": "array", "items": inner},
+            "either": {"anyOf": [inner, {"type": "null"}]},
+            "named": {"$ref": "#/$defs/a~b"},
+        },
+        "required": ["list", "either", "named"],
+        "additionalProperties": False,
+        "$defs": {"a/b": inner},
+    }
+    described = {"name": "answer", "schema": schema, "strict": True}
+    body = changed(response_format={"type": "json_schema", "json_schema": described})
+
+    found = check(body)
+
+    places = [
+        "/properties/list/items",
+        "/properties/either/anyOf/0",
+        "/$defs/a~1b",
+    ]
+    assert {violation.pointer for violation in found} == {f"/response_format/json_schema/schema{at}" for at in places}
+    assert len(found) == 6
+    assert all(resolve(body, violation.pointer) == inner for violation in found)
+
+
+@pytest.mark.parametrize("content", ["Answer in JSON.", [{"type": "text", "text": "As json, please"}]])
+def test_json_mode_wants_the_word_in_any_message(content: Any) -> None:
+    assert rules(changed("messages", 0, content=content) | {"response_format": {"type": "json_object"}}) == []
+
+
+def test_one_id_may_return_in_another_turn_but_not_in_one() -> None:
+    messages = [*GOOD["messages"][:5], *copy.deepcopy(GOOD["messages"][2:5]), {"role": "user", "content": "So?"}]
+    assert rules(changed(messages=messages)) == []
+    twice = [*GOOD["messages"][:5], GOOD["messages"][4]]
+    assert rules(changed(messages=twice)) == [("error", "result-duplicate")]
+
+
+def test_a_custom_tool_is_called_and_answered_like_a_function() -> None:
+    custom = {"id": "call_1", "type": "custom", "custom": {"name": "shell", "input": "ls"}}
+    body = {
+        "model": "gpt-4.1",
+        "messages": [
+            {"role": "user", "content": "ls"},
+            {"role": "assistant", "tool_calls": [custom]},
+            {"role": "tool", "tool_call_id": "call_1", "content": "a b"},
+        ],
+        "tools": [{"type": "custom", "custom": {"name": "shell"}}],
+        "tool_choice": {"type": "custom", "custom": {"name": "shell"}},
+    }
+    assert check(body) == []
+
+
+def test_every_violation_says_where_and_why() -> None:
+    for body, _ in [*FORMAT_FAULTS, *OPENAI_FAULTS]:
+        for violation in check(body):
+            resolve(body, violation.pointer)  # leads somewhere
+            assert violation.message
+            assert violation.source
+            assert violation.status == 400
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b'{"messages": NaN}', b"[" * 100_000])
+def test_a_body_that_cannot_be_read_is_a_violation(body: bytes) -> None:
+    profile = profile_for("openai-chat", "gpt-4o")
+    (found,) = WIRE.violations(HttpRequest("POST", OPENAI, {}, body), profile)
+    assert found.rule == "openai-chat-body"
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(data=st.data())
+def test_whatever_stands_in_a_body_nothing_is_raised(data: st.DataObject) -> None:
+    body = copy.deepcopy(GOOD)
+    target: Any = body
+    while isinstance(target, dict | list) and target:
+        key = data.draw(st.sampled_from(sorted(target) if isinstance(target, dict) else range(len(target))))
+        if not isinstance(target[key], dict | list) or data.draw(st.booleans()):
+            target[key] = data.draw(JSON)
+            break
+        target = target[key]
+    for url in (OPENAI, OTHER):
+        assert all(isinstance(found, Violation) for found in check(body, url))
+
+
+@pytest.mark.parametrize("url", ["", "<GPUSTACK_API_BASE>/chat/completions", "http://[::1/chat/completions"])
+def test_a_url_without_a_host_is_another_server(url: str) -> None:
+    assert check(changed(max_output_tokens=5), url) == []
+
+
+def test_a_refusal_has_the_providers_shape() -> None:
+    (found,) = check(changed("messages", 3, content=IMAGE))
+    response = WIRE.refuse(found)
+
+    assert response.status == 400
+    assert response.headers["content-type"] == "application/json"
+    assert response.headers["x-request-id"].startswith("req_")
+    error = json.loads(response.body)["error"]
+    assert error == {
+        "message": found.message,
+        "type": "invalid_request_error",
+        "param": "messages[3].content[0]",
+        "code": "invalid_value",
+    }
+    assert WIRE.refuse(found) == response
+    assert WIRE.refuse(replace(found, status=404)).status == 404
+    read = WIRE.read(response)
+    assert read.error is not None
+    assert (read.error.status, read.error.code, read.error.message) == (400, "invalid_value", found.message)
