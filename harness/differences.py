@@ -15,7 +15,7 @@ from harness.model import JSON, JSON_INSTRUCTION, JsonMode, JsonSchema
 from harness.results import Difference
 from harness.rules.evidence import Asked, Evidence
 from harness.scenarios.schema import Subject
-from harness.wire.jsonvalue import loads, resolve
+from harness.wire.jsonvalue import equal, loads, resolve
 from harness.wire.view import CallView, JsonView, OpaqueView, ResultView, TextView, WireError
 
 NOT_OBSERVED = "not observed"
@@ -84,15 +84,22 @@ def _id_format(evidence: Evidence) -> Iterator[str]:
                 yield f"{prefix.group() if prefix else ''}… ({len(call.id)} characters)"
 
 
+def _asked_without_foreign_ids(evidence: Evidence) -> tuple[Asked, ...]:
+    """Requests whose history has no ids of another API: those say nothing about where this API's own go."""
+    scenario = evidence.transcript.scenario
+    return () if scenario is not None and scenario.history else evidence.asked
+
+
 def _call_id_field(evidence: Evidence) -> Iterator[str]:
-    for asked in evidence.asked:
+    for asked in _asked_without_foreign_ids(evidence):
         for call in asked.view.calls:
             yield _place(call.id_pointer) if call.id is not None else "none"
 
 
 def _result_id_field(evidence: Evidence) -> Iterator[str]:
-    for _, result in _results(evidence):
-        yield _place(result.id_pointer) if result.call_id is not None else "none: by name and order"
+    for asked in _asked_without_foreign_ids(evidence):
+        for result in asked.view.results:
+            yield _place(result.id_pointer) if result.call_id is not None else "none: by name and order"
 
 
 def _result_place(evidence: Evidence) -> Iterator[str]:
@@ -129,16 +136,14 @@ def _payload(evidence: Evidence) -> Iterator[str]:
 
 
 def _error(evidence: Evidence) -> Iterator[str]:
-    failed = {execution.result.call_id for execution in evidence.transcript.executions if execution.result.is_error}
-    words = {
-        "flag": "a field of its own",
-        "error-key": "an error key in the payload",
-        "error-text": "words in the text",
-    }
-    if failed:
-        for _, result in _results(evidence):
-            if result.error_mark is not None:
-                yield words[result.error_mark]
+    if not any(execution.result.is_error for execution in evidence.transcript.executions):
+        return
+    for _, result in _results(evidence):
+        if result.error_mark == "error-key":
+            inside = any(isinstance(part, JsonView) for part in result.payload)
+            yield "an error key in the object" if inside else "an error key in the JSON text"
+        elif result.error_mark is not None:
+            yield "a field of its own" if result.error_mark == "flag" else "words in the text"
 
 
 def _system_place(evidence: Evidence) -> Iterator[str]:
@@ -191,8 +196,17 @@ def _system_count(evidence: Evidence) -> Iterator[str]:
 def _json_mode(evidence: Evidence) -> Iterator[str]:
     for asked in evidence.asked:
         if isinstance(asked.chat.request.response_format, JsonMode):
-            sent = asked.view.response_format
-            yield sent.mechanism if sent else "no switch"
+            yield _switch(asked)
+
+
+def _switch(asked: Asked) -> str:
+    """The wire field that asks for JSON, with the wire's own word in it."""
+    sent = asked.view.response_format
+    if sent is None:
+        return "no switch"
+    value = resolve(_body(asked), sent.pointer)
+    word = value.get("type") if isinstance(value, dict) else value
+    return f"{sent.mechanism}: {word}" if isinstance(word, str) else sent.mechanism
 
 
 def _json_instruction(evidence: Evidence) -> Iterator[str]:
@@ -207,8 +221,7 @@ def _json_instruction(evidence: Evidence) -> Iterator[str]:
 def _json_schema(evidence: Evidence) -> Iterator[str]:
     for asked in evidence.asked:
         if isinstance(asked.chat.request.response_format, JsonSchema):
-            sent = asked.view.response_format
-            yield sent.mechanism if sent else "no switch"
+            yield _switch(asked)
 
 
 def _json_dialect(evidence: Evidence) -> Iterator[str]:
@@ -222,12 +235,23 @@ def _json_dialect(evidence: Evidence) -> Iterator[str]:
 def _json_rewrite(evidence: Evidence) -> Iterator[str]:
     for asked in evidence.asked:
         wanted, sent = asked.chat.request.response_format, asked.view.response_format
-        if not isinstance(wanted, JsonSchema) or sent is None or not isinstance(sent.schema, dict):
-            continue
-        changed = [
-            key for key in ("additionalProperties", "required") if sent.schema.get(key) != wanted.schema.get(key)
-        ]
-        yield f"{' and '.join(changed)} added" if changed else "as given"
+        if isinstance(wanted, JsonSchema) and sent is not None and sent.kind == "json-schema":
+            keywords = sorted(_changed_keywords(wanted.schema, sent.schema))
+            yield f"changed: {', '.join(keywords)}" if keywords else "as given"
+
+
+def _changed_keywords(given: JSON, sent: JSON) -> set[str]:
+    """The keywords, at any depth, that are not the same in two schemas."""
+    if not isinstance(given, dict) or not isinstance(sent, dict):
+        return set()
+    changed: set[str] = set()
+    for key in given.keys() | sent.keys():
+        one, other = given.get(key), sent.get(key)
+        if isinstance(one, dict) and isinstance(other, dict):
+            changed |= _changed_keywords(one, other)
+        elif not equal(one, other):
+            changed.add(key)
+    return changed
 
 
 def _json_with_tools(evidence: Evidence) -> Iterator[str]:
@@ -263,7 +287,8 @@ def _forced(evidence: Evidence) -> Iterator[str]:
     for asked in evidence.asked:
         if asked.chat.request.tool_choice == "required" and asked.view.tool_choice is not None:
             value = resolve(_body(asked), asked.view.tool_choice.pointer)
-            yield str(value.get("type", value) if isinstance(value, dict) else value)
+            word = value.get("type", value.get("mode")) if isinstance(value, dict) else value
+            yield str(word)
 
 
 def _opaque(evidence: Evidence) -> Iterator[str]:

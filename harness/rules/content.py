@@ -72,14 +72,15 @@ def _is_or_wraps(value: JSON, content: JSON) -> bool:
 
 
 def _carries_parts(view: ResultView, content: tuple[Text | Image | File | Opaque, ...], request: RequestView) -> bool:
-    texts = [part.text for part in content if isinstance(part, Text)]
-    if [t for t in _texts(view) if t] != [t for t in texts if t] and "".join(_texts(view)) != "".join(texts):
-        return False
     inside = [part for part in view.payload if isinstance(part, MediaView)]
     outside = [part for turn in request.turns for part in turn.parts if isinstance(part, MediaView)]
-    available = inside or outside
     wanted = [part for part in content if isinstance(part, Image | File)]
-    return all(any(_same_medium(medium, part) for medium in available) for part in wanted)
+    if not all(any(_same_medium(medium, part) for medium in inside or outside) for part in wanted):
+        return False
+    given = "".join(part.text for part in content if isinstance(part, Text))
+    sent = "".join(_texts(view))
+    # where the media had to leave, a note may say so behind the result's own text
+    return sent.startswith(given) if wanted and not inside else sent == given
 
 
 def _texts(view: ResultView) -> list[str]:

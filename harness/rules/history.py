@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.model import JSON, JSON_INSTRUCTION, Image, Role, Text
+from harness.model import JSON, JSON_INSTRUCTION, File, Image, Role, Text
 from harness.rules.evidence import Asked, Evidence
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
@@ -52,7 +52,7 @@ def _texts(evidence: Evidence) -> Iterator[Flaw]:
             (turn.role, part)
             for turn in asked.view.turns
             for part in turn.parts
-            if isinstance(part, TextView) and part.text and not _beside_media(turn.parts, part)
+            if isinstance(part, TextView) and part.text and not _is_caption(asked, turn.parts, part)
         ]
         for position in range(max(len(wanted), len(sent))):
             given = wanted[position] if position < len(wanted) else None
@@ -78,10 +78,17 @@ def _is_system(asked: Asked, found: tuple[str, TextView] | None) -> bool:
     return bool(system and found and system in found[1].text)
 
 
-def _beside_media(parts: tuple[PartView, ...], text: TextView) -> bool:
-    """A caption in a user turn of media only: the turn that images of a tool result were moved to."""
+def _is_caption(asked: Asked, parts: tuple[PartView, ...], text: TextView) -> bool:
+    """A text right before a medium of a tool result that had to move into a user turn."""
     position = next(index for index, part in enumerate(parts) if part is text)
-    return any(isinstance(part, MediaView) for part in parts[position + 1 :]) and text.text.startswith("[")
+    following = parts[position + 1] if position + 1 < len(parts) else None
+    return isinstance(following, MediaView) and any(
+        isinstance(part, Image | File) and part.data == following.data and part.uri == following.uri
+        for message in asked.chat.request.messages
+        for result in message.tool_results
+        if isinstance(result.content, tuple)
+        for part in result.content
+    )
 
 
 def _media(evidence: Evidence) -> Iterator[Flaw]:

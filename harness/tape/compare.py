@@ -72,7 +72,8 @@ def _in_fields(one: Any, other: Any, path: str, pointer: str) -> Iterator[Reques
     here = _pointer_of(other, pointer)
     for field in fields(one):
         if not _is_pointer(field.name):
-            below = getattr(other, f"{field.name}_pointer", None) or here
+            own = f"{field.name.removeprefix('call_')}_pointer"  # a result's `call_id` stands at its `id_pointer`
+            below = getattr(other, own, None) or here
             name = f"{path}.{field.name}".lstrip(".")
             yield from _in_views(getattr(one, field.name), getattr(other, field.name), name, below)
 

@@ -225,10 +225,13 @@ def test_json_schema_is_rewritten_to_strict_form() -> None:
             "name": {"type": "string", "default": "x"},
             "age": {"type": "integer"},
             "kind": {"enum": ["a", "b"]},
+            "size": {
+                "anyOf": [{"type": "integer"}, {"type": "object", "properties": {}, "additionalProperties": False}]
+            },
             "default": {"type": ["string", "null"]},
             "where": {"type": "array", "items": {"$ref": "#/$defs/place"}},
         },
-        "required": ["name", "where"],
+        "required": ["name", "where", "size"],
         "$defs": {"place": {"type": "object", "properties": {"city": {"type": "string"}}}},
     }
     body = sent(replace(HELLO, response_format=JsonSchema(schema, "person")))
@@ -243,10 +246,16 @@ def test_json_schema_is_rewritten_to_strict_form() -> None:
                     "name": {"type": "string"},
                     "age": {"type": ["integer", "null"]},
                     "kind": {"anyOf": [{"enum": ["a", "b"]}, {"type": "null"}]},
+                    "size": {
+                        "anyOf": [
+                            {"type": "integer"},
+                            {"type": "object", "properties": {}, "required": [], "additionalProperties": False},
+                        ]
+                    },
                     "default": {"type": ["string", "null"]},
                     "where": {"type": "array", "items": {"$ref": "#/$defs/place"}},
                 },
-                "required": ["name", "age", "kind", "default", "where"],
+                "required": ["name", "age", "kind", "size", "default", "where"],
                 "additionalProperties": False,
                 "$defs": {
                     "place": {
@@ -281,6 +290,12 @@ def test_a_schema_without_a_strict_form_goes_untouched(inner: Any) -> None:
     }
     form = sent(replace(HELLO, response_format=JsonSchema(schema)))["response_format"]["json_schema"]
     assert form == {"name": "response", "strict": False, "schema": schema}
+
+
+def test_a_schema_whose_root_is_no_object_goes_untouched() -> None:
+    schema: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
+    form = sent(replace(HELLO, response_format=JsonSchema(schema)))["response_format"]["json_schema"]
+    assert (form["strict"], form["schema"]) == (False, schema)
 
 
 def test_metadata_of_the_request_is_merged_into_the_body() -> None:
@@ -552,18 +567,29 @@ def test_a_call_cut_short_is_no_call_and_goes_back_only_if_it_was_answered(argum
 def test_what_has_no_place_goes_back_as_it_came() -> None:
     message = {
         "role": "assistant",
-        "content": [{"type": "text", "text": "A", "x": 1}, {"type": "thinking", "thinking": [{"n": 10**30}]}],
+        "content": [
+            {"type": "text", "text": "A", "x": 1},
+            {"type": "thinking", "thinking": [{"n": 10**30}]},
+            {"type": "refusal", "refusal": "No.", "x": 2},
+        ],
         "reasoning_content": "Let me see.",
         "annotations": [{"type": "url_citation", "url": "https://example.org"}],
         "tool_calls": [
             wire_call(extra_content={"google": {"thought_signature": "AB+/=="}}),
+            {
+                "id": "call_b",
+                "type": "function",
+                "function": {"name": "get_weather", "arguments": "{}", "brand_new": 1},
+            },
             {"id": "call_c", "type": "custom", "custom": {"name": "sh", "input": "ls"}},
         ],
     }
     response = decoded(answer("tool_calls", **message))
     assert response.text == "A"
     assert [part.text for part in response.message.parts if isinstance(part, Thinking)] == ["Let me see."]
-    follow_up = asked(Message.user("?"), response.message, user(result("x"), result("y", "call_c")))
+    follow_up = asked(
+        Message.user("?"), response.message, user(result("x"), result("y", "call_b"), result("z", "call_c"))
+    )
     assert sent(follow_up)["messages"][1] == message
 
 

@@ -108,6 +108,9 @@ def test_the_type_stands_in_for_a_missing_code_and_any_body_has_a_message(adapte
     with pytest.raises(errors.ServerError) as caught_html:
         ask(adapter, Provider(b"<html>bad gateway</html>", 502))
     assert caught_html.value.message == "<html>bad gateway</html>"
+    with pytest.raises(errors.ServerError) as caught_odd:
+        ask(adapter, Provider({"error": {"message": None}}, 500))
+    assert "500" in caught_odd.value.message
 
 
 @pytest.mark.parametrize(

@@ -276,6 +276,12 @@ def test_a_schema_without_a_strict_form_goes_untouched(inner: Any) -> None:
     assert form == {"type": "json_schema", "name": "response", "strict": False, "schema": schema}
 
 
+def test_a_schema_whose_root_is_no_object_goes_untouched() -> None:
+    schema: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
+    form = sent(replace(HELLO, response_format=JsonSchema(schema)))["text"]["format"]
+    assert (form["strict"], form["schema"]) == (False, schema)
+
+
 def test_metadata_of_the_request_is_merged_into_the_body() -> None:
     metadata = {API: {"parallel_tool_calls": False, "text": {"verbosity": "low"}, "brand_new": 1}, "gemini": {"bad": 1}}
     body = sent(replace(HELLO, response_format=JsonMode(), provider_metadata=metadata))

@@ -37,7 +37,7 @@ metadata:
   versions:
     openai: 3.52.0
   interactions: 1
-  checksum: sha256:c4d28b8b6b24b6bf6ed0cb2e4aeb4a15a28e3f5a9ff7ba6bbf8ce8ea2ae36a1b
+  checksum: sha256:4d219ce101e1011114f4090999adfab2a88e28d77e809590d08498a130ea910c
 interactions:
 - request:
     method: POST

@@ -18,7 +18,8 @@ _NOT_SCHEMAS = frozenset({"metadata", "serialization", "ref", "schema_ref", "cls
 @cache
 def validator(kind: Any) -> SchemaValidator:
     """A validator that knows no lazy lists and no extra keys. Call `validate_python(value, strict=True)`."""
-    return SchemaValidator(_hardened(TypeAdapter(kind).core_schema, {}))
+    schema = dict(TypeAdapter(kind).core_schema)  # a model's is built only when it is looked into
+    return SchemaValidator(_hardened(schema, {}))
 
 
 def _hardened(node: Any, done: dict[int, Any]) -> Any:

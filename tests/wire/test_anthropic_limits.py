@@ -9,13 +9,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from harness.http import HttpRequest
 from harness.profiles import Profile, profile_for
 from harness.wire.anthropic import WIRE
 from harness.wire.view import Violation, WireError
 from tests.wire.hardened import validator
-from tests.wire.test_anthropic_requests import resolve
+from tests.wire.pointers import resolve
 
 URL = "https://api.anthropic.com/v1/messages"
 OLD = profile_for("anthropic", "claude-sonnet-4-5")
@@ -118,6 +119,23 @@ def test_good_requests_have_no_violation(body: dict[str, Any]) -> None:
 def test_good_requests_are_the_sdk_s(body: dict[str, Any]) -> None:
     params = pytest.importorskip("anthropic.types.message_create_params")
     validator(params.MessageCreateParamsNonStreaming).validate_python(body, strict=True)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        chat(assistant(call(input="{}")), user(result())),
+        chat(assistant(call()), user(result(name="f"))),
+        whole({"role": "tool", "content": "x"}),
+        whole(parallel_tool_calls=False),
+        whole(max_tokens="1"),
+    ],
+)
+def test_what_the_sdk_s_types_refuse_is_a_violation(body: dict[str, Any]) -> None:
+    params = pytest.importorskip("anthropic.types.message_create_params")
+    with pytest.raises(ValidationError):
+        validator(params.MessageCreateParamsNonStreaming).validate_python(body, strict=True)
+    assert any(found.severity == "error" for found in violations(body))
 
 
 SERVER_CALL = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
@@ -322,6 +340,13 @@ TOOLS = [
         [("anthropic-tools-missing", "/messages/1/content/0")],
     ),
 ]
+
+
+def test_a_schema_too_deep_to_judge_is_let_pass() -> None:
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(200):
+        schema = {"type": "object", "properties": {"inner": schema}}
+    assert rules(tool(input_schema=schema, input_examples=[{}])) == []
 
 
 @pytest.mark.parametrize(("body", "found"), TOOLS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import dataclasses
 import json
 from typing import Any
 
@@ -26,6 +25,7 @@ from harness.wire.view import (
     ToolView,
     WireError,
 )
+from tests.wire.pointers import without_pointers
 
 URL = "https://api.anthropic.com/v1/messages"
 WEATHER = {
@@ -46,25 +46,6 @@ def viewed(**body: Any) -> RequestView:
 
 def content(*blocks: Any, role: str = "user") -> tuple[Any, ...]:
     return viewed(messages=[{"role": role, "content": list(blocks)}]).turns[0].parts
-
-
-def resolve(body: Any, pointer: str) -> Any:
-    for key in pointer.split("/")[1:]:
-        key = key.replace("~1", "/").replace("~0", "~")  # noqa: PLW2901 - RFC 6901, in this order
-        body = body[int(key)] if isinstance(body, list) else body[key]
-    return body
-
-
-def without_pointers(value: Any) -> Any:
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-        kept = {name: without_pointers(item) for name, item in fields.items() if "pointer" not in name}
-        return type(value).__name__, kept
-    if isinstance(value, tuple | list):
-        return [without_pointers(item) for item in value]
-    if isinstance(value, dict):
-        return {key: without_pointers(item) for key, item in value.items()}
-    return value
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from harness.wire.anthropic import WIRE
 from harness.wire.view import CallView, MediaView, OpaqueView, RequestView, ResultView, TextView, Violation
 from tests.traffic import Recorded, needs_traffic, recorded
 from tests.wire.anthropic_mutations import MUTATIONS
-from tests.wire.test_anthropic_requests import resolve
+from tests.wire.pointers import resolve
 
 FOLDERS = ("anthropic-messages", "errors/anthropic-messages")
 

@@ -13,67 +13,12 @@ from harness.http import HttpRequest
 from harness.profiles import profile_for
 from harness.wire.openai_chat import WIRE
 from harness.wire.view import Violation
+from tests.wire.openai_chat_faults import FORMAT_FAULTS, GOOD, IMAGE, OPENAI, call, changed, check, rules
 from tests.wire.pointer import resolve
 
-OPENAI = "https://api.openai.com/v1/chat/completions"
 REFERENCE = "http://127.0.0.1:9/v1/chat/completions"
 OTHER = "https://api.groq.com/openai/v1/chat/completions"
 MISTRAL = "https://api.mistral.ai/v1/chat/completions"
-
-SCHEMA = {
-    "type": "object",
-    "properties": {"city": {"type": "string"}},
-    "required": ["city"],
-    "additionalProperties": False,
-}
-
-
-def call(call_id: str) -> dict[str, Any]:
-    return {"id": call_id, "type": "function", "function": {"name": "get_weather", "arguments": '{"city":"Paris"}'}}
-
-
-GOOD: dict[str, Any] = {
-    "model": "gpt-4o",
-    "messages": [
-        {"role": "system", "content": "Be brief."},
-        {"role": "user", "content": "Paris?"},
-        {"role": "assistant", "content": None, "tool_calls": [call("call_1"), call("call_2")]},
-        {"role": "tool", "tool_call_id": "call_2", "content": "18"},
-        {"role": "tool", "tool_call_id": "call_1", "content": [{"type": "text", "text": "19"}]},
-        {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}]},
-    ],
-    "tools": [
-        {"type": "function", "function": {"name": "get_weather", "parameters": SCHEMA, "strict": True}},
-        {"type": "function", "function": {"name": "no_arguments"}},
-    ],
-    "tool_choice": {"type": "function", "function": {"name": "get_weather"}},
-    "stream": True,
-    "stream_options": {"include_usage": True},
-}
-
-
-def check(body: Any, url: str = OPENAI) -> list[Violation]:
-    model = body.get("model") if isinstance(body, dict) else None
-    profile = profile_for("openai-chat", model if isinstance(model, str) else "")
-    return WIRE.violations(HttpRequest("POST", url, {}, json.dumps(body).encode()), profile)
-
-
-def rules(body: Any, url: str = OPENAI) -> list[tuple[str, str]]:
-    return [(found.severity, found.rule.removeprefix("openai-chat-")) for found in check(body, url)]
-
-
-def changed(*path: str | int, **fields: Any) -> dict[str, Any]:
-    """The good request with some fields of the object at a path put in, or taken out (`...`)."""
-    body = copy.deepcopy(GOOD)
-    target: Any = body
-    for key in path:
-        target = target[key]
-    for name, value in fields.items():
-        if value is ...:
-            del target[name]
-        else:
-            target[name] = value
-    return body
 
 
 @pytest.mark.parametrize("url", [OPENAI, REFERENCE, OTHER])
@@ -85,44 +30,10 @@ def test_a_plain_good_request_has_none_either() -> None:
     assert check({"model": "gpt-5.4", "messages": [{"role": "user", "content": "hi"}]}) == []
 
 
-IMAGE = [{"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}]
-
-FORMAT_FAULTS = [
-    (changed(messages=...), ["messages-missing"]),
-    (changed(messages=[]), ["messages-missing"]),
-    (changed(messages=["hi"], tool_choice="auto"), ["message-type"]),
-    (changed("messages", 1, role="model"), ["role-unknown"]),
-    (changed("messages", 1, role=...), ["role-unknown"]),
-    (changed("messages", 1, content=7), ["content-type"]),
-    (changed("messages", 3, content={"temp": 18}), ["content-type"]),
-    (changed("messages", 2, tool_calls={}, content="Hm."), ["calls-type", "result-orphan", "result-orphan"]),
-    (changed("messages", 2, "tool_calls", 0, id=None), ["call-id-missing", "result-unknown-id"]),
-    (changed("messages", 2, "tool_calls", 0, type="tool_use"), ["call-type"]),
-    (changed("messages", 2, "tool_calls", 0, function=...), ["call-name-missing"]),
-    (changed("messages", 2, "tool_calls", 0, "function", arguments={}), ["arguments-type"]),
-    (changed("messages", 2, "tool_calls", 0, "function", arguments=...), ["arguments-type"]),
-    (changed("messages", 3, tool_call_id=...), ["result-id-missing", "result-missing"]),
-    (changed("messages", 3, tool_call_id="call_9"), ["result-unknown-id", "result-missing"]),
-    (changed("messages", 3, tool_call_id="call_1"), ["result-duplicate", "result-missing"]),
-    (changed("messages", 3, role="user"), ["result-missing", "result-orphan"]),
-    (changed("messages", 2, role="user", content="Hm."), ["result-orphan", "result-orphan"]),
-    (changed(messages=GOOD["messages"][:4]), ["result-missing"]),
-    (changed(messages=GOOD["messages"][:3]), ["result-missing"]),
-    (changed(tools="get_weather"), ["tools-type"]),
-    (changed("tools", 1, "function", name=...), ["tool-name-missing"]),
-    (changed("tools", 1, "function", name="get weather"), ["tool-name"]),
-    (changed("tools", 1, "function", name="a" * 65), ["tool-name"]),
-    (changed("tools", 1, "function", parameters="{}"), ["tool-parameters-type"]),
-    (changed(tools=..., tool_choice="required"), ["choice-without-tools"]),
-    (changed(tool_choice=7), ["choice-value"]),
-]
-
-
 @pytest.mark.parametrize(("body", "expected"), FORMAT_FAULTS)
 @pytest.mark.parametrize("url", [OPENAI, REFERENCE, OTHER])
 def test_a_fault_of_format_is_caught_at_every_server(body: Any, expected: list[str], url: str) -> None:
     found = [rule for severity, rule in rules(body, url) if severity == "error"]
-    assert set(expected) <= set(found)
     assert sorted(found) == sorted(expected)
 
 

@@ -12,7 +12,7 @@ from harness.wire.openai_chat import WIRE
 from harness.wire.openai_chat.settings import FIELDS
 from harness.wire.view import ModelStep
 from tests.wire.hardened import validator
-from tests.wire.test_openai_chat_limits import FORMAT_FAULTS, GOOD, changed, check
+from tests.wire.openai_chat_faults import FORMAT_FAULTS, GOOD, changed, check
 
 chat = pytest.importorskip("openai.types.chat")
 

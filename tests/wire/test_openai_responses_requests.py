@@ -57,7 +57,7 @@ OUTPUT = {"type": "function_call_output", "call_id": "call_1", "output": "18"}
         ("https://api.openai.com/v1/chat/completions", {"input": "x"}, False),
     ],
 )
-def test_recognised_by_path_and_body(url: str, body: Any, expected: bool) -> None:  # noqa: FBT001 - parametrised
+def test_recognised_by_path_and_body(url: str, body: Any, expected: bool) -> None:
     assert WIRE.recognises(post(body, url)) is expected
 
 

@@ -47,10 +47,7 @@ def _rewritten(schema: JSON) -> dict[str, JSON]:
     if not isinstance(schema, dict) or _NOT_STRICT & schema.keys():
         raise _NoStrictFormError
     if "$ref" in schema:
-        if schema.keys() - {
-            "$ref",
-            "default",
-        }:  # what stands beside a reference would have to be merged into its target
+        if schema.keys() - {"$ref", "default"}:  # they would have to be merged into what it refers to
             raise _NoStrictFormError
         return {"$ref": schema["$ref"]}
     types = _types(schema)

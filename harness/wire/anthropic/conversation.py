@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 from typing import NamedTuple
 
 from harness.model import JSON
@@ -81,13 +82,7 @@ def entries(body: dict[str, JSON]) -> list[Entry]:
 
 def turns(body: dict[str, JSON]) -> list[Turn]:
     """The entries, consecutive ones of a role combined."""
-    combined: list[Turn] = []
-    for entry in entries(body):
-        if combined and combined[-1].role == entry.role:
-            combined[-1] = Turn(entry.role, (*combined[-1].entries, entry))
-        else:
-            combined.append(Turn(entry.role, (entry,)))
-    return combined
+    return [Turn(role, tuple(group)) for role, group in groupby(entries(body), key=lambda entry: entry.role)]
 
 
 def is_server_work(block: Block) -> bool:

@@ -25,3 +25,5 @@ WIRE = WireFormat(
     refuse=refuse,
     model_of=model_of,
 )
+
+__all__ = ["WIRE"]

@@ -11,7 +11,7 @@ from harness.wire.jsonvalue import join, loads
 from harness.wire.openai_chat.chat import Chat, calls_of, param, shown, type_name
 from harness.wire.view import Violation, WireError
 
-ROLES = ("developer", "system", "user", "assistant", "tool", "function")
+_ROLES = ("developer", "system", "user", "assistant", "tool", "function")
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 _PARTS = {
@@ -60,16 +60,16 @@ def violations(chat: Chat) -> Iterator[Violation]:
 
 def _message(chat: Chat, message: dict[str, JSON], pointer: str) -> Iterator[Violation]:
     role = message.get("role")
-    if not isinstance(role, str) or role not in ROLES:
+    if not isinstance(role, str) or role not in _ROLES:
         yield Violation(
             rule="openai-chat-role-unknown",
             severity="error",
-            message=f"Invalid value for '{param(pointer)}.role': {shown(role)}. Supported are: {', '.join(ROLES)}.",
+            message=f"Invalid value for '{param(pointer)}.role': {shown(role)}. Supported are: {', '.join(_ROLES)}.",
             pointer=join(pointer, "role") if "role" in message else pointer,
             source="OC-1",
             code="invalid_value",
             actual=role,
-            expected=[*ROLES],
+            expected=[*_ROLES],
         )
         return
     if role in ("system", "developer") and Capability.SYSTEM_PROMPT in chat.profile.lacks:

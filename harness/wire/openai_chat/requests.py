@@ -25,7 +25,7 @@ from harness.wire.view import (
     WireError,
 )
 
-SYSTEM_ROLES = ("system", "developer")
+_SYSTEM_ROLES = ("system", "developer")
 
 _SETTINGS = {
     "max_tokens": ("max_completion_tokens", "max_tokens"),
@@ -101,7 +101,7 @@ def _conversation(messages: JSON) -> tuple[list[SystemView], list[TurnView]]:
         if not isinstance(message, dict):
             raise WireError("a message is no object", pointer)
         role = message.get("role")
-        if role in SYSTEM_ROLES:
+        if role in _SYSTEM_ROLES:
             texts, rest = _system(message, pointer)
             system += [SystemView(text.text, f"message:{role}", text.pointer, len(turns)) for text in texts]
             if rest:

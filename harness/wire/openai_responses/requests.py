@@ -57,7 +57,7 @@ def view(request: HttpRequest) -> RequestView:
         model=string(body.get("model")),
         system=system,
         turns=turns,
-        tools=tuple(_tools(body.get("tools"), "/tools")),
+        tools=tuple(_tools(body.get("tools"))),
         tool_choice=_choice(body.get("tool_choice")),
         response_format=_format(body.get("text")),
         settings=_settings(body),
@@ -116,25 +116,32 @@ def _by_model(kind: str) -> bool:
     return kind.endswith("_call") or kind in ("reasoning", "mcp_list_tools", "mcp_approval_request", "program")
 
 
-def _tools(tools: JSON, pointer: str) -> Iterator[ToolView]:
-    if tools is None:
-        return
-    if not isinstance(tools, list):
+def _tools(tools: JSON) -> Iterator[ToolView]:
+    for tool, pointer in _declarations(tools, "/tools"):
+        yield _tool(tool, pointer)
+        if tool.get("type") == "namespace":
+            for member, place in _declarations(tool.get("tools"), join(pointer, "tools")):
+                yield _tool(member, place)
+
+
+def _declarations(tools: JSON, pointer: str) -> Iterator[tuple[dict[str, JSON], str]]:
+    if tools is not None and not isinstance(tools, list):
         raise WireError("not a list", pointer)
-    for index, member in enumerate(tools):
+    for index, tool in enumerate(tools or ()):
         place = join(pointer, index)
-        tool = _object(member, place)
-        kind, strict = string(tool.get("type")) or "", tool.get("strict")
-        yield ToolView(
-            name=string(tool.get("name")) or kind,
-            description=string(tool.get("description")),
-            parameters=tool.get("parameters") if kind == "function" else None,
-            pointer=place,
-            strict=strict if isinstance(strict, bool) else None,  # the default is disputed (RS-2)
-            kind=kind,
-        )
-        if kind == "namespace":
-            yield from _tools(tool.get("tools"), join(place, "tools"))
+        yield _object(tool, place), place
+
+
+def _tool(tool: dict[str, JSON], pointer: str) -> ToolView:
+    kind, strict = string(tool.get("type")) or "", tool.get("strict")
+    return ToolView(
+        name=string(tool.get("name")) or kind,
+        description=string(tool.get("description")),
+        parameters=tool.get("parameters") if kind == "function" else None,
+        pointer=pointer,
+        strict=strict if isinstance(strict, bool) else None,  # the default is disputed (RS-2)
+        kind=kind,
+    )
 
 
 def _choice(choice: JSON) -> ChoiceView | None:

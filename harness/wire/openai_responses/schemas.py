@@ -9,25 +9,33 @@ from harness.wire.jsonvalue import join
 
 _NAMED = ("properties", "$defs", "definitions")
 
+_Place = tuple[JSON, str, tuple[str, ...]]
+"""A schema, its pointer, and its place as the provider's messages write it."""
 
-def strict_faults(schema: JSON, pointer: str, context: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
+
+def strict_faults(schema: JSON, pointer: str) -> Iterator[tuple[str, str]]:
     """Each fault as a pointer and a sentence.
 
     Every object has to close itself and to require all of its properties (OC-11). Limits on keywords are contested
     (wire-facts, section 10) and left alone.
     """
-    if not isinstance(schema, dict):
-        return
-    yield from _object_faults(schema, pointer, context)
+    pending: list[_Place] = [(schema, pointer, ())]
+    while pending:  # no recursion: a schema may be nested more deeply than Python's stack
+        member, place, context = pending.pop()
+        if isinstance(member, dict):
+            yield from _object_faults(member, place, context)
+            pending.extend(reversed(list(_members(member, place, context))))
+
+
+def _members(schema: dict[str, JSON], pointer: str, context: tuple[str, ...]) -> Iterator[_Place]:
     for keyword in _NAMED:
         members = schema.get(keyword)
         for name, member in members.items() if isinstance(members, dict) else ():
-            yield from strict_faults(member, join(pointer, keyword, name), (*context, keyword, name))
+            yield member, join(pointer, keyword, name), (*context, keyword, name)
     branches = schema.get("anyOf")
     for index, branch in enumerate(branches if isinstance(branches, list) else ()):
-        yield from strict_faults(branch, join(pointer, "anyOf", index), (*context, "anyOf", str(index)))
-    if isinstance(schema.get("items"), dict):
-        yield from strict_faults(schema["items"], join(pointer, "items"), (*context, "items"))
+        yield branch, join(pointer, "anyOf", index), (*context, "anyOf", str(index))
+    yield schema.get("items"), join(pointer, "items"), (*context, "items")
 
 
 def _object_faults(schema: dict[str, JSON], pointer: str, context: tuple[str, ...]) -> Iterator[tuple[str, str]]:

@@ -12,11 +12,11 @@ from harness.wire.openai_responses.items import item_kind
 from harness.wire.openai_responses.refusals import EMPTY, MISSING, TOO_LONG, WRONG_TYPE, WRONG_VALUE, Limit, parameter
 from harness.wire.view import Violation
 
-NAME = re.compile(r"[a-zA-Z0-9_-]+")
+_NAME = re.compile(r"[a-zA-Z0-9_-]+")
 """A legal name of a function (RS-2)."""
 
-NAME_LENGTH = 64
-ID_LENGTH = 64
+_NAME_LENGTH = 64
+_ID_LENGTH = 64
 
 _ROLES = ("user", "assistant", "system", "developer")
 _INPUT_PARTS = {"input_text": "text", "input_image": None, "input_file": None, "input_audio": "input_audio"}
@@ -137,8 +137,8 @@ def _ids(kind: str, item: dict[str, JSON], pointer: str, profile: Profile) -> It
         if not value:
             text = f"Invalid '{parameter(place)}': empty string. Expected at least one character."
             yield limit.broken(text, place, code=EMPTY)
-        elif profile.strict_requests and len(value) > ID_LENGTH:
-            text = f"Invalid '{parameter(place)}': string too long, {len(value)} characters of at most {ID_LENGTH}."
+        elif profile.strict_requests and len(value) > _ID_LENGTH:
+            text = f"Invalid '{parameter(place)}': string too long, {len(value)} characters of at most {_ID_LENGTH}."
             yield limit.broken(text, place, code=TOO_LONG, actual=value)
     identity, prefix = item.get("id"), _PREFIXES.get(kind)
     if profile.strict_requests and prefix and isinstance(identity, str) and not identity.startswith(prefix):
@@ -188,9 +188,9 @@ def name_limits(name: JSON, pointer: str, limit: Limit) -> Iterator[Violation]:
     """What is refused in the name of a function, wherever it stands."""
     if not isinstance(name, str):
         return
-    if not NAME.fullmatch(name):
+    if not _NAME.fullmatch(name):
         text = f"Invalid '{parameter(pointer)}': expected a string of letters, digits, '_' and '-' only."
         yield limit.broken(text, pointer, code=WRONG_VALUE, actual=name)
-    elif len(name) > NAME_LENGTH:
-        text = f"Invalid '{parameter(pointer)}': string too long, {len(name)} characters of at most {NAME_LENGTH}."
+    elif len(name) > _NAME_LENGTH:
+        text = f"Invalid '{parameter(pointer)}': string too long, {len(name)} characters of at most {_NAME_LENGTH}."
         yield limit.broken(text, pointer, code=TOO_LONG, actual=name)

@@ -45,11 +45,15 @@ def _declared(body: dict[str, JSON]) -> Iterator[tuple[str, JSON]]:
 
 
 def _members(tools: JSON, pointer: str) -> Iterator[tuple[str, JSON]]:
-    for index, tool in enumerate(tools if isinstance(tools, list) else ()):
-        place = join(pointer, index)
+    for place, tool in _listed(tools, pointer):
         yield place, tool
         if isinstance(tool, dict) and tool.get("type") == "namespace":
-            yield from _members(tool.get("tools"), join(place, "tools"))
+            yield from _listed(tool.get("tools"), join(place, "tools"))
+
+
+def _listed(tools: JSON, pointer: str) -> Iterator[tuple[str, JSON]]:
+    for index, tool in enumerate(tools if isinstance(tools, list) else ()):
+        yield join(pointer, index), tool
 
 
 def _tool(tool: JSON, pointer: str) -> Iterator[Violation]:

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness.errors import CassetteError, CassetteMissing
+from harness.tape.library import Library
+from tests.tape.samples import METADATA, cassette
+
+
+def test_a_cell_has_a_file_of_its_own(tmp_path: Path) -> None:
+    library = Library(tmp_path)
+    assert library.path("openai-chat", "weather", "whole") == tmp_path / "openai-chat" / "weather.yaml"
+    assert library.path("openai-chat", "weather", "stream") == tmp_path / "openai-chat" / "weather.stream.yaml"
+
+
+def test_what_is_saved_is_loaded_and_listed(tmp_path: Path) -> None:
+    library = Library(tmp_path)
+    assert library.paths() == []
+    path = library.save(cassette("Paris?"))
+    assert library.load("openai-chat", "weather", "whole") == cassette("Paris?")
+    assert library.paths() == [path]
+
+
+def test_no_cassette_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(CassetteMissing) as refusal:
+        Library(tmp_path).load("openai-chat", "weather", "whole")
+    assert str(refusal.value) == f"{tmp_path}/openai-chat/weather.yaml: there is no such cassette."
+
+
+@pytest.mark.parametrize("name", ["..", "../x", "/etc", "a/b", "a\\b", "", ".hidden", "x" * 101, "a\nb", "nul\0"])
+def test_names_that_could_lead_elsewhere_are_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(CassetteError, match="cannot name a file"):
+        Library(tmp_path).path(name, "weather", "whole")
+    with pytest.raises(CassetteError, match="cannot name a file"):
+        Library(tmp_path).path("openai-chat", name, "whole")
+
+
+def test_the_streamed_cell_of_one_scenario_is_never_the_whole_cell_of_another(tmp_path: Path) -> None:
+    with pytest.raises(CassetteError, match="the scenario 'weather.stream' cannot name a file"):
+        Library(tmp_path).path("openai-chat", "weather.stream", "whole")
+
+
+def test_links_out_of_the_folder_are_refused_and_the_root_may_be_one(tmp_path: Path) -> None:
+    outside, root = tmp_path / "outside", tmp_path / "root"
+    outside.mkdir()
+    root.mkdir()
+    (root / "openai-chat").symlink_to(outside)
+    with pytest.raises(CassetteError, match="a symbolic link leads out of the cassette folder"):
+        Library(root).save(cassette("Paris?"))
+    assert list(outside.iterdir()) == []
+    (tmp_path / "link").symlink_to(outside)
+    assert Library(tmp_path / "link").save(cassette("Paris?")).exists()
+
+
+def test_a_second_model_does_not_overwrite_the_first(tmp_path: Path) -> None:
+    library = Library(tmp_path)
+    library.save(cassette("Paris?"))
+    library.save(cassette("Rome?"))
+    with pytest.raises(CassetteError) as refusal:
+        library.save(cassette("Tokyo?", model="gpt-6"))
+    assert str(refusal.value) == (
+        f"{tmp_path}/openai-chat/weather.yaml: it was recorded with gpt-5.4, not with gpt-6. Record into another folder "
+        "(--cassettes DIR) to keep both, or with --force to replace it."
+    )
+    assert library.load("openai-chat", "weather", "whole") == cassette("Rome?")
+    library.save(cassette("Tokyo?", model="gpt-6"), force=True)
+    assert library.load("openai-chat", "weather", "whole") == cassette("Tokyo?", model="gpt-6")
+
+
+def test_a_cassette_without_an_origin_is_neither_loaded_nor_overwritten_nor_saved(tmp_path: Path) -> None:
+    library = Library(tmp_path)
+    path = library.path("openai-chat", "weather", "whole")
+    path.parent.mkdir()
+    path.write_text("version: 1\ninteractions: []\n", encoding="utf-8")
+    with pytest.raises(CassetteError, match=r"\(metadata\): nothing in it says where it comes from"):
+        library.load("openai-chat", "weather", "whole")
+    with pytest.raises(CassetteError, match="it was recorded with an unknown model"):
+        library.save(cassette("Paris?"))
+    with pytest.raises(CassetteError, match="belongs to no cell"):
+        library.save(replace(cassette("Paris?"), metadata=None))
+
+
+def test_provenance_is_what_reports_show() -> None:
+    live = replace(METADATA, origin="provider", recorded_at="2026-11-21T00:00:00Z")
+    assert live.provenance.origin == "provider"
+    assert live.provenance.recorded_at == "2026-11-21T00:00:00Z"
+    assert METADATA.provenance.recorded_at is None

@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+import base64
+import gzip
+import html
+import json
+from pathlib import Path
+from urllib.parse import quote
+
+import httpx2
+import pytest
+
+from harness.errors import CassetteError
+from harness.http import HttpRequest, HttpResponse
+from harness.tape.library import Library
+from harness.tape.recording import Recording
+from harness.tape.redact import Redactor
+from harness.tape.tap import Tap
+from harness.tape.transport import TapTransport
+from tests.tape.samples import METADATA
+
+KEY = "fk-live/9Qz+WmTz_0aXr7LpV-22"
+TOKEN = "ya/Tok en=" + "4f7c" * 4
+SECRETS = (KEY, TOKEN)
+
+
+def percent(text: str) -> str:
+    return "".join(f"%{byte:02x}" for byte in text.encode())
+
+
+def escaped(text: str) -> str:
+    return "".join(f"\\u{ord(character):04X}" for character in text)
+
+
+SPELLINGS = {
+    "plain": KEY,
+    "another token": TOKEN,
+    "escaped for JSON": escaped(KEY),
+    "escaped twice": escaped(KEY).replace("\\", "\\\\\\\\"),
+    "escaped in part": KEY.replace("-", "\\u002d").replace("/", "\\/"),
+    "percent-encoded": quote(KEY, safe=""),
+    "percent-encoded throughout": percent(KEY),
+    "percent-encoded twice": quote(quote(KEY, safe=""), safe=""),
+    "HTML entities": "".join(f"&#{ord(character)};" for character in KEY),
+    "HTML hexadecimal entities": "".join(f"&#x{ord(character):x};" for character in KEY),
+    "JavaScript": "".join(f"\\x{ord(character):02x}" for character in KEY),
+    "hexadecimal": KEY.encode().hex(),
+    "upper case": KEY.upper(),
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS.values(), ids=SPELLINGS)
+def test_a_secret_is_found_in_every_spelling(spelling: str) -> None:
+    body = f'{{"text": "before {spelling} after"}}'.encode()
+    redactor = Redactor(SECRETS)
+    assert redactor.body(body) == b'{"text": "before REDACTED after"}'
+    assert redactor.finds(body)
+    assert not redactor.finds(redactor.body(body))
+
+
+@pytest.mark.parametrize("around", ["", "u", "us", "user:"])
+@pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode])
+def test_base64_is_emptied_and_stays_decodable(around: str, encode: object) -> None:
+    assert callable(encode)
+    blob = encode(f"{around}{KEY}{around}".encode()).decode()
+    body = Redactor(SECRETS).body(f'{{"data": "{blob}"}}'.encode())
+    kept = base64.urlsafe_b64decode(json.loads(body)["data"].replace("+", "-").replace("/", "_"))
+    assert len(kept) == len(around) * 2 + len(KEY)
+    longest = max(range(len(KEY) + 1), key=lambda size: size if KEY.encode()[2 : 2 + size] in kept else 0)
+    assert longest <= 1
+
+
+def test_utf_16_is_found() -> None:
+    assert KEY.encode("utf-16-le") not in Redactor(SECRETS).body(b"\xff\xfe" + KEY.encode("utf-16-le"))
+
+
+def stream(pieces: list[str]) -> bytes:
+    events = [
+        f"event: content_block_delta\ndata: {json.dumps({'index': index % 2, 'delta': {'text': piece}})}\n\n"
+        for piece in pieces
+        for index in (0, 1)
+    ]
+    return "".join(events).encode()
+
+
+@pytest.mark.parametrize("size", [1, 3, 8, 20])
+def test_a_secret_cut_over_the_deltas_of_a_stream_is_found(size: int) -> None:
+    text = f"your key is {KEY}, is it not, and {KEY}"
+    body = stream([text[at : at + size] for at in range(0, len(text), size)])
+    clean = Redactor(SECRETS).body(body)
+    events = [json.loads(line[5:]) for line in clean.splitlines() if line.startswith(b"data:")]
+    for index in (0, 1):
+        joined = "".join(event["delta"]["text"] for event in events if event["index"] == index)
+        assert joined == "your key is REDACTED, is it not, and REDACTED"
+
+
+def test_lines_of_a_stream_without_a_secret_keep_their_bytes() -> None:
+    odd = b'data: {"index":0,  "delta":{"text":"\\u0041"}}\r\n\r\n'
+    body = odd + stream([KEY[:10], KEY[10:]]) + b"data: [DONE]\n\n"
+    clean = Redactor(SECRETS).body(body)
+    assert clean.startswith(odd)
+    assert clean.endswith(b"data: [DONE]\n\n")
+    assert Redactor(SECRETS).body(odd) == odd
+
+
+def test_a_secret_cut_over_a_json_array_is_found() -> None:
+    body = json.dumps([{"parts": [{"text": f"so {KEY[:9]}"}]}, {"parts": [{"text": f"{KEY[9:]} there"}]}]).encode()
+    texts = [event["parts"][0]["text"] for event in json.loads(Redactor(SECRETS).body(body))]
+    assert texts == ["so REDACTED", " there"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sk-ant-api03-abcDEF0123456789abcdef",
+        "sk-proj-abcDEF0123456789abcdef",
+        "AIza" + "Sy0_-" * 7,
+        "org-abcdefABCDEF01234567",
+        "proj_abcdefABCDEF01234567",
+    ],
+)
+def test_what_looks_like_a_key_or_an_account_goes_without_being_known(text: str) -> None:
+    assert Redactor().body(f'{{"message": "key {text}."}}'.encode()) == b'{"message": "key REDACTED."}'
+
+
+@pytest.mark.parametrize("text", ["sk-learn-is-a-package-for-learning", "org-chart", "call_abcdefABCDEF01234567", "x"])
+def test_ordinary_text_stays(text: str) -> None:
+    assert Redactor(("x", "call")).body(text.encode()) == text.encode()
+
+
+def test_urls_lose_user_password_and_keys_only() -> None:
+    url = (
+        f"https://user:pw@host.example:8/v1/models/m:stream?alt=sse&key={quote(KEY)}&api-version=1&X-Amz-Signature=ab#f"
+    )
+    assert Redactor().url(url) == "https://host.example:8/v1/models/m:stream?alt=sse&api-version=1"
+
+
+def test_headers_are_kept_by_allow_list_and_masked_ones_stay_visible() -> None:
+    headers = {"content-type": "application/json", "authorization": f"Bearer {KEY}", "openai-organization": "acme"}
+    sent = HttpRequest("POST", "http://host.example/", headers)
+    assert Redactor(SECRETS).request(sent).headers == {"content-type": "application/json"}
+    assert Redactor(SECRETS).mask(sent).headers == {
+        "content-type": "application/json",
+        "authorization": "REDACTED",
+        "openai-organization": "REDACTED",
+    }
+    answer = HttpResponse(200, {"set-cookie": "a=b", "request-id": "req_1", "retry-after": "1", "x-org": "acme"})
+    assert Redactor(SECRETS).response(answer).headers == {"request-id": "req_1", "retry-after": "1"}
+
+
+PLANTED_HEADERS = {
+    "authorization": f"Bearer {KEY}",
+    "x-api-key": KEY,
+    "x-goog-api-key": KEY,
+    "cookie": f"session={TOKEN}",
+    "openai-organization": "org-plantedORGANISATION1",
+    "anthropic-beta": f"oops-{KEY}",
+}
+
+
+def test_nothing_planted_reaches_the_disk_the_journal_or_the_transcript(tmp_path: Path) -> None:
+    library = Library(tmp_path)
+    redactor = Redactor(SECRETS)
+    answer = {
+        "echo": KEY,
+        "spelled": list(SPELLINGS.values()),
+        "basic": base64.b64encode(f"user:{KEY}".encode()).decode(),
+        "account": "org-plantedORGANISATION1",
+        "html": html.escape(TOKEN),
+    }
+
+    def upstream(request: httpx2.Request) -> httpx2.Response:
+        if request.url.path.endswith("stream"):
+            return httpx2.Response(
+                200, content=stream([KEY[:7], KEY[7:]]), headers={"content-type": "text/event-stream"}
+            )
+        headers = [("content-encoding", "gzip"), ("set-cookie", f"s={TOKEN}"), ("openai-organization", "plantedORG")]
+        return httpx2.Response(401, headers=headers, content=gzip.compress(json.dumps(answer).encode()))
+
+    with Recording(library, METADATA, redactor) as recording:
+        tap = Tap("http://user:pw-planted@host.example", "https://api.example", redactor, recording.keep)
+        with httpx2.Client(transport=TapTransport(httpx2.MockTransport(upstream), tap)) as client:
+            seen = client.post(
+                f"http://user:pw-planted@host.example/v1?key={quote(KEY)}&x={quote(KEY)}",
+                headers=PLANTED_HEADERS,
+                json={"messages": [{"content": f"remember {TOKEN}"}]},
+            )
+            client.post("http://user:pw-planted@host.example/stream", json={})
+        journal = b"".join(path.read_bytes() for path in library.journals())
+        recording.complete()
+    assert seen.json()["echo"] == KEY  # the adapter gets what was sent
+    files = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert b"remember REDACTED" in files
+    for place in (files, journal, repr(tap.exchanges).encode()):
+        assert place
+        assert not redactor.finds(place)
+        for planted in (b"planted", b"session", KEY[:12].encode(), KEY[-12:].encode(), TOKEN[-12:].encode()):
+            assert planted not in place, planted
+
+
+def test_a_secret_that_is_left_stops_the_cassette_from_being_written(tmp_path: Path) -> None:
+    library = Library(tmp_path)
+    metadata = METADATA.from_dict(METADATA.to_dict() | {"model_requested": KEY})
+    with Recording(library, metadata, Redactor(SECRETS)) as recording:
+        recording.keep(HttpRequest("POST", "http://host.example/"), HttpResponse(200))
+        with pytest.raises(CassetteError, match="a key of this run would be in it, so nothing was written") as refusal:
+            recording.complete()
+    assert KEY not in str(refusal.value)
+    assert library.paths() == []

@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+import gzip
+import http.client
+import logging
+import socket
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx2
+import pytest
+
+from harness.http import HttpRequest, HttpResponse
+from harness.tape.player import Player
+from harness.tape.proxy import Proxy
+from harness.tape.redact import Redactor
+from harness.tape.server import Server, serve
+from harness.tape.tap import Tap
+from harness.tape.transport import replaying
+from tests.tape.samples import cassette, request, response
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with serve() as running:
+        yield running
+
+
+@pytest.fixture
+def client() -> Iterator[httpx2.Client]:
+    with httpx2.Client(trust_env=False) as made:
+        yield made
+
+
+def echo(request: HttpRequest) -> HttpResponse:
+    return HttpResponse(418, {"x-method": request.method, "x-url": request.url}, request.body)
+
+
+def test_a_handler_sees_the_request_and_its_answer_is_sent(server: Server, client: httpx2.Client) -> None:
+    base = server.mount(echo)
+    answer = client.put(f"{base}/v1/x?a=b%20c", content=gzip.compress(b"body"), headers={"content-encoding": "gzip"})
+    assert (answer.status_code, answer.content, answer.headers["x-method"]) == (418, b"body", "PUT")
+    assert answer.headers["x-url"] == f"{base}/v1/x?a=b%20c"
+
+
+def test_it_listens_on_loopback_only(server: Server) -> None:
+    assert server.origin.startswith("http://127.0.0.1:")
+
+
+def test_handlers_have_paths_of_their_own_until_they_are_unmounted(server: Server, client: httpx2.Client) -> None:
+    one = server.mount(lambda _: HttpResponse(200, {}, b"one"))
+    two = server.mount(lambda _: HttpResponse(200, {}, b"two"))
+    assert (client.get(one).content, client.get(f"{two}/x").content) == (b"one", b"two")
+    server.unmount(one)
+    gone = client.get(one)
+    assert (gone.status_code, gone.json()["error"]["type"]) == (404, "harness")
+    assert client.get(two).content == b"two"
+
+
+def test_a_handler_that_fails_is_a_500_and_the_server_goes_on(
+    server: Server, client: httpx2.Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    base = server.mount(lambda request: HttpResponse(1 // len(request.body)))
+    with caplog.at_level(logging.CRITICAL):
+        failed = client.get(base)
+    assert (failed.status_code, failed.json()["error"]["message"]) == (
+        500,
+        "harness: ZeroDivisionError: integer division or modulo by zero",
+    )
+    assert client.post(server.mount(echo), content=b"x").status_code == 418
+
+
+def test_many_cells_are_served_at_once(server: Server, client: httpx2.Client) -> None:
+    together = threading.Barrier(6, timeout=10)
+
+    def wait(request: HttpRequest) -> HttpResponse:
+        together.wait()
+        return echo(request)
+
+    bases = [server.mount(wait) for _ in range(6)]
+    with ThreadPoolExecutor(6) as pool:
+        answers = list(pool.map(lambda base: client.post(base, content=base.encode()), bases))
+    assert [answer.content.decode() for answer in answers] == bases
+
+
+def test_clients_that_hang_up_do_no_harm(
+    server: Server, client: httpx2.Client, capfd: pytest.CaptureFixture[str]
+) -> None:
+    base = server.mount(echo)
+    host, port = server.origin.removeprefix("http://").split(":")
+    path = base.removeprefix(server.origin)
+    for words in (
+        b"POS",
+        f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\nhalf".encode(),
+        b"\0\0\r\n\r\n",
+    ):
+        with socket.create_connection((host, int(port))) as connection:
+            connection.sendall(words)
+    with socket.create_connection((host, int(port))) as connection:  # does not wait for the answer
+        connection.sendall(f"GET {path} HTTP/1.1\r\nhost: x\r\n\r\n".encode())
+    assert client.post(base, content=b"x").content == b"x"
+    assert capfd.readouterr() == ("", "")
+
+
+def test_it_starts_and_stops_quickly_and_leaves_no_thread(capfd: pytest.CaptureFixture[str]) -> None:
+    before = threading.active_count()
+    start = time.perf_counter()
+    for _ in range(3):
+        with serve() as running:
+            host = running.origin.removeprefix("http://")
+            idle = http.client.HTTPConnection(host, timeout=5)
+            idle.request("GET", "/")
+            assert idle.getresponse().read()  # the connection is kept open over the server's end
+        idle.close()
+    assert time.perf_counter() - start < 5
+    assert [thread.name for thread in threading.enumerate() if thread.name == "harness-server"] == []
+    assert threading.active_count() <= before + 1
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_cassette_is_played_for_a_client_of_any_kind(server: Server) -> None:
+    player = Player(cassette("a"))
+    handler_of: dict[str, Any] = {}
+    base = server.mount(lambda sent: handler_of["cell"](sent))
+    tap = Tap(base, "http://reference-server.invalid", Redactor())
+    handler_of["cell"] = replaying(player, tap)
+    call = urllib.request.Request(f"{base}/v1/chat/completions", request("a").body)  # noqa: S310 - loopback
+    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(call) as answer:
+        assert answer.read() == response("re: a").body
+    assert tap.exchanges[0].recorded == request("a")
+    assert player.unplayed == 0
+
+
+def test_the_proxy_forwards_and_notes(server: Server, client: httpx2.Client) -> None:
+    seen: list[HttpRequest] = []
+
+    def upstream(request: HttpRequest) -> HttpResponse:
+        seen.append(request)
+        return HttpResponse(201, {"content-type": "text/plain", "x-request-id": "1"}, b"made")
+
+    kept: list[tuple[HttpRequest, HttpResponse]] = []
+    provider = server.mount(upstream)
+    tap = Tap(provider, "https://api.example", Redactor(), lambda *exchange: kept.append(exchange))
+    cell: dict[str, Proxy] = {}
+    base = server.mount(lambda sent: cell["proxy"](sent))
+    with Proxy(base, provider, tap) as cell["proxy"]:
+        answer = client.post(f"{base}/v1/x?a=b", content=b"ask", headers={"x-api-key": "secret-key-1"})
+    assert (answer.status_code, answer.content, answer.headers["x-request-id"]) == (201, b"made", "1")
+    assert (seen[0].url, seen[0].body, seen[0].headers["x-api-key"]) == (f"{provider}/v1/x?a=b", b"ask", "secret-key-1")
+    assert [sent.url for sent, _ in kept] == ["https://api.example/v1/x?a=b"]
+    assert tap.exchanges[0].request.headers["x-api-key"] == "REDACTED"
+
+
+def test_the_proxy_follows_no_redirect_and_no_environment(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
+    visited: list[str] = []
+
+    def elsewhere(request: HttpRequest) -> HttpResponse:
+        visited.append(request.url)
+        return HttpResponse(200)
+
+    target = server.mount(elsewhere)
+    provider = server.mount(lambda _: HttpResponse(307, {"location": target}))
+    tap = Tap(provider, "https://api.example", Redactor())
+    with Proxy("http://cell", provider, tap) as proxy:
+        answer = proxy(HttpRequest("POST", "http://cell/v1", {}, b"prompt"))
+    assert (answer.status, visited) == (307, [])
+
+
+def test_an_upstream_that_is_not_there_is_a_502_and_noted_without_an_answer() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound, and not listening
+        upstream = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        tap = Tap(upstream, "https://api.example", Redactor())
+        with Proxy("http://cell", upstream, tap) as proxy:
+            answer = proxy(HttpRequest("POST", "http://cell/v1", {}, b"prompt"))
+    assert (answer.status, answer.body) == (502, b"harness: the upstream did not answer: ConnectError")
+    assert [each.response for each in tap.exchanges] == [None]
