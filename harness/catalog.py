@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import sys
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from harness.errors import HarnessError, PluginError, UnknownName
-from harness.protocols import Adapter
+from harness.protocols import Adapter, Capability
 from harness.results import Report
 from harness.rules.rule import Rule
 
@@ -50,7 +52,7 @@ class Catalog(Generic[T]):
         if len(owners) > 1:
             raise PluginError(self.kind, name, f"it exists more than once ({', '.join(owners)}); uninstall one.")
         if module is not None:
-            return self.checked(name, getattr(importlib.import_module(module), self.attribute))
+            return self.checked(name, getattr(importlib.import_module(module), self.attribute, None))
         if points:
             return self.checked(name, _imported(self.kind, points[0]))
         raise UnknownName(self.kind, name, self.names())
@@ -67,21 +69,33 @@ REPORTS = Catalog("report", "harness.reports", "REPORT", "harness.reports", Repo
 
 
 def adapter(spec: str) -> Adapter:
-    """An adapter by its name, or by `package.module:attribute`.
+    """An adapter by its name, or by `package.module:attribute`, which is looked for in the current folder too.
 
     Raises:
-        UnknownName: there is no adapter with this name.
+        UnknownName: there is no adapter with this name, or it claims a capability that does not exist.
         PluginError: it cannot be imported, or it is no adapter.
     """
     module, colon, attribute = spec.partition(":")
-    if not colon:
-        return ADAPTERS.load(spec)
+    found = _imported_adapter(spec, module, attribute) if colon else ADAPTERS.load(spec)
+    for name in sorted(found.capabilities - set(Capability)):
+        raise UnknownName("capability", name, [each.value for each in Capability], f"the adapter {spec!r}")
+    return found
+
+
+def _imported_adapter(spec: str, module: str, attribute: str) -> Adapter:
+    here = str(Path.cwd())
+    if here not in sys.path:  # a console script starts without it
+        sys.path.insert(0, here)
     try:
         value: Any = importlib.import_module(module)
         for name in attribute.split("."):
             value = getattr(value, name)
     except ModuleNotFoundError as error:
-        raise PluginError("adapter", spec, f"no module {error.name!r}. Is its folder on PYTHONPATH?") from error
+        raise PluginError(
+            "adapter",
+            spec,
+            f"no module {error.name!r}. Run from the folder that holds it, or add that folder to PYTHONPATH.",
+        ) from error
     except AttributeError as error:
         raise PluginError("adapter", spec, f"{error}.") from error
     except HarnessError:
@@ -95,7 +109,7 @@ def rules() -> list[Rule]:
     """Every rule: the `RULES` of the modules of `harness.rules` that have some, and of entry points.
 
     Raises:
-        PluginError: a rule module of another package cannot be used.
+        PluginError: a rule module of another package cannot be used, or two rules have one id.
     """
     found: list[Rule] = []
     for module in _modules("harness.rules").values():
@@ -105,6 +119,8 @@ def rules() -> list[Rule]:
         for rule in value if isinstance(value, list | tuple) else (value,):  # pyright: ignore[reportUnknownVariableType]
             if not isinstance(rule, Rule):
                 raise PluginError("rule module", point.name, f"it holds {rule!r}, which is no Rule.")
+            if any(rule.id == other.id for other in found):
+                raise PluginError("rule module", point.name, f"its rule {rule.id!r} exists already; rename it.")
             found.append(rule)
     return found
 

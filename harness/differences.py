@@ -204,6 +204,8 @@ def _switch(asked: Asked) -> str:
     sent = asked.view.response_format
     if sent is None:
         return "no switch"
+    if sent.pointer == sent.schema_pointer:
+        return sent.mechanism  # the field holds the schema itself
     value = resolve(_body(asked), sent.pointer)
     word = value.get("type") if isinstance(value, dict) else value
     return f"{sent.mechanism}: {word}" if isinstance(word, str) else sent.mechanism

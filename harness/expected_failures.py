@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import yaml
 
@@ -48,19 +48,28 @@ def load(path: Path) -> list[ExpectedFailure]:
     Raises:
         ExpectedFailuresError: it is not a list of entries with exactly these keys, all of them non-empty texts.
     """
-    try:
-        node: Any = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)  # pyright: ignore[reportUnknownMemberType]
-    except OSError as error:
-        raise ExpectedFailuresError(str(path), f"cannot be read: {error.strerror}.") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        mark = getattr(error, "problem_mark", None)
-        reason = getattr(error, "problem", None) or "not UTF-8 text"
-        raise ExpectedFailuresError(str(path), f"not YAML: {reason}.", mark.line + 1 if mark else None) from None
+    node: Any = _composed(path)
     if node is None:
         return []
     if not isinstance(node, yaml.SequenceNode):
         raise ExpectedFailuresError(str(path), "has to be a list of entries.", node.start_mark.line + 1)
-    return [_entry(path, item) for item in node.value]
+    return [_entry(path, item) for item in cast("list[Any]", node.value)]
+
+
+def _composed(path: Path) -> Any:
+    try:
+        text = path.read_text(encoding="utf-8")
+        return yaml.compose(text, Loader=yaml.SafeLoader)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    except OSError as error:
+        raise ExpectedFailuresError(str(path), f"cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise ExpectedFailuresError(str(path), "not UTF-8 text.") from None
+    except RecursionError:
+        raise ExpectedFailuresError(str(path), "not a list of entries: nested too deeply.") from None
+    except yaml.YAMLError as error:
+        mark: Any = getattr(error, "problem_mark", None)
+        reason = getattr(error, "problem", None) or str(error).partition("\n")[0]
+        raise ExpectedFailuresError(str(path), f"not YAML: {reason}.", mark.line + 1 if mark else None) from None
 
 
 def _entry(path: Path, node: Any) -> ExpectedFailure:
@@ -69,6 +78,8 @@ def _entry(path: Path, node: Any) -> ExpectedFailure:
         raise ExpectedFailuresError(str(path), f"an entry is a mapping of {', '.join(_KEYS)}.", line)
     values: dict[str, str] = {}
     for key, value in node.value:
+        if not isinstance(key, yaml.ScalarNode):
+            raise ExpectedFailuresError(str(path), f"a key is one of {', '.join(_KEYS)}.", key.start_mark.line + 1)
         if key.value not in _KEYS or key.value in values:
             problem = "stands there twice" if key.value in values else f"is unknown; the keys are {', '.join(_KEYS)}"
             raise ExpectedFailuresError(str(path), f"the key {key.value!r} {problem}.", key.start_mark.line + 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 
 def _no_headers() -> dict[str, str]:
@@ -31,3 +32,8 @@ class HttpResponse:
 
 EXHAUSTED = "x-harness-exhausted"
 """Response header of an answer that the harness had to make up: the script or the cassette has nothing left."""
+
+
+def endpoint(url: str) -> str:
+    """What an API calls at a URL: the last two segments of its path, whatever base URL stands in front of them."""
+    return "/".join(urlsplit(url).path.rsplit("/", 2)[-2:])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import TypeVar, cast
 
@@ -14,9 +14,9 @@ from harness.protocols import Endpoint
 from harness.results import Chat, ToolExecution
 from harness.scenarios.canonical import history, settings_of, system_of, tools, user_message
 from harness.scenarios.schema import Scenario
-from harness.scenarios.tools import answer
+from harness.scenarios.tools import ToolFailure, Unanswered, UnknownTool, answer
 from harness.targets import Target
-from harness.thread import Ask, Thread, run_tool
+from harness.thread import Ask, Thread, failure
 
 T = TypeVar("T")
 
@@ -73,14 +73,16 @@ class _Player:
         turn = thread.turn(user_message(self._scenario.turns[index]))
         step = next(turn)
         answers = 0
+        results: list[ToolResult] = []
         try:
             while True:
                 if isinstance(step, Ask):
                     response = self._ask(step.request, index, answers, chat)
+                    results = self._run(response.tool_calls, index, answers)
                     answers += 1
                     step = turn.send(response)
                 else:
-                    step = turn.send(self._run(step.calls, index, answers - 1))
+                    step = turn.send(results.pop(0))
         except StopIteration:
             return
 
@@ -103,14 +105,21 @@ class _Player:
         return response
 
     def _run(self, calls: tuple[ToolCall, ...], turn: int, step: int) -> list[ToolResult]:
-        results = [run_tool(lambda call: answer(self._scenario, call), call) for call in calls]
-        chat = len(self._chats) - 1
-        self._executions += [ToolExecution(chat, call, result) for call, result in zip(calls, results, strict=True)]
+        executions = [self._execution(call) for call in calls]
+        self._executions += executions
+        results = [execution.result for execution in executions]
         script = self._scenario.turns[turn].model
         order = script[step].answers if step < len(script) else None
         if order is None or len(order) != len(results):
             return results
         return [results[position] for position in order]
+
+    def _execution(self, call: ToolCall) -> ToolExecution:
+        chat = len(self._chats) - 1
+        try:
+            return ToolExecution(chat, call, answer(self._scenario, call))
+        except (ToolFailure, UnknownTool, Unanswered) as raised:
+            return ToolExecution(chat, call, failure(call, raised), unanswered=isinstance(raised, Unanswered))
 
 
 class _Ended(Exception):  # not an error: a chat has failed, and the cell ends there
@@ -133,7 +142,7 @@ def play(scenario: Scenario, target: Target, endpoint: Endpoint, begin: Callable
 @contextmanager
 def _chatting(target: Target, endpoint: Endpoint) -> Generator[Callable[[ChatRequest], ChatResponse], None, None]:
     client = target.adapter.connect(endpoint, target.model)
-    with asyncio.Runner() as loop:  # makes its event loop only when something is run
+    with closing(asyncio.Runner()) as loop:  # which makes its event loop only when something is run
         try:
             yield lambda request: _settled(loop, client.chat(request))
         finally:

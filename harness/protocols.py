@@ -26,7 +26,8 @@ class Capability(StrEnum):
     IMAGE_RESULTS = "image-results"
     THINKING = "thinking"
     HTTP_CLIENT = "http-client"
-    """Sends through `Endpoint.http_client`. An adapter without it is played through a loopback server instead."""
+    """Sends through `Endpoint.http_client`, a synchronous client. An adapter without it, as every asynchronous one, is
+    played through a loopback server instead."""
 
 
 @runtime_checkable
@@ -48,7 +49,7 @@ class ChatClient(Protocol):
 
 @runtime_checkable
 class AsyncChatClient(Protocol):
-    """The same, asynchronous: made, used and closed in one event loop."""
+    """The same, asynchronous: used and closed in one event loop, which does not run yet while `connect` makes it."""
 
     async def chat(self, request: ChatRequest) -> ChatResponse:
         """Ask the model; see `ChatClient.chat`."""
@@ -104,8 +105,8 @@ class MessageHandler(Protocol):
         """The tool has answered; `result.call_id` is the call's id."""
         ...
 
-    def on_done(self, error: Exception | None = None) -> None:
-        """The turn is over, by `error` if there is one."""
+    def on_done(self, error: BaseException | None = None) -> None:
+        """The turn is over, by `error` if there is one, be it a cancellation."""
         ...
 
 
@@ -114,8 +115,8 @@ class Endpoint:
     """Where an adapter sends its requests.
 
     `base_url` has the form that the API's official SDK takes: with `/v1` for OpenAI, without for Anthropic and Gemini.
-    `http_client` is an `httpx2.Client` (or `httpx2.AsyncClient` for an asynchronous adapter) to send through, for
-    adapters with `Capability.HTTP_CLIENT`; it stays the caller's to close.
+    `http_client` is an `httpx2.Client` to send through, for adapters with `Capability.HTTP_CLIENT`; it stays the
+    caller's to close. An asynchronous adapter does without: it is played through the loopback server.
     """
 
     base_url: str

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import shlex
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Literal, TypeAlias
+from itertools import chain
+from typing import Any, Literal, TypeAlias, cast
 
 from pydantic import TypeAdapter
 
@@ -90,11 +92,15 @@ class Chat:
 
 @dataclass(frozen=True, slots=True)
 class ToolExecution:
-    """A tool that ran: `chat` is the index of the chat whose response called it."""
+    """A tool that ran: `chat` is the index of the chat whose response called it.
+
+    `unanswered` says that the scenario has no result for the call; the error result then says so.
+    """
 
     chat: int
     call: ToolCall
     result: ToolResult
+    unanswered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +127,16 @@ class Transcript:
     stale: bool = False
 
 
+def _writable(value: JSON) -> JSON:
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, list):
+        return [_writable(item) for item in value]
+    if isinstance(value, dict):
+        return {str(_writable(key)): _writable(item) for key, item in value.items()}
+    return value
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """What is wrong, how bad, whose fault, with evidence.
@@ -128,6 +144,9 @@ class Finding:
     `pointer` leads into the body of the request (or of the response, where `message` says so) of exchange `exchange`,
     an index into the cell's exchanges. `source` says where the rule comes from. In an audit `file` and `index` name
     the exchange.
+
+    The texts can be written anywhere: half of a surrogate pair, which JSON can escape and UTF-8 cannot write, becomes
+    the text of its escape.
     """
 
     rule: str
@@ -142,6 +161,10 @@ class Finding:
     exchange: int | None = None
     file: str | None = None
     index: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("message", "pointer", "actual", "expected"):
+            object.__setattr__(self, name, _writable(getattr(self, name)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +184,8 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True)
 class CellResult:
-    """One cell: scenario × target × variant. `reason` says why it was not played, or what broke."""
+    """One cell: scenario × target × variant. `reason` says why it was not played, or what broke; `covers` what the
+    scenario is about, the main subject first."""
 
     scenario: str
     target: str
@@ -173,6 +197,10 @@ class CellResult:
     findings: tuple[Finding, ...] = ()
     reason: str | None = None
     exchanges: int = 0
+    covers: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "reason", _writable(self.reason))
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,8 +224,35 @@ class StaleExpectation:
 
 
 @dataclass(frozen=True, slots=True)
+class Invocation:
+    """How to ask for a part of a run again.
+
+    `rerun`, `record` and `reference` are the words that a command line begins with, `selection` those that chose the
+    scenarios. `scenarios` names the files of scenarios that do not ship with harness, `targets` the words that select
+    a column which is no shipped target.
+    """
+
+    rerun: tuple[str, ...] = ("harness", "run")
+    record: tuple[str, ...] = ("harness", "record")
+    reference: tuple[str, ...] = ("harness", "run", "--mode", "reference")
+    selection: tuple[str, ...] = ()
+    scenarios: Mapping[str, str] = field(default_factory=dict[str, str])
+    targets: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+
+    def command(self, words: Iterable[str], targets: Iterable[str], scenarios: Iterable[str] | None = None) -> str:
+        """The command line that begins with `words`, for targets and some scenarios (`None`: those of the run)."""
+        named = self.selection if scenarios is None else [self.scenarios.get(each, each) for each in scenarios]
+        selected = chain.from_iterable(self.targets.get(target, ("--target", target)) for target in targets)
+        return shlex.join([*words, *named, *selected])
+
+
+@dataclass(frozen=True, slots=True)
 class RunResult:
-    """A whole run. Everything but `timing` repeats to the byte when a run is repeated."""
+    """A whole run. Everything but `timing` repeats to the byte when a run is repeated.
+
+    `left_out` says of targets that nobody named why they are not in the run; `cassettes` where cassettes were looked
+    for, or written to.
+    """
 
     mode: Mode
     cells: tuple[CellResult, ...]
@@ -206,6 +261,8 @@ class RunResult:
     versions: Mapping[str, str] = field(default_factory=dict[str, str])
     timing: Mapping[str, float] = field(default_factory=dict[str, float])
     cassettes: str | None = None
+    left_out: Mapping[str, str] = field(default_factory=dict[str, str])
+    invocation: Invocation = field(default_factory=Invocation)
 
     @property
     def summary(self) -> dict[str, int]:
@@ -238,17 +295,32 @@ class RunResult:
         Raises:
             ValueError: it is not the JSON of a run.
         """
-        document: dict[str, Any] = json.loads(text)
-        document.pop("summary", None)
+        document: Any = json.loads(text)
+        if isinstance(document, dict):
+            cast("dict[str, Any]", document).pop("summary", None)
         return _ADAPTER.validate_python(document)
 
 
 @dataclass(frozen=True, slots=True)
+class Presentation:
+    """How a run is to be shown to people; reports for machines have no use for it.
+
+    `width` is in columns. `verbose`: every scenario and every finding, not groups of them. `all_differences`: also the
+    facts that are the same for all targets.
+    """
+
+    colour: bool = False
+    width: int = 120
+    verbose: bool = False
+    all_differences: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
-    """A way to show a run. `render` gets the run and whether the output is a terminal with colours."""
+    """A way to show a run."""
 
     name: str
-    render: Callable[[RunResult, bool], str]
+    render: Callable[[RunResult, Presentation], str]
 
 
 _ADAPTER: TypeAdapter[RunResult] = TypeAdapter(RunResult)

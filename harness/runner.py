@@ -11,9 +11,8 @@ from importlib.metadata import PackageNotFoundError, version
 from threading import Lock
 
 from harness.differences import Observations, observe, tables
-from harness.errors import CassetteError, CassetteMissing, HarnessError, UsageError
+from harness.errors import CassetteError, CassetteMissing, UsageError
 from harness.expected_failures import ExpectedFailure, stale
-from harness.http import HttpRequest, HttpResponse
 from harness.play import Playing, play
 from harness.results import (
     Blame,
@@ -23,6 +22,7 @@ from harness.results import (
     Mode,
     RunResult,
     Severity,
+    ToolExecution,
     Transcript,
     Verdict,
 )
@@ -46,7 +46,7 @@ Progress = Callable[[CellResult], None]
 
 @dataclass(frozen=True, slots=True)
 class Recorder:
-    """Writes what a run plays into `library`. `max_requests` bounds what is paid for."""
+    """Writes what a run plays into `library`. `max_requests` is the most that is sent, and paid for."""
 
     library: Library
     force: bool = False
@@ -112,7 +112,7 @@ class Run:
         for item in judged:
             if item.observations is not None:
                 observed[item.result.target].append(item.observations)
-        played = [cell for cell in results if cell.verdict not in (Verdict.NOT_APPLICABLE, Verdict.MISSING)]
+        played = [cell for cell in results if _is_judged(cell)]
         return RunResult(
             self.mode,
             results,
@@ -138,16 +138,23 @@ class Run:
 
     def _cell(self, cell: Cell) -> _Judged:
         target = cell.target
-        result = CellResult(cell.scenario.id, target.name, target.adapter.name, target.api, cell.variant, Verdict.PASS)
+        result = CellResult(
+            cell.scenario.id,
+            target.name,
+            target.adapter.name,
+            target.api,
+            cell.variant,
+            Verdict.PASS,
+            covers=tuple(subject.value for subject in cell.scenario.covers),
+        )
         reason = self._not_applicable(cell)
         if reason is not None:
             return _Judged(replace(result, verdict=Verdict.NOT_APPLICABLE, reason=reason))
-        if self._recorder and self._recorder.max_requests is not None and self._sent >= self._recorder.max_requests:
-            reason = f"not recorded: {self._sent} requests were sent, --max-requests allows no more"
-            return _Judged(replace(result, verdict=Verdict.MISSING, reason=reason))
         try:
             stage, transcript = self._play(cell)
-        except CassetteMissing as error:
+            evidence = Evidence(transcript)
+            return _Judged(self._verdict(result, stage, evidence), observe(evidence))
+        except (CassetteMissing, _Spent) as error:
             return _Judged(replace(result, verdict=Verdict.MISSING, reason=str(error)))
         except CassetteError as error:
             if self._recorder:
@@ -155,12 +162,8 @@ class Run:
             return _Judged(replace(result, verdict=Verdict.FAIL, findings=(_unreadable(error),)))
         except UsageError:
             raise
-        except Exception as error:  # the adapter's `connect` or `close`, or a bug of ours: one cell, not the run
-            if isinstance(error, HarnessError):
-                raise
+        except Exception as error:  # noqa: BLE001 - the adapter's `connect` or `close`, a rule: one cell, not the run
             return _Judged(replace(result, verdict=Verdict.ERROR, reason=f"{type(error).__name__}: {error}"))
-        evidence = Evidence(transcript)
-        return _Judged(self._verdict(result, stage, evidence), observe(evidence))
 
     def _not_applicable(self, cell: Cell) -> str | None:
         scenario, target = cell.scenario, cell.target
@@ -184,13 +187,7 @@ class Run:
         metadata = _metadata(cell, self._stages.mode)
         redactor = Redactor(self._stages.secrets(cell.target))
         with Recording(self._recorder.library, metadata, redactor, force=self._recorder.force) as recording:
-
-            def keep(request: HttpRequest, response: HttpResponse) -> None:
-                with self._lock:
-                    self._sent += 1
-                recording.keep(request, response)
-
-            with self._stages.stage(cell, keep) as stage:
+            with self._stages.stage(cell, recording.keep) as stage:
                 transcript = _transcript(cell, stage, self._on(cell, stage), self.mode)
             if all(chat.response is not None for chat in transcript.chats):
                 recording.complete(_served(transcript))
@@ -198,15 +195,27 @@ class Run:
 
     def _on(self, cell: Cell, stage: Stage) -> Playing:
         def begin(chat: int) -> None:
+            self._spend()
             stage.tap.chat = chat
 
         return play(cell.scenario, cell.target, stage.endpoint, begin)
 
+    def _spend(self) -> None:
+        """Count a chat, which is one request, against what the recording may send. Raises `_Spent`."""
+        limit = self._recorder.max_requests if self._recorder else None
+        with self._lock:
+            if self._sent == limit:
+                raise _Spent(f"not recorded: {limit} requests were sent, --max-requests allows no more")
+            self._sent += 1
+
     def _verdict(self, result: CellResult, stage: Stage, evidence: Evidence) -> CellResult:
         transcript = evidence.transcript
         findings = tuple(finding for rule in self._rules for finding in rule.findings(evidence))
-        result = replace(result, provenance=stage.provenance, findings=findings, exchanges=len(transcript.exchanges))
         errors = [finding for finding in findings if finding.severity is Severity.ERROR]
+        if not errors:  # else the tool was asked something that nobody had meant to ask
+            errors = [_unanswered(execution) for execution in transcript.executions if execution.unanswered]
+            findings += tuple(errors)
+        result = replace(result, provenance=stage.provenance, findings=findings, exchanges=len(transcript.exchanges))
         crashed = next((chat for chat in transcript.chats if chat.crashed), None)
         if errors and all(any(entry.expects(result, f) for entry in self._expected) for f in errors):
             reasons = {entry.reason for entry in self._expected for f in errors if entry.expects(result, f)}
@@ -214,6 +223,16 @@ class Run:
         if crashed is not None:
             return replace(result, verdict=Verdict.ERROR, reason=f"{crashed.error}: {crashed.error_text}")
         return replace(result, verdict=Verdict.FAIL if errors else Verdict.WARN if findings else Verdict.PASS)
+
+
+class _Spent(Exception):  # not an error: the recording may send nothing more
+    pass
+
+
+def _is_judged(cell: CellResult) -> bool:
+    if cell.verdict is Verdict.ERROR:
+        return bool(cell.findings)  # else it broke before a rule saw anything
+    return cell.verdict not in (Verdict.NOT_APPLICABLE, Verdict.MISSING)
 
 
 def _transcript(cell: Cell, stage: Stage, playing: Playing, mode: Mode) -> Transcript:
@@ -258,4 +277,15 @@ def _served(transcript: Transcript) -> str | None:
 def _unreadable(error: CassetteError) -> Finding:
     return Finding(
         "cassette-unreadable", Kind.CONTRACT, Severity.ERROR, Blame.CASSETTE, str(error), source="DESIGN.md, cassettes"
+    )
+
+
+def _unanswered(execution: ToolExecution) -> Finding:
+    return Finding(
+        "tool-unanswered",
+        Kind.CONTRACT,
+        Severity.ERROR,
+        Blame.SCENARIO,
+        str(execution.result.content),
+        source="DESIGN.md, scenario file",
     )

@@ -94,6 +94,7 @@ class _Shared:
         return self
 
     def __exit__(self, *exception: object) -> None:
+        self._server = None
         self._stack.close()
 
     def server(self) -> Server:
@@ -190,7 +191,7 @@ class Reference(_Shared):
             tap = Tap(base, REFERENCE_URL + wire.base_path, Redactor(), keep)
 
             def handle(request: HttpRequest) -> HttpResponse:
-                response = session(request)
+                response = session(tap.public(request))  # what it says of a URL repeats, wherever it listens
                 tap.note(request, response)
                 return response
 

@@ -82,7 +82,8 @@ def targets_for(adapters: Sequence[Adapter], names: Sequence[str], models: Mappi
 
     Raises:
         UnknownName: a name in `names` or `models` is no target.
-        UsageError: an adapter has an API for which there is no target.
+        UsageError: an adapter has an API for which there is no target, a named target no adapter, or two adapters have
+            one name.
     """
     chosen = [shipped_named(name) for name in names] or list(SHIPPED)
     made: list[Target] = []
@@ -94,6 +95,15 @@ def targets_for(adapters: Sequence[Adapter], names: Sequence[str], models: Mappi
                 + ", ".join(f"{shipped.name} ({shipped.api})" for shipped in chosen)
             )
         made.extend(target(shipped, adapter, models) for shipped in of_api)
+    for name in names:
+        if not any(t.cassettes.partition("@")[0] == name for t in made):
+            api = shipped_named(name).api
+            raise UsageError(
+                f"the target {name!r} needs an adapter that speaks {api!r}, and none of the chosen ones does."
+            )
+    twice = [t.name for t in made if sum(t.name == other.name for other in made) > 1]
+    if twice:
+        raise UsageError(f"two of the chosen adapters would be the target {twice[0]!r}. Give one of them another name.")
     known = {t.name for t in made} | {t.cassettes.partition("@")[0] for t in made}
     for name in models:
         if name not in known:

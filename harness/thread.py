@@ -1,13 +1,14 @@
 """A conversation and its tool loop, as one sans-IO generator with a synchronous and an asynchronous driver.
 
 The loop follows the calls that a response holds, not its stop reason. A tool that raises becomes an error result. The
-history is append-only and kept whatever happens: when the bound is reached every call has its result, so that the
+history is append-only and kept whatever happens: however a turn ends, every call of it has its result, so that the
 conversation can go on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from harness.errors import IterationLimit
@@ -24,12 +25,12 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The thread wants these calls run. Send it one `ToolResult` for each, in the order they are to go back."""
+    """The thread wants this call run. Send it a `ToolResult`; results go back in the order in which they are sent."""
 
-    calls: tuple[ToolCall, ...]
+    call: ToolCall
 
 
-Turn = Generator[Ask | Run, "ChatResponse | Sequence[ToolResult]", ChatResponse]
+Turn = Generator[Ask | Run, "ChatResponse | ToolResult", ChatResponse]
 
 
 class Thread:
@@ -44,11 +45,11 @@ class Thread:
         self.messages: tuple[Message, ...] = template.messages
         self.max_iterations = max_iterations
 
-    def turn(self, user: Message) -> Turn:
-        """One user turn: yields what it needs, returns the last response.
+    def turn(self, user: Message, handler: MessageHandler | None = None) -> Turn:
+        """One user turn: yields what it needs, returns the last response. `handler` is told all but `on_done`.
 
         A forced tool choice holds for the first answer only; a model that had to call a tool each time could never
-        answer.
+        answer. Calls that have no result when the turn is broken off (by the handler, or closed) get an error result.
 
         Raises:
             IterationLimit: the model still calls tools after `max_iterations` answers.
@@ -60,16 +61,33 @@ class Thread:
             if not isinstance(response, ChatResponse):
                 raise TypeError("an Ask is answered by a ChatResponse")
             self.messages += (response.message,)
-            calls = response.tool_calls
-            if not calls:
+            yield from self._tools(response, handler)
+            if not response.tool_calls:
                 return response
-            results = yield Run(calls)
-            if isinstance(results, ChatResponse):
-                raise TypeError("a Run is answered by tool results")
-            self.messages += (Message(Role.USER, tuple(results)),)
             if template.tool_choice == "required" or isinstance(template.tool_choice, NamedTool):
                 template = replace(template, tool_choice="auto")
         raise IterationLimit(self.max_iterations)
+
+    def _tools(
+        self, response: ChatResponse, handler: MessageHandler | None
+    ) -> Generator[Run, ChatResponse | ToolResult, None]:
+        results: list[ToolResult] = []
+        try:
+            if handler and response.text:
+                handler.on_text(response.text)
+            for call in response.tool_calls:
+                if handler:
+                    handler.on_tool_use(call)
+                result = yield Run(call)
+                if not isinstance(result, ToolResult):
+                    raise TypeError("a Run is answered by a ToolResult")
+                results.append(result)
+                if handler:
+                    handler.on_tool_result(result)
+        finally:
+            results += [_not_run(call) for call in response.tool_calls[len(results) :]]
+            if results:
+                self.messages += (Message(Role.USER, tuple(results)),)
 
     def send(
         self, client: ChatClient, user: str | Message, tool: ToolFunction, handler: MessageHandler | None = None
@@ -80,33 +98,14 @@ class Thread:
             harness.errors.ChatError: a chat failed.
             IterationLimit: see `turn`.
         """
-        turn = self.turn(Message.user(user) if isinstance(user, str) else user)
-        error: Exception | None = None
-        try:
+        with self._driven(user, handler) as turn:
             step = next(turn)
             while True:
-                if isinstance(step, Ask):
-                    response = client.chat(step.request)
-                    if handler and response.text:
-                        handler.on_text(response.text)
-                    step = turn.send(response)
-                else:
-                    results: list[ToolResult] = []
-                    for call in step.calls:
-                        if handler:
-                            handler.on_tool_use(call)
-                        results.append(run_tool(tool, call))
-                        if handler:
-                            handler.on_tool_result(results[-1])
-                    step = turn.send(results)
-        except StopIteration as done:
-            return done.value
-        except Exception as raised:
-            error = raised
-            raise
-        finally:
-            if handler:
-                handler.on_done(error)
+                given = client.chat(step.request) if isinstance(step, Ask) else run_tool(tool, step.call)
+                try:
+                    step = turn.send(given)
+                except StopIteration as done:
+                    return done.value
 
     async def send_async(
         self,
@@ -116,31 +115,29 @@ class Thread:
         handler: MessageHandler | None = None,
     ) -> ChatResponse:
         """`send` for an asynchronous client and asynchronous tools."""
-        turn = self.turn(Message.user(user) if isinstance(user, str) else user)
-        error: Exception | None = None
-        try:
+        with self._driven(user, handler) as turn:
             step = next(turn)
             while True:
                 if isinstance(step, Ask):
-                    response = await client.chat(step.request)
-                    if handler and response.text:
-                        handler.on_text(response.text)
-                    step = turn.send(response)
+                    given = await client.chat(step.request)
                 else:
-                    results: list[ToolResult] = []
-                    for call in step.calls:
-                        if handler:
-                            handler.on_tool_use(call)
-                        results.append(await run_tool_async(tool, call))
-                        if handler:
-                            handler.on_tool_result(results[-1])
-                    step = turn.send(results)
-        except StopIteration as done:
-            return done.value
-        except Exception as raised:
+                    given = await run_tool_async(tool, step.call)
+                try:
+                    step = turn.send(given)
+                except StopIteration as done:
+                    return done.value
+
+    @contextmanager
+    def _driven(self, user: str | Message, handler: MessageHandler | None) -> Generator[Turn, None, None]:
+        turn = self.turn(Message.user(user) if isinstance(user, str) else user, handler)
+        error: BaseException | None = None
+        try:
+            yield turn
+        except BaseException as raised:
             error = raised
             raise
         finally:
+            turn.close()
             if handler:
                 handler.on_done(error)
 
@@ -164,3 +161,7 @@ async def run_tool_async(tool: AsyncToolFunction, call: ToolCall) -> ToolResult:
 def failure(call: ToolCall, raised: Exception) -> ToolResult:
     """The error result that stands for an exception."""
     return ToolResult(call.id, call.name, str(raised) or type(raised).__name__, is_error=True)
+
+
+def _not_run(call: ToolCall) -> ToolResult:
+    return ToolResult(call.id, call.name, "no result: the turn was broken off", is_error=True)

@@ -19,6 +19,26 @@ def carries(view: ResultView, result: ToolResult, request: RequestView) -> bool:
     return _carries_value(view, result.content, is_error=result.is_error)
 
 
+def is_verbatim(view: ResultView, result: ToolResult) -> bool:
+    """The payload is the tool's answer with nothing around it."""
+    if isinstance(result.content, tuple) or len(view.payload) != 1:
+        return False
+    match view.payload[0]:
+        case JsonView(value):
+            return equal(value, result.content)
+        case TextView(text):
+            return text == result.content or _parsed_equal(text, result.content)
+        case _:
+            return False
+
+
+def _parsed_equal(text: str, content: JSON) -> bool:
+    try:
+        return equal(loads(text), content)
+    except WireError:
+        return False
+
+
 def shown(view: ResultView) -> JSON:
     """The payload as evidence in a finding."""
     values = [_shown_part(part) for part in view.payload]
@@ -75,7 +95,7 @@ def _carries_parts(view: ResultView, content: tuple[Text | Image | File | Opaque
     inside = [part for part in view.payload if isinstance(part, MediaView)]
     outside = [part for turn in request.turns for part in turn.parts if isinstance(part, MediaView)]
     wanted = [part for part in content if isinstance(part, Image | File)]
-    if not all(any(_same_medium(medium, part) for medium in inside or outside) for part in wanted):
+    if not all(any(same_medium(medium, part) for medium in inside or outside) for part in wanted):
         return False
     given = "".join(part.text for part in content if isinstance(part, Text))
     sent = "".join(_texts(view))
@@ -104,7 +124,8 @@ def _strings(value: JSON) -> list[str]:
     return []
 
 
-def _same_medium(view: MediaView, part: Image | File) -> bool:
+def same_medium(view: MediaView, part: Image | File) -> bool:
+    """The medium on the wire is the given one: to the byte and of its type, or by its address."""
     if part.data is not None:
         return view.data == part.data and view.media_type == part.media_type
     return view.uri == part.uri

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from harness.model import JSON, Message, ToolCall, ToolResult
+from harness.model import JSON, ToolCall, ToolResult
 from harness.results import Chat, Exchange, Transcript
 from harness.wire.apis import wire_format
 from harness.wire.format import WireFormat
@@ -32,8 +32,8 @@ class Reading:
 class ExpectedCall:
     """A call that later requests have to carry, and its result if the tool has answered.
 
-    `id` is the id on the wire, `None` if the API issued none. `foreign` marks a call of a history that came from
-    elsewhere: its id may be mapped onto a legal one, one-to-one. `view` is the wire's own call, where there is one.
+    `id` is the id on the wire, `None` if the API issued none, or an empty one. `foreign` marks a call of a history that
+    came from elsewhere: its id may be mapped onto a legal one, one-to-one.
     """
 
     id: str | None
@@ -41,7 +41,6 @@ class ExpectedCall:
     arguments: JSON
     result: ToolResult | None
     foreign: bool = False
-    view: CallView | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +123,8 @@ class Evidence:
             return
         wire_calls = [call for call in reading.response.calls if call.malformed is None]
         for position, view in enumerate(wire_calls):
-            yield ExpectedCall(
-                view.id, view.name, view.arguments, self._result_of(chat, position, wire_calls), view=view
-            )
+            result = self._result_of(chat, position, wire_calls)
+            yield ExpectedCall(view.id or None, view.name, view.arguments, result)
 
     def _result_of(self, chat: int, position: int, calls: list[CallView]) -> ToolResult | None:
         """The result of the wire call at `position`: the adapter's call that it became is told by place, or, where
@@ -143,8 +141,3 @@ class Evidence:
             return None
         executed = [e.result for e in self.transcript.executions if e.chat == chat and e.call is call]
         return executed[0] if executed else None
-
-
-def canonical_messages(asked: Asked) -> tuple[Message, ...]:
-    """The history that the adapter was given."""
-    return asked.chat.request.messages

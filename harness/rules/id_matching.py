@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from harness.model import SYNTHESISED_ID, ToolCall
 from harness.results import Severity
-from harness.rules.content import carries, content_shown, shown
+from harness.rules.content import content_shown, shown
 from harness.rules.evidence import Asked, Evidence, ExpectedCall
-from harness.rules.pairing import answered, carried
+from harness.rules.pairing import answered, answers, carried
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
 from harness.wire.view import CallView, MediaView, RequestView, ResultView, TextView
@@ -34,6 +34,26 @@ def _call_missing(evidence: Evidence) -> Iterator[Flaw]:
                 )
 
 
+def _call_order(evidence: Evidence) -> Iterator[Flaw]:
+    for asked in evidence.asked:
+        places = {id(call): place for place, call in enumerate(asked.view.calls)}
+        latest: CallView | None = None
+        for expected, call in _pairs(evidence, asked):
+            if call is None:
+                continue
+            if latest is not None and places[id(call)] < places[id(latest)]:
+                yield Flaw(
+                    f"the call of {expected.name} ({expected.id or 'without id'}) stands in front of one that came "
+                    "before it",
+                    asked.reading.index,
+                    call.pointer,
+                    call.pointer,
+                    f"after {latest.pointer}",
+                )
+                break
+            latest = call
+
+
 def _call_id_changed(evidence: Evidence) -> Iterator[Flaw]:
     for asked in evidence.asked:
         for expected, call in _pairs(evidence, asked):
@@ -55,7 +75,7 @@ def _issued_id_lost(evidence: Evidence) -> Iterator[Flaw]:
             continue
         issued = [call for call in reading.response.calls if call.malformed is None]
         for call, given in zip(issued, chat.response.tool_calls, strict=False):
-            if call.id is not None and given.id != call.id:
+            if call.id and given.id != call.id:
                 yield Flaw(
                     f"the API issued {call.id!r} for {call.name}; the adapter hands on {given.id!r} (response body)",
                     reading.index,
@@ -74,7 +94,7 @@ def _synthesised(evidence: Evidence) -> Iterator[tuple[int, CallView, ToolCall, 
         used = {call.id for message in chat.request.messages for call in message.tool_calls}
         issued = [call for call in reading.response.calls if call.malformed is None]
         for call, given in zip(issued, chat.response.tool_calls, strict=False):
-            if call.id is None:
+            if not call.id:
                 yield reading.index, call, given, frozenset(used)
             used.add(given.id)
 
@@ -107,6 +127,8 @@ def _synthesised_not_marked(evidence: Evidence) -> Iterator[Flaw]:
 
 
 def _synthesised_sent(evidence: Evidence) -> Iterator[Flaw]:
+    if evidence.transcript.api != "gemini":
+        return  # the other APIs take no call without an id (AN-7, OC-5, RS-3)
     for asked in evidence.asked:
         pairing = answered(asked.view)
         for expected, call in _pairs(evidence, asked):
@@ -266,29 +288,27 @@ def _result_misplaced(evidence: Evidence) -> Iterator[Flaw]:
 def _result_swapped(evidence: Evidence) -> Iterator[Flaw]:
     """The result of a call has the content of another call's: answered by name, by order, or mixed up."""
     for asked in evidence.asked:
-        pairing = answered(asked.view)
-        pairs = [(expected, call) for expected, call in _pairs(evidence, asked) if call is not None]
-        for expected, call in pairs:
-            results = pairing.of(call)
-            if expected.result is None or not results or carries(results[0], expected.result, asked.view):
-                continue
-            others = [o for o, _ in pairs if o is not expected and o.result is not None]
-            other = next((o for o in others if o.result and carries(results[0], o.result, asked.view)), None)
+        for answer in answers(evidence, asked):
+            other = answer.taken_from
             if other is not None:
                 yield Flaw(
-                    f"the call {call.id or ''} of {call.name} is answered with the result of another call"
-                    f" ({other.name} {other.id or ''})".replace(" )", ")"),
+                    f"the call {_named(answer.expected)} is answered with the result of another call ({_named(other)})",
                     asked.reading.index,
-                    results[0].pointer,
-                    shown(results[0]),
-                    content_shown(expected.result),
+                    answer.view.pointer,
+                    shown(answer.view),
+                    content_shown(answer.given),
                 )
+
+
+def _named(call: ExpectedCall) -> str:
+    return f"{call.id} of {call.name}" if call.id else f"of {call.name}"
 
 
 _IDS = "DESIGN.md, canonical contract: ids"
 
 RULES = (
     Rule("call-missing", Subject.ID_MATCHING, "Every call of the history goes back.", _IDS, _call_missing),
+    Rule("call-order", Subject.ID_MATCHING, "Calls go back in the order in which they came.", _IDS, _call_order),
     Rule(
         "call-id-changed",
         Subject.ID_MATCHING,

@@ -14,7 +14,7 @@ from harness.rules.rule import Flaw, Rule
 from harness.rules.schemas import change
 from harness.scenarios.schema import Subject
 from harness.wire.jsonvalue import loads
-from harness.wire.view import WireError
+from harness.wire.view import TextView, WireError
 
 
 def _mechanism(evidence: Evidence, request: ChatRequest) -> str:
@@ -99,7 +99,7 @@ def _answer(evidence: Evidence) -> Iterator[Flaw]:
             yield Flaw(
                 f"the answer {problem} (response body)",
                 reading.index,
-                reading.response.parts[0].pointer if reading.response.parts else "",
+                next((part.pointer for part in reading.response.parts if isinstance(part, TextView)), ""),
                 chat.response.text,
                 reading.response.text if on_the_wire is None else schema,
                 blame=Blame.ADAPTER if on_the_wire is None else Blame.MODEL,

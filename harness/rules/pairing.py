@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from harness.rules.evidence import ExpectedCall
+from harness.model import ToolResult
+from harness.rules.content import carries
+from harness.rules.evidence import Asked, Evidence, ExpectedCall
 from harness.wire.view import CallView, RequestView, ResultView
 
 
@@ -70,4 +72,34 @@ def carried(expected: tuple[ExpectedCall, ...], view: RequestView) -> list[CallV
             if match is not None:
                 found[position] = match
                 left = [c for c in left if c is not match]
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An expected call whose tool has answered: what it gave, and the first result that the call has on the wire.
+
+    `taken_from` is the other call whose answer stands there instead, if there is one.
+    """
+
+    expected: ExpectedCall
+    given: ToolResult
+    view: ResultView
+    taken_from: ExpectedCall | None = None
+
+
+def answers(evidence: Evidence, asked: Asked) -> list[Answer]:
+    """The answered calls of a request with their results."""
+    expected = evidence.expected_calls(asked.index)
+    pairing = answered(asked.view)
+    found: list[Answer] = []
+    for one, call in zip(expected, carried(expected, asked.view), strict=True):
+        results = pairing.of(call) if call is not None else ()
+        if one.result is None or not results:
+            continue
+        taken_from: ExpectedCall | None = None
+        if not carries(results[0], one.result, asked.view):
+            others = (other for other in expected if other is not one)
+            taken_from = next((o for o in others if o.result and carries(results[0], o.result, asked.view)), None)
+        found.append(Answer(one, one.result, results[0], taken_from))
     return found

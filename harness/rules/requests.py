@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from harness.model import JSON
-from harness.results import Kind, Severity
+from harness.model import JSON, ChatRequest
+from harness.results import Blame, Kind, Severity
 from harness.rules.evidence import Evidence
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
@@ -47,19 +47,34 @@ def _one_request(evidence: Evidence) -> Iterator[Flaw]:
 def _unreadable(evidence: Evidence) -> Iterator[Flaw]:
     for reading in evidence.readings:
         if reading.unread is not None:
-            yield Flaw(f"the witness cannot read this exchange: {reading.unread}", reading.index, "")
+            yield Flaw(
+                f"the witness cannot read this exchange: {reading.unread}",
+                reading.index,
+                "",
+                blame=_author(evidence) if reading.request is not None else None,
+            )
+
+
+def _author(evidence: Evidence) -> Blame:
+    """Who is at fault for a response: the provider, unless it was ours."""
+    transcript = evidence.transcript
+    if not transcript.scripted:
+        return Blame.PROVIDER
+    return Blame.CASSETTE if transcript.mode == "replay" else Blame.HARNESS
+
+
+def _given_settings(request: ChatRequest) -> dict[str, JSON]:
+    return {
+        "max_tokens": request.max_tokens,
+        "temperature": request.temperature,
+        "top_p": request.top_p,
+        "stop": [*request.stop] or None,
+    }
 
 
 def _settings(evidence: Evidence) -> Iterator[Flaw]:
     for asked in evidence.asked:
-        request = asked.chat.request
-        wanted: dict[str, JSON] = {
-            "max_tokens": request.max_tokens,
-            "temperature": request.temperature,
-            "top_p": request.top_p,
-            "stop": [*request.stop] or None,
-        }
-        for name, value in wanted.items():
+        for name, value in _given_settings(asked.chat.request).items():
             sent = asked.view.settings.get(name)
             if value is not None and (sent is None or not equal(sent.value, value)):
                 yield Flaw(
@@ -69,8 +84,17 @@ def _settings(evidence: Evidence) -> Iterator[Flaw]:
                     sent.value if sent else None,
                     value,
                 )
-        if request.thinking is not None and "thinking" not in asked.view.settings:
+        if asked.chat.request.thinking is not None and "thinking" not in asked.view.settings:
             yield Flaw("thinking was asked for and is not in the request", asked.reading.index, "", None, "thinking")
+
+
+def _uninvited(evidence: Evidence) -> Iterator[Flaw]:
+    """Settings that nobody gave. An API may demand `max_tokens` all the same (AN-1)."""
+    for asked in evidence.asked:
+        for name, value in _given_settings(asked.chat.request).items():
+            sent = asked.view.settings.get(name)
+            if value is None and sent is not None and name != "max_tokens":
+                yield Flaw(f"nobody gave {name}, and it is sent", asked.reading.index, sent.pointer, sent.value)
 
 
 def _model(evidence: Evidence) -> Iterator[Flaw]:
@@ -114,6 +138,13 @@ RULES = (
         "Settings that were given are sent.",
         "DESIGN.md, canonical contract: ChatRequest",
         _settings,
+    ),
+    Rule(
+        "setting-uninvited",
+        Subject.REQUESTS,
+        "Settings that were not given are left to the provider.",
+        "DESIGN.md, canonical contract: ChatRequest",
+        _uninvited,
     ),
     Rule("model-named", Subject.REQUESTS, "The request names the model that was given.", "wire-facts 1.1", _model),
 )

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import fields
 
-from harness.errors import provider_error
+from harness.errors import ConnectionFailed, MalformedResponse, provider_error
+from harness.http import EXHAUSTED
 from harness.model import ChatResponse, Usage
-from harness.results import Blame
+from harness.results import Blame, Chat
 from harness.rules.evidence import Evidence, Reading
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
 from harness.wire.jsonvalue import equal
-from harness.wire.view import ResponseView
+from harness.wire.view import ResponseView, TextView
 
 
 def _answers(evidence: Evidence) -> Iterator[tuple[Reading, ResponseView, ChatResponse]]:
@@ -28,7 +29,7 @@ def _text(evidence: Evidence) -> Iterator[Flaw]:
             yield Flaw(
                 "the text that the adapter hands on is not the answer's (response body)",
                 reading.index,
-                wire.parts[0].pointer if wire.parts else "",
+                next((part.pointer for part in wire.parts if isinstance(part, TextView)), ""),
                 given.text,
                 wire.text,
             )
@@ -83,6 +84,8 @@ def _failures(evidence: Evidence) -> Iterator[Flaw]:
     """A chat fails if and only if the provider did, by the canonical error of its status."""
     for index, chat in enumerate(evidence.transcript.chats):
         reading = evidence.answer(index)
+        if reading is not None and _made_up(reading):
+            continue  # request-unexpected says it
         failed = reading.response.error if reading and reading.response else None
         exchange = reading.index if reading else None
         if chat.error is None and failed is not None:
@@ -114,22 +117,41 @@ def _failures(evidence: Evidence) -> Iterator[Flaw]:
                     rule="chat-refused",
                     blame=_refusal_blame(evidence, exchange, failed.status),
                 )
+        elif chat.error is not None and reading is not None:
+            message = f"the adapter raises {chat.error} where the answer is good: {chat.error_text}"
+            yield Flaw(message, exchange, "", chat.error, None)
         elif chat.error is not None:
-            yield Flaw(
-                f"the adapter raises {chat.error} where the answer is good: {chat.error_text}"
-                if reading
-                else f"the adapter raises {chat.error} and there is no answer: {chat.error_text}",
-                exchange,
-                "",
-                chat.error,
-                None,
-            )
+            yield from _unanswered(evidence, index, chat)
+
+
+def _unanswered(evidence: Evidence, index: int, chat: Chat) -> Iterator[Flaw]:
+    """A chat without an answer, or with one that nobody can read, fails by the error for it, and not by its fault."""
+    asked = [reading for reading in evidence.readings if reading.exchange.chat == index]
+    received = bool(asked) and asked[-1].exchange.response is not None
+    wanted = (MalformedResponse if received else ConnectionFailed).__name__ if asked else None
+    if received and chat.error == wanted:
+        return  # exchange-unreadable says it
+    yield Flaw(
+        f"the adapter raises {chat.error} and there is no answer: {chat.error_text}",
+        asked[-1].index if asked else None,
+        "",
+        chat.error,
+        wanted,
+        blame=Blame.PROVIDER if asked and chat.error == wanted else None,
+    )
+
+
+def _made_up(reading: Reading) -> bool:
+    return reading.exchange.response is not None and EXHAUSTED in reading.exchange.response.headers
 
 
 def _refusal_blame(evidence: Evidence, exchange: int | None, status: int) -> Blame:
-    """A request that the witness has nothing against was refused by the provider's own departure."""
-    if exchange is None or status >= 500:
+    """The reference server refuses only what is wrong; what a provider refuses although the witness has nothing against
+    it is the provider's own departure."""
+    if exchange is None or status >= 500 or status == 429:
         return Blame.PROVIDER
+    if evidence.transcript.scripted:
+        return Blame.ADAPTER
     request = evidence.transcript.exchanges[exchange].request
     refused = any(v.severity == "error" for v in evidence.wire.violations(request, evidence.transcript.profile))
     return Blame.ADAPTER if refused else Blame.PROVIDER

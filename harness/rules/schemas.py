@@ -45,7 +45,10 @@ class _Comparison:
         """Compare two schemas; `optional` says that a strict API had to make this one nullable."""
         if not isinstance(given, dict) or not isinstance(wire, dict):
             return None if equal(given, wire) else SchemaChange(pointer, wire, given)
-        if optional and (bare := self._without_null(given, wire)) is not None:
+        if optional and not _takes_null(given):
+            bare = self._without_null(given, wire)
+            if bare is None:
+                return SchemaChange(pointer, wire, "optional: nullable, since it has to be given")
             wire = bare
         if not given and wire.get("type") == "object" and not wire.get("properties"):
             return None  # `{}` takes no arguments: its long form says the same
@@ -140,6 +143,13 @@ class _Comparison:
         if self._openapi:
             sent = {name.lower() for name in sent} | ({"null"} if wire.get("nullable") is True else set[str]())
         return None if given == sent else SchemaChange(at, other, one)
+
+
+def _takes_null(schema: dict[str, JSON]) -> bool:
+    if not schema or "null" in _types(schema.get("type")):
+        return True
+    choices = schema.get("anyOf")
+    return isinstance(choices, list) and any(isinstance(each, dict) and _takes_null(each) for each in choices)
 
 
 def _types(value: JSON) -> set[str]:

@@ -88,12 +88,12 @@ def _repeated(evidence: Evidence) -> Iterator[Flaw]:
 
 
 def _not_verbatim(evidence: Evidence) -> Iterator[Flaw]:
-    previous: str | None = None
     for asked in evidence.asked:
-        system = _wanted(asked)
+        system, previous = _wanted(asked), _previous(evidence, asked)
         for part in _prompts(asked) if system is not None else ():
-            stale = previous is not None and previous != system and previous in part.text
-            if part.text != system and not stale and part.text.replace(system or "", "").strip():
+            stale = previous is not None and previous in part.text
+            repeated = system is not None and part.text.count(system) > 1
+            if part.text != system and not stale and not repeated:
                 yield Flaw(
                     "the system prompt is not what was given, to the code point",
                     asked.reading.index,
@@ -101,7 +101,6 @@ def _not_verbatim(evidence: Evidence) -> Iterator[Flaw]:
                     part.text,
                     system,
                 )
-        previous = system
 
 
 def _misplaced(evidence: Evidence) -> Iterator[Flaw]:

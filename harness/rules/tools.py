@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.model import NamedTool
-from harness.rules.content import carries, content_shown, shown
+from harness.rules.content import carries, content_shown, is_verbatim, shown
 from harness.rules.evidence import Asked, Evidence, ExpectedCall
-from harness.rules.pairing import answered, carried
+from harness.rules.pairing import Answer, answers, carried
 from harness.rules.rule import Flaw, Rule
 from harness.rules.schemas import change
 from harness.scenarios.schema import Subject
 from harness.wire.jsonvalue import equal
-from harness.wire.view import CallView, ResultView, ToolView
+from harness.wire.view import CallView, ToolView
 
 
 def _functions(asked: Asked) -> dict[str, ToolView]:
@@ -109,53 +109,58 @@ def _arguments_unlike_objects(evidence: Evidence) -> Iterator[Flaw]:
                 )
 
 
-def _results(evidence: Evidence) -> Iterator[tuple[Asked, ExpectedCall, ResultView]]:
-    for asked, expected, call in _carried_calls(evidence):
-        results = answered(asked.view).of(call)
-        if expected.result is not None and results:
-            yield asked, expected, results[0]
+def _answers(evidence: Evidence) -> Iterator[tuple[int, Answer]]:
+    for asked in evidence.asked:
+        for answer in answers(evidence, asked):
+            yield asked.reading.index, answer
 
 
 def _result_changed(evidence: Evidence) -> Iterator[Flaw]:
-    for asked, expected, view in _results(evidence):
-        if expected.result is not None and not carries(view, expected.result, asked.view):
+    for asked in evidence.asked:
+        for answer in answers(evidence, asked):
+            if answer.taken_from is not None or carries(answer.view, answer.given, asked.view):
+                continue  # result-swapped says the first
             yield Flaw(
-                f"the result of {expected.name} ({view.call_id or 'without id'}) is not what the tool answered",
+                f"the result of {answer.expected.name} ({answer.view.call_id or 'without id'}) is not what the tool "
+                "answered",
                 asked.reading.index,
-                view.pointer,
-                shown(view),
-                content_shown(expected.result),
+                answer.view.pointer,
+                shown(answer.view),
+                content_shown(answer.given),
             )
 
 
 def _result_renamed(evidence: Evidence) -> Iterator[Flaw]:
-    for asked, expected, view in _results(evidence):
-        if view.name is not None and view.name != expected.name:
+    for exchange, answer in _answers(evidence):
+        if answer.view.name is not None and answer.view.name != answer.expected.name:
             yield Flaw(
-                f"the result of {expected.name} goes back under another name",
-                asked.reading.index,
-                view.pointer,
-                view.name,
-                expected.name,
+                f"the result of {answer.expected.name} goes back under another name",
+                exchange,
+                answer.view.pointer,
+                answer.view.name,
+                answer.expected.name,
             )
 
 
 def _error_mark(evidence: Evidence) -> Iterator[Flaw]:
-    for asked, expected, view in _results(evidence):
-        if expected.result is None:
-            continue
-        if expected.result.is_error and view.error_mark is None:
+    for exchange, answer in _answers(evidence):
+        name, view = answer.expected.name, answer.view
+        if answer.given.is_error and view.error_mark is None:
             yield Flaw(
-                f"{expected.name} failed, and its result does not say so",
-                asked.reading.index,
+                f"{name} failed, and its result does not say so",
+                exchange,
                 view.pointer,
                 shown(view),
                 "a result that is marked as an error",
             )
-        if not expected.result.is_error and view.error_mark == "flag":
-            yield Flaw(
-                f"{expected.name} did not fail, and its result is marked as an error", asked.reading.index, view.pointer
-            )
+        if not answer.given.is_error and _is_marked_by_adapter(answer):
+            yield Flaw(f"{name} did not fail, and its result is marked as an error", exchange, view.pointer)
+
+
+def _is_marked_by_adapter(answer: Answer) -> bool:
+    """The mark is none of the tool's own words, which may look like one."""
+    mark = answer.view.error_mark
+    return mark == "flag" or (mark == "error-key" and not is_verbatim(answer.view, answer.given))
 
 
 _TOOLS = "DESIGN.md, canonical contract: Tool, ToolCall, ToolResult"

@@ -13,6 +13,7 @@ from typing import Any, cast
 import yaml
 
 from harness.errors import CassetteError
+from harness.tape import layout
 from harness.tape.content_encoding import MAX_BYTES
 
 MAX_DEPTH = 100
@@ -75,6 +76,10 @@ def _parse_json(text: str, file: str) -> Any:
 
 
 def _parse_yaml(text: str, file: str) -> Any:
+    try:
+        return layout.read(text, _LOADER.yaml_implicit_resolvers)
+    except layout.Unknown:
+        pass
     try:
         _look_over(text, file)
         return yaml.load(text, Loader=_LOADER)  # noqa: S506 - a safe loader

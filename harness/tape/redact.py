@@ -17,12 +17,12 @@ from itertools import accumulate, pairwise
 from typing import Any, TypeAlias, cast
 from urllib.parse import urlsplit, urlunsplit
 
-from harness.http import HttpRequest, HttpResponse
+from harness.http import EXHAUSTED, HttpRequest, HttpResponse
 
 REDACTED = "REDACTED"
 
 REQUEST_HEADERS = frozenset({"accept", "anthropic-beta", "anthropic-version", "content-type"})
-RESPONSE_HEADERS = frozenset({"content-type", "request-id", "retry-after", "retry-after-ms", "x-request-id"})
+RESPONSE_HEADERS = frozenset({"content-type", "request-id", "retry-after", "retry-after-ms", "x-request-id", EXHAUSTED})
 
 _SHORTEST_SECRET = 8
 """A shorter value is a dummy key; searching for it would eat ordinary text."""
@@ -60,10 +60,15 @@ class Redactor:
         headers = self._headers(response.headers, RESPONSE_HEADERS)
         return replace(response, headers=headers, body=self.body(response.body))
 
-    def mask(self, request: HttpRequest) -> HttpRequest:
+    def shown_request(self, request: HttpRequest) -> HttpRequest:
         """The request as it may be shown: every header is named, only those that may be stored have their value."""
         stored = self.request(request)
         return replace(stored, headers={name: stored.headers.get(name, REDACTED) for name in request.headers})
+
+    def shown_response(self, response: HttpResponse) -> HttpResponse:
+        """The response as it may be shown, likewise."""
+        stored = self.response(response)
+        return replace(stored, headers={name: stored.headers.get(name, REDACTED) for name in response.headers})
 
     def url(self, url: str) -> str:
         """A URL without user, password and parameters that carry keys."""

@@ -48,5 +48,5 @@ class Tap:
         with self._lock:
             if self._keep is not None and response is not None:
                 self._keep(public, response)
-            shown = response and replace(response, body=self._redactor.body(response.body))
-            self.exchanges.append(Exchange(self._redactor.mask(public), shown, recorded, self.chat))
+            shown = response and self._redactor.shown_response(response)
+            self.exchanges.append(Exchange(self._redactor.shown_request(public), shown, recorded, self.chat))

@@ -69,7 +69,7 @@ def dumps(cassette: Cassette, file: str) -> bytes:
         requests.append(_request(interaction.request))
         responses.append(_response(interaction.response))
     parts = {"requests": requests, "responses": responses, "metadata": _metadata(cassette, cassette.metadata)}
-    text: str = importlib.import_module("vcr.serialize").serialize(parts, _Serializer)
+    text: str = _vcr("serialize").serialize(parts, _Serializer)
     data = text.encode()
     if len(data) > MAX_BYTES:
         raise CassetteError(file, f"{len(data)} bytes are more than the {MAX_BYTES} that a cassette may have.")
@@ -87,9 +87,14 @@ def _metadata(cassette: Cassette, metadata: Metadata) -> dict[str, Any]:
     return head | metadata.to_dict() | tail
 
 
+def _vcr(module: str) -> Any:
+    """A module of vcrpy, which has no types and is not needed, nor paid for, until something is recorded."""
+    return importlib.import_module(f"vcr.{module}")
+
+
 def _request(request: HttpRequest) -> Any:
     headers = dict(sorted(request.headers.items()))
-    return importlib.import_module("vcr.request").Request(request.method, request.url, request.body, headers)
+    return _vcr("request").Request(request.method, request.url, request.body, headers)
 
 
 def _response(response: HttpResponse) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 _LINE_END = re.compile(rb"\r\n|\n|\r")
+_BOM = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,16 +24,17 @@ class Event:
 
 def is_event_stream(headers_content_type: str, body: bytes) -> bool:
     """Whether a response body is an event stream, by its content type or, where that is missing, by its first line."""
-    if headers_content_type.partition(";")[0].strip().lower() == "text/event-stream":
-        return True
-    return body.lstrip()[:5] in (b"data:", b"event") or body.startswith(b":")
+    media_type = headers_content_type.partition(";")[0].strip().lower()
+    if media_type:
+        return media_type == "text/event-stream"
+    return body.removeprefix(_BOM).lstrip().startswith((b"data:", b"event:", b":"))
 
 
 def events(body: bytes) -> Iterator[Event]:
     """The events of a whole body. An event that the end of the body cuts off is dropped, as the grammar says."""
     name: str | None = None
     data: list[str] = []
-    lines = _LINE_END.split(body.removeprefix(b"\xef\xbb\xbf"))
+    lines = _LINE_END.split(body.removeprefix(_BOM))
     for line in lines[:-1]:  # what follows the last line end is no line yet
         if not line:
             if data:

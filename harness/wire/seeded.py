@@ -29,4 +29,4 @@ def number(seed: str, label: str, low: int, high: int) -> int:
 
 
 def _digest(seed: str, label: str, length: int) -> bytes:
-    return hashlib.shake_256(f"{seed}\0{label}".encode()).digest(max(length, 8))
+    return hashlib.shake_256(f"{seed}\0{label}".encode("utf-8", "surrogatepass")).digest(max(length, 8))

@@ -140,6 +140,22 @@ def test_a_chat_is_one_post_below_the_base_url(model: str) -> None:
     assert request.headers["x-goog-api-key"] == "key-1"
 
 
+@pytest.mark.parametrize(
+    ("base_url", "prefix"),
+    [
+        (f"{BASE}/v1beta", f"{BASE}/v1beta"),
+        (f"{BASE}/v1alpha/", f"{BASE}/v1alpha"),
+        (f"{BASE}/v2", f"{BASE}/v2"),
+        (f"{BASE}/vertex", f"{BASE}/vertex/v1"),
+        (f"{BASE}/v1beta/gateway", f"{BASE}/v1beta/gateway/v1"),
+    ],
+)
+def test_a_base_url_that_ends_in_a_version_chooses_it(base_url: str, prefix: str) -> None:
+    server = Server()
+    ADAPTER.connect(Endpoint(base_url, "key-1", server.http), WITH_IDS).chat(asked())
+    assert str(server.requests[0].url) == f"{prefix}/models/gemini-3.6-flash:generateContent"
+
+
 def test_the_smallest_body_has_no_field_too_many() -> None:
     body = sent(asked())
     assert body.pop("generationConfig", {}) == {}

@@ -99,9 +99,26 @@ def test_arguments_spelled_otherwise_differ_in_spelling_only() -> None:
     assert (pointer, neutral) == ("/messages/2/tool_calls/0/function/arguments", False)
 
 
+def test_a_result_that_is_json_spelled_otherwise_differs_in_spelling_only() -> None:
+    recorded = edited("messages", 3, "content", to='{"temp_c":18,"sky":"clear"}')
+    sent = edited("messages", 3, "content", to='{"sky": "clear", "temp_c": 18}')
+    changed = edited("messages", 3, "content", to='{"temp_c": 18, "sky": "dark"}')
+
+    assert [d.neutral for d in differences(recorded, sent, wire_format("openai-chat"))] == [False]
+    assert [(d.pointer, d.neutral) for d in differences(recorded, changed, wire_format("openai-chat"))] == [
+        ("/messages/3/content", True)
+    ]
+
+
 def test_a_field_that_no_view_knows_differs_in_spelling_only() -> None:
     [(pointer, neutral, message)] = compared(edited("store", to=True))
     assert (pointer, neutral, message) == ("/store", False, "body /store: recorded nothing, sent true")
+
+
+def test_another_base_url_is_no_difference() -> None:
+    assert compared(replace(RECORDED, url="https://gateway.example/openai/v1/chat/completions")) == []
+    [(_, neutral, message)] = compared(replace(RECORDED, url="http://reference-server.invalid/v1/completions"))
+    assert (neutral, message) == (False, 'path: recorded "chat/completions", sent "v1/completions"')
 
 
 def test_path_query_and_allowed_headers_differ_in_spelling_only() -> None:

@@ -16,6 +16,11 @@ def test_a_cell_has_a_file_of_its_own(tmp_path: Path) -> None:
     assert library.path("openai-chat", "weather", "stream") == tmp_path / "openai-chat" / "weather.stream.yaml"
 
 
+def test_another_model_has_a_folder_of_its_own(tmp_path: Path) -> None:
+    path = Library(tmp_path).path("openai-chat@gpt-5.4", "weather", "whole")
+    assert path == tmp_path / "openai-chat@gpt-5.4" / "weather.yaml"
+
+
 def test_what_is_saved_is_loaded_and_listed(tmp_path: Path) -> None:
     library = Library(tmp_path)
     assert library.paths() == []
@@ -39,7 +44,7 @@ def test_names_that_could_lead_elsewhere_are_refused(tmp_path: Path, name: str) 
 
 
 def test_the_streamed_cell_of_one_scenario_is_never_the_whole_cell_of_another(tmp_path: Path) -> None:
-    with pytest.raises(CassetteError, match="the scenario 'weather.stream' cannot name a file"):
+    with pytest.raises(CassetteError, match=r"the scenario 'weather\.stream' cannot name a file"):
         Library(tmp_path).path("openai-chat", "weather.stream", "whole")
 
 
@@ -62,8 +67,8 @@ def test_a_second_model_does_not_overwrite_the_first(tmp_path: Path) -> None:
     with pytest.raises(CassetteError) as refusal:
         library.save(cassette("Tokyo?", model="gpt-6"))
     assert str(refusal.value) == (
-        f"{tmp_path}/openai-chat/weather.yaml: it was recorded with gpt-5.4, not with gpt-6. Record into another folder "
-        "(--cassettes DIR) to keep both, or with --force to replace it."
+        f"{tmp_path}/openai-chat/weather.yaml: it was recorded with gpt-5.4, not with gpt-6. Record into another "
+        "folder (--cassettes DIR) to keep both, or with --force to replace it."
     )
     assert library.load("openai-chat", "weather", "whole") == cassette("Rome?")
     library.save(cassette("Tokyo?", model="gpt-6"), force=True)

@@ -74,9 +74,14 @@ def test_a_recording_becomes_a_cassette_when_it_is_complete(tmp_path: Path) -> N
 def test_an_incomplete_recording_leaves_the_cassette_as_it_was(tmp_path: Path) -> None:
     library = Library(tmp_path)
     library.save(cassette("old"))
-    with pytest.raises(ZeroDivisionError), Recording(library, METADATA, Redactor()) as recording:
-        recording.keep(request("new"), response("new"))
-        raise ZeroDivisionError
+
+    def break_off() -> None:
+        with Recording(library, METADATA, Redactor()) as recording:
+            recording.keep(request("new"), response("new"))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        break_off()
     assert library.load("openai-chat", "weather", "whole") == cassette("old")
     assert library.journals() == []
 
@@ -92,7 +97,7 @@ def test_an_empty_recording_is_no_cassette(tmp_path: Path) -> None:
 def test_another_model_is_refused_before_anything_is_sent(tmp_path: Path) -> None:
     library = Library(tmp_path)
     library.save(cassette("old"))
-    with pytest.raises(CassetteError, match="recorded with gpt-5.4, not with gpt-6"):
+    with pytest.raises(CassetteError, match=r"recorded with gpt-5\.4, not with gpt-6"):
         Recording(library, replace(METADATA, model_requested="gpt-6"), Redactor())
     assert library.journals() == []
 

@@ -139,13 +139,14 @@ def test_headers_are_kept_by_allow_list_and_masked_ones_stay_visible() -> None:
     headers = {"content-type": "application/json", "authorization": f"Bearer {KEY}", "openai-organization": "acme"}
     sent = HttpRequest("POST", "http://host.example/", headers)
     assert Redactor(SECRETS).request(sent).headers == {"content-type": "application/json"}
-    assert Redactor(SECRETS).mask(sent).headers == {
+    assert Redactor(SECRETS).shown_request(sent).headers == {
         "content-type": "application/json",
         "authorization": "REDACTED",
         "openai-organization": "REDACTED",
     }
     answer = HttpResponse(200, {"set-cookie": "a=b", "request-id": "req_1", "retry-after": "1", "x-org": "acme"})
     assert Redactor(SECRETS).response(answer).headers == {"request-id": "req_1", "retry-after": "1"}
+    assert Redactor(SECRETS).shown_response(answer).headers["set-cookie"] == "REDACTED"
 
 
 PLANTED_HEADERS = {

@@ -14,7 +14,7 @@ from harness.profiles import profile_for
 from harness.wire.openai_chat import WIRE
 from harness.wire.view import Violation
 from tests.wire.openai_chat_faults import FORMAT_FAULTS, GOOD, IMAGE, OPENAI, call, changed, check, rules
-from tests.wire.pointer import resolve
+from tests.wire.pointers import resolve
 
 REFERENCE = "http://127.0.0.1:9/v1/chat/completions"
 OTHER = "https://api.groq.com/openai/v1/chat/completions"

@@ -21,7 +21,7 @@ from harness.wire.view import (
     TurnView,
     WireError,
 )
-from tests.wire.pointer import resolve
+from tests.wire.pointers import resolve
 
 URL = "https://api.openai.com/v1/chat/completions"
 

@@ -10,7 +10,7 @@ from harness.model import StopReason, Usage
 from harness.profiles import profile_for
 from harness.wire.openai_chat import WIRE
 from harness.wire.view import CallView, ErrorView, ModelStep, OpaqueView, ResponseView, TextView, WireError
-from tests.wire.pointer import resolve
+from tests.wire.pointers import resolve
 
 USAGE = {
     "prompt_tokens": 100,

@@ -11,7 +11,7 @@ from harness.wire.view import CallView, OpaqueView, TextView, Violation
 from tests.traffic import Recorded, needs_traffic, recorded
 from tests.wire.mutation import Mutation
 from tests.wire.openai_chat_mutations import MUTATIONS, OPENAI_MUTATIONS
-from tests.wire.pointer import resolve
+from tests.wire.pointers import resolve
 
 CONVERSATIONS = ("openai-chat", "openai-compat-chat")
 ERRORS = ("errors/openai-chat", "errors/openai-compat-chat")

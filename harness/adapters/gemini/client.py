@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import ssl
 from typing import TYPE_CHECKING, Any, cast
 
@@ -22,12 +23,15 @@ TIMEOUT = 600.0
 API_VERSION = "v1"
 """The SDK's own default, given so that GOOGLE_GENAI_API_VERSION does not replace it."""
 
+_VERSIONED = re.compile(r"(?P<base>.+)/(?P<version>v\d+(?:(?:alpha|beta)\d*)?)/?")
+
 
 class GeminiClient:
-    """A `ChatClient` of one Gemini model."""
+    """A `ChatClient` of one Gemini model. A base URL that ends in an API version (`…/v1beta`) chooses that one."""
 
     def __init__(self, endpoint: Endpoint, model: str) -> None:
         self._model = model
+        versioned = _VERSIONED.fullmatch(endpoint.base_url)
         self._own_http = None if endpoint.http_client else httpx2.Client(follow_redirects=False, trust_env=False)
         # The SDK sets up asynchronous clients and websockets too. They are not used here, and this spares them
         # reading the system's certificates, which is most of the time that a client takes to make.
@@ -37,8 +41,8 @@ class GeminiClient:
             vertexai=False,
             debug_config=genai.client.DebugConfig(client_mode=None, replays_directory=None, replay_id=None),
             http_options=types.HttpOptions(
-                base_url=endpoint.base_url,
-                api_version=API_VERSION,
+                base_url=versioned["base"] if versioned else endpoint.base_url,
+                api_version=versioned["version"] if versioned else API_VERSION,
                 timeout=round(TIMEOUT * 1000),
                 httpx_client=cast("httpx2.Client", endpoint.http_client or self._own_http),
                 async_client_args={"verify": unused, "ssl": unused},

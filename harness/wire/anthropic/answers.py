@@ -61,7 +61,7 @@ def refuse(violation: Violation) -> HttpResponse:
     }
     body = {"type": "error", "error": error, "request_id": request_id}
     headers = {"content-type": "application/json", "request-id": request_id}
-    return HttpResponse(violation.status, headers, json.dumps(body, ensure_ascii=False).encode())
+    return HttpResponse(violation.status, headers, json.dumps(body).encode())
 
 
 def _derived(step: ModelStep) -> StopReason:

@@ -42,14 +42,15 @@ _DIRECT: JSON = {"type": "direct"}
 
 
 def recognises(request: HttpRequest) -> bool:
-    """Whether this is a chat of the Messages API: POST to a path that ends in /v1/messages, with its two hallmarks."""
+    """Whether this is a chat of the Messages API: POST to a path that ends in /v1/messages, with two of the three
+    fields that it must have, so that one that lacks a field is refused for it and not for its path."""
     if request.method.upper() != "POST" or not urlsplit(request.url).path.endswith("/v1/messages"):
         return False
     try:
         body = loads(request.body)
     except WireError:
         return False
-    return isinstance(body, dict) and "messages" in body and "max_tokens" in body
+    return isinstance(body, dict) and sum(key in body for key in ("model", "messages", "max_tokens")) >= 2
 
 
 def model_of(request: HttpRequest) -> str | None:

@@ -67,7 +67,7 @@ def refuse(violation: Violation) -> HttpResponse:
     return HttpResponse(
         violation.status,
         {"content-type": "application/json", "x-request-id": f"req_{request_id}"},
-        json.dumps({"error": error}, ensure_ascii=False).encode(),
+        json.dumps({"error": error}).encode(),
     )
 
 

@@ -45,14 +45,14 @@ _DEPLOYMENT = re.compile(r"/deployments/([^/]+)/")
 
 
 def recognises(request: HttpRequest) -> bool:
-    """Whether a request is a chat: a POST to …/chat/completions, under any prefix, with messages in it."""
+    """Whether a request is a chat: a POST to …/chat/completions, under any prefix, with messages or a model in it."""
     if request.method.upper() != "POST" or not urlsplit(request.url).path.endswith("/chat/completions"):
         return False
     try:
         body = loads(request.body)
     except WireError:
         return False
-    return isinstance(body, dict) and "messages" in body
+    return isinstance(body, dict) and ("messages" in body or "model" in body)
 
 
 def model_of(request: HttpRequest) -> str | None:

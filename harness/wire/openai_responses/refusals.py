@@ -52,4 +52,4 @@ def refuse(violation: Violation) -> HttpResponse:
     }
     request_id = token(violation.message, violation.rule + violation.pointer, 32, _HEX)
     headers = {"content-type": "application/json", "x-request-id": f"req_{request_id}"}
-    return HttpResponse(violation.status, headers, json.dumps(body, indent=2, ensure_ascii=False).encode())
+    return HttpResponse(violation.status, headers, json.dumps(body, indent=2).encode())

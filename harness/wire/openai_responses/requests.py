@@ -25,11 +25,11 @@ from harness.wire.view import (
 _SETTINGS = {"max_output_tokens": "max_tokens", "temperature": "temperature", "top_p": "top_p"}
 _STATE = ("previous_response_id", "conversation")
 _STATE_ITEMS = ("item_reference", "compaction")
-_HALLMARKS = ("input", "prompt", *_STATE)
+_HALLMARKS = ("model", "input", "prompt", *_STATE)
 
 
 def recognises(request: HttpRequest) -> bool:
-    """Whether this is a chat of the Responses API: POST to a path that ends in /responses, with something to answer."""
+    """Whether this is a chat of the Responses API: POST to a path that ends in /responses, with one of its fields."""
     if request.method.upper() != "POST" or not urlsplit(request.url).path.endswith("/responses"):
         return False
     try:

@@ -1,0 +1,105 @@
+"""An audit put into words: at most 60 lines, unless everything is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness.audit import AuditFinding, AuditResult, Outcome
+from harness.reports._words import count, listed, plain, short
+
+_RULES = 12
+_FILES = 3
+"""As many rules, and files that were not read, are shown: the whole stays within 60 lines."""
+_LENGTH = 160
+
+_TITLES = {
+    Outcome.ACCEPTED: "Found in requests that were accepted",
+    Outcome.REFUSED: "Found in requests that were refused",
+    Outcome.UNDECIDED: "Found in requests that their server did not judge",
+}
+
+
+def lines(result: AuditResult, *, verbose: bool) -> Iterator[str]:
+    """The counts of each API, what was found, what was not read, the verdict. `verbose`: every finding."""
+    yield f"Audit of {count(result.files, 'cassette')}"
+    yield from _table(result)
+    yield from _findings(result, verbose=verbose)
+    yield from _skipped(result, verbose=verbose)
+    yield ""
+    yield _verdict(result)
+
+
+def _table(result: AuditResult) -> Iterator[str]:
+    yield ""
+    if any(counts.exchanges for counts in result.apis.values()):
+        heads = ("exchanges", "unread", "accepted", "flagged", "refused", "flagged")
+        yield f"{'API':<18}" + "".join(f"{head:>11}" for head in heads)
+    for api, counts in result.apis.items():
+        accepted = (counts.accepted, counts.accepted_flagged)
+        values = (counts.exchanges, counts.unread, *accepted, counts.refused, counts.refused_flagged)
+        if counts.exchanges:
+            yield f"{api:<18}" + "".join(f"{value:>11}" for value in values)
+    if result.unknown:
+        yield f"{'unknown':<18}{result.unknown:>11}   no chat of these APIs: not audited"
+
+
+def _findings(result: AuditResult, *, verbose: bool) -> Iterator[str]:
+    groups: dict[tuple[Outcome, str, str], list[AuditFinding]] = {}
+    for found in result.findings:
+        key = found.outcome, found.finding.severity.value, found.finding.rule
+        groups.setdefault(key, []).append(found)
+    ordered = sorted(groups, key=lambda key: (key[0], key[1], -len(groups[key]), key[2]))
+    title: Outcome | None = None
+    for outcome, severity, rule in ordered if verbose else ordered[:_RULES]:
+        if outcome is not title:
+            title = outcome
+            yield ""
+            yield _TITLES[outcome]
+        members = groups[outcome, severity, rule]
+        yield f"  {severity}: {rule} ({members[0].finding.kind}), {count(len(members), 'time')}"
+        for found in members if verbose else members[:1]:
+            yield from _evidence(found, values=verbose)
+    if not verbose and len(ordered) > _RULES:
+        yield f"  {len(ordered) - _RULES} more rules: --verbose shows all findings, --report json:PATH keeps them"
+
+
+def _evidence(found: AuditFinding, *, values: bool) -> Iterator[str]:
+    finding = found.finding
+    at = "" if finding.index is None else f", interaction {finding.index}"
+    yield plain(f"    {finding.file}{at} {finding.pointer or ''}".rstrip())
+    yield f"      {_cut(finding.message)} [{finding.source}]"
+    for name, value in (("actual", finding.actual), ("expected", finding.expected)):
+        if values and value is not None:
+            yield f"      {name}: {short(value)}"
+
+
+def _skipped(result: AuditResult, *, verbose: bool) -> Iterator[str]:
+    damaged = [skipped for skipped in result.skipped if skipped.damaged]
+    others = [skipped.file for skipped in result.skipped if not skipped.damaged]
+    if damaged:
+        yield ""
+        yield f"Not audited, since it cannot be read: {count(len(damaged), 'cassette')}"
+        yield from (f"  {plain(each.reason)}" for each in (damaged if verbose else damaged[:_FILES]))
+    if others:
+        yield ""
+        named = plain(listed(others, len(others) if verbose else _FILES))
+        yield f"Skipped, being no cassette: {count(len(others), 'file')} ({named})"
+
+
+def _verdict(result: AuditResult) -> str:
+    counts = result.apis.values()
+    audited = sum(each.exchanges for each in counts)
+    if not audited:
+        return f"NOTHING AUDITED: no exchange is a chat of {', '.join(result.apis)}."
+    accepted, refused = sum(each.accepted for each in counts), sum(each.refused for each in counts)
+    undecided = audited - accepted - refused
+    return (
+        f"{sum(each.accepted_flagged for each in counts)} of {accepted} accepted and "
+        f"{sum(each.refused_flagged for each in counts)} of {refused} refused requests break a limit."
+        + (f" {undecided} got no verdict of their server." if undecided else "")
+    )
+
+
+def _cut(text: str) -> str:
+    line = plain(" ".join(text.split()))
+    return line if len(line) <= _LENGTH else f"{line[:_LENGTH]}..."

@@ -1,0 +1,112 @@
+"""The options that `run` and `record` share, and their values as they were typed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, TypeAlias
+
+import typer
+
+from harness.errors import UsageError
+
+Paths: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="PATH",
+        show_default=False,
+        help="Scenario files, folders of them, or ids of shipped scenarios. None: all shipped scenarios.",
+    ),
+]
+Adapters: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--adapter", metavar="NAME|module:attribute", help="An adapter to play. Repeatable."),
+]
+Targets: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--target", metavar="NAME", help="A target to play: 'harness list targets'. Repeatable."),
+]
+Models: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--model", metavar="TARGET=NAME", help="Another model for a target. Repeatable."),
+]
+BaseUrls: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--base-url", metavar="TARGET=URL", help="Another server than the provider's, spoken to live. Repeatable."
+    ),
+]
+Words: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "-k", metavar="EXPR", help="Only cells whose scenario, target or subjects match: 'json and not gemini'."
+    ),
+]
+Jobs: TypeAlias = Annotated[str, typer.Option("-n", metavar="N", help="Cells played at a time, or auto.")]
+Cassettes: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--cassettes",
+        metavar="DIR",
+        show_default=False,
+        help="Folder of cassettes. Default: ./cassettes, then the shipped.",
+    ),
+]
+ExpectedFailures: TypeAlias = Annotated[
+    str | None, typer.Option("--expected-failures", metavar="FILE", help="Known failures, each with a reason.")
+]
+Reports: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--report",
+        metavar="FORMAT[:PATH]",
+        help="terminal, json, junit or markdown, to a file or the screen. Repeatable. If none of them goes to the "
+        "screen, the terminal report does.",
+    ),
+]
+Verbose: TypeAlias = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Each scenario and each finding, not groups of them.")
+]
+AllDifferences: TypeAlias = Annotated[
+    bool, typer.Option("--all-differences", help="Also the facts that are the same for all targets.")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What was typed. Nothing is checked yet."""
+
+    paths: Sequence[str] | None
+    adapters: Sequence[str] | None
+    targets: Sequence[str] | None
+    models: Sequence[str] | None
+    base_urls: Sequence[str] | None
+    words: str | None
+    jobs: str
+    cassettes: str | None
+    expected_failures: str | None
+    reports: Sequence[str] | None
+    verbose: bool
+    all_differences: bool
+
+
+def pairs(option: str, values: Sequence[str] | None, what: str) -> Mapping[str, str]:
+    """The values of an option of the form `TARGET=…`.
+
+    Raises:
+        UsageError: one has another form, or names its target twice.
+    """
+    found: dict[str, str] = {}
+    for given in values or ():
+        target, equals, value = given.partition("=")
+        if not (target and equals and value):
+            raise UsageError(
+                f"{option} {given!r}: it has to have the form TARGET={what}, as in {option} {_EXAMPLES[what]}."
+            )
+        if target in found:
+            raise UsageError(f"{option} {given!r}: {target!r} is given twice. Each target has one {what}.")
+        found[target] = value
+    return found
+
+
+_EXAMPLES = {"NAME": "gemini-3=gemini-3.6-pro", "URL": "openai-chat=http://127.0.0.1:8000/v1"}

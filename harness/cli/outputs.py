@@ -1,0 +1,78 @@
+"""`--report FORMAT[:PATH]`: which reports are wanted, and where they go."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from harness import catalog
+from harness.errors import UsageError
+from harness.results import Presentation, Report, RunResult
+
+_WIDTH = 120
+"""Columns where there is no terminal to ask."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A report, and the file that it goes to (`None`: standard output)."""
+
+    report: Report
+    path: Path | None
+
+    def write(self, run: RunResult, presentation: Presentation) -> None:
+        """Render the run. Raises `UsageError` if the file cannot be written."""
+        if self.path is None:
+            sys.stdout.write(self.report.render(run, _on_screen(presentation)))
+            return
+        try:
+            # A file name of the command line need not be UTF-8; its odd bytes become escapes that JSON understands.
+            with self.path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
+                file.write(self.report.render(run, presentation))
+        except OSError as error:
+            raise _unwritable(self.report.name, self.path, error) from None
+
+
+def outputs(given: Sequence[str]) -> list[Output]:
+    """What the values of `--report` ask for. The terminal report is shown unless another one is.
+
+    Raises:
+        UnknownName: there is no such report.
+        UsageError: two of them want the screen, or a file cannot be written there. Known before anything is played.
+    """
+    made: list[Output] = []
+    for value in given:
+        name, colon, path = value.partition(":")
+        if colon and not path:
+            raise UsageError(f"--report {value!r}: a file has to follow the colon, as in --report {name}:{name}.out.")
+        made.append(Output(catalog.REPORTS.load(name), _writable(name, Path(path)) if colon else None))
+    on_screen = [output.report.name for output in made if output.path is None]
+    if len(on_screen) > 1:
+        raise UsageError(
+            f"--report: only one report can go to the screen, not {' and '.join(on_screen)}. "
+            f"Give the others a file, as in --report {on_screen[-1]}:PATH."
+        )
+    return made if on_screen else [Output(catalog.REPORTS.load("terminal"), None), *made]
+
+
+def _writable(name: str, path: Path) -> Path:
+    if path.is_dir():
+        raise UsageError(f"--report {name}:{path}: this is a folder. Name a file in it.")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unwritable(name, path, error) from None
+    return path
+
+
+def _unwritable(name: str, path: Path, error: OSError) -> UsageError:
+    return UsageError(f"--report {name}:{path}: cannot be written: {error.strerror}. Name another file.")
+
+
+def _on_screen(presentation: Presentation) -> Presentation:
+    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    return replace(presentation, colour=colour, width=shutil.get_terminal_size((_WIDTH, 24)).columns)

@@ -1,0 +1,47 @@
+"""The progress bar of a long run: on standard error, where it is a terminal."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import Progress as Bar
+from rich.progress import TaskID
+
+from harness.results import CellResult
+
+_PATIENCE = 1.0
+"""Seconds that a run may take without a bar."""
+
+
+class Progress:
+    """Counts cells. Nothing is drawn for a run that is over at once, or where nobody watches."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._done = 0
+        self._started = time.monotonic()
+        console = Console(stderr=True)
+        self._bar = Bar(console=console, transient=True, disable=not sys.stderr.isatty())
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __call__(self, cell: CellResult) -> None:
+        """One cell is done."""
+        self._done += 1
+        if self._task is None:
+            if time.monotonic() - self._started < _PATIENCE:
+                return
+            self._bar.start()
+            self._task = self._bar.add_task("", total=self._total)
+        self._bar.update(self._task, completed=self._done, description=f"{cell.scenario} {cell.target}")
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._bar.stop()

@@ -1,0 +1,75 @@
+"""`harness record`: plays scenarios against the providers and keeps the exchanges as cassettes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from harness.cli.options import (
+    Adapters,
+    AllDifferences,
+    BaseUrls,
+    ExpectedFailures,
+    Jobs,
+    Models,
+    Options,
+    Paths,
+    Reports,
+    Targets,
+    Verbose,
+    Words,
+)
+
+
+def record(  # noqa: PLR0913 - a parameter for each option
+    paths: Paths = None,
+    *,
+    adapters: Adapters = None,
+    targets: Targets = None,
+    models: Models = None,
+    origin: Annotated[
+        Literal["provider", "reference"],
+        typer.Option("--from", help="From the providers (needs keys), or from the bundled reference server."),
+    ] = "provider",
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace cassettes of other models, and take up after a killed recording.")
+    ] = False,
+    max_requests: Annotated[
+        int | None, typer.Option("--max-requests", metavar="N", min=1, help="Begin no cell after so many requests.")
+    ] = None,
+    words: Words = None,
+    jobs: Jobs = "1",
+    cassettes: Annotated[
+        str | None,
+        typer.Option(
+            "--cassettes", metavar="DIR", show_default=False, help="Folder to write to. Default: ./cassettes."
+        ),
+    ] = None,
+    expected_failures: ExpectedFailures = None,
+    reports: Reports = None,
+    base_urls: BaseUrls = None,
+    verbose: Verbose = False,
+    all_differences: AllDifferences = False,
+) -> int:
+    """Record cassettes. A cell's cassette is replaced only when the new one is complete.
+
+    Exit codes as for `harness run`.
+    """
+    from harness.cli import session  # noqa: PLC0415 - `harness --help` loads none of what a run needs
+
+    options = Options(
+        paths,
+        adapters,
+        targets,
+        models,
+        base_urls,
+        words,
+        jobs,
+        cassettes,
+        expected_failures,
+        reports,
+        verbose,
+        all_differences,
+    )
+    return session.record(options, origin, force=force, max_requests=max_requests)

@@ -1,0 +1,68 @@
+"""`harness run`: plays scenarios through adapters and says what is wrong and what differs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from harness.cli.options import (
+    Adapters,
+    AllDifferences,
+    BaseUrls,
+    Cassettes,
+    ExpectedFailures,
+    Jobs,
+    Models,
+    Options,
+    Paths,
+    Reports,
+    Targets,
+    Verbose,
+    Words,
+)
+
+
+def run(  # noqa: PLR0913 - a parameter for each option
+    paths: Paths = None,
+    *,
+    adapters: Adapters = None,
+    targets: Targets = None,
+    models: Models = None,
+    mode: Annotated[
+        Literal["replay", "reference", "live"],
+        typer.Option(
+            help="From cassettes, against the bundled reference server, or against the providers (needs keys)."
+        ),
+    ] = "replay",
+    words: Words = None,
+    jobs: Jobs = "1",
+    cassettes: Cassettes = None,
+    expected_failures: ExpectedFailures = None,
+    reports: Reports = None,
+    base_urls: BaseUrls = None,
+    verbose: Verbose = False,
+    all_differences: AllDifferences = False,
+) -> int:
+    """Play scenarios and report findings and differences. Offline from cassettes unless --mode says otherwise.
+
+    Exit codes: 1 not conformant, or an expected failure did not happen;
+    2 wrong usage, missing cassettes, or nothing ran; 130 interrupted; else 0.
+    """
+    from harness.cli import session  # noqa: PLC0415 - `harness --help` loads none of what a run needs
+
+    options = Options(
+        paths,
+        adapters,
+        targets,
+        models,
+        base_urls,
+        words,
+        jobs,
+        cassettes,
+        expected_failures,
+        reports,
+        verbose,
+        all_differences,
+    )
+    return session.run(options, mode)

@@ -1,0 +1,135 @@
+"""What a run is made of: scenarios, targets and their cells, from what was typed."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness import catalog, suite
+from harness.cli import keywords
+from harness.cli.options import Options, pairs
+from harness.errors import MissingDependency, UsageError
+from harness.protocols import Adapter, Endpoint
+from harness.runner import cells
+from harness.scenarios.load import load_paths, scenario_files
+from harness.scenarios.schema import Scenario
+from harness.stages import Cell
+from harness.targets import SHIPPED, Target, shipped_named, targets_for
+
+_NOWHERE = Endpoint("http://127.0.0.1:9", "not-a-key")  # a client is made for it, and nothing is sent
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The cells of a run.
+
+    `files` names the files of scenarios that are not shipped ones, `words` what selects a target again that is not
+    simply `--target` and its name. `left_out` says of default targets why they cannot be played here.
+    """
+
+    cells: Sequence[Cell]
+    files: Mapping[str, str]
+    words: Mapping[str, tuple[str, ...]]
+    left_out: Mapping[str, str]
+
+    @property
+    def targets(self) -> list[Target]:
+        """The targets of the cells."""
+        return list({cell.target.name: cell.target for cell in self.cells}.values())
+
+
+def select(options: Options) -> Selection:
+    """The cells that the options ask for.
+
+    Raises:
+        UsageError: an option is wrong, or they leave no cell to play.
+    """
+    wanted = keywords.parse(options.words) if options.words is not None else None
+    models = pairs("--model", options.models, "NAME")
+    scenarios, files = _scenarios(options.paths)
+    targets, specs, left_out = _targets(options, models)
+    found = cells(scenarios, targets)
+    chosen = [cell for cell in found if wanted is None or wanted.match(_described(cell))]
+    if not chosen:
+        raise UsageError(
+            f"-k {options.words!r} matches none of {len(scenarios)} scenarios with {len(targets)} targets. "
+            "'harness list scenarios' shows their names and subjects."
+        )
+    words = {target.name: _words(target, specs[target.adapter.name], models) for target in targets}
+    special = {name: given for name, given in words.items() if given != ("--target", name)}
+    return Selection(chosen, files, special, left_out)
+
+
+def _described(cell: Cell) -> str:
+    return " ".join([cell.scenario.id, cell.target.name, *cell.scenario.covers])
+
+
+def _scenarios(paths: Sequence[str] | None) -> tuple[list[Scenario], dict[str, str]]:
+    shipped = {file.stem: file for file in suite.shipped("scenarios").glob("*.yaml")}
+    if not paths:
+        return load_paths([suite.shipped("scenarios")]), {}
+    chosen: list[Path] = []
+    for given in paths:
+        path = Path(given)
+        if not path.exists() and given not in shipped:
+            close = difflib.get_close_matches(given, shipped, n=1)
+            guess = f" Did you mean {close[0]!r}?" if close else ""
+            raise UsageError(
+                f"{given}: there is no such file or folder, and no shipped scenario has this id.{guess} "
+                "'harness list scenarios' shows them."
+            )
+        chosen.append(path if path.exists() else shipped[given])
+    files = scenario_files(chosen)
+    return load_paths(chosen), {file.stem: str(file) for file in files if file not in shipped.values()}
+
+
+def _targets(options: Options, models: Mapping[str, str]) -> tuple[list[Target], dict[str, str], dict[str, str]]:
+    """The targets, what names their adapters on the command line, and the targets that are left out."""
+    names = list(dict.fromkeys(options.targets or ()))
+    chosen = [shipped_named(name) for name in names] or list(SHIPPED)
+    specs = list(dict.fromkeys(options.adapters or [shipped.adapter for shipped in chosen]))
+    adapters = {spec: catalog.adapter(spec) for spec in specs}
+    left_out: dict[str, str] = {}
+    if not options.adapters and not names:
+        absent = _without_sdk(adapters)
+        left_out = {shipped.name: absent[shipped.adapter] for shipped in chosen if shipped.adapter in absent}
+        adapters = {spec: adapter for spec, adapter in adapters.items() if spec not in absent}
+        names = [shipped.name for shipped in chosen if shipped.name not in left_out]
+    targets = targets_for(list(adapters.values()), names, models)
+    return targets, {adapter.name: spec for spec, adapter in adapters.items()}, left_out
+
+
+def _without_sdk(adapters: Mapping[str, Adapter]) -> dict[str, str]:
+    """The adapters whose SDK is not installed, and what they say about it.
+
+    Raises:
+        UsageError: there is no other one.
+    """
+    absent: dict[str, str] = {}
+    for spec, adapter in adapters.items():
+        try:
+            client = adapter.connect(_NOWHERE, "none")
+        except MissingDependency as error:
+            absent[spec] = str(error)
+        else:
+            closing = client.close()
+            if inspect.iscoroutine(closing):
+                asyncio.run(closing)
+    if len(absent) == len(adapters):
+        raise UsageError(
+            "none of the SDKs that the shipped adapters need is installed. Install one or all, as in: "
+            "pip install 'harness[all]'"
+        )
+    return absent
+
+
+def _words(target: Target, spec: str, models: Mapping[str, str]) -> tuple[str, ...]:
+    shipped = shipped_named(target.cassettes.partition("@")[0])
+    adapter = () if spec == shipped.adapter else ("--adapter", spec)
+    named = next((name for name in (target.name, shipped.name) if name in models), None)
+    model = () if named is None else ("--model", f"{named}={models[named]}")
+    return (*adapter, "--target", shipped.name, *model)

@@ -1,0 +1,143 @@
+"""One run or recording, from the options to the exit code."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+import harness
+from harness import catalog, expected_failures, suite
+from harness.cli.options import Options, pairs
+from harness.cli.outputs import outputs
+from harness.cli.progress import Progress
+from harness.cli.selection import Selection, select
+from harness.errors import UnknownName, UsageError
+from harness.results import Invocation, Mode, Presentation
+from harness.runner import Recorder, Run
+from harness.stages import Live, Reference, Replay, Stages
+from harness.tape.library import Library
+from harness.targets import SHIPPED, Target
+
+_HERE = "cassettes"
+"""The folder of one's own cassettes, unless `--cassettes` names another."""
+
+_FROM: Mapping[Literal["provider", "reference"], Mode] = {"provider": "live", "reference": "reference"}
+
+
+def run(options: Options, mode: Mode) -> int:
+    """Play the chosen cells, write the reports, and return the exit code.
+
+    Raises:
+        UsageError: an option is wrong, or something that it names is missing.
+    """
+    libraries = _libraries(options.cassettes) if mode == "replay" else {}
+    return _play(options, mode, list(libraries.values()), None, " and ".join(libraries) or None)
+
+
+def record(options: Options, origin: Literal["provider", "reference"], *, force: bool, max_requests: int | None) -> int:
+    """Record the chosen cells, write the reports, and return the exit code.
+
+    Raises:
+        UsageError: an option is wrong, or something that it names is missing or must not be overwritten.
+    """
+    folder = Path(options.cassettes or _HERE)
+    if folder.resolve().is_relative_to(Path(harness.__file__).resolve().parent):
+        raise UsageError(
+            f"--cassettes {folder}: this is inside the installed package, which an update replaces. "
+            "Name another folder."
+        )
+    recorder = Recorder(Library(folder), force, max_requests)
+    return _play(options, _FROM[origin], [], recorder, str(folder))
+
+
+def _play(
+    options: Options, mode: Mode, libraries: Sequence[Library], recorder: Recorder | None, cassettes: str | None
+) -> int:
+    wanted = outputs(options.reports or ())
+    jobs = _jobs(options.jobs)
+    expected = expected_failures.load(Path(options.expected_failures)) if options.expected_failures else []
+    selection = select(options)
+    stages = _stages(options, mode, libraries, selection.targets)
+    playing = Run(stages, catalog.rules(), expected=expected, recorder=recorder)
+    with Progress(len(selection.cells)) as progress:
+        result = playing(selection.cells, jobs=jobs, progress=progress)
+    result = replace(
+        result,
+        cassettes=cassettes,
+        left_out=selection.left_out,
+        invocation=_invocation(options, mode, selection, recording=recorder is not None),
+    )
+    presentation = Presentation(verbose=options.verbose, all_differences=options.all_differences)
+    for output in wanted:
+        output.write(result, presentation)
+    return result.exit_code
+
+
+def _libraries(given: str | None) -> dict[str, Library]:
+    """The folders to look in, one after the other, by what they are called."""
+    if given is not None:
+        if not Path(given).is_dir():
+            raise UsageError(
+                f"--cassettes {given}: there is no such folder. 'harness record --cassettes {given}' would make it."
+            )
+        return {given: Library(Path(given))}
+    own = {_HERE: Library(Path(_HERE))} if Path(_HERE).is_dir() else {}
+    return {**own, "the shipped cassettes": Library(suite.shipped("cassettes"))}
+
+
+def _stages(options: Options, mode: Mode, libraries: Sequence[Library], targets: Sequence[Target]) -> Stages:
+    base_urls = _base_urls(options, mode, targets)
+    if mode == "replay":
+        return Replay(libraries)
+    if mode == "reference":
+        return Reference()
+    live = Live(base_urls)
+    for target in targets:
+        live.key(target)  # a key that is missing is better known before anything is paid for
+    return live
+
+
+def _base_urls(options: Options, mode: Mode, targets: Sequence[Target]) -> Mapping[str, str]:
+    base_urls = pairs("--base-url", options.base_urls, "URL")
+    known = sorted({target.name for target in targets} | {shipped.name for shipped in SHIPPED})
+    for target, url in base_urls.items():
+        if mode != "live":
+            raise UsageError("--base-url: it is for what is sent live: add --mode live, or record --from provider.")
+        if target not in known:
+            raise UnknownName("target", target, known, "--base-url")
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.netloc:
+            raise UsageError(f"--base-url {target}={url}: this is no URL: it has to begin with http:// or https://.")
+    return base_urls
+
+
+def _jobs(given: str) -> int:
+    if given == "auto":
+        return os.cpu_count() or 1
+    if not (given.isascii() and given.isdigit() and int(given) > 0):
+        raise UsageError(f"-n {given}: it has to be a whole number from 1 on, or 'auto'.")
+    return int(given)
+
+
+def _invocation(options: Options, mode: Mode, selection: Selection, *, recording: bool) -> Invocation:
+    kept = () if options.cassettes is None else ("--cassettes", options.cassettes)
+    urls = tuple(word for url in options.base_urls or () for word in ("--base-url", url))
+    record = ("harness", "record", *kept)
+    reference = ("harness", "run", "--mode", "reference")
+    if recording:
+        rerun = (*record, *urls) if mode == "live" else (*record, "--from", "reference")
+    else:
+        rerun = ("harness", "run", *kept) if mode == "replay" else ("harness", "run", "--mode", mode, *urls)
+    expression = () if options.words is None else ("-k", options.words)
+    return Invocation(
+        rerun,
+        record,
+        reference,
+        (*(options.paths or ()), *expression),
+        selection.files,
+        selection.words,
+    )

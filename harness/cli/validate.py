@@ -1,0 +1,41 @@
+"""`harness validate`: everything that is wrong with scenario files, each with its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def validate(
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="PATH", show_default=False, help="Scenario files and folders. None: the shipped scenarios."
+        ),
+    ] = None,
+) -> int:
+    """Check scenario files: every problem as file:line:column at key: reason. Exit code 2 if there is one, else 0."""
+    from harness import suite  # noqa: PLC0415 - `harness --help` loads no pydantic
+    from harness.scenarios.load import problems, scenario_files  # noqa: PLC0415 - the same
+
+    files = scenario_files(paths or [suite.shipped("scenarios")])
+    taken: dict[str, Path] = {}
+    lines: list[str] = []
+    for file in files:
+        lines += map(str, problems(file))
+        if file.stem in taken:  # a scenario is named after its file
+            lines.append(f"{file}: the id {file.stem!r} is taken by {taken[file.stem]}.")
+        taken.setdefault(file.stem, file)
+    for line in lines:
+        typer.echo(line)
+    if lines:
+        typer.echo(f"{len(lines)} problem{'s' if len(lines) > 1 else ''} in {_scenarios(len(files))}.", err=True)
+        return 2
+    typer.echo(f"{_scenarios(len(files))} {'is' if len(files) == 1 else 'are'} valid.")
+    return 0
+
+
+def _scenarios(number: int) -> str:
+    return f"{number} scenario{'' if number == 1 else 's'}"

@@ -1,0 +1,42 @@
+"""Canonical values off requests of the Messages API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from harness.model import JSON, ToolResult
+from harness.redrive.lift import Lift, System, without
+from harness.wire.view import MediaView, ResultView, TextView
+
+
+class AnthropicLift(Lift):
+    """A text block beside the first one of the system prompt, and hosted tools, grow the lists of the request."""
+
+    api = "anthropic"
+
+    def system(self) -> System:
+        first, *others = [text for text in self._view.system if text.place == "system"] or [None]
+        if first is None:
+            return System()
+        blocks = [self.raw(text) for text in others if text is not None]
+        return System(first.text, {"system": blocks} if blocks else {})
+
+    def hosted_metadata(self) -> Mapping[str, JSON]:
+        return {"tools": list(hosted)} if (hosted := self.hosted()) else {}
+
+    def result(self, view: ResultView, call_id: str, name: str) -> ToolResult:
+        raw = self.raw(view)
+        block = raw if isinstance(raw, dict) else {}
+        content = block.get("content")
+        parts = tuple(self.part(part) for part in view.payload)
+        fields = self._kept(without(block, "type", "tool_use_id", "content", "is_error"))
+        said = content if isinstance(content, str) else parts
+        return ToolResult(call_id, name, said, is_error=block.get("is_error") is True, provider_metadata=fields)
+
+    def _function(self, raw: dict[str, JSON]) -> dict[str, JSON]:
+        return without(raw, "name", "description", "input_schema", "type")
+
+    def _bare(self, raw: dict[str, JSON], view: TextView | MediaView) -> dict[str, JSON] | None:
+        if isinstance(view, TextView):
+            return without(raw, "type", "text")
+        return without(raw, "type", "source")

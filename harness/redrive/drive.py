@@ -1,0 +1,132 @@
+"""Drives a recorded answer through an adapter: decoded, answered with the recorded results, asked again."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import cast
+
+import httpx2
+
+from harness import catalog
+from harness.http import HttpRequest, HttpResponse
+from harness.model import ChatRequest, Message, Opaque, Part, Role, Text, ToolCall, ToolResult
+from harness.protocols import ChatClient, Endpoint
+from harness.redrive.anthropic import AnthropicLift
+from harness.redrive.gemini import GeminiLift
+from harness.redrive.lift import Lift
+from harness.redrive.openai_chat import OpenAIChatLift
+from harness.redrive.openai_responses import OpenAIResponsesLift
+from harness.redrive.pairing import answered, issued
+from harness.redrive.pairs import Pair
+from harness.tape.transport import HandlerTransport
+from harness.wire.apis import wire_format
+from harness.wire.view import CallView, ResultView, SystemView
+
+LIFTS: dict[str, type[Lift]] = {
+    lift.api: lift for lift in (AnthropicLift, OpenAIChatLift, OpenAIResponsesLift, GeminiLift)
+}
+
+OPENING = "…"
+"""What the user says first. The conversation before the pair is not compared, and answers do not depend on it."""
+
+
+class Driver:
+    """One adapter of an API, and the HTTP that it sees: recorded answers in, its requests out."""
+
+    def __init__(self, api: str) -> None:
+        self._wire = wire_format(api)
+        self._lift = LIFTS[api]
+        self._sent: list[HttpRequest] = []
+        self._answer = HttpResponse(200)
+        self._http = httpx2.Client(transport=HandlerTransport(self._play))
+        endpoint = Endpoint(self._wire.provider_url, "key-of-nobody", self._http)
+        self._client = cast("ChatClient", catalog.adapter(api).connect(endpoint, ""))
+
+    def close(self) -> None:
+        """Close the clients."""
+        self._client.close()
+        self._http.close()
+
+    def follow_up(self, pair: Pair) -> HttpRequest:
+        """What the adapter sends after response i, given the results of request j.
+
+        Raises:
+            harness.errors.ChatError: the adapter cannot read the response or express the request.
+        """
+        self._answer = _whole(pair)
+        lift = self._lift(pair.j.body, pair.j.request)
+        asked = _asked(pair, lift)
+        answer = self._ask(asked)
+        results = Message(Role.USER, tuple(_results(pair, lift, answer)))
+        self._ask(replace(asked, messages=(*asked.messages, answer, results)))
+        return self._sent.pop()
+
+    def _ask(self, request: ChatRequest) -> Message:
+        self._sent.clear()
+        return self._client.chat(request).message
+
+    def _play(self, request: HttpRequest) -> HttpResponse:
+        self._sent.append(request)
+        return self._answer
+
+
+def _whole(pair: Pair) -> HttpResponse:
+    """The recorded response; a stream as the body that the witness folds it to."""
+    body = json.dumps(pair.i.response.body, ensure_ascii=False).encode()
+    return HttpResponse(200, {"content-type": "application/json"}, body)
+
+
+def _asked(pair: Pair, lift: Lift) -> ChatRequest:
+    system = lift.system()
+    opening = (*(Opaque(lift.api, raw) for raw in system.opening), Text(OPENING))
+    metadata = {**system.metadata, **lift.hosted_metadata()}
+    return ChatRequest(
+        pair.j.model,
+        (Message(Role.USER, opening),),
+        system.text,
+        lift.tools(),
+        provider_metadata={lift.api: metadata} if metadata else {},
+    )
+
+
+def _results(pair: Pair, lift: Lift, answer: Message) -> list[Part]:
+    """What follows the calls. Results stand in the order of their calls, as a tool loop adds them."""
+    calls, results = pair.slice.calls, pair.slice.results
+    origin = issued(calls, pair.i.response.calls)
+    canonical = _canonical(pair.i.response.calls, answer)
+    lifted: list[tuple[int, ToolResult]] = []
+    for result, place in zip(results, answered(calls, results), strict=True):
+        known = None if place is None else origin[place]
+        call_id, name = (result.call_id or "", result.name or "") if known is None else canonical[known]
+        lifted.append((len(calls) if place is None else place, lift.result(result, call_id, name)))
+    in_order = iter(sorted(lifted, key=lambda each: each[0]))
+    parts: list[Part] = []
+    for entry in pair.slice.answers:
+        match entry.part:
+            case ResultView():
+                parts.append(next(in_order)[1])
+            case CallView():
+                parts.append(Opaque(lift.api, lift.raw(entry.part)))
+            case SystemView():
+                parts.append(Opaque(lift.api, lift.raw(entry.part)))
+            case other:
+                parts.append(lift.part(other))
+    return parts
+
+
+def _canonical(calls: tuple[CallView, ...], answer: Message) -> list[tuple[str, str]]:
+    """Id and name of the canonical call that each call of the response has become. One that the adapter keeps as it is
+    (its arguments are no object, say) has its own."""
+    left = list(answer.tool_calls)
+    found: list[tuple[str, str]] = []
+    for call in calls:
+        same = next((each for each in left if _is(each, call)), None)
+        if same is not None:
+            left.remove(same)
+        found.append((same.id, same.name) if same else (call.id or "", call.name))
+    return found
+
+
+def _is(canonical: ToolCall, call: CallView) -> bool:
+    return canonical.name == call.name and call.id in (None, canonical.id)

@@ -1,0 +1,54 @@
+"""Canonical values off requests of the Responses API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from harness.model import JSON, ToolResult
+from harness.redrive.lift import Lift, System, without
+from harness.wire.jsonvalue import resolve
+from harness.wire.view import MediaView, ResultView, TextView
+
+
+class OpenAIResponsesLift(Lift):
+    """The system prompt is `instructions`, or else the first system item; other such items are items of their own.
+
+    There is no error flag: a result's text is all that a failed tool has said. A function without `strict` keeps it
+    unsaid, since the default is disputed (RS-2).
+    """
+
+    api = "openai-responses"
+
+    def system(self) -> System:
+        texts = [text for text in self._view.system if not text.before_turn]
+        said = next((text.text for text in texts if text.place == "instructions"), None)
+        places = list(dict.fromkeys("/".join(text.pointer.split("/")[:3]) for text in texts if text.text != said))
+        items = [resolve(self._body, place) for place in places]
+        if said is None and texts and len(places) == len(texts):
+            return System(texts[0].text, opening=tuple(items[1:]))
+        return System(said, opening=tuple(items))
+
+    def hosted_metadata(self) -> Mapping[str, JSON]:
+        return {"tools": list(hosted)} if (hosted := self.hosted()) else {}
+
+    def result(self, view: ResultView, call_id: str, name: str) -> ToolResult:
+        raw = self.raw(view)
+        item = raw if isinstance(raw, dict) else {}
+        output = item.get("output")
+        parts = tuple(self.part(part) for part in view.payload)
+        fields = self._kept(without(item, "type", "call_id", "output"))
+        return ToolResult(call_id, name, output if isinstance(output, str) else parts, provider_metadata=fields)
+
+    def _function(self, raw: dict[str, JSON]) -> dict[str, JSON]:
+        return {"strict": None, **without(raw, "type", "name", "description", "parameters")}
+
+    def _bare(self, raw: dict[str, JSON], view: TextView | MediaView) -> dict[str, JSON] | None:
+        if isinstance(view, TextView):
+            return without(raw, "type", "text")
+        match raw:
+            case {"type": "input_image", "image_url": str()}:
+                return without(raw, "type", "image_url")
+            case {"type": "input_file", "file_data": str()} | {"type": "input_file", "file_url": str()}:
+                return without(raw, "type", "file_data", "file_url")
+            case _:
+                return None

@@ -1,0 +1,105 @@
+"""Finds the pairs of a recording: response i called tools, and request j carries the calls back with their results.
+
+A pair is told by ids: those that response i issued stand in the calls or results of request j, as they are or as the
+ids of the carrying items (Responses `fc_…`). Where ids do not tell (the API issued none, or the client sent its own)
+calls of the same name and arguments do, in a conversation that goes on from request i. A follow-up that leans on the
+server's state need not carry the calls at all: its results have the ids, or it names the response.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from harness.model import JSON
+from harness.redrive.recording import Recorded
+from harness.redrive.turns import Slice, answered_turns
+from harness.wire.compare import likeness as without_pointers
+from harness.wire.jsonvalue import canonical
+from harness.wire.view import CallView, RequestView, ResponseView, TextView
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Response `i` called tools, request `j` carries the calls back; `slice` is where in request `j`."""
+
+    i: Recorded
+    j: Recorded
+    slice: Slice
+
+
+class _Likeness(IntEnum):
+    """How sure it is that request j answers response i."""
+
+    NONE = 0
+    CALLS = 1
+    CONVERSATION = 2
+    IDS = 3
+
+
+def pairs(exchanges: Sequence[Recorded]) -> list[Pair]:
+    """The pairs among the exchanges of one API. A response is in one pair at most, that with the first such request:
+    later requests of the conversation repeat it."""
+    taken: set[int] = set()
+    found: list[Pair] = []
+    for at, follow_up in enumerate(exchanges):
+        for number, place in enumerate(reversed(answered_turns(follow_up.request))):
+            ranked = [
+                (_likeness(earlier, follow_up, place), earlier.index, earlier)
+                for earlier in exchanges[:at]
+                if earlier.index not in taken and earlier.response.calls
+            ]
+            likeness, index, earlier = max(ranked, key=lambda entry: entry[:2], default=(_Likeness.NONE, 0, None))
+            # an earlier turn of the conversation tells by its ids only: its calls may be like those of another one
+            if earlier is not None and likeness >= (_Likeness.IDS if number else _Likeness.CALLS):
+                taken.add(index)
+                found.append(Pair(earlier, follow_up, _with_all_said(place, follow_up.request, earlier.response)))
+    return found
+
+
+def _with_all_said(place: Slice, view: RequestView, response: ResponseView) -> Slice:
+    """The slice that ends at the same result, all parts of the response counted to the assistant."""
+    slices = answered_turns(view, response)
+    end = place.answers[-1].part.pointer
+    return next((each for each in slices if each.answers[-1].part.pointer == end), place)
+
+
+def _likeness(earlier: Recorded, follow_up: Recorded, place: Slice) -> _Likeness:
+    issued = {each for call in earlier.response.calls for each in (call.id, call.item_id) if each}
+    carried = {call.id for call in place.calls} | {result.call_id for result in place.results}
+    if issued & carried and _names_fit(earlier, place):
+        return _Likeness.IDS
+    if follow_up.request.stateful and not place.calls:
+        named = _field(follow_up.body, "previous_response_id")
+        return _Likeness.IDS if named is not None and named == _field(earlier.response.body, "id") else _Likeness.NONE
+    if not _same_calls(earlier.response.calls, place.calls):
+        return _Likeness.NONE
+    return _Likeness.CONVERSATION if _goes_on(earlier.request, follow_up.request) else _Likeness.CALLS
+
+
+def _names_fit(earlier: Recorded, place: Slice) -> bool:
+    """Ids that start anew in every turn (`call_0`) are told apart by the names of their calls."""
+    names = {call.name for call in earlier.response.calls}
+    return not place.calls or any(call.name in names for call in place.calls)
+
+
+def _same_calls(issued: Sequence[CallView], carried: Sequence[CallView]) -> bool:
+    """A call of the same name and arguments is among those carried."""
+    keys = {(call.name, canonical(call.arguments)) for call in carried}
+    return any((call.name, canonical(call.arguments)) in keys for call in issued)
+
+
+def _goes_on(earlier: RequestView, later: RequestView) -> bool:
+    """The later request has all texts of the earlier one, in their order."""
+    texts = iter(_texts(later))
+    return all(text in texts for text in _texts(earlier))
+
+
+def _texts(view: RequestView) -> Iterator[object]:
+    for turn in view.turns:
+        yield from (without_pointers(part) for part in turn.parts if isinstance(part, TextView) and turn.role == "user")
+
+
+def _field(body: JSON, name: str) -> JSON:
+    return body.get(name) if isinstance(body, dict) else None

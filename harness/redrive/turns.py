@@ -1,0 +1,76 @@
+"""The conversation of a request as one sequence of entries, and the place in it where calls are answered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from harness.wire.compare import likeness
+from harness.wire.view import CallView, OpaqueView, PartView, RequestView, ResponseView, ResultView, SystemView
+
+Role: TypeAlias = Literal["user", "assistant", "system"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A part of the conversation with who says it. System text within the conversation is an entry too."""
+
+    role: Role
+    part: PartView | SystemView
+    turn: int
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """An assistant turn that calls tools, and the results behind it, up to the last one.
+
+    `before` is what stands in front of it, `spoken` is what the assistant says, `answers` what follows it.
+    """
+
+    before: tuple[Entry, ...]
+    spoken: tuple[Entry, ...]
+    answers: tuple[Entry, ...]
+
+    @property
+    def calls(self) -> tuple[CallView, ...]:
+        """The calls of the turn."""
+        return tuple(entry.part for entry in self.spoken if isinstance(entry.part, CallView))
+
+    @property
+    def results(self) -> tuple[ResultView, ...]:
+        """The results behind it."""
+        return tuple(entry.part for entry in self.answers if isinstance(entry.part, ResultView))
+
+
+def entries(view: RequestView) -> tuple[Entry, ...]:
+    """All parts in their order, system text where it stands."""
+    found: list[Entry] = []
+    for number in range(len(view.turns) + 1):
+        found += [Entry("system", text, number) for text in view.system if text.before_turn == number]
+        if number < len(view.turns):
+            turn = view.turns[number]
+            found += [Entry(turn.role, part, number) for part in turn.parts]
+    return tuple(found)
+
+
+def answered_turns(view: RequestView, response: ResponseView | None = None) -> tuple[Slice, ...]:
+    """The turns that have results behind them, in their order.
+
+    Results without an assistant turn before them, whose calls the server has kept, are a slice in which nobody speaks.
+    `response`: what a turn came from. Its parts count to the assistant whatever role they have in a request (the output
+    of a tool that the server ran).
+    """
+    whole = entries(view)
+    said = {likeness(part) for part in response.parts if isinstance(part, OpaqueView)} if response else set[object]()
+    spoken = [entry.role == "assistant" or (bool(said) and likeness(entry.part) in said) for entry in whole]
+    found: list[Slice] = []
+    start = 0
+    while start < len(whole):
+        middle = next((at for at in range(start, len(whole)) if not spoken[at]), len(whole))
+        stop = next((at for at in range(middle, len(whole)) if spoken[at]), len(whole))
+        results = [at for at in range(middle, stop) if isinstance(whole[at].part, ResultView)]
+        if results:
+            first = middle if middle > start else results[0]
+            found.append(Slice(whole[: min(start, first)], whole[start:middle], whole[first : results[-1] + 1]))
+        start = stop
+    return tuple(found)

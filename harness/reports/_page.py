@@ -1,0 +1,80 @@
+"""A page of text: rich renderables laid out as lines, with or without colours."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Sequence
+
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from harness.reports._words import plain
+from harness.results import Presentation
+
+_NARROWEST, _WIDEST = 60, 160
+
+
+class Page:
+    """Lays out for one width; everything of its own is ASCII, and nothing is read as markup."""
+
+    def __init__(self, presentation: Presentation) -> None:
+        self.width = min(max(presentation.width, _NARROWEST), _WIDEST)
+        self._console = Console(
+            file=io.StringIO(),
+            width=self.width,
+            force_terminal=presentation.colour,
+            color_system="standard" if presentation.colour else None,
+            no_color=not presentation.colour,
+            markup=False,
+            emoji=False,
+            highlight=False,
+            legacy_windows=False,
+        )
+
+    def lines(self, parts: Iterable[RenderableType]) -> list[str]:
+        """The lines that the parts take."""
+        with self._console.capture() as capture:
+            for part in parts:
+                self._console.print(part)
+        return [line.rstrip() for line in capture.get().splitlines()]
+
+    def cut(self, text: Text, width: int, most: int | None) -> Text:
+        """The text as at most so many lines of a width, with an ellipsis if that is not all of it."""
+        lines = text.wrap(self._console, width)
+        if most is None or len(lines) <= most:
+            return text
+        kept = list(lines[:most])
+        kept[-1].rstrip()
+        kept[-1] = kept[-1][: width - 4].append(" ...")
+        return Text("\n").join(kept)
+
+
+def heading(text: str) -> Text:
+    """A line above others."""
+    return Text(plain(text), style="bold")
+
+
+def indented(text: str, style: str = "", *, by: int = 2) -> RenderableType:
+    """A paragraph, moved to the right."""
+    return Padding(Text(plain(text), style=style), (0, 0, 0, by))
+
+
+def hanging(first: str, rest: Text | str, *, width: int, by: int = 2) -> RenderableType:
+    """A paragraph beside its first words, which take `width` columns."""
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(width=width)
+    table.add_column(ratio=1)
+    table.add_row(plain(first), Text(plain(rest)) if isinstance(rest, str) else rest)
+    return Padding(table, (0, 0, 0, by))
+
+
+def matrix(heads: Sequence[str], rows: Iterable[Sequence[Text]]) -> RenderableType:
+    """Columns with heads; the first is as wide as it has to be."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for head in heads:
+        table.add_column(Text(plain(head)), min_width=min(len(head), 20), overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    return table

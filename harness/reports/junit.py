@@ -1,0 +1,98 @@
+"""For CI servers: JUnit XML, a suite for each target and a case for each cell.
+
+A finding at error severity is a failure. What broke and what is missing are errors: neither may read as a pass.
+"""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree as ET
+
+from harness.reports._groups import missing, targets
+from harness.reports._words import WHAT_TO_DO, count, label, place, short
+from harness.results import CellResult, Finding, Presentation, Report, RunResult, Severity, StaleExpectation, Verdict
+
+_ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""What XML 1.0 cannot hold."""
+
+_TAGS = {
+    Verdict.FAIL: "failure",
+    Verdict.ERROR: "error",
+    Verdict.MISSING: "error",
+    Verdict.NOT_APPLICABLE: "skipped",
+    Verdict.EXPECTED_FAILURE: "skipped",
+}
+
+
+def render(run: RunResult, presentation: Presentation) -> str:  # noqa: ARG001 - for people only
+    """The XML, as text."""
+    root = ET.Element("testsuites", name="harness", time=f"{run.timing.get('seconds', 0.0):.3f}")
+    commands = {target: group.record for group in missing(run) for target in group.targets}
+    for target in targets(run):
+        suite = ET.SubElement(root, "testsuite", name=target)
+        for cell in run.cells:
+            if cell.target == target:
+                _case(suite, cell, commands.get(target, ""))
+        _count(suite)
+    if run.stale:
+        suite = ET.SubElement(root, "testsuite", name="expected-failures")
+        for entry in run.stale:
+            _stale(suite, entry)
+        _count(suite)
+    _count(root)
+    ET.indent(root)
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+
+
+def _case(suite: ET.Element, cell: CellResult, record: str) -> None:
+    case = ET.SubElement(suite, "testcase", classname=_legal(cell.target), name=_legal(label(cell)))
+    tag = _TAGS.get(cell.verdict)
+    if tag is not None:
+        outcome = ET.SubElement(case, tag, message=_legal(_message(cell)), type=cell.verdict.value)
+        text = [_text(finding) for finding in cell.findings]
+        if cell.verdict is Verdict.MISSING:
+            text.append(f"Record it: {record}")
+        outcome.text = _legal("\n\n".join(text)) or None
+    elif cell.findings:
+        ET.SubElement(case, "system-out").text = _legal("\n\n".join(_text(finding) for finding in cell.findings))
+
+
+def _message(cell: CellResult) -> str:
+    if cell.verdict is Verdict.MISSING:
+        return f"could not look: {cell.reason or 'there is no cassette'}"
+    if cell.verdict is not Verdict.FAIL:
+        return cell.reason or cell.verdict.value
+    errors = [finding for finding in cell.findings if finding.severity is Severity.ERROR]
+    more = f" (and {count(len(errors) - 1, 'more finding')})" if len(errors) > 1 else ""
+    return f"{errors[0].rule}: {errors[0].message}{more}"
+
+
+def _text(finding: Finding) -> str:
+    lines = [f"{finding.severity} {finding.rule}: {finding.message}", f"blame: {finding.blame}"]
+    if place(finding):
+        lines.append(f"at: {place(finding)}")
+    if finding.actual is not None or finding.expected is not None:
+        lines += [f"actual: {short(finding.actual)}", f"expected: {short(finding.expected)}"]
+    if finding.source:
+        lines.append(f"source: {finding.source}")
+    return "\n".join([*lines, f"what to do: {WHAT_TO_DO[finding.blame]}"])
+
+
+def _stale(suite: ET.Element, entry: StaleExpectation) -> None:
+    name = f"{entry.scenario} {entry.target} {entry.rule}"
+    case = ET.SubElement(suite, "testcase", classname="expected-failures", name=_legal(name))
+    message = f"the expected failure did not happen: take it off the list ({entry.reason})"
+    ET.SubElement(case, "failure", message=_legal(message), type="stale")
+
+
+def _count(element: ET.Element) -> None:
+    element.set("tests", str(len(element.findall(".//testcase"))))
+    for attribute, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+        element.set(attribute, str(len(element.findall(f".//{tag}"))))
+
+
+def _legal(text: str) -> str:
+    return _ILLEGAL.sub("\ufffd", text)
+
+
+REPORT = Report("junit", render)

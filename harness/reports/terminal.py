@@ -1,0 +1,258 @@
+"""For people at a terminal: differences first, then the matrix, what went wrong and what to do, and the verdict."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from harness.reports import _groups as groups
+from harness.reports._page import Page, hanging, heading, indented, matrix
+from harness.reports._words import CRASHED, WHAT_TO_DO, count, label, listed, place, plain, short, verdict
+from harness.results import CellResult, Difference, Finding, Presentation, Report, RunResult, Severity, Verdict
+
+MAX_LINES = 60
+"""As long as the report of a run without findings may get; the differences give way."""
+
+_LEAST = 8  # lines that the differences always have
+_MOST = 30  # lines that they have where there is something worse to see
+_SHOWN = 3  # cells of a group whose evidence is shown
+_NAMES = 8  # scenarios that are named where more have the same in common
+_WARNINGS = 8  # rules whose warnings are shown
+
+_STYLES = {
+    Verdict.PASS: "green",
+    Verdict.WARN: "yellow",
+    Verdict.FAIL: "bold red",
+    Verdict.ERROR: "bold red",
+    Verdict.MISSING: "magenta",
+    Verdict.NOT_APPLICABLE: "dim",
+    Verdict.EXPECTED_FAILURE: "yellow",
+}
+_ABBREVIATED = {Verdict.NOT_APPLICABLE: "n/a", Verdict.EXPECTED_FAILURE: "expected"}
+_WORDS = {"PASS": "bold green", "FAIL": "bold red"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    headings: bool
+    lines: int | None  # at most so many for each fact
+
+
+_LAYOUTS = (_Layout(True, None), _Layout(False, None), _Layout(False, 2), _Layout(False, 1))
+"""From the roomiest to the tightest; the first that fits is taken."""
+
+
+def render(run: RunResult, presentation: Presentation) -> str:
+    """The report as text that ends with a line break."""
+    page = Page(presentation)
+    sections = (
+        _matrix(run, verbose=presentation.verbose),
+        _provenance(run),
+        _not_applicable(run),
+        _expected_failures(run),
+        _missing(run),
+        _warnings(run, verbose=presentation.verbose),
+        _broken(run, verbose=presentation.verbose),
+        _errors(run, verbose=presentation.verbose),
+        _stale(run),
+        _verdict(run),
+    )
+    laid_out = [lines for lines in (page.lines(section) for section in sections) if lines]
+    if presentation.verbose or presentation.all_differences:
+        differences = _table(run, page, _LAYOUTS[0], everything=presentation.all_differences)
+    else:
+        room = MAX_LINES - sum(len(lines) + 1 for lines in laid_out) if run.exit_code == 0 else _MOST
+        differences = _differences(run, page, room)
+    return "\n\n".join("\n".join(lines) for lines in (differences, *laid_out) if lines) + "\n"
+
+
+def _differences(run: RunResult, page: Page, room: int) -> list[str]:
+    lines: list[str] = []
+    for layout in _LAYOUTS:
+        lines = _table(run, page, layout, everything=False)
+        if len(lines) <= room:
+            return lines
+    room = max(room, _LEAST)
+    return lines[: room - 1] + page.lines([indented(f"and {len(lines) - room + 1} more: --all-differences", "dim")])
+
+
+def _table(run: RunResult, page: Page, layout: _Layout, *, everything: bool) -> list[str]:
+    subjects = list(groups.differing(run, everything=everything))
+    if not subjects:
+        return []
+    differing = sum(row.differs for row in run.differences)
+    title = f"Differences: {differing} of {len(run.differences)} facts on the wire are not the same for all targets"
+    fact_width = max(len(row.fact) for _, rows in subjects for row in rows)
+    value_width = page.width - fact_width - 4
+    cut = "" if layout.lines is None else "; --all-differences shows them uncut"
+    parts: list[RenderableType] = [heading(title + cut)]
+    for subject, rows in subjects:
+        if layout.headings:
+            parts.append(Text(plain(subject)))
+        parts += [
+            hanging(row.fact, page.cut(_values(row), value_width, layout.lines), width=fact_width) for row in rows
+        ]
+    return page.lines(parts)
+
+
+def _values(row: Difference) -> Text:
+    text = Text()
+    for value, names in groups.by_value(row):
+        text.append("; " if text else "")
+        text.append(plain(value))
+        text.append(f" ({plain(names)})", style="dim")
+    return text
+
+
+def _matrix(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
+    if not run.cells:
+        return
+    columns = groups.targets(run)
+    rows = groups.matrix(run, by_scenario=verbose)
+    yield matrix(
+        ["scenario" if verbose else "subject", *columns],
+        ([Text(plain(row.name)), *(_counted(row.cells[target], alone=verbose) for target in columns)] for row in rows),
+    )
+    for target, reason in run.left_out.items():
+        yield Text(plain(f"{target} is left out: {reason}"), style="yellow")
+
+
+def _counted(verdicts: Counter[Verdict], *, alone: bool) -> Text:
+    text = Text()
+    for each in Verdict:
+        if verdicts[each]:
+            number = "" if alone and verdicts.total() == 1 else f"{verdicts[each]} "
+            text.append(", " if text else "")
+            text.append(number + _ABBREVIATED.get(each, each.value), style=_STYLES[each])
+    return text or Text("-", style="dim")
+
+
+def _provenance(run: RunResult) -> Iterator[RenderableType]:
+    for sentence in groups.provenance(run):
+        yield Text(plain(sentence))
+    if run.mode == "record":
+        yield Text(plain(f"The cassettes are in {run.cassettes}."))
+
+
+def _not_applicable(run: RunResult) -> Iterator[RenderableType]:
+    found = groups.not_applicable(run)
+    if found:
+        yield heading(f"Not applicable: {count(sum(len(names) for _, _, names in found), 'cell')}")
+    for target, reason, names in found:
+        yield indented(f"{target}: {listed(names, _NAMES)}: {reason}")
+
+
+def _expected_failures(run: RunResult) -> Iterator[RenderableType]:
+    found = groups.expected_failures(run)
+    if found:
+        yield heading(f"Expected failures: {count(sum(len(cells) for _, cells in found), 'cell')}")
+    for reason, cells in found:
+        yield indented(f"{listed([_cell(cell) for cell in cells], _SHOWN)}: {reason}")
+
+
+def _missing(run: RunResult) -> Iterator[RenderableType]:
+    found = groups.missing(run)
+    if found:
+        total = count(run.summary[Verdict.MISSING], "cell")
+        where = f" in {run.cassettes}" if run.cassettes else ""
+        yield heading(
+            f"Not recorded: {total}" if run.mode == "record" else f"Could not look: no cassette of {total}{where}"
+        )
+    for each in found:
+        yield indented(f"{listed([*each.scenarios], _NAMES)}: {', '.join(each.targets)}")
+        if run.mode == "record":
+            yield indented(each.reason, by=4)
+        yield hanging("record", each.record, width=9, by=4)
+        yield hanging("or play", each.reference, width=9, by=4)
+
+
+def _warnings(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
+    found = groups.findings(run, Severity.WARNING)
+    if verbose:
+        for group in found:
+            yield from _group(run, group, verbose=True)
+        return
+    if found:
+        yield heading(f"Warnings: {count(len(found), 'rule')}; --verbose shows each")
+    for group in found[:_WARNINGS]:
+        cell, finding = group.hits[0]
+        more = f" and {count(len(group.cells) - 1, 'more cell')}" if len(group.cells) > 1 else ""
+        yield indented(f"{group.rule} ({group.blame}): {_cell(cell)}{more}: {finding.message}")
+    if len(found) > _WARNINGS:
+        yield indented(f"and {count(len(found) - _WARNINGS, 'more rule')}")
+
+
+def _broken(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
+    for index, (reason, cells) in enumerate(groups.broken(run)):
+        yield from [""] if index else []
+        yield heading(f"error in {count(len(cells), 'cell')}: {reason or 'no reason is known'}")
+        for cell in cells[: None if verbose else _SHOWN]:
+            yield indented(_cell(cell), "bold")
+        yield from _more(len(cells), verbose=verbose)
+        yield from _way_out(CRASHED, groups.rerun(run, cells[0]))
+
+
+def _errors(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
+    for index, group in enumerate(groups.findings(run, Severity.ERROR)):
+        yield from [""] if index else []
+        yield from _group(run, group, verbose=verbose)
+
+
+def _group(run: RunResult, group: groups.Hits, *, verbose: bool) -> Iterator[RenderableType]:
+    cells = group.cells
+    source = f"; source: {group.source}" if group.source else ""
+    yield heading(f"{group.rule}: {group.severity} in {count(len(cells), 'cell')}")
+    yield indented(f"{group.kind} rule; blame: {group.blame}{source}", "dim")
+    for cell in cells[: None if verbose else _SHOWN]:
+        yield indented(_cell(cell), "bold")
+        mine = [finding for hit, finding in group.hits if hit is cell]
+        for finding in mine if verbose else mine[:1]:
+            yield from _evidence(finding)
+        if not verbose and len(mine) > 1:
+            yield indented(f"and {count(len(mine) - 1, 'more finding')} like it in this cell", "dim", by=4)
+    yield from _more(len(cells), verbose=verbose)
+    yield from _way_out(WHAT_TO_DO[group.blame], groups.rerun(run, cells[0]))
+
+
+def _evidence(finding: Finding) -> Iterator[RenderableType]:
+    where = place(finding)
+    yield indented(f"{where}: {finding.message}" if where else finding.message, by=4)
+    if finding.actual is not None or finding.expected is not None:
+        yield hanging("actual", short(finding.actual), width=8, by=6)
+        yield hanging("expected", short(finding.expected), width=8, by=6)
+
+
+def _more(cells: int, *, verbose: bool) -> Iterator[RenderableType]:
+    if not verbose and cells > _SHOWN:
+        yield indented(f"and {count(cells - _SHOWN, 'more cell')}; --verbose shows all", "dim")
+
+
+def _way_out(advice: str, command: str) -> Iterator[RenderableType]:
+    yield hanging("What to do", advice, width=11)
+    yield hanging("Play again", command, width=11)
+
+
+def _stale(run: RunResult) -> Iterator[RenderableType]:
+    if run.stale:
+        yield heading("Expected failures that did not happen: take them off the list")
+    for each in run.stale:
+        yield indented(f"{each.rule} in {each.scenario}, {each.target} (listed because: {each.reason})")
+
+
+def _verdict(run: RunResult) -> Iterator[RenderableType]:
+    word, sentence = verdict(run)
+    seconds = run.timing.get("seconds")
+    text = Text(word, style=_WORDS.get(word, "bold magenta"))
+    text.append(f"  {sentence}" + ("" if seconds is None else f" ({seconds:.1f} s)"), style="not bold")
+    yield text
+
+
+def _cell(cell: CellResult) -> str:
+    return f"{label(cell)} . {cell.target}"
+
+
+REPORT = Report("terminal", render)

@@ -1,0 +1,134 @@
+"""Opaque state: signatures, reasoning items and unknown parts go back untouched and in their place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness.model import JSON
+from harness.rules.evidence import Asked, Evidence
+from harness.rules.rule import Flaw, Rule
+from harness.scenarios.schema import Subject
+from harness.wire.jsonvalue import equal
+from harness.wire.view import CallView, OpaqueView, PartView, ResponseView, TextView
+
+_NOT_RETURNED = frozenset({"reasoning_content", "reasoning", "refusal", "annotations", "audio"})
+"""Kinds that Chat Completions shows and has no field to take back (OC-15)."""
+
+_LABELS = frozenset({"id", "status"})
+"""Fields of a Responses reasoning item that carry no state (RS-7)."""
+
+
+def _lost(evidence: Evidence) -> Iterator[Flaw]:
+    for asked in evidence.asked:
+        if not asked.view.stateful:
+            yield from _lost_in(evidence, asked)
+
+
+def _lost_in(evidence: Evidence, asked: Asked) -> Iterator[Flaw]:
+    """The first opaque thing of earlier answers that a request does not carry where it has to stand."""
+    sent = [part for turn in asked.view.turns for part in turn.parts]
+    position = 0
+    for earlier in range(asked.index):
+        reading = evidence.answer(earlier)
+        if reading is None or reading.response is None or evidence.transcript.chats[earlier].response is None:
+            continue
+        matched: dict[int, PartView] = {}
+        start = position
+        for part in _returned(evidence.transcript.api, reading.response):
+            place = next((i for i in range(position, len(sent)) if _is_back(part, sent[i])), None)
+            if place is not None:
+                matched[place] = part
+                position = place + 1
+            elif _state_of(part) is not None:
+                yield _lost_flaw(asked, part, sent[position:])
+                return
+            else:
+                yield from _moved(asked, part, sent[start:position], {place - start for place in matched})
+
+
+def _moved(asked: Asked, part: PartView, behind: list[PartView], matched: set[int]) -> Iterator[Flaw]:
+    """A part that came behind opaque state and stands in front of it now."""
+    places = [i for i, other in enumerate(behind) if i not in matched and _is_back(part, other)]
+    state = [other for other in behind[places[0] :] if isinstance(other, OpaqueView)] if places else []
+    if state:
+        yield Flaw(
+            f"opaque state of an earlier answer ({state[0].kind}) stands behind what it came before",
+            asked.reading.index,
+            state[0].pointer,
+            state[0].pointer,
+            f"before {behind[places[0]].pointer}",
+        )
+
+
+def _returned(api: str, response: ResponseView) -> Iterator[PartView]:
+    """The parts of a response that have to stand in the history, and those that tell where."""
+    for part in response.parts:
+        if isinstance(part, OpaqueView):
+            not_taken = api == "openai-chat" and part.kind in _NOT_RETURNED
+            for_people = part.kind in ("thought", "refusal") and _signature(part.raw) is None
+            if not not_taken and not for_people:
+                yield part
+        elif not isinstance(part, TextView) or part.text or part.opaque is not None:
+            yield part
+
+
+def _signature(raw: JSON) -> JSON:
+    if not isinstance(raw, dict):
+        return None
+    return raw.get("thoughtSignature", raw.get("thought_signature"))
+
+
+def _state_of(part: PartView) -> JSON:
+    match part:
+        case OpaqueView():
+            return part.raw
+        case CallView() | TextView():
+            return part.opaque
+        case _:
+            return None
+
+
+def _is_back(issued: PartView, sent: PartView) -> bool:
+    """What stands in the request is the issued part as far as its state goes; other rules look at the rest."""
+    match issued, sent:
+        case OpaqueView(), OpaqueView():
+            return issued.kind == sent.kind and _same_state(sent.raw, issued.raw)
+        case CallView(), CallView():
+            same = issued.name == sent.name and (issued.opaque is not None or issued.id == sent.id)
+        case TextView(), TextView():
+            same = issued.opaque is not None or issued.text == sent.text
+        case _:
+            return False
+    return same and (issued.opaque is None or equal(sent.opaque, issued.opaque))
+
+
+def _same_state(sent: JSON, issued: JSON) -> bool:
+    if isinstance(sent, dict) and isinstance(issued, dict):
+        labels = _LABELS if issued.get("type") == "reasoning" else frozenset[str]()
+        keys = (sent.keys() | issued.keys()) - labels - {"cache_control"}
+        return all(equal(sent.get(key), issued.get(key)) for key in keys)
+    return equal(sent, issued)
+
+
+def _lost_flaw(asked: Asked, part: PartView, behind: list[PartView]) -> Flaw:
+    kind = part.kind if isinstance(part, OpaqueView) else "signature"
+    holder = {OpaqueView: "a part of its own", TextView: "a text"}.get(type(part), "a call")
+    near = next((other for other in behind if type(other) is type(part) and _state_of(other) is not None), None)
+    return Flaw(
+        f"opaque state of an earlier answer ({kind} on {holder}) did not come back untouched in its place",
+        asked.reading.index,
+        near.pointer if near else "",
+        _state_of(near) if near else None,
+        _state_of(part),
+    )
+
+
+RULES = (
+    Rule(
+        "opaque-state-lost",
+        Subject.HISTORY,
+        "Signatures, reasoning items and unknown parts go back untouched, in their place.",
+        "AN-51, RS-7, GM-10; wire-facts 9.10",
+        _lost,
+    ),
+)

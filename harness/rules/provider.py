@@ -1,0 +1,91 @@
+"""Provider: where a response departs from what its API promises, so that nobody looks for it in the adapter.
+
+Stand-ins for a provider (mocks, gateways, compatible servers) depart in these places. Each is a warning: the adapter
+has to live with it, and what it makes of it is judged by the other rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness.model import StopReason
+from harness.results import Blame, Severity
+from harness.rules.evidence import Evidence, Reading
+from harness.rules.rule import Check, Flaw, Rule
+from harness.scenarios.schema import Subject
+from harness.wire.view import ResponseView
+
+
+def _answers(evidence: Evidence) -> Iterator[tuple[Reading, ResponseView]]:
+    for reading in evidence.readings:
+        if reading.response is not None and reading.response.error is None and reading.response.complete:
+            yield reading, reading.response
+
+
+def _ids(evidence: Evidence) -> Iterator[Flaw]:
+    if evidence.transcript.profile.call_ids is not True:
+        return
+    for reading, response in _answers(evidence):
+        for call in response.calls:
+            if not call.id:
+                yield Flaw(
+                    f"the call of {call.name} came without an id (response body)", reading.index, call.pointer, call.id
+                )
+
+
+def _signatures(evidence: Evidence) -> Iterator[Flaw]:
+    if evidence.transcript.profile.thought_signatures != "required":
+        return
+    for reading, response in _answers(evidence):
+        calls = response.calls
+        if calls and not any(call.opaque for call in calls):
+            yield Flaw("the calls came without a thought signature (response body)", reading.index, calls[0].pointer)
+
+
+def _stop_reasons(evidence: Evidence) -> Iterator[Flaw]:
+    for reading, response in _answers(evidence):
+        calls = [call for call in response.calls if call.malformed is None]
+        if response.stop_reason is StopReason.UNKNOWN:
+            yield Flaw(
+                f"the API has no stop reason {response.raw_stop_reason!r} (response body)",
+                reading.index,
+                "",
+                response.raw_stop_reason,
+            )
+        elif calls and response.stop_reason is StopReason.END_TURN:
+            yield Flaw(
+                f"the response calls {calls[0].name} and says {response.raw_stop_reason!r} (response body)",
+                reading.index,
+                calls[0].pointer,
+                response.raw_stop_reason,
+                StopReason.TOOL_USE.value,
+            )
+
+
+def _usage(evidence: Evidence) -> Iterator[Flaw]:
+    for reading, response in _answers(evidence):
+        unfinished = response.stop_reason in (StopReason.PAUSE, StopReason.REFUSAL)  # blocked, or still at work
+        if not unfinished and not response.usage.input_tokens:
+            yield Flaw("no input tokens are counted (response body)", reading.index, "", response.usage.input_tokens)
+
+
+def _rule(name: str, requirement: str, source: str, check: Check) -> Rule:
+    return Rule(name, Subject.RESPONSES, requirement, source, check, severity=Severity.WARNING, blame=Blame.PROVIDER)
+
+
+RULES = (
+    _rule("provider-id-missing", "The API issues an id for each call.", "AN-7, OC-6, RS-4; wire-facts 11", _ids),
+    _rule(
+        "provider-signature-missing",
+        "Calls of Gemini 3 and later carry a thought signature.",
+        "GM-10; wire-facts 11",
+        _signatures,
+    ),
+    _rule(
+        "provider-stop-reason",
+        "The stop reason is a word of the API, and says that there are calls where the API has a word for that.",
+        "wire-facts 1.3; 11",
+        _stop_reasons,
+    ),
+    _rule("provider-usage-missing", "The response says how many tokens it took.", "wire-facts 1.4", _usage),
+)

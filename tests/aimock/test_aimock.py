@@ -1,0 +1,218 @@
+"""Record and live against an endpoint that is not ours: the npm package `@copilotkit/aimock`, on loopback."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from harness import catalog
+from harness.protocols import Adapter
+from harness.results import Blame, Finding, RunResult, Severity, Verdict
+from harness.runner import Recorder, Run, cells
+from harness.scenarios.load import load_paths
+from harness.stages import Live, Replay, Stages
+from harness.suite import shipped
+from harness.tape.library import Library
+from harness.targets import SHIPPED, targets_for
+from harness.wire.apis import wire_format
+from tests.examples import plain_http
+
+FOLDER = os.environ.get("HARNESS_AIMOCK_DIR")
+pytestmark = pytest.mark.skipif(
+    not FOLDER, reason="HARNESS_AIMOCK_DIR names no folder with @copilotkit/aimock; .ci/run installs it where Node is"
+)
+
+SCENARIOS = {"call-single", "call-parallel-same-tool", "history-two-turns", "system-plain", "json-mode", "json-schema"}
+PATHS = {"anthropic": "", "openai-chat": "/v1", "openai-responses": "/v1", "gemini": "/v1beta"}
+KEY = "sk-harness-0123456789abcdefghijklmnopqrstuvwxyz"
+REFUSED = ("system-plain", "openai-chat")
+"""aimock reads no `developer` message, so that it does not find the system prompt that its fixture asks for."""
+
+
+@contextmanager
+def serving() -> Iterator[str]:
+    """The origin of a running aimock."""
+    command = ["node", str(Path(__file__).with_name("server.mjs")), str(FOLDER)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin
+        assert process.stdout
+        try:
+            origin = process.stdout.readline().strip()
+            assert origin.startswith("http://127.0.0.1:"), "aimock did not start"
+            yield origin
+        finally:
+            process.stdin.close()
+
+
+def base_urls(origin: str) -> dict[str, str]:
+    return {target.name: origin + PATHS[target.api] for target in SHIPPED} | {"plain-http": origin}
+
+
+def run(
+    stages: Stages,
+    *,
+    adapters: list[Adapter] | None = None,
+    targets: tuple[str, ...] = (),
+    models: dict[str, str] | None = None,
+    recorder: Recorder | None = None,
+) -> RunResult:
+    chosen = [shipped for shipped in SHIPPED if not targets or shipped.name in targets]
+    adapters = adapters or [catalog.adapter(name) for name in dict.fromkeys(shipped.adapter for shipped in chosen)]
+    scenarios = [scenario for scenario in load_paths([shipped("scenarios")]) if scenario.id in SCENARIOS]
+    made = targets_for(adapters, targets, models or {})
+    return Run(stages, catalog.rules(), recorder=recorder)(cells(scenarios, made))
+
+
+def findings(result: RunResult) -> list[tuple[str, str, Finding]]:
+    return [(cell.scenario, cell.target, finding) for cell in result.cells for finding in cell.findings]
+
+
+def verdicts(result: RunResult) -> dict[tuple[str, str], Verdict]:
+    return {(cell.scenario, cell.target): cell.verdict for cell in result.cells}
+
+
+@dataclass(frozen=True)
+class Recorded:
+    root: Path
+    result: RunResult
+    replayed: RunResult
+    """Once the server has stopped."""
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    library = Library(tmp_path_factory.mktemp("cassettes"))
+    with pytest.MonkeyPatch.context() as environment:
+        for api in PATHS:
+            for name in wire_format(api).key_variables:
+                environment.setenv(name, KEY)
+        with serving() as origin:
+            result = run(Live(base_urls(origin)), recorder=Recorder(library))
+    return Recorded(library.root, result, run(Replay([library])))
+
+
+def test_everything_is_recorded_but_what_aimock_refuses(recorded: Recorded) -> None:
+    fine = {cell: verdict for cell, verdict in verdicts(recorded.result).items() if cell != REFUSED}
+
+    assert recorded.result.mode == "record"
+    assert len(fine) == len(SCENARIOS) * len(SHIPPED) - 1
+    assert set(fine.values()) <= {Verdict.PASS, Verdict.WARN}
+    assert Verdict.PASS in fine.values()
+    library = Library(recorded.root)
+    assert len(library.paths()) == len(fine)
+    assert library.journals() == []
+    assert {cell.provenance.origin for cell in recorded.result.cells if cell.provenance} == {"provider"}
+
+
+def test_what_was_recorded_replays_without_the_server(recorded: Recorded) -> None:
+    replayed = verdicts(recorded.replayed)
+
+    assert replayed.pop(REFUSED) is Verdict.MISSING
+    assert replayed == {cell: verdict for cell, verdict in verdicts(recorded.result).items() if cell != REFUSED}
+    played = [cell for cell in recorded.replayed.cells if cell.provenance]
+    assert {cell.provenance.origin for cell in played if cell.provenance} == {"provider"}
+    assert all(cell.provenance.recorded_at for cell in played if cell.provenance)
+
+
+def test_no_departure_of_aimock_is_called_the_adapters_fault(recorded: Recorded) -> None:
+    for result in (recorded.result, recorded.replayed):
+        assert {finding.blame for _, _, finding in findings(result)} == {Blame.PROVIDER}
+
+
+def test_its_departures_are_found(recorded: Recorded) -> None:
+    found = {(finding.rule, target) for _, target, finding in findings(recorded.result)}
+
+    assert found == {
+        ("chat-refused", "openai-chat"),
+        ("provider-id-missing", "gemini-3"),
+        ("provider-signature-missing", "gemini-3"),
+        ("provider-stop-reason", "gemini-3"),
+        ("provider-stop-reason", "gemini-2.5"),
+        *(("provider-usage-missing", each.name) for each in SHIPPED if each.name != "openai-chat"),
+    }
+    assert {str(f.actual) for _, _, f in findings(recorded.result) if f.rule == "provider-stop-reason"} == {
+        "FUNCTION_CALL"
+    }
+
+
+def test_a_refusal_without_a_reason_is_the_providers(recorded: Recorded) -> None:
+    errors = [each for each in findings(recorded.result) if each[2].severity is Severity.ERROR]
+
+    assert [(scenario, target, finding.rule) for scenario, target, finding in errors] == [(*REFUSED, "chat-refused")]
+
+
+def test_no_key_reaches_the_disk_or_the_result(recorded: Recorded) -> None:
+    files = [path for path in recorded.root.rglob("*") if path.is_file()]
+
+    assert files
+    assert [path for path in files if KEY in path.read_text()] == []
+    assert KEY not in recorded.result.to_json()
+
+
+def test_live_finds_the_same_and_writes_nothing(
+    recorded: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with serving() as origin:
+        result = run(Live(base_urls(origin)), targets=("openai-chat", "gemini-3"))
+
+    assert result.mode == "live"
+    assert verdicts(result).items() <= verdicts(recorded.result).items()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_second_model_does_not_overwrite_the_first(recorded: Recorded) -> None:
+    before = {path: path.read_bytes() for path in (recorded.root / "anthropic").iterdir()}
+    with serving() as origin:
+        library = Library(recorded.root)
+        result = run(
+            Live(base_urls(origin)),
+            targets=("anthropic",),
+            models={"anthropic": "claude-sonnet-4-6"},
+            recorder=Recorder(library),
+        )
+
+    assert result.exit_code == 0
+    assert {path: path.read_bytes() for path in (recorded.root / "anthropic").iterdir()} == before
+    other = recorded.root / "anthropic@claude-sonnet-4-6"
+    assert {path.name for path in other.iterdir()} == {path.name for path in before}
+
+
+def test_an_adapter_without_an_http_client_is_recorded_through_loopback(tmp_path: Path) -> None:
+    library = Library(tmp_path)
+    adapters = [plain_http.ADAPTER]
+    with serving() as origin:
+        result = run(Live(base_urls(origin)), adapters=adapters, targets=("anthropic",), recorder=Recorder(library))
+
+    assert {finding.rule for _, _, finding in findings(result)} == {"provider-usage-missing"}
+    replayed = run(Replay([library]), adapters=adapters, targets=("anthropic",))
+    assert verdicts(replayed) == verdicts(result)
+
+
+def test_the_commands_do_it_too(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "harness"]
+    chosen = ["call-single", "--target", "gemini-3", "--cassettes", str(tmp_path / "cassettes")]
+    environment = os.environ | {"PYTHONPATH": str(Path(catalog.__file__).parent.parent), "GEMINI_API_KEY": KEY}
+
+    def command(*arguments: str) -> dict[str, object]:
+        report = ["--report", f"json:{tmp_path / 'result.json'}"]
+        done = subprocess.run(
+            [*words, *arguments, *report], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert KEY not in done.stdout + done.stderr
+        return json.loads((tmp_path / "result.json").read_text())
+
+    with serving() as origin:
+        url = ["--base-url", f"gemini-3={origin}/v1beta"]
+        assert command("record", *chosen, *url)["mode"] == "record"
+        assert command("run", "--mode", "live", *chosen[:-2], *url)["mode"] == "live"
+    assert command("run", *chosen)["mode"] == "replay"

@@ -1,0 +1,41 @@
+"""What the contenders play back: recorded once, in this process, from the reference server's session."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+
+import httpx2
+
+from harness.runner import Recorder, Run, cells
+from harness.tape.library import Library
+from harness.targets import Target
+from tests.benchmarks.conversations import Conversation
+from tests.stages import InProcess
+
+
+def record(folder: Path, conversations: Sequence[Conversation], targets: Sequence[Target]) -> Library:
+    """Cassettes of the harness's own, one per conversation and target."""
+    library = Library(folder)
+    chosen = cells([conversation.scenario() for conversation in conversations], targets)
+    result = Run(InProcess(), (), recorder=Recorder(library))(chosen)
+    if result.summary["pass"] != len(chosen):
+        raise SystemExit(f"the recording failed: {result.summary}, {result.cells[0].reason}")
+    return library
+
+
+class Canned(httpx2.BaseTransport):
+    """Answers from memory, in the order of `bodies`, whatever is asked: the least that a transport can do."""
+
+    def __init__(self, bodies: Sequence[bytes] = ()) -> None:
+        self.bodies = deque(bodies)
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        return httpx2.Response(200, headers={"content-type": "application/json"}, content=self.bodies.popleft())
+
+
+def bodies(library: Library, conversation: Conversation, target: Target) -> list[bytes]:
+    """The responses of one conversation."""
+    interactions = library.load(target.cassettes, conversation.id, "whole").interactions
+    return [each.response.body for each in interactions if each.response is not None]

@@ -1,0 +1,59 @@
+"""Plays a scenario with a broken adapter, or with the shipped one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+from harness import catalog
+from harness.play import play
+from harness.results import CellResult, Finding, Transcript
+from harness.rules.evidence import Evidence
+from harness.runner import Run
+from harness.stages import Cell, Stages
+from tests.broken.fault import Fault, Wrap
+from tests.stages import InProcess, shipped_scenarios, shipped_targets
+
+RULES = catalog.rules()
+
+
+def cell(scenario: str, target: str, wrap: Wrap | None = None) -> Cell:
+    """A cell of the shipped adapter, or of what `wrap` makes of it."""
+    shipped = shipped_targets()[target]
+    chosen = shipped if wrap is None else replace(shipped, adapter=wrap(shipped.adapter))
+    return Cell(shipped_scenarios()[scenario], chosen, "whole")
+
+
+def played(scenario: str, target: str, wrap: Wrap | None = None, stages: Stages | None = None) -> CellResult:
+    """The result of one cell, on the stage without sockets if no other is given."""
+    return Run(stages or InProcess(), RULES)([cell(scenario, target, wrap)]).cells[0]
+
+
+@cache
+def played_faulty(fault: Fault, target: str) -> CellResult:
+    """The cell that shows a fault."""
+    return played(fault.scenario, target, fault.wrap, fault.stages())
+
+
+@cache
+def played_shipped(scenario: str, target: str) -> CellResult:
+    """A cell of the shipped adapter."""
+    return played(scenario, target)
+
+
+def played_clean(fault: Fault, target: str) -> CellResult:
+    """The cell that would show a fault, without it."""
+    if fault.stages is InProcess:
+        return played_shipped(fault.scenario, target)
+    return played(fault.scenario, target, stages=fault.stages())
+
+
+def audited(scenario: str, target: str, wrap: Wrap | None = None) -> list[Finding]:
+    """What the rules say of the exchanges alone, as of somebody else's recording."""
+    one = cell(scenario, target, wrap)
+    with InProcess().stage(one) as stage:
+        play(one.scenario, one.target, stage.endpoint, lambda _: None)
+    made = one.target
+    exchanges = tuple(replace(exchange, chat=None) for exchange in stage.tap.exchanges)
+    evidence = Evidence(Transcript(made.api, made.model, made.profile, exchanges, "audit"))
+    return [finding for rule in RULES for finding in rule.findings(evidence)]

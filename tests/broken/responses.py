@@ -1,0 +1,131 @@
+"""Faults at what is handed on of an answer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from harness.errors import MalformedResponse
+from harness.model import ChatRequest, ChatResponse, Refusal, StopReason, Text, ToolCall, Usage
+from harness.protocols import ChatClient
+from tests.broken.fault import Fault, Wrapped, answers, client, edited_message
+from tests.broken.json_mode import texts
+from tests.broken.places import BODY, RESPONSE_CALL, RESPONSE_TEXT
+
+
+def first_call_only(response: ChatResponse) -> ChatResponse:
+    first = response.tool_calls[:1]
+    kept = edited_message(response.message, lambda p: None if isinstance(p, ToolCall) and p not in first else p)
+    return replace(response, message=kept)
+
+
+def without_calls(response: ChatResponse) -> ChatResponse:
+    kept = edited_message(response.message, lambda part: None if isinstance(part, ToolCall) else part)
+    return replace(response, message=kept)
+
+
+def _refusal_as_text(response: ChatResponse) -> ChatResponse:
+    kept = edited_message(response.message, lambda p: Text(p.text) if isinstance(p, Refusal) else p)
+    return replace(response, message=kept, stop_reason=StopReason.END_TURN)
+
+
+def _doubled(usage: Usage) -> Usage:
+    return replace(usage, input_tokens=(usage.input_tokens or 0) * 2, output_tokens=(usage.output_tokens or 0) * 2)
+
+
+def _fresh_tokens_only(usage: Usage) -> Usage:
+    cached = (usage.cache_read_tokens or 0) + (usage.cache_write_tokens or 0)
+    return replace(
+        usage, input_tokens=(usage.input_tokens or 0) - cached, cache_read_tokens=None, cache_write_tokens=None
+    )
+
+
+class _Repeating(Wrapped):
+    """Gives its first answer for ever."""
+
+    first: ChatResponse | None = None
+
+    def chat(self, request: ChatRequest) -> ChatResponse:
+        self.first = self.first or self.client.chat(request)
+        return self.first
+
+
+class _Crashing(Wrapped):
+    """Trips over its own answer."""
+
+    def answer(self, response: ChatResponse) -> ChatResponse:
+        raise KeyError("content")
+
+
+class _Giving(Wrapped):
+    """Takes a good answer for a bad one."""
+
+    def answer(self, response: ChatResponse) -> ChatResponse:
+        raise MalformedResponse("no text")
+
+
+def _repeating(inner: ChatClient) -> ChatClient:
+    return _Repeating(inner)
+
+
+def _crashing(inner: ChatClient) -> ChatClient:
+    return _Crashing(inner)
+
+
+def _giving(inner: ChatClient) -> ChatClient:
+    return _Giving(inner)
+
+
+FAULTS = (
+    Fault(
+        "text-stripped",
+        answers(texts(lambda text: text.rstrip("."))),
+        "call-not-needed",
+        "response-text",
+        RESPONSE_TEXT,
+        0,
+    ),
+    Fault(
+        "expected-word-lost",
+        answers(texts(lambda text: text.replace("°C", "°F").replace("18", "64"))),
+        "call-parallel-same-tool",
+        "expectation",
+        None,
+        1,
+    ),
+    Fault("first-call-only", answers(first_call_only), "call-parallel-many", "response-calls", RESPONSE_CALL, 0),
+    Fault("calls-lost", answers(without_calls), "call-single", "response-calls", RESPONSE_CALL, 0),
+    Fault(
+        "stop-reason-always-end-turn",
+        answers(lambda r: replace(r, stop_reason=StopReason.END_TURN)),
+        "stop-max-tokens",
+        "stop-reason",
+        BODY,
+        0,
+    ),
+    Fault(
+        "stop-reason-tool-use-lost",
+        answers(lambda r: replace(r, stop_reason=StopReason.END_TURN)),
+        "call-single",
+        "stop-reason",
+        BODY,
+        0,
+    ),
+    Fault("refusal-as-answer", answers(_refusal_as_text), "stop-refusal", "stop-reason", BODY, 0),
+    Fault(
+        "usage-doubled", answers(lambda r: replace(r, usage=_doubled(r.usage))), "stop-max-tokens-set", "usage", BODY, 0
+    ),
+    Fault(
+        "usage-without-cache",
+        answers(lambda r: replace(r, usage=_fresh_tokens_only(r.usage))),
+        "call-parallel-same-tool",
+        "usage",
+        BODY,
+        0,
+        ("anthropic", "openai-chat", "openai-responses"),
+    ),
+    Fault("usage-lost", answers(lambda r: replace(r, usage=Usage())), "system-plain", "usage", BODY, 0),
+    Fault("answer-repeated", client(_repeating), "call-single", "iteration-bound", None, None),
+    Fault("limit-never-reached", answers(without_calls), "iteration-limit", "expectation", None, 0),
+    Fault("crashes-on-the-answer", client(_crashing), "system-plain", "chat-failure", BODY, 0),
+    Fault("refuses-a-good-answer", client(_giving), "call-single", "chat-failure", BODY, 0),
+)

@@ -1,0 +1,54 @@
+"""Each broken adapter is caught by the rule meant for it, with blame and place; the shipped one in its place is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from harness.results import Blame, Finding, Verdict
+from tests.broken.arguments import AUDITED
+from tests.broken.departures import DEPARTURES, Departure
+from tests.broken.fault import Fault
+from tests.broken.faults import FAULTS
+from tests.broken.playing import audited, played, played_clean, played_faulty
+
+CASES = [pytest.param(fault, target, id=f"{fault.name}-{target}") for fault in FAULTS for target in fault.targets]
+DEPARTING = [pytest.param(each, target, id=f"{each.name}-{target}") for each in DEPARTURES for target in each.targets]
+
+
+def said(findings: Iterable[Finding]) -> str:
+    return "\n".join(f"{f.rule} {f.severity} {f.blame} {f.exchange} {f.pointer!r}: {f.message}" for f in findings)
+
+
+@pytest.mark.parametrize(("fault", "target"), CASES)
+def test_a_broken_adapter_is_caught(fault: Fault, target: str) -> None:
+    result = played_faulty(fault, target)
+    assert fault.found_in(result.findings, result.api), said(result.findings)
+    assert result.verdict is not Verdict.PASS
+    assert result.verdict is not Verdict.NOT_APPLICABLE
+
+
+@pytest.mark.parametrize(("fault", "target"), CASES)
+def test_the_shipped_adapter_in_its_place_is_not(fault: Fault, target: str) -> None:
+    result = played_clean(fault, target)
+    assert not [finding for finding in result.findings if finding.blame is Blame.ADAPTER], said(result.findings)
+    assert not [finding for finding in result.findings if finding.rule == fault.rule], said(result.findings)
+
+
+@pytest.mark.parametrize(
+    ("fault", "target"),
+    [pytest.param(fault, target, id=f"{fault.name}-{target}") for fault in AUDITED for target in fault.targets],
+)
+def test_an_audit_sees_it_in_the_exchanges_alone(fault: Fault, target: str) -> None:
+    findings = audited(fault.scenario, target, fault.wrap)
+    assert fault.found_in(findings, target), said(findings)
+    assert audited(fault.scenario, target) == []
+
+
+@pytest.mark.parametrize(("departure", "target"), DEPARTING)
+def test_a_departure_of_the_provider_is_not_blamed_on_the_adapter(departure: Departure, target: str) -> None:
+    result = played(departure.scenario, target, stages=departure.stages())
+    found = [finding for finding in result.findings if finding.rule == departure.rule]
+    assert found, said(result.findings)
+    assert {finding.blame for finding in result.findings} == {Blame.PROVIDER}, said(result.findings)

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from harness.cli.main import main
+
+RECORDED = ("call-single", "json-mode", "system-plain", "thinking-tool-loop")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    code: int
+    out: str
+    err: str
+
+
+Command = Callable[..., Outcome]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to work in, without keys, colours or a terminal's width."""
+    for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "COLUMNS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def harness(folder: Path, capsys: pytest.CaptureFixture[str]) -> Command:
+    """The command line, in this process and in `folder`."""
+
+    def run(*arguments: str) -> Outcome:
+        code = main(arguments)
+        out, err = capsys.readouterr()
+        return Outcome(code, out, err)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def cassettes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Recordings of a few scenarios for all targets, from the reference server."""
+    folder = tmp_path_factory.mktemp("recorded") / "cassettes"
+    report = folder.parent / "report.json"
+    code = main(
+        ["record", "--from", "reference", *RECORDED, "--cassettes", str(folder), "--report", f"json:{report}"]
+        + ["--report", f"terminal:{folder.parent / 'report.txt'}"]
+    )
+    assert code == 0
+    return folder

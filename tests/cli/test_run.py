@@ -1,0 +1,271 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from harness import suite
+from harness.results import RunResult
+from tests.cli.conftest import RECORDED, Command
+
+ROOT = Path(__file__).parent.parent.parent
+
+WRONG_ADAPTER = """
+from dataclasses import replace
+
+from harness.adapters.anthropic import ADAPTER as SHIPPED
+
+
+class Shouting:
+    def __init__(self, client):
+        self.client = client
+
+    def chat(self, request):
+        return self.client.chat(replace(request, system=(request.system or "").upper()))
+
+    def close(self):
+        self.client.close()
+
+
+ADAPTER = replace(SHIPPED, name="shouting", connect=lambda *place: Shouting(SHIPPED.connect(*place)))
+
+
+class Crashing(Shouting):
+    def chat(self, request):
+        raise KeyError("no \\x1b[31mred\\x1b[0m please")
+
+
+CRASHING = replace(SHIPPED, name="crashing", connect=lambda *place: Crashing(SHIPPED.connect(*place)))
+"""
+
+
+@pytest.fixture
+def adapters(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    (folder / "made_up_adapters.py").write_text(WRONG_ADAPTER)
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.delitem(sys.modules, "made_up_adapters", raising=False)
+    return "made_up_adapters"
+
+
+def without_timing(text: str) -> dict[str, Any]:
+    document = json.loads(text)
+    assert document.pop("timing")["seconds"] > 0
+    return document
+
+
+def test_a_green_run_shows_differences_matrix_provenance_and_verdict_in_this_order(
+    harness: Command, cassettes: Path
+) -> None:
+    outcome = harness("run", *RECORDED, "--cassettes", str(cassettes))
+
+    lines = outcome.out.splitlines()
+    starts = [
+        next(number for number, line in enumerate(lines) if line.startswith(start))
+        for start in (
+            "Differences: ",
+            "subject ",
+            "Recorded from the reference server, not from a provider: 19 cells of anthropic (claude-opus-5-5), ",
+            "Not applicable: 1 cell",
+            "PASS  20 cells: 19 pass, 1 not applicable (",
+        )
+    ]
+    assert outcome.code == 0
+    assert outcome.err == ""
+    assert starts[0] == 0
+    assert starts == sorted(starts)
+    assert len(lines) <= 60
+    assert "\x1b" not in outcome.out
+    assert "  openai-chat: thinking-tool-loop: the adapter 'openai-chat' does not have: thinking" in lines
+
+
+def test_two_runs_give_the_same_json_but_for_the_timing(harness: Command, cassettes: Path) -> None:
+    runs = [
+        harness("run", *RECORDED, "--cassettes", str(cassettes), "--report", "json", "-n", jobs).out
+        for jobs in ("1", "3")
+    ]
+
+    assert without_timing(runs[0]) == without_timing(runs[1])
+    assert runs[0].split('"timing"')[0] == runs[1].split('"timing"')[0]
+
+
+def test_the_json_has_every_cell_every_difference_and_the_summary(harness: Command, cassettes: Path) -> None:
+    outcome = harness("run", "-k", "json-mode and (gemini or call)", "json-mode", "--cassettes", str(cassettes), "--report", "json")
+
+    document = without_timing(outcome.out)
+    assert [(cell["scenario"], cell["target"], cell["verdict"]) for cell in document["cells"]] == [
+        ("json-mode", "gemini-3", "pass"),
+        ("json-mode", "gemini-2.5", "pass"),
+    ]
+    assert document["cells"][0]["provenance"]["origin"] == "reference"
+    assert document["summary"]["pass"] == 2
+    assert {"subject", "fact", "values", "differs"} == set(document["differences"][0])
+    assert {difference["differs"] for difference in document["differences"]} == {True, False}
+    assert "harness" in document["versions"] or "httpx2" in document["versions"]
+
+
+def test_several_reports_go_to_files_and_the_terminal_report_to_the_screen(
+    harness: Command, cassettes: Path, folder: Path
+) -> None:
+    outcome = harness(
+        "run",
+        "call-single",
+        "--cassettes",
+        str(cassettes),
+        *("--report", "json:out/run.json", "--report", "junit:out/deep/run.xml", "--report", "markdown:out/run.md"),
+    )
+
+    run = RunResult.from_json((folder / "out" / "run.json").read_text())
+    assert outcome.code == 0
+    assert outcome.out.splitlines()[-1].startswith("PASS  5 cells: 5 pass")
+    assert len(run.cells) == 5
+    assert ET.parse(folder / "out" / "deep" / "run.xml").getroot().get("tests") == "5"
+    assert (folder / "out" / "run.md").read_text().startswith("## harness: PASS\n")
+
+
+def test_what_is_wrong_is_shown_with_evidence_and_a_way_out(
+    harness: Command, cassettes: Path, adapters: str
+) -> None:
+    outcome = harness("run", "system-plain", "--adapter", f"{adapters}:ADAPTER", "--cassettes", str(cassettes))
+
+    system = json.loads(json.dumps("You are")).upper()
+    assert outcome.code == 1
+    assert "system-verbatim: error in 1 cell" in outcome.out
+    assert "  system-plain . shouting" in outcome.out
+    assert "    request 1 /system" in outcome.out
+    assert f'      actual    "{system}' in outcome.out
+    assert "  What to do   the adapter sends or reads this wrongly" in outcome.out
+    assert (
+        f"  Play again   harness run --cassettes {cassettes} system-plain --adapter {adapters}:ADAPTER --target anthropic"
+        in outcome.out.replace("\n" + " " * 15, " ")
+    )
+    assert outcome.out.splitlines()[-1].startswith("FAIL  1 cell: 1 fail")
+
+
+def test_an_adapter_that_crashes_is_an_error_without_a_traceback_or_its_colours(
+    harness: Command, adapters: str
+) -> None:
+    outcome = harness("run", "call-single", "--adapter", f"{adapters}:CRASHING", "--mode", "reference")
+
+    assert outcome.code == 1
+    assert "KeyError" in outcome.out
+    assert "Traceback" not in outcome.out + outcome.err
+    assert "\x1b" not in outcome.out
+
+
+def test_a_missing_cassette_is_no_pass_and_comes_with_commands_that_work(
+    harness: Command, cassettes: Path, folder: Path
+) -> None:
+    partial = folder / "partial"
+    (partial / "anthropic").mkdir(parents=True)
+    (partial / "anthropic" / "call-single.yaml").write_bytes((cassettes / "anthropic" / "call-single.yaml").read_bytes())
+
+    outcome = harness("run", "call-single", "system-plain", "--target", "anthropic", "--cassettes", "partial")
+
+    lines = [line.strip() for line in outcome.out.splitlines()]
+    assert outcome.code == 2
+    assert "Could not look: no cassette of 1 cell in partial" in lines
+    assert "system-plain: anthropic" in lines
+    assert lines[-1].startswith("INCOMPLETE  2 cells: 1 pass, 1 missing")
+    record = next(line for line in lines if line.startswith("record ")).removeprefix("record").split()
+    play = next(line for line in lines if line.startswith("or play ")).removeprefix("or play").split()
+    assert record == ["harness", "record", "--cassettes", "partial", "system-plain", "--target", "anthropic"]
+    assert harness(*play[1:]).code == 0
+    assert harness(*record[1:], "--from", "reference").code == 0
+    assert harness("run", "call-single", "system-plain", "--target", "anthropic", "--cassettes", "partial").code == 0
+
+
+def test_a_failure_outranks_a_missing_cassette(harness: Command, cassettes: Path, adapters: str) -> None:
+    outcome = harness("run", "system-plain", "system-empty", "--adapter", f"{adapters}:ADAPTER", "--cassettes", str(cassettes))
+
+    assert outcome.code == 1
+    assert "1 fail, 1 missing" in outcome.out.splitlines()[-1]
+
+
+def test_an_expected_failure_is_green_and_a_stale_one_is_red(
+    harness: Command, cassettes: Path, adapters: str, folder: Path
+) -> None:
+    run = ("run", "system-plain", "--adapter", f"{adapters}:ADAPTER", "--cassettes", str(cassettes))
+    red = json.loads(harness(*run, "--report", "json").out)
+    rules = {finding["rule"] for finding in red["cells"][0]["findings"] if finding["severity"] == "error"}
+    entries = [f"- {{scenario: 'system-*', target: shouting, rule: {rule}, reason: 'issue 7'}}" for rule in sorted(rules)]
+    (folder / "known.yaml").write_text("\n".join(entries))
+    (folder / "stale.yaml").write_text("\n".join([*entries, "- {scenario: '*', target: '*', rule: usage, reason: old}"]))
+
+    known, stale = (harness(*run, "--expected-failures", name) for name in ("known.yaml", "stale.yaml"))
+
+    assert known.code == 0
+    assert "  system-plain . shouting: issue 7" in known.out.splitlines()
+    assert known.out.splitlines()[-1].startswith("PASS  1 cell: 1 expected failure")
+    assert stale.code == 1
+    assert "  usage in *, * (listed because: old)" in stale.out.splitlines()
+
+
+def test_nothing_applicable_is_not_a_pass(harness: Command) -> None:
+    outcome = harness("run", "thinking-tool-loop", "--target", "openai-chat", "--mode", "reference")
+
+    assert outcome.code == 2
+    assert outcome.out.splitlines()[-1].startswith("NOTHING RAN  1 cell: no cell is applicable")
+
+
+def test_targets_whose_sdk_is_missing_are_left_out_aloud(
+    harness: Command, cassettes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name.startswith("harness.adapters.openai_chat.client")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "openai", None)
+
+    rest = harness("run", "call-single", "--cassettes", str(cassettes))
+    chosen = harness("run", "call-single", "--cassettes", str(cassettes), "--target", "openai-chat")
+
+    assert rest.code == 0
+    assert "openai-chat is left out: the adapter 'openai-chat' needs the package 'openai'" in rest.out
+    assert "pip install 'harness[openai]'" in rest.out
+    assert chosen.code == 2
+    assert chosen.out == ""
+    assert chosen.err == (
+        "harness: the adapter 'openai-chat' needs the package 'openai', which is not installed. "
+        "Install it with: pip install 'harness[openai]'\n"
+    )
+
+
+def test_only_the_sdk_of_the_chosen_adapter_is_imported(cassettes: Path) -> None:
+    code = (
+        "import sys; from harness.cli.main import main; "
+        f"code = main(['run', 'call-single', '--adapter', 'anthropic', '--cassettes', {str(cassettes)!r}]); "
+        "sys.exit(code or int(any(name in sys.modules for name in ('openai', 'google.genai', 'vcr.patch'))))"
+    )
+
+    played = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+
+    assert played.returncode == 0, played.stdout + played.stderr
+
+
+def test_it_runs_with_the_network_shut(cassettes: Path) -> None:
+    if subprocess.run(["unshare", "-rn", "true"], capture_output=True, check=False).returncode:
+        pytest.skip("this machine does not let us make a network namespace")
+    command = ["unshare", "-rn", sys.executable, "-m", "harness", "run", *RECORDED, "--cassettes", str(cassettes)]
+
+    played = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+    assert played.returncode == 0, played.stdout + played.stderr
+
+
+@pytest.mark.skipif(not suite.shipped("cassettes").is_dir(), reason="no cassettes are shipped with this checkout")
+def test_the_shipped_suite_is_green_from_anywhere_in_sixty_lines() -> None:
+    played = subprocess.run(
+        [sys.executable, "-m", "harness", "run"],
+        cwd="/",
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert played.returncode == 0, played.stdout + played.stderr
+    assert len(played.stdout.splitlines()) <= 60

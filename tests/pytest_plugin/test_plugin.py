@@ -1,0 +1,211 @@
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from tests.pytest_plugin.project import FORGETFUL, configure, play, play_apart, project, scenario
+
+__all__ = ["project"]
+
+SCENARIOS = {"harness_scenarios": "scenarios"}
+
+
+def test_without_scenarios_nothing_of_harness_is_loaded(project: pytest.Pytester) -> None:
+    (project.path / "tests" / "test_imports.py").write_text(
+        "import sys\n"
+        "def test_imports():\n"
+        "    loaded = {name for name in sys.modules if name.split('.')[0] == 'harness'}\n"
+        "    assert loaded == {'harness', 'harness.pytest_plugin'}\n"
+    )
+    configure(project)
+    done = play_apart(project, "tests", "scenarios")
+    done.assert_outcomes(passed=2)
+
+
+def test_each_cell_is_an_item_and_findings_are_the_text_of_a_failure(project: pytest.Pytester) -> None:
+    configure(project, **SCENARIOS)
+    done = play(project)
+    done.assert_outcomes(passed=2, failed=1)
+    done.stdout.fnmatch_lines(
+        [
+            "*_ prompted on forgetful _*",
+            "system-missing (error, blame: adapter): the system prompt is nowhere in the API's place for it",
+            "  at:       request 1",
+            "  actual:   null",
+            '  expected: "Be brief."',
+            "  source:   DESIGN.md*",
+            "FAILED scenarios/prompted.yaml::forgetful*",
+        ]
+    )
+    done.stdout.no_fnmatch_line("*Traceback*")
+    done.stdout.no_fnmatch_line("*pytest_cells.py*")
+
+
+def test_scenarios_that_are_named_are_played_alone(project: pytest.Pytester) -> None:
+    configure(project, **SCENARIOS)
+    play(project, "scenarios/plain.yaml").assert_outcomes(passed=1)
+    play(project, "scenarios/plain.yaml::forgetful").assert_outcomes(passed=1)
+    play(project, "tests").assert_outcomes(passed=1)
+
+
+def test_yaml_elsewhere_is_let_be(project: pytest.Pytester) -> None:
+    scenario(project.path / "tests", "elsewhere")
+    configure(project, **SCENARIOS)
+    play(project, "tests").assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize(
+    ("expression", "outcomes"),
+    [
+        ("prompted", {"failed": 1, "deselected": 2}),
+        ("system-prompt", {"failed": 1, "deselected": 2}),
+        ("forgetful and not prompted", {"passed": 1, "deselected": 2}),
+        ("usual", {"passed": 1, "deselected": 2}),
+    ],
+)
+def test_k_selects_by_scenario_target_and_subject(
+    project: pytest.Pytester, expression: str, outcomes: dict[str, int]
+) -> None:
+    configure(project, **SCENARIOS)
+    play(project, "-k", expression).assert_outcomes(**outcomes)
+
+
+def test_cells_are_spread_over_processes(project: pytest.Pytester) -> None:
+    configure(project, **SCENARIOS)
+    done = play_apart(project, "-p", "xdist", "-n", "2", "-v")
+    done.assert_outcomes(passed=2, failed=1)
+    done.stdout.fnmatch_lines(["system-missing (error, blame: adapter)*"])
+
+
+def test_junit_has_the_findings_and_where_responses_came_from(project: pytest.Pytester) -> None:
+    configure(project, **SCENARIOS)
+    play(project, "--junitxml", "junit.xml", "-o", "junit_family=xunit1")
+    cases = {
+        case.get("classname"): case
+        for case in ET.parse(project.path / "junit.xml").iter("testcase")  # noqa: S314 - pytest wrote it
+        if case.get("name") == "forgetful"
+    }
+    assert len(cases) == 2
+    failed = next(case for name, case in cases.items() if "prompted" in str(name))
+    failure = failed.find("failure")
+    assert failure is not None
+    assert (failure.text or "").startswith("system-missing (error, blame: adapter): the system prompt")
+    properties = {item.get("name"): item.get("value") for item in failed.iter("property")}
+    assert properties == {"verdict": "fail", "responses_from": "reference"}
+    assert all(case.find("failure") is None for name, case in cases.items() if "plain" in str(name))
+
+
+def test_a_missing_cassette_fails_and_says_what_to_do(project: pytest.Pytester) -> None:
+    configure(project, **SCENARIOS, harness_mode="replay", harness_cassettes="cassettes")
+    done = play(project, "scenarios/plain.yaml")
+    done.assert_outcomes(failed=1)
+    cell = "*/scenarios/plain.yaml --target openai-chat --adapter forgetful:ADAPTER"
+    done.stdout.fnmatch_lines(
+        [
+            "could not look: */cassettes/openai-chat/plain.yaml: there is no such cassette.",
+            f"  record it:          harness record --cassettes */cassettes {cell}",
+            f"  or play it without: harness run --mode reference {cell}",
+        ]
+    )
+
+
+def test_an_adapter_that_breaks_fails_its_cell_alone(project: pytest.Pytester) -> None:
+    crash = FORGETFUL.replace(
+        "return self._client", "assert request.system is None, 'no system here'; return self._client"
+    )
+    project.makepyfile(crashing=crash.replace('"forgetful"', '"crashing"'))
+    configure(project, **SCENARIOS, harness_adapters="crashing:ADAPTER")
+    done = play(project, "scenarios")
+    done.assert_outcomes(passed=1, failed=1)
+    done.stdout.fnmatch_lines(["AssertionError: no system here", "  to do:    the adapter or harness broke*"])
+
+
+def test_what_does_not_apply_is_skipped_with_its_reason(project: pytest.Pytester) -> None:
+    scenario(project.path / "scenarios", "elsewhere", more="profiles: [gemini-2]")
+    configure(project, **SCENARIOS)
+    done = play(project, "scenarios/elsewhere.yaml", "-rs")
+    done.assert_outcomes(skipped=1)
+    done.stdout.fnmatch_lines(["SKIPPED*not applicable: it holds for the profiles gemini-2, not for*"])
+
+
+def _expect(project: pytest.Pytester, pattern: str, rule: str = "system-missing") -> dict[str, str]:
+    text = f"- {{scenario: '{pattern}', target: forgetful, rule: {rule}, reason: 'known as #7'}}\n"
+    (project.path / "known.yaml").write_text(text)
+    return {**SCENARIOS, "harness_expected_failures": "known.yaml"}
+
+
+@pytest.mark.parametrize("pattern", ["prompted", "p*"])
+def test_an_expected_failure_xfails_with_its_reason(project: pytest.Pytester, pattern: str) -> None:
+    configure(project, **_expect(project, pattern))
+    done = play(project, "-rx")
+    done.assert_outcomes(passed=2, xfailed=1)
+    done.stdout.fnmatch_lines(["XFAIL scenarios/prompted.yaml::forgetful*known as #7*"])
+
+
+@pytest.mark.parametrize("processes", [0, 2])
+def test_an_expected_failure_that_does_not_happen_fails(project: pytest.Pytester, processes: int) -> None:
+    configure(project, **_expect(project, "*", "call-missing"))
+    done = play_apart(project, "-p", "xdist", "-n", str(processes)) if processes else play(project)
+    done.assert_outcomes(passed=1, failed=2)
+    done.stdout.fnmatch_lines(
+        ["expected failure that did not happen: call-missing in [*] on forgetful (known as #7). Take the entry out*"]
+    )
+
+
+def test_a_scenario_that_cannot_be_read_is_an_error_with_its_place(project: pytest.Pytester) -> None:
+    path = scenario(project.path / "scenarios", "wrong")
+    path.write_text(path.read_text().replace("title:", "titel:"))
+    configure(project, **SCENARIOS)
+    done = play(project)
+    done.assert_outcomes(errors=1)
+    assert done.ret == pytest.ExitCode.INTERRUPTED
+    done.stdout.fnmatch_lines(["*scenarios/wrong.yaml:4:1 at titel: *"])
+    done.stdout.no_fnmatch_line("*Traceback*")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"harness_mode": "live"}, "harness_mode: unknown mode 'live'. Known: reference, replay."),
+        ({"harness_adapters": "nothing"}, "unknown adapter 'nothing'.*"),
+        ({"harness_targets": "nowhere"}, "*unknown target 'nowhere'.*"),
+        ({"harness_scenarios": "nowhere"}, "*nowhere: harness_scenarios names it, and there is no such*"),
+        ({"harness_expected_failures": "nowhere.yaml"}, "*nowhere.yaml: cannot be read: No such file*"),
+    ],
+)
+def test_a_wrong_option_is_a_usage_error(project: pytest.Pytester, options: dict[str, str], words: str) -> None:
+    configure(project, **{**SCENARIOS, **options})
+    done = play(project)
+    assert done.ret == pytest.ExitCode.USAGE_ERROR
+    done.stderr.fnmatch_lines([f"ERROR: {words}"])
+    done.stderr.no_fnmatch_line("*Traceback*")
+
+
+def test_the_shipped_targets_are_the_default(project: pytest.Pytester) -> None:
+    configure(project, **SCENARIOS, harness_adapters="", harness_targets="openai-chat anthropic")
+    done = play(project, "--collect-only", "-q", "scenarios/plain.yaml")
+    done.stdout.fnmatch_lines(["scenarios/plain.yaml::openai-chat", "scenarios/plain.yaml::anthropic"])
+    configure(project, **SCENARIOS, harness_adapters="")
+    play(project, "--collect-only", "-q", "scenarios/plain.yaml").stdout.fnmatch_lines(["5 tests collected*"])
+
+
+def test_warnings_are_shown_with_a_cell_that_passes(project: pytest.Pytester) -> None:
+    project.makeconftest(
+        "from dataclasses import replace\n"
+        "from harness import catalog\n"
+        "from harness.results import Severity\n"
+        "rules = [rule for rule in catalog.rules() if rule.id == 'system-missing']\n"
+        "mild = replace(rules[0], severity=Severity.WARNING)\n"
+        "catalog.rules = lambda: [mild]\n"
+    )
+    configure(project, **SCENARIOS)
+    done = play_apart(project, "scenarios/prompted.yaml", "-rP")
+    done.assert_outcomes(passed=1)
+    done.stdout.fnmatch_lines(["*harness findings*", "system-missing (warning, blame: adapter): *"])
+
+
+def test_the_plugin_is_registered_for_pytest() -> None:
+    pyproject = (Path(__file__).parents[2] / "pyproject.toml").read_text()
+    assert '[project.entry-points.pytest11]\nharness = "harness.pytest_plugin"\n' in pyproject

@@ -1,0 +1,83 @@
+"""A stage without sockets: the reference server's session answers the adapter's own HTTP client in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Self
+
+import httpx2
+
+from harness import catalog
+from harness.http import HttpRequest, HttpResponse
+from harness.protocols import Endpoint
+from harness.reference.session import Session
+from harness.results import Mode, Provenance
+from harness.scenarios.load import load_paths
+from harness.scenarios.schema import Scenario
+from harness.stages import Cell, Stage
+from harness.tape.cassette import REFERENCE_URL
+from harness.tape.redact import Redactor
+from harness.tape.tap import Keep, Tap
+from harness.tape.transport import Handler, HandlerTransport
+from harness.targets import SHIPPED, Target, target
+from harness.wire.apis import wire_format
+
+Provider = Callable[[HttpRequest, Handler], HttpResponse]
+"""Answers a request, with the reference session at hand: a provider that fails, or departs from its API."""
+
+
+def _faithful(request: HttpRequest, session: Handler) -> HttpResponse:
+    return session(request)
+
+
+class InProcess:
+    """Every cell is played against a reference session of its own, behind `provider`.
+
+    With `scripted=False` the answers count as those of a provider's model, which is free to choose.
+    """
+
+    mode: Mode = "reference"
+
+    def __init__(self, provider: Provider = _faithful, *, scripted: bool = True) -> None:
+        self._provider = provider
+        self._scripted = scripted
+
+    @contextmanager
+    def stage(self, cell: Cell, keep: Keep | None = None) -> Generator[Stage, None, None]:
+        wire = wire_format(cell.target.api)
+        base = REFERENCE_URL + wire.base_path
+        session = Session(cell.scenario, wire, cell.target.model, cell.target.profile)
+        tap = Tap(base, base, Redactor(), keep)
+
+        def handle(request: HttpRequest) -> HttpResponse:
+            response = self._provider(request, session)
+            tap.note(request, response)
+            return response
+
+        with httpx2.Client(transport=HandlerTransport(handle), trust_env=False) as client:
+            provenance = Provenance("reference", model_requested=cell.target.model)
+            yield Stage(Endpoint(base, "not-a-key", client), tap, scripted=self._scripted, provenance=provenance)
+
+    def secrets(self, target: Target) -> list[str]:
+        return []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        pass
+
+
+@cache
+def shipped_targets() -> dict[str, Target]:
+    """The shipped targets by name, each with its shipped adapter."""
+    return {shipped.name: target(shipped, catalog.adapter(shipped.adapter), {}) for shipped in SHIPPED}
+
+
+@cache
+def shipped_scenarios() -> dict[str, Scenario]:
+    """The shipped scenarios by id."""
+    return {scenario.id: scenario for scenario in load_paths([Path(__file__).parent.parent / "scenarios"])}

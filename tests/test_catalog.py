@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib.metadata import EntryPoint, EntryPoints
+from pathlib import Path
+
+import pytest
+
+from harness import catalog
+from harness.errors import MissingDependency, PluginError, UnknownName, UsageError
+from harness.protocols import Adapter
+from harness.results import Blame, Report
+from harness.rules.rule import Rule
+from harness.scenarios.schema import Subject
+
+Plug = Callable[..., None]
+
+MINE = Adapter("mine", "anthropic", frozenset(), lambda endpoint, model: pytest.fail("not to be connected"))
+NOT_AN_ADAPTER = "text"
+MY_RULE = Rule("my-rule", Subject.TOOLS, "Holds.", "us", lambda evidence: ())
+MY_RULES = (MY_RULE,)
+TAKEN = Rule("usage", Subject.TOOLS, "Holds.", "us", lambda evidence: ())
+ODD_RULES = [MY_RULE, 1]
+
+
+class Holder:
+    adapter = MINE
+
+
+HERE = __name__
+
+
+@pytest.fixture
+def plug(monkeypatch: pytest.MonkeyPatch) -> Plug:
+    """Entry points of other packages, instead of those that happen to be installed."""
+    points: list[EntryPoint] = []
+    monkeypatch.setattr(catalog, "entry_points", lambda **select: EntryPoints(points).select(**select))
+
+    def add(group: str, name: str, value: str) -> None:
+        points.append(EntryPoint(name, value, f"harness.{group}"))
+
+    monkeypatch.setitem(sys.modules, HERE, sys.modules.get(HERE, sys.modules[__name__]))
+    return add
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
+    def write(name: str, source: str) -> None:
+        (tmp_path / f"{name}.py").write_text(source)
+        monkeypatch.delitem(sys.modules, name, raising=False)
+
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return write
+
+
+def failure(error: type[UsageError], load: Callable[[], object]) -> str:
+    with pytest.raises(error) as raised:
+        load()
+    return str(raised.value)
+
+
+def test_the_built_in_adapters_are_there_under_their_names(plug: Plug) -> None:
+    names = catalog.ADAPTERS.names()
+    assert names == ["anthropic", "gemini", "openai-chat", "openai-responses"]
+    assert [catalog.adapter(name).name for name in names] == names
+
+
+def test_every_built_in_report_can_be_loaded(plug: Plug) -> None:
+    for name in catalog.REPORTS.names():
+        assert isinstance(catalog.REPORTS.load(name), Report)
+        assert catalog.REPORTS.load(name).name == name
+
+
+def test_an_entry_point_brings_in_an_adapter(plug: Plug) -> None:
+    plug("adapters", "mine", f"{HERE}:MINE")
+    assert "mine" in catalog.ADAPTERS.names()
+    assert catalog.adapter("mine") is MINE
+
+
+def test_nothing_is_imported_before_it_is_selected(plug: Plug) -> None:
+    plug("adapters", "broken", "no.such.module:ADAPTER")
+    plug("adapters", "gemini", "no.such.module:ADAPTER")
+    assert "broken" in catalog.ADAPTERS.names()
+    assert catalog.adapter("anthropic").name == "anthropic"
+
+
+def test_an_unknown_adapter(plug: Plug) -> None:
+    assert failure(UnknownName, lambda: catalog.adapter("antropic")) == (
+        "unknown adapter 'antropic'. Did you mean 'anthropic'? Known: anthropic, gemini, openai-chat, openai-responses."
+    )
+
+
+def test_an_adapter_that_exists_twice(plug: Plug) -> None:
+    plug("adapters", "gemini", "theirs:ADAPTER")
+    assert failure(PluginError, lambda: catalog.adapter("gemini")) == (
+        "the adapter 'gemini' cannot be used: "
+        "it exists more than once (harness.adapters.gemini, theirs:ADAPTER); uninstall one."
+    )
+
+
+def test_an_entry_point_that_cannot_be_imported(plug: Plug) -> None:
+    plug("adapters", "mine", "no_such_module:ADAPTER")
+    plug("adapters", "other", f"{HERE}:NOBODY")
+    assert failure(PluginError, lambda: catalog.adapter("mine")) == (
+        "the adapter 'mine' cannot be used: "
+        "importing no_such_module:ADAPTER failed: ModuleNotFoundError(\"No module named 'no_such_module'\")."
+    )
+    assert failure(PluginError, lambda: catalog.adapter("other")) == (
+        f"the adapter 'other' cannot be used: importing {HERE}:NOBODY failed: "
+        f"AttributeError(\"module '{HERE}' has no attribute 'NOBODY'\")."
+    )
+
+
+def test_an_entry_point_that_is_something_else(plug: Plug) -> None:
+    plug("adapters", "mine", f"{HERE}:NOT_AN_ADAPTER")
+    plug("reports", "mine", f"{HERE}:NOT_AN_ADAPTER")
+    expected = "the {} 'mine' cannot be used: it is 'text', which is no {}."
+    assert failure(PluginError, lambda: catalog.adapter("mine")) == expected.format("adapter", "Adapter")
+    assert failure(PluginError, lambda: catalog.REPORTS.load("mine")) == expected.format("report", "Report")
+
+
+@pytest.mark.parametrize("attribute", ["MINE", "Holder.adapter"])
+def test_an_adapter_by_module_and_attribute(plug: Plug, attribute: str) -> None:
+    assert catalog.adapter(f"{HERE}:{attribute}") is MINE
+
+
+def test_an_adapter_in_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "lying_here.py").write_text(f"from {HERE} import MINE\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.delitem(sys.modules, "lying_here", raising=False)
+    assert catalog.adapter("lying_here:MINE") is MINE
+
+
+WAY_OUT = "Run from the folder that holds it, or add that folder to PYTHONPATH."
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason"),
+    [
+        ("no_such_module:ADAPTER", f"no module 'no_such_module'. {WAY_OUT}"),
+        (f"{HERE}:NOBODY", f"module '{HERE}' has no attribute 'NOBODY'."),
+        (f"{HERE}:", f"module '{HERE}' has no attribute ''."),
+        (f"{HERE}:Holder.nobody", "type object 'Holder' has no attribute 'nobody'."),
+        (f"{HERE}:NOT_AN_ADAPTER", "it is 'text', which is no Adapter."),
+        (":ADAPTER", "importing  failed: ValueError('Empty module name')."),
+        ("broken_by_us:ADAPTER", "importing broken_by_us failed: ZeroDivisionError('division by zero')."),
+        ("needs_another:ADAPTER", f"no module 'not_installed_here'. {WAY_OUT}"),
+    ],
+)
+def test_a_module_and_attribute_that_is_no_adapter(module: Callable[[str, str], None], spec: str, reason: str) -> None:
+    module("broken_by_us", "1 / 0\n")
+    module("needs_another", "import not_installed_here\n")
+    text = failure(PluginError, lambda: catalog.adapter(spec))
+    assert text == f"the adapter {spec!r} cannot be used: {reason}"
+
+
+def test_an_error_of_ours_says_it_better(module: Callable[[str, str], None]) -> None:
+    module("lacks_sdk", "from harness.errors import MissingDependency\nraise MissingDependency('mine', 'sdk', 'all')\n")
+    assert failure(MissingDependency, lambda: catalog.adapter("lacks_sdk:ADAPTER")) == (
+        "the adapter 'mine' needs the package 'sdk', which is not installed. "
+        "Install it with: pip install 'harness[all]'"
+    )
+
+
+def test_rules_have_ids_of_their_own(plug: Plug) -> None:
+    rules = catalog.rules()
+    assert len({rule.id for rule in rules}) == len(rules) > 40
+    assert all(rule.requirement.endswith(".") and rule.source for rule in rules)
+
+
+@pytest.mark.parametrize("attribute", ["MY_RULE", "MY_RULES"])
+def test_an_entry_point_brings_in_rules(plug: Plug, attribute: str) -> None:
+    before = len(catalog.rules())
+    plug("rules", "mine", f"{HERE}:{attribute}")
+    assert catalog.rules()[before:] == [MY_RULE]
+    assert MY_RULE.blame is Blame.ADAPTER
+
+
+def test_rules_that_cannot_be_used(plug: Plug) -> None:
+    plug("rules", "mine", f"{HERE}:ODD_RULES")
+    assert failure(PluginError, catalog.rules) == (
+        "the rule module 'mine' cannot be used: it holds 1, which is no Rule."
+    )
+
+
+def test_a_rule_that_exists_already(plug: Plug) -> None:
+    plug("rules", "mine", f"{HERE}:TAKEN")
+    assert failure(PluginError, catalog.rules) == (
+        "the rule module 'mine' cannot be used: its rule 'usage' exists already; rename it."
+    )
+
+
+def test_a_rule_module_that_cannot_be_imported(plug: Plug) -> None:
+    plug("rules", "mine", "no_such_module")
+    assert failure(PluginError, catalog.rules) == (
+        "the rule module 'mine' cannot be used: "
+        "importing no_such_module failed: ModuleNotFoundError(\"No module named 'no_such_module'\")."
+    )

@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+
+
+def contract(name: str) -> dict[str, Any]:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    return next(each for each in settings["tool"]["importlinter"]["contracts"] if each["id"] == name)
+
+
+def test_the_architecture_that_is_described_is_the_one_that_is_enforced() -> None:
+    section = (ROOT / "CONTRIBUTING.md").read_text().split("## Architecture\n")[1].split("\n## ")[0]
+    first_cells = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
+
+    described = [re.findall(r"`(\w+)`", cell) for cell in first_cells]
+
+    assert described == [layer.split(" | ") for layer in contract("layers")["layers"]]
+
+
+def test_every_wire_package_is_held_apart_from_its_siblings() -> None:
+    packages = sorted(f"harness.wire.{path.parent.name}" for path in ROOT.glob("harness/wire/*/__init__.py"))
+
+    assert contract("apis")["modules"] == packages
+
+
+def test_reports_may_import_nothing_but_results() -> None:
+    below = {name for layer in contract("layers")["layers"][3:] for name in layer.split(" | ")}
+
+    assert {name.removeprefix("harness.") for name in contract("reports")["forbidden_modules"]} == below - {"results"}

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SHIPPED = ("scenarios", "cassettes")
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--quiet", "--wheel-dir", str(folder), str(ROOT)]
+    built = subprocess.run(command, capture_output=True, text=True, check=False)
+    if built.returncode and "hatchling" in built.stderr and "No matching distribution" in built.stderr:
+        pytest.skip("offline: pip cannot fetch hatchling to build the wheel")
+    assert built.returncode == 0, built.stderr
+    return next(folder.glob("harness-*.whl"))
+
+
+def test_a_wheel_ships_every_scenario_and_cassette(wheel: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+
+    shipped = {path.relative_to(ROOT) for name in SHIPPED for path in (ROOT / name).rglob("*.yaml")}
+    assert shipped
+    assert {f"harness/_shipped/{path.as_posix()}" for path in shipped} <= names
+    assert not {name for name in names if name.split("/")[0] in (*SHIPPED, "tests")}
+    assert "harness/scenarios/scenario.schema.json" in names
+    assert "harness/py.typed" in names
+
+
+def test_what_it_ships_is_found_from_any_folder(wheel: Path, tmp_path: Path) -> None:
+    zipfile.ZipFile(wheel).extractall(tmp_path)
+    code = (
+        "from harness.suite import shipped; print(*(shipped(name) for name in ('scenarios', 'cassettes')), sep='\\n')"
+    )
+
+    found = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd="/",
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert found.stdout.splitlines() == [str(tmp_path / "harness" / "_shipped" / name) for name in SHIPPED]
+
+
+def test_a_checkout_uses_its_own_files() -> None:
+    from harness.suite import shipped
+
+    assert [shipped(name) for name in SHIPPED] == [ROOT / name for name in SHIPPED]

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import pytest
+
+from harness.profiles import PROFILES, profile_for, profile_named
+from harness.protocols import Capability
+from harness.targets import SHIPPED
+
+MODELS = [
+    ("anthropic", "claude-opus-5-5", "claude-adaptive"),
+    ("anthropic", "claude-opus-4-6", "claude-adaptive"),
+    ("anthropic", "claude-sonnet-4-6-20260101", "claude-adaptive"),
+    ("anthropic", "claude-fable-5", "claude-adaptive"),
+    ("anthropic", "claude-sonnet-4-5-20250929", "claude-budget"),
+    ("anthropic", "claude-haiku-4-5", "claude-budget"),
+    ("anthropic", "claude-opus-4-20250514", "claude-budget"),
+    ("anthropic", "claude-opus-4-1", "claude-budget"),
+    ("anthropic", "claude-3-7-sonnet-latest", "claude-budget"),
+    ("anthropic", "claude-opus-51", "claude"),
+    ("anthropic", "glm-5", "claude"),
+    ("openai-chat", "gpt-5.6", "gpt-5.5-chat"),
+    ("openai-chat", "gpt-6", "gpt-5.5-chat"),
+    ("openai-chat", "gpt-6-astra", "gpt-6-astra-chat"),
+    ("openai-chat", "gpt-5.4-mini", "gpt-5-chat"),
+    ("openai-chat", "gpt-5", "o-series-chat"),
+    ("openai-chat", "gpt-5-chat-latest", "openai-chat"),
+    ("openai-chat", "o3-mini", "o-series-chat"),
+    ("openai-chat", "o1-preview", "o1-preview-chat"),
+    ("openai-chat", "gpt-4o", "openai-chat"),
+    ("openai-chat", "", "openai-chat"),
+    ("openai-responses", "gpt-5.6", "gpt-5-responses"),
+    ("openai-responses", "gpt-4.1", "gpt-4-responses"),
+    ("openai-responses", "deepseek-v4", "deepseek-responses"),
+    ("openai-responses", "llama", "openai-responses"),
+    ("gemini", "gemini-3.6-flash", "gemini-3-ids"),
+    ("gemini", "models/gemini-3.6-flash", "gemini-3-ids"),
+    ("gemini", "gemini-3-pro-preview", "gemini-3"),
+    ("gemini", "gemini-2.5-flash", "gemini-2"),
+    ("gemini", "gemma-3", "gemini"),
+]
+
+
+@pytest.mark.parametrize(("api", "model", "name"), MODELS)
+def test_a_model_has_its_profile(api: str, model: str, name: str) -> None:
+    profile = profile_for(api, model)
+    assert (profile.name, profile.api) == (name, api)
+
+
+def test_names_are_unique_and_lead_to_their_profile() -> None:
+    assert len({profile.name for profile in PROFILES}) == len(PROFILES)
+    assert all(profile_named(profile.name) is profile for profile in PROFILES)
+    assert profile_named("gpt") is None
+
+
+def test_every_profile_is_the_one_of_some_model() -> None:
+    assert {name for _, _, name in MODELS} == {profile.name for profile in PROFILES}
+
+
+@pytest.mark.parametrize("api", sorted({profile.api for profile in PROFILES}))
+def test_an_unknown_model_is_claimed_little_of(api: str) -> None:
+    profile = profile_for(api, "what nobody knows\n")
+    assert profile is [each for each in PROFILES if each.api == api][-1]
+    assert not profile.strict_requests
+    assert not profile.strict_pairing
+    assert profile.sampling
+    assert profile.lacks <= {Capability.THINKING}
+
+
+def test_the_shipped_gemini_targets_differ_in_ids() -> None:
+    ids = {each.name: profile_for(each.api, each.model).call_ids for each in SHIPPED if each.api == "gemini"}
+    assert ids == {"gemini-3": True, "gemini-2.5": False}
+
+
+def test_what_is_unsupported_is_lacking() -> None:
+    for profile in PROFILES:
+        assert (profile.json_with_tools == "unsupported") is (Capability.JSON_WITH_TOOLS in profile.lacks)

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import pytest
+
+from harness.errors import UnknownName
+from harness.http import HttpRequest
+from harness.profiles import PROFILES
+from harness.wire.apis import APIS, wire_format
+from harness.wire.view import Violation, WireError
+
+
+def test_there_are_four_apis_each_under_its_own_name() -> None:
+    assert sorted(APIS) == ["anthropic", "gemini", "openai-chat", "openai-responses"]
+    assert all(wire_format(name).api == name for name in APIS)
+
+
+def test_every_profile_is_of_an_api() -> None:
+    assert {profile.api for profile in PROFILES} == set(APIS)
+
+
+def test_an_unknown_api_is_named_with_its_neighbour() -> None:
+    with pytest.raises(UnknownName) as raised:
+        wire_format("openai-chats")
+    assert str(raised.value) == (
+        "unknown API 'openai-chats'. Did you mean 'openai-chat'? "
+        "Known: anthropic, gemini, openai-chat, openai-responses."
+    )
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_a_format_keeps_its_contract_on_a_body_that_is_none(api: str) -> None:
+    wire = wire_format(api)
+    profile = next(profile for profile in PROFILES if profile.api == api)
+    request = HttpRequest("POST", wire.provider_url + "/nowhere", {}, b"no JSON")
+    assert not wire.recognises(request)
+    assert any(violation.severity == "error" for violation in wire.violations(request, profile))
+    with pytest.raises(WireError):
+        wire.view(request)
+    refusal = wire.refuse(Violation("x", "error", "half of a pair: \ud83d", "", "", status=404))
+    assert refusal.status == 404
+    error = wire.read(refusal).error
+    assert error is not None
+    assert (error.status, error.message) == (404, "half of a pair: \ud83d")
