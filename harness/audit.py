@@ -18,7 +18,10 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from harness.errors import CassetteError
+from harness.model import JSON
 from harness.profiles import profile_for
+from harness.redrive.redrive import Redrive
+from harness.redrive.result import RedriveResult
 from harness.results import Exchange, Finding, Kind, Severity, Transcript
 from harness.rules.evidence import Evidence, Reading
 from harness.rules.rule import Rule
@@ -79,37 +82,47 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class AuditResult:
-    """A whole audit. `files` counts the cassettes read, `unknown` their exchanges that are no chat of the four APIs."""
+    """A whole audit. `files` counts the cassettes read, `unknown` their exchanges that are no chat of the four APIs.
+    `redrive` is what came of driving their conversations again, if that was asked for."""
 
     files: int
     apis: Mapping[str, ApiCounts]
     unknown: int
     findings: tuple[AuditFinding, ...]
     skipped: tuple[Skipped, ...] = ()
+    redrive: RedriveResult | None = None
 
     @property
     def exit_code(self) -> int:
-        """1 when any request has a limit finding of severity error, accepted or refused; else 2 when there was no
-        exchange to audit or a damaged cassette; else 0."""
+        """1 when any request has a limit finding of severity error, accepted or refused, or an adapter's follow-up
+        disagrees with the recorded one; else 2 when there was no exchange to audit or a damaged cassette; else 0."""
         if any(found.finding.severity is Severity.ERROR for found in self.findings):
+            return 1
+        if self.redrive is not None and self.redrive.disagreements:
             return 1
         audited = sum(counts.exchanges for counts in self.apis.values())
         return 2 if not audited or any(skipped.damaged for skipped in self.skipped) else 0
 
     def to_json(self) -> str:
-        """The audit as JSON. A finding has the fields that it has in a run, and `outcome`."""
+        """The audit as JSON. A finding has the fields that it has in a run, and `outcome`. A redrive adds the counts of
+        pairs to each API, and `disagreements`."""
         findings = [
             {**_FINDING.dump_python(found.finding, mode="json"), "outcome": found.outcome.value}
             for found in self.findings
         ]
         document: dict[str, Any] = {
             "files": self.files,
-            "apis": {api: asdict(counts) for api, counts in self.apis.items()},
+            "apis": {api: asdict(counts) | self._pairs(api) for api, counts in self.apis.items()},
             "unknown": self.unknown,
             "findings": findings,
             "skipped": [asdict(skipped) for skipped in self.skipped],
         }
+        if self.redrive is not None:
+            document["disagreements"] = [each.to_dict() for each in self.redrive.disagreements]
         return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
+
+    def _pairs(self, api: str) -> dict[str, JSON]:
+        return {} if self.redrive is None else self.redrive.apis[api].to_dict()
 
 
 _FINDING: TypeAdapter[Finding] = TypeAdapter(Finding)
@@ -177,8 +190,10 @@ class Audit:
                 counts[f"{outcome}_flagged"] += at in flagged
 
 
-def audit(paths: Sequence[Path], rules: Sequence[Rule]) -> AuditResult:
+def audit(paths: Sequence[Path], rules: Sequence[Rule], redrive: Redrive | None = None) -> AuditResult:
     """Audit cassette files, and all cassettes below folders. Other files there are skipped, and named in the result.
+
+    With `redrive` the conversations are driven again, too.
 
     Raises:
         CassetteError: a file that was named is no cassette, or a folder has no file that could be one.
@@ -195,7 +210,10 @@ def audit(paths: Sequence[Path], rules: Sequence[Rule]) -> AuditResult:
             skipped.append(Skipped(str(file), str(error), damaged=_marked(file)))
         else:
             working.add(str(file), cassette)
-    return working.result(skipped)
+            if redrive is not None:
+                redrive.add(str(file), cassette)
+    result = working.result(skipped)
+    return result if redrive is None else replace(result, redrive=redrive.result())
 
 
 def _files(paths: Sequence[Path]) -> Iterator[tuple[Path, bool]]:

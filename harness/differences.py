@@ -136,14 +136,20 @@ def _payload(evidence: Evidence) -> Iterator[str]:
 
 
 def _error(evidence: Evidence) -> Iterator[str]:
-    if not any(execution.result.is_error for execution in evidence.transcript.executions):
+    failed = [execution.chat for execution in evidence.transcript.executions if execution.result.is_error]
+    if not failed:
         return
-    for _, result in _results(evidence):
-        if result.error_mark == "error-key":
-            inside = any(isinstance(part, JsonView) for part in result.payload)
-            yield "an error key in the object" if inside else "an error key in the JSON text"
-        elif result.error_mark is not None:
-            yield "a field of its own" if result.error_mark == "flag" else "words in the text"
+    marks = [_mark(result) for _, result in _results(evidence) if result.error_mark is not None]
+    yield from marks
+    if not marks and any(asked.index > min(failed) and asked.view.results for asked in evidence.asked):
+        yield "not at all"
+
+
+def _mark(result: ResultView) -> str:
+    if result.error_mark == "error-key":
+        inside = any(isinstance(part, JsonView) for part in result.payload)
+        return "an error key in the object" if inside else "an error key in the JSON text"
+    return "a field of its own" if result.error_mark == "flag" else "words in the text"
 
 
 def _system_place(evidence: Evidence) -> Iterator[str]:
@@ -287,10 +293,14 @@ def _no_arguments(evidence: Evidence) -> Iterator[str]:
 
 def _forced(evidence: Evidence) -> Iterator[str]:
     for asked in evidence.asked:
-        if asked.chat.request.tool_choice == "required" and asked.view.tool_choice is not None:
-            value = resolve(_body(asked), asked.view.tool_choice.pointer)
-            word = value.get("type", value.get("mode")) if isinstance(value, dict) else value
-            yield str(word)
+        if asked.chat.request.tool_choice != "required":
+            continue
+        if asked.view.tool_choice is None:
+            yield "none is sent"
+            continue
+        value = resolve(_body(asked), asked.view.tool_choice.pointer)
+        word = value.get("type", value.get("mode")) if isinstance(value, dict) else value
+        yield str(word)
 
 
 def _opaque(evidence: Evidence) -> Iterator[str]:

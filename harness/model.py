@@ -30,6 +30,7 @@ their name                                         here
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -112,6 +113,15 @@ class ToolResult:
     content: JSON | tuple[Text | Image | File | Opaque, ...]
     is_error: bool = False
     provider_metadata: ProviderMetadata = field(default_factory=_no_metadata)
+
+    @property
+    def text(self) -> str:
+        """The content as one text: a string as it is, text parts joined, any other JSON value compactly written."""
+        if isinstance(self.content, tuple):
+            return "".join(part.text for part in self.content if isinstance(part, Text))
+        if isinstance(self.content, str):
+            return self.content
+        return json.dumps(self.content, ensure_ascii=False, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True)

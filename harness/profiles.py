@@ -174,7 +174,7 @@ PROFILES: tuple[Profile, ...] = (
 def profile_for(api: str, model: str) -> Profile:
     """The profile of a model. Gemini's `models/` prefix does not count."""
     bare = model.removeprefix("models/")
-    return next(profile for profile in PROFILES if profile.api == api and re.fullmatch(profile.models, bare, re.S))
+    return next(profile for profile in PROFILES if profile.api == api and re.fullmatch(profile.models, bare, re.DOTALL))
 
 
 def profile_named(name: str) -> Profile | None:

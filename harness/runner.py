@@ -189,7 +189,7 @@ class Run:
         with Recording(self._recorder.library, metadata, redactor, force=self._recorder.force) as recording:
             with self._stages.stage(cell, recording.keep) as stage:
                 transcript = _transcript(cell, stage, self._on(cell, stage), self.mode)
-            if all(chat.response is not None for chat in transcript.chats):
+            if _is_complete(transcript):
                 recording.complete(_served(transcript))
             return stage, transcript
 
@@ -216,6 +216,8 @@ class Run:
             errors = [_unanswered(execution) for execution in transcript.executions if execution.unanswered]
             findings += tuple(errors)
         result = replace(result, provenance=stage.provenance, findings=findings, exchanges=len(transcript.exchanges))
+        if self._recorder and not _is_complete(transcript):
+            result = replace(result, reason="not recorded: a chat failed, and what was there before stays")
         crashed = next((chat for chat in transcript.chats if chat.crashed), None)
         if errors and all(any(entry.expects(result, f) for entry in self._expected) for f in errors):
             reasons = {entry.reason for entry in self._expected for f in errors if entry.expects(result, f)}
@@ -233,6 +235,10 @@ def _is_judged(cell: CellResult) -> bool:
     if cell.verdict is Verdict.ERROR:
         return bool(cell.findings)  # else it broke before a rule saw anything
     return cell.verdict not in (Verdict.NOT_APPLICABLE, Verdict.MISSING)
+
+
+def _is_complete(transcript: Transcript) -> bool:
+    return all(chat.response is not None for chat in transcript.chats)
 
 
 def _transcript(cell: Cell, stage: Stage, playing: Playing, mode: Mode) -> Transcript:

@@ -11,6 +11,7 @@ from typing import Protocol, Self
 
 import httpx2
 
+from harness.environment import isolated
 from harness.errors import CassetteMissing, MissingKey
 from harness.http import HttpRequest, HttpResponse
 from harness.protocols import Capability, Endpoint
@@ -117,7 +118,15 @@ class _Shared:
             server.unmount(base)
 
 
-class Replay(_Shared):
+class _Offline(_Shared):
+    """A run that must not leave this machine, whatever an adapter reads from its environment."""
+
+    def __enter__(self) -> Self:
+        self._stack.enter_context(isolated())
+        return super().__enter__()
+
+
+class Replay(_Offline):
     """From cassettes, with the network shut. The first of `libraries` that has a cell's cassette is played."""
 
     mode: Mode = "replay"
@@ -168,7 +177,7 @@ class Replay(_Shared):
         raise missing
 
 
-class Reference(_Shared):
+class Reference(_Offline):
     """Against the reference server, over HTTP on loopback."""
 
     mode: Mode = "reference"
@@ -178,7 +187,7 @@ class Reference(_Shared):
         self._client = self._stack.enter_context(
             httpx2.Client(transport=httpx2.HTTPTransport(verify=False, trust_env=False), trust_env=False)
         )
-        return self
+        return super().__enter__()
 
     @contextmanager
     def stage(self, cell: Cell, keep: Keep | None = None) -> Generator[Stage, None, None]:

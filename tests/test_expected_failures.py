@@ -56,7 +56,7 @@ def test_a_file_without_entries_expects_nothing(tmp_path: Path, content: str) ->
         ("- \x07\n", ": not YAML: unacceptable character #x0007: special characters are not allowed."),
         (b"\xff\xfe\x00", ": not UTF-8 text."),
         (b"\x80", ": not UTF-8 text."),
-        ("[" * 5000, ": not a list of entries: nested too deeply."),
+        ("[" * 1500, ": not a list of entries: nested too deeply."),
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, content: str | bytes, text: str) -> None:

@@ -56,9 +56,8 @@ def _folder(folder: str) -> tuple[Recorded, ...]:
 
 
 def _read(folder: str) -> Iterator[Recorded]:
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     for file in sorted((ROOT / folder).glob("*.yaml")):
-        cassette: dict[str, Any] = yaml.load(file.read_bytes(), Loader=loader)
+        cassette: dict[str, Any] = yaml.load(file.read_bytes(), Loader=yaml.CSafeLoader)
         pairs = tuple((pair["i"], pair["j"]) for pair in cassette["metadata"].get("pairs", ()))
         for index, exchange in enumerate(cassette["interactions"]):
             request, response = exchange["request"], exchange["response"]

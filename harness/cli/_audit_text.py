@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.audit import AuditFinding, AuditResult, Outcome
+from harness.cli._redrive_text import redrive_lines
 from harness.reports._words import count, listed, plain, short
 
 _RULES = 12
@@ -24,6 +25,8 @@ def lines(result: AuditResult, *, verbose: bool) -> Iterator[str]:
     yield f"Audit of {count(result.files, 'cassette')}"
     yield from _table(result)
     yield from _findings(result, verbose=verbose)
+    if result.redrive is not None:
+        yield from redrive_lines(result.redrive, verbose=verbose)
     yield from _skipped(result, verbose=verbose)
     yield ""
     yield _verdict(result)

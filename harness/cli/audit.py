@@ -31,13 +31,22 @@ def audit(
             "terminal report does.",
         ),
     ] = None,
+    redrive: Annotated[
+        bool,
+        typer.Option(
+            "--redrive",
+            help="Drive the recorded conversations again: let the adapters decode each response that calls tools, give "
+            "them the recorded results, and hold their follow-ups against the recorded ones.",
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --report json.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Each finding, not one for each rule.")] = False,
 ) -> int:
     """Audit recorded requests: what do the providers refuse, what breaks the contract?
 
-    Exit codes: 1 when a request breaks a limit, whether it was accepted or refused; 2 for wrong usage, a damaged
-    cassette, or when there was nothing to audit; else 0. Rules of the contract only warn.
+    Exit codes: 1 when a request breaks a limit, whether it was accepted or refused, or a follow-up disagrees with the
+    recorded one; 2 for wrong usage, a damaged cassette, or when there was nothing to audit; else 0. Rules of the
+    contract only warn.
     """
     outputs = _outputs([*(reports or ()), *(["json"] if as_json else ())])
     # `harness --help` loads no rules and no YAML
@@ -45,7 +54,13 @@ def audit(
     from harness.audit import audit as run  # noqa: PLC0415
     from harness.cli._audit_text import lines  # noqa: PLC0415
 
-    result = run(paths, catalog.rules())
+    if redrive:
+        from harness.redrive.redrive import Redrive  # noqa: PLC0415
+
+        with Redrive() as driven:
+            result = run(paths, catalog.rules(), driven)
+    else:
+        result = run(paths, catalog.rules())
     for name, path in outputs:
         text = result.to_json() if name == "json" else "\n".join(lines(result, verbose=verbose)) + "\n"
         _write(text, name, path)

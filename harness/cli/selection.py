@@ -52,11 +52,11 @@ def select(options: Options) -> Selection:
     models = pairs("--model", options.models, "NAME")
     scenarios, files = _scenarios(options.paths)
     targets, specs, left_out = _targets(options, models)
-    found = cells(scenarios, targets)
-    chosen = [cell for cell in found if wanted is None or wanted.match(_described(cell))]
+    every = cells(scenarios, targets)
+    chosen = [cell for cell in every if wanted is None or wanted.match(_described(cell))]
     if not chosen:
         raise UsageError(
-            f"-k {options.words!r} matches none of {len(scenarios)} scenarios with {len(targets)} targets. "
+            f"-k {options.words!r} matches no cell of the chosen scenarios and targets. "
             "'harness list scenarios' shows their names and subjects."
         )
     words = {target.name: _words(target, specs[target.adapter.name], models) for target in targets}

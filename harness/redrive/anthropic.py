@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing_extensions import override
 
 from harness.model import JSON, ToolResult
 from harness.redrive.lift import Lift, System, without
@@ -14,16 +14,15 @@ class AnthropicLift(Lift):
 
     api = "anthropic"
 
+    @override
     def system(self) -> System:
-        first, *others = [text for text in self._view.system if text.place == "system"] or [None]
+        first, *others = [text for text in self.view.system if text.place == "system"] or [None]
         if first is None:
             return System()
         blocks = [self.raw(text) for text in others if text is not None]
         return System(first.text, {"system": blocks} if blocks else {})
 
-    def hosted_metadata(self) -> Mapping[str, JSON]:
-        return {"tools": list(hosted)} if (hosted := self.hosted()) else {}
-
+    @override
     def result(self, view: ResultView, call_id: str, name: str) -> ToolResult:
         raw = self.raw(view)
         block = raw if isinstance(raw, dict) else {}
@@ -33,9 +32,11 @@ class AnthropicLift(Lift):
         said = content if isinstance(content, str) else parts
         return ToolResult(call_id, name, said, is_error=block.get("is_error") is True, provider_metadata=fields)
 
+    @override
     def _function(self, raw: dict[str, JSON]) -> dict[str, JSON]:
         return without(raw, "name", "description", "input_schema", "type")
 
+    @override
     def _bare(self, raw: dict[str, JSON], view: TextView | MediaView) -> dict[str, JSON] | None:
         if isinstance(view, TextView):
             return without(raw, "type", "text")

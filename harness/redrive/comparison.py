@@ -5,10 +5,14 @@ opaque state, content and error marks of results, order and place), and system t
 
 Allowed, and counted by class:
 
-- `id-renamed`: the client sent an id of its own for a call, one-to-one on call and result, that response i did not
-  issue. `id-of-item`: it sent the id of the carrying item (Responses `fc_…`) for the `call_id`.
-- `reasoning-dropped`, `text-dropped`: the client left out all reasoning, or all text, of the response. One part of
-  several is no choice but a loss.
+- `id-invented`, `id-renamed`: the id of a call is one that response i did not issue, one-to-one on call and result; it
+  had issued none, or another. `id-of-item`: it is the id of the carrying item (Responses `fc_…`).
+- `reasoning-dropped`, `text-dropped`: the client left out all reasoning of one kind, or all text, of the response. One
+  part of several is no choice but a loss, and so is text that state sits on.
+- `reasoning-repeated`: it sent the same reasoning a second time, under the other name that compatible servers have for
+  it (`reasoning`, `reasoning_content`).
+- `state-reissued`: the encrypted content of a reasoning item is one that response i gave in another event of its
+  stream; Responses encrypts the item anew for the last event.
 - `labels`: ids and states of reasoning items, cache marks.
 - `default`: absent against the documented default, as far as the neutral view does not read both alike by itself: a
   schema of a tool that takes no arguments.
@@ -20,48 +24,143 @@ Ids of message and call items of Responses are no facts either: they name what t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from harness.model import JSON
 from harness.redrive.facts import Fact
-from harness.wire.jsonvalue import canonical, equal
+from harness.wire.jsonvalue import equal
 
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """One thing that the adapter sent otherwise. `pointer` leads into the body of request j, or, for what is not there,
-    to the part before which it is missing. `aspect` is what is not the same."""
+    """One thing that the adapter sent otherwise than it was recorded.
+
+    `pointer` leads into the body of request j: to the part, or to the one before which something was added. `kind`
+    says what is not the same: `call-id`, `result-content`, `reasoning-missing` (recorded, and not produced),
+    `part-added` (produced, and not recorded), …
+    """
 
     pointer: str
     recorded: JSON
     produced: JSON
-    aspect: str
+    kind: str
 
 
 class Comparison:
-    """Collects the disagreements and allowances of one pair. `issued` are the ids that response i has issued."""
+    """Collects the disagreements and allowances of one pair. `issued` are the call ids of response i, `reissued` the
+    encrypted contents that only earlier events of its stream have."""
 
-    def __init__(self, issued: frozenset[str]) -> None:
+    def __init__(self, issued: frozenset[str], reissued: frozenset[str] = frozenset()) -> None:
         self.disagreements: list[Disagreement] = []
         self.allowances: Counter[str] = Counter()
         self._issued = issued
+        self._reissued = reissued
 
-    def turns(self, recorded: Sequence[Fact], produced: Sequence[Fact]) -> None:
-        """Compare the facts of two slices."""
-        kept = self._without_dropped(recorded, produced)
-        self._answers(recorded)
-        matcher = SequenceMatcher(None, list(map(_key, recorded)), list(map(_key, kept)), autojunk=False)
-        for word, a, b, c, d in matcher.get_opcodes():
+    @staticmethod
+    def failed(pointer: str, reason: str) -> Comparison:
+        """The adapter sent nothing."""
+        found = Comparison(frozenset())
+        found.disagreements.append(Disagreement(pointer, None, reason, "adapter-failed"))
+        return found
+
+    def turn(self, recorded: Sequence[Fact], produced: Sequence[Fact]) -> None:
+        """Compare an assistant turn and its results."""
+        self._calls_answered(recorded)
+        self.sequence(self._without_repeated(recorded, produced), self._without_dropped(recorded, produced))
+
+    def sequence(self, recorded: Sequence[Fact], produced: Sequence[Fact]) -> None:
+        """Compare facts in their order."""
+        matcher = SequenceMatcher(None, list(map(_key, recorded)), list(map(_key, produced)), autojunk=False)
+        for word, start, stop, other_start, other_stop in matcher.get_opcodes():
             if word == "equal":
-                for one, other in zip(recorded[a:b], kept[c:d], strict=True):
+                for one, other in zip(recorded[start:stop], produced[other_start:other_stop], strict=True):
                     self._fact(one, other)
-            else:
-                self._unmatched(recorded, recorded[a:b], kept[c:d], a)
-        self._ids(recorded, kept)
+                continue
+            for fact in recorded[start:stop]:
+                self._disagree(fact.pointer, fact.shown, None, f"{fact.kind}-missing")
+            place = recorded[min(start, len(recorded) - 1)].pointer if recorded else ""
+            for fact in produced[other_start:other_stop]:
+                self._disagree(place, None, fact.shown, f"{fact.kind}-added")
 
-    def value(self, pointer: str, recorded: JSON, produced: JSON, aspect: str) -> None:
-        """Compare two JSON values."""
-        if not equal(recorded, produced):
-            self.disagreements.append(Disagreement(pointer, recorded, produced, aspect))
+    def _without_repeated(self, recorded: Sequence[Fact], produced: Sequence[Fact]) -> list[Fact]:
+        """What was recorded, without reasoning that says under another name what stands there under its own."""
+        own = {fact.name for fact in produced} & _NAMES
+        said = [fact.fields for fact in recorded if fact.name in own]
+        kept = [fact for fact in recorded if fact.name not in _NAMES - own or fact.fields not in said]
+        self.allowances["reasoning-repeated"] += len(recorded) - len(kept)
+        return kept
+
+    def _without_dropped(self, recorded: Sequence[Fact], produced: Sequence[Fact]) -> list[Fact]:
+        """What was produced, without the kinds of reasoning, and the text, of which nothing was recorded."""
+        there = {(fact.kind, fact.name) for fact in recorded if fact.role == "assistant"}
+        kept: list[Fact] = []
+        for fact in produced:
+            droppable = fact.role == "assistant" and (
+                fact.kind == "reasoning" or (fact.kind == "text" and fact.fields.get("state") is None)
+            )
+            if droppable and (fact.kind, fact.name) not in there:
+                self.allowances[f"{fact.kind}-dropped"] += 1
+            else:
+                kept.append(fact)
+        return kept
+
+    def _calls_answered(self, recorded: Sequence[Fact]) -> None:
+        """Each call has an id of its own and one result, and each result a call."""
+        calls = [fact for fact in recorded if fact.kind == "call"]
+        results = [fact for fact in recorded if fact.kind == "result"]
+        answers = [result.answers for result in results]
+        for result in results:
+            if result.answers is None:
+                self._disagree(result.pointer, result.id, None, "result-id")
+        for place, call in enumerate(calls):
+            if place not in answers:
+                self._disagree(call.pointer, call.shown, None, "result-missing")
+            if call.id is not None and any(call.id == other.id for other in calls[:place]):
+                self._disagree(call.pointer, call.id, None, "call-id")
+
+    def _fact(self, recorded: Fact, produced: Fact) -> None:
+        if recorded.answers != produced.answers:  # what they say belongs to two calls
+            self._disagree(recorded.pointer, recorded.answers, produced.answers, "result-order")
+            return
+        for name in (*recorded.fields, *(name for name in produced.fields if name not in recorded.fields)):
+            one, other = recorded.fields.get(name), produced.fields.get(name)
+            if not equal(one, other) and not self._allowed(name, one, other):
+                self._disagree(recorded.pointer, one, other, f"{recorded.kind}-{name.replace('_', '-')}")
+        if recorded.labels != produced.labels:
+            self.allowances["labels"] += 1
+        if recorded.kind == "call" and recorded.id != produced.id:
+            self._renamed(recorded, produced)
+
+    def _allowed(self, name: str, recorded: JSON, produced: JSON) -> bool:
+        if name == "parameters" and _takes_nothing(recorded) and _takes_nothing(produced):
+            self.allowances["default"] += 1
+            return True
+        if name == "encrypted_content" and isinstance(recorded, str) and recorded in self._reissued:
+            self.allowances["state-reissued"] += 1
+            return True
+        return False
+
+    def _renamed(self, recorded: Fact, produced: Fact) -> None:
+        if recorded.id is None or recorded.id in self._issued:
+            self._disagree(recorded.pointer, recorded.id, produced.id, "call-id")
+        elif recorded.id == produced.item_id:
+            self.allowances["id-of-item"] += 1
+        else:
+            self.allowances["id-renamed" if produced.id in self._issued else "id-invented"] += 1
+
+    def _disagree(self, pointer: str, recorded: JSON, produced: JSON, kind: str) -> None:
+        self.disagreements.append(Disagreement(pointer, recorded, produced, kind))
+
+
+_NAMES = frozenset({"reasoning", "reasoning_content"})
+"""The names that compatible servers have for one field of a message."""
+
+
+def _key(fact: Fact) -> tuple[str, str, str]:
+    return fact.role, fact.kind, fact.name
+
+
+def _takes_nothing(schema: JSON) -> bool:
+    return isinstance(schema, dict) and not schema.get("properties") and schema.get("type", "object") == "object"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from dataclasses import replace
 from typing import cast
 
@@ -21,7 +22,7 @@ from harness.redrive.pairing import answered, issued
 from harness.redrive.pairs import Pair
 from harness.tape.transport import HandlerTransport
 from harness.wire.apis import wire_format
-from harness.wire.view import CallView, ResultView, SystemView
+from harness.wire.view import CallView, MediaView, OpaqueView, ResultView, SystemView, TextView
 
 LIFTS: dict[str, type[Lift]] = {
     lift.api: lift for lift in (AnthropicLift, OpenAIChatLift, OpenAIResponsesLift, GeminiLift)
@@ -64,7 +65,9 @@ class Driver:
 
     def _ask(self, request: ChatRequest) -> Message:
         self._sent.clear()
-        return self._client.chat(request).message
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # SDKs warn of old models, and recordings have them
+            return self._client.chat(request).message
 
     def _play(self, request: HttpRequest) -> HttpResponse:
         self._sent.append(request)
@@ -106,12 +109,10 @@ def _results(pair: Pair, lift: Lift, answer: Message) -> list[Part]:
         match entry.part:
             case ResultView():
                 parts.append(next(in_order)[1])
-            case CallView():
+            case TextView() | MediaView() | OpaqueView():
+                parts.append(lift.part(entry.part))
+            case CallView() | SystemView():  # nobody's but the client's
                 parts.append(Opaque(lift.api, lift.raw(entry.part)))
-            case SystemView():
-                parts.append(Opaque(lift.api, lift.raw(entry.part)))
-            case other:
-                parts.append(lift.part(other))
     return parts
 
 

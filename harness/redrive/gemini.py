@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from typing_extensions import override
+
 from harness.model import JSON, Text, ToolResult
 from harness.redrive.lift import Lift, System, without
 from harness.wire.view import JsonView, MediaView, ResultView, TextView
@@ -17,17 +19,19 @@ class GeminiLift(Lift):
 
     api = "gemini"
 
+    @override
     def system(self) -> System:
-        first, *others = list(self._view.system) or [None]
+        first, *others = list(self.view.system) or [None]
         if first is None:
             return System()
         parts: list[JSON] = [self.raw(text) for text in others if text is not None]
         return System(first.text, {"systemInstruction": {"parts": parts}} if parts else {})
 
+    @override
     def hosted_metadata(self) -> Mapping[str, JSON]:
-        tools: list[JSON] = [{tool.name: self.raw(tool)} for tool in self._view.tools if tool.kind != "function"]
-        return {"tools": tools} if tools else {}
+        return {"tools": [{tool.name: self.raw(tool)} for tool in self.hosted]} if self.hosted else {}
 
+    @override
     def result(self, view: ResultView, call_id: str, name: str) -> ToolResult:
         part = _camelised(self.raw(view))
         response = _camelised(part.get("functionResponse"))
@@ -46,9 +50,11 @@ class GeminiLift(Lift):
             fields["functionResponse"] = inner
         return ToolResult(call_id, name, content, is_error=is_error, provider_metadata=self._kept(fields))
 
+    @override
     def _function(self, raw: dict[str, JSON]) -> dict[str, JSON]:
         return without(_camelised(raw), "name", "description", "parameters", "parametersJsonSchema")
 
+    @override
     def _bare(self, raw: dict[str, JSON], view: TextView | MediaView) -> dict[str, JSON] | None:
         part = _camelised(raw)
         if isinstance(view, TextView):

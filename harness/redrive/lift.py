@@ -1,7 +1,7 @@
 """From the wire to canonical values, by the witness: what stands around a recorded answer, for an adapter to be given.
 
 Nothing here has seen an adapter's encoder. What has no canonical place is kept as the model says: fields of a part in
-its `provider_metadata`, whole parts as `Opaque`, tools that the provider runs in the `provider_metadata` of the request.
+its `provider_metadata`, whole parts as `Opaque`, tools that the provider runs in the request's `provider_metadata`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,17 @@ from dataclasses import dataclass, field
 
 from harness.model import JSON, File, Image, Opaque, Text, Tool, ToolResult
 from harness.wire.jsonvalue import resolve
-from harness.wire.view import JsonView, MediaView, OpaqueView, RequestView, ResultView, SystemView, TextView, ToolView
+from harness.wire.view import (
+    JsonView,
+    MediaView,
+    OpaqueView,
+    PartView,
+    RequestView,
+    ResultView,
+    SystemView,
+    TextView,
+    ToolView,
+)
 
 Medium = Text | Image | File | Opaque
 """What a user says or a tool answers, part by part."""
@@ -37,7 +47,7 @@ class Lift(ABC):
 
     def __init__(self, body: JSON, view: RequestView) -> None:
         self._body = body
-        self._view = view
+        self.view = view
 
     @abstractmethod
     def system(self) -> System:
@@ -55,17 +65,26 @@ class Lift(ABC):
     def _bare(self, raw: dict[str, JSON], view: TextView | MediaView) -> dict[str, JSON] | None:
         """The fields of a content part that have no canonical place, `None` if the part has no canonical form."""
 
-    @abstractmethod
     def hosted_metadata(self) -> Mapping[str, JSON]:
         """The fields of a request's body that declare the hosted tools."""
+        return {"tools": [self.raw(tool) for tool in self.hosted]} if self.hosted else {}
+
+    @property
+    def functions(self) -> tuple[ToolView, ...]:
+        """The functions that are declared by themselves, not inside a hosted tool."""
+        inside = tuple(f"{tool.pointer}/" for tool in self.hosted)
+        return tuple(
+            tool for tool in self.view.tools if tool.kind == "function" and not tool.pointer.startswith(inside)
+        )
+
+    @property
+    def hosted(self) -> tuple[ToolView, ...]:
+        """The tools that the provider runs or looks into."""
+        return tuple(tool for tool in self.view.tools if tool.kind != "function")
 
     def tools(self) -> tuple[Tool, ...]:
-        """The functions, in their order."""
-        return tuple(self._tool(tool) for tool in self._view.tools if tool.kind == "function" and self._is_own(tool))
-
-    def hosted(self) -> tuple[JSON, ...]:
-        """The declarations of tools that the provider runs or looks into, verbatim and in their order."""
-        return tuple(self.raw(tool) for tool in self._view.tools if tool.kind != "function")
+        """The functions as canonical tools."""
+        return tuple(map(self._tool, self.functions))
 
     def part(self, view: TextView | MediaView | OpaqueView | JsonView) -> Medium:
         """A part of what a user says or a tool answers."""
@@ -83,10 +102,12 @@ class Lift(ABC):
                 pass
         return Opaque(self.api, raw)
 
-    def raw(self, view: TextView | MediaView | OpaqueView | JsonView | ResultView | SystemView | ToolView) -> JSON:
+    def raw(self, view: PartView | JsonView | SystemView | ToolView) -> JSON:
         """The wire object that a view was read from; of text the part that holds it."""
         pointer = view.pointer
-        return resolve(self._body, pointer.removesuffix("/text") if isinstance(view, TextView | SystemView) else pointer)
+        return resolve(
+            self._body, pointer.removesuffix("/text") if isinstance(view, TextView | SystemView) else pointer
+        )
 
     def _tool(self, tool: ToolView) -> Tool:
         raw = self.raw(tool)
@@ -94,12 +115,6 @@ class Lift(ABC):
         fields = self._function(raw) if isinstance(raw, dict) else {}
         return Tool(
             tool.name, tool.description or "", parameters if isinstance(parameters, dict) else {}, self._kept(fields)
-        )
-
-    def _is_own(self, tool: ToolView) -> bool:
-        """The function is declared by itself, not inside a hosted one."""
-        return not any(
-            tool.pointer.startswith(f"{other.pointer}/") for other in self._view.tools if other.kind != "function"
         )
 
     def _kept(self, fields: Mapping[str, JSON] | None) -> dict[str, JSON]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing_extensions import override
 
 from harness.model import JSON, ToolResult
 from harness.redrive.lift import Lift, System, without
@@ -16,8 +16,9 @@ class OpenAIChatLift(Lift):
 
     api = "openai-chat"
 
+    @override
     def system(self) -> System:
-        texts = [text for text in self._view.system if not text.before_turn]
+        texts = [text for text in self.view.system if not text.before_turn]
         places = list(dict.fromkeys("/".join(text.pointer.split("/")[:3]) for text in texts))
         messages = [resolve(self._body, place) for place in places]
         match messages:
@@ -26,9 +27,7 @@ class OpenAIChatLift(Lift):
             case _:
                 return System(opening=tuple(messages))
 
-    def hosted_metadata(self) -> Mapping[str, JSON]:
-        return {"tools": list(hosted)} if (hosted := self.hosted()) else {}
-
+    @override
     def result(self, view: ResultView, call_id: str, name: str) -> ToolResult:
         raw = self.raw(view)
         message = raw if isinstance(raw, dict) else {}
@@ -37,10 +36,12 @@ class OpenAIChatLift(Lift):
         fields = self._kept(without(message, "role", "tool_call_id", "content"))
         return ToolResult(call_id, name, content if isinstance(content, str) else parts, provider_metadata=fields)
 
+    @override
     def _function(self, raw: dict[str, JSON]) -> dict[str, JSON]:
         function = raw.get("function")
         return without(function if isinstance(function, dict) else raw, "name", "description", "parameters")
 
+    @override
     def _bare(self, raw: dict[str, JSON], view: TextView | MediaView) -> dict[str, JSON] | None:
         if isinstance(view, TextView):
             return without(raw, "type", "text")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing_extensions import override
 
 from harness.model import JSON, ToolResult
 from harness.redrive.lift import Lift, System, without
@@ -19,8 +19,9 @@ class OpenAIResponsesLift(Lift):
 
     api = "openai-responses"
 
+    @override
     def system(self) -> System:
-        texts = [text for text in self._view.system if not text.before_turn]
+        texts = [text for text in self.view.system if not text.before_turn]
         said = next((text.text for text in texts if text.place == "instructions"), None)
         places = list(dict.fromkeys("/".join(text.pointer.split("/")[:3]) for text in texts if text.text != said))
         items = [resolve(self._body, place) for place in places]
@@ -28,9 +29,7 @@ class OpenAIResponsesLift(Lift):
             return System(texts[0].text, opening=tuple(items[1:]))
         return System(said, opening=tuple(items))
 
-    def hosted_metadata(self) -> Mapping[str, JSON]:
-        return {"tools": list(hosted)} if (hosted := self.hosted()) else {}
-
+    @override
     def result(self, view: ResultView, call_id: str, name: str) -> ToolResult:
         raw = self.raw(view)
         item = raw if isinstance(raw, dict) else {}
@@ -39,9 +38,11 @@ class OpenAIResponsesLift(Lift):
         fields = self._kept(without(item, "type", "call_id", "output"))
         return ToolResult(call_id, name, output if isinstance(output, str) else parts, provider_metadata=fields)
 
+    @override
     def _function(self, raw: dict[str, JSON]) -> dict[str, JSON]:
         return {"strict": None, **without(raw, "type", "name", "description", "parameters")}
 
+    @override
     def _bare(self, raw: dict[str, JSON], view: TextView | MediaView) -> dict[str, JSON] | None:
         if isinstance(view, TextView):
             return without(raw, "type", "text")

@@ -66,28 +66,35 @@ def _with_all_said(place: Slice, view: RequestView, response: ResponseView) -> S
 
 
 def _likeness(earlier: Recorded, follow_up: Recorded, place: Slice) -> _Likeness:
-    issued = {each for call in earlier.response.calls for each in (call.id, call.item_id) if each}
-    carried = {call.id for call in place.calls} | {result.call_id for result in place.results}
-    if issued & carried and _names_fit(earlier, place):
+    if _has_ids(earlier.response.calls, place):
         return _Likeness.IDS
     if follow_up.request.stateful and not place.calls:
         named = _field(follow_up.body, "previous_response_id")
         return _Likeness.IDS if named is not None and named == _field(earlier.response.body, "id") else _Likeness.NONE
-    if not _same_calls(earlier.response.calls, place.calls):
+    if not (_same_calls(earlier.response.calls, place.calls) if place.calls else _same_names(earlier, place)):
         return _Likeness.NONE
     return _Likeness.CONVERSATION if _goes_on(earlier.request, follow_up.request) else _Likeness.CALLS
 
 
-def _names_fit(earlier: Recorded, place: Slice) -> bool:
-    """Ids that start anew in every turn (`call_0`) are told apart by the names of their calls."""
-    names = {call.name for call in earlier.response.calls}
-    return not place.calls or any(call.name in names for call in place.calls)
+def _has_ids(issued: Sequence[CallView], place: Slice) -> bool:
+    """An id of the response is there: on a call of the same name, since some servers number anew in every turn
+    (`call_0`), or on a result whose call is not there."""
+    names = {each: call.name for call in issued for each in (call.id, call.item_id) if each}
+    carried = {call.id for call in place.calls}
+    return any(names.get(call.id or "") == call.name for call in place.calls) or any(
+        result.call_id in names for result in place.results if result.call_id not in carried
+    )
 
 
 def _same_calls(issued: Sequence[CallView], carried: Sequence[CallView]) -> bool:
     """A call of the same name and arguments is among those carried."""
     keys = {(call.name, canonical(call.arguments)) for call in carried}
     return any((call.name, canonical(call.arguments)) in keys for call in issued)
+
+
+def _same_names(earlier: Recorded, place: Slice) -> bool:
+    """Results under the name of an issued call, whose calls are not there."""
+    return any(result.name == call.name for result in place.results for call in earlier.response.calls)
 
 
 def _goes_on(earlier: RequestView, later: RequestView) -> bool:

@@ -15,7 +15,8 @@ from harness.wire.view import RequestView, ResponseView, WireError
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """One exchange whose request was accepted: `index` is its place in the cassette, `body` the request's JSON."""
+    """One exchange whose request was accepted: `index` is its place in the cassette, `body` the request's JSON, and
+    `answer` the response as it came."""
 
     index: int
     wire: WireFormat
@@ -23,6 +24,7 @@ class Recorded:
     body: JSON
     request: RequestView
     response: ResponseView
+    answer: HttpResponse
 
     @property
     def model(self) -> str:
@@ -47,6 +49,10 @@ def _read(index: int, request: HttpRequest, response: HttpResponse | None) -> Re
         return None
     try:
         answer = wire.read(response)
-        return None if answer.error else Recorded(index, wire, request, loads(request.body), wire.view(request), answer)
+        return (
+            None
+            if answer.error
+            else Recorded(index, wire, request, loads(request.body), wire.view(request), answer, response)
+        )
     except WireError:
         return None

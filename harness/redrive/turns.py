@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from harness.wire.compare import likeness
 from harness.wire.view import CallView, OpaqueView, PartView, RequestView, ResponseView, ResultView, SystemView
 
 Role: TypeAlias = Literal["user", "assistant", "system"]
@@ -57,12 +56,12 @@ def answered_turns(view: RequestView, response: ResponseView | None = None) -> t
     """The turns that have results behind them, in their order.
 
     Results without an assistant turn before them, whose calls the server has kept, are a slice in which nobody speaks.
-    `response`: what a turn came from. Its parts count to the assistant whatever role they have in a request (the output
-    of a tool that the server ran).
+    `response`: what a turn came from. Its items count to the assistant whatever role they have in a request (Responses:
+    the output of a tool that the server ran).
     """
     whole = entries(view)
-    said = {likeness(part) for part in response.parts if isinstance(part, OpaqueView)} if response else set[object]()
-    spoken = [entry.role == "assistant" or (bool(said) and likeness(entry.part) in said) for entry in whole]
+    said = {_item_id(part) for part in response.parts} - {""} if response else set[str]()
+    spoken = [entry.role == "assistant" or _item_id(entry.part) in said for entry in whole]
     found: list[Slice] = []
     start = 0
     while start < len(whole):
@@ -74,3 +73,11 @@ def answered_turns(view: RequestView, response: ResponseView | None = None) -> t
             found.append(Slice(whole[: min(start, first)], whole[start:middle], whole[first : results[-1] + 1]))
         start = stop
     return tuple(found)
+
+
+def _item_id(part: PartView | SystemView) -> str:
+    match part:
+        case OpaqueView(raw={"id": str(item_id)}):
+            return item_id
+        case _:
+            return ""

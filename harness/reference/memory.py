@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import base64
+
 from harness.model import JSON
 from harness.scenarios.schema import Scenario
 from harness.wire.jsonvalue import canonical
 from harness.wire.view import CallView, OpaqueView, RequestView, ResponseView, TextView, Violation
 
 _THINKING = ("thinking", "redacted_thinking")
+
+_STAND_INS = frozenset(
+    canonical(base64.b64encode(word).decode())
+    for word in (b"skip_thought_signature_validator", b"context_engineering_is_the_way_to_go")
+)
+"""What Gemini takes in place of a signature that nobody has (GM-10; wire-facts, section 11)."""
 
 
 class Memory:
@@ -71,4 +79,4 @@ class Memory:
         return None
 
     def _is_altered(self, opaque: JSON) -> bool:
-        return opaque is not None and canonical(opaque) not in self._signatures
+        return opaque is not None and canonical(opaque) not in self._signatures | _STAND_INS

@@ -7,6 +7,7 @@ request uses up no answer. Ids, usage and signatures are functions of the scenar
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from harness.http import EXHAUSTED, HttpRequest, HttpResponse
 from harness.model import JSON
@@ -15,6 +16,10 @@ from harness.reference.memory import Memory
 from harness.scenarios.schema import Scenario, StepSpec
 from harness.wire.format import WireFormat
 from harness.wire.view import ModelStep, Violation, WireError
+
+_CHAT = b'{"model": "", "messages": [], "max_tokens": 1, "input": [], "contents": []}'
+"""A body that every API takes for a chat: put in place of a request's own, the path alone says whether there is such an
+endpoint, and a body that is no chat is refused for what is wrong with it."""
 
 
 class Session:
@@ -31,7 +36,7 @@ class Session:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         """Answer one request as the provider would."""
-        if not self._wire.recognises(request):
+        if not self._wire.recognises(replace(request, body=_CHAT)):
             return self._wire.refuse(_not_found(request))
         refusal = self._refusal(request)
         if refusal is not None:

@@ -137,9 +137,17 @@ def rerun(run: RunResult, cell: CellResult) -> str:
     return run.invocation.command(run.invocation.rerun, [cell.target], [cell.scenario])
 
 
+def unrecorded(run: RunResult) -> list[tuple[str, list[CellResult]]]:
+    """The cells that were played to be recorded and were not, by the reason."""
+    known = (Verdict.MISSING, Verdict.NOT_APPLICABLE, Verdict.EXPECTED_FAILURE)
+    cells = (cell for cell in run.cells if run.mode == "record" and cell.reason and cell.verdict not in known)
+    return list(_grouped(cells, lambda cell: cell.reason or ""))
+
+
 def provenance(run: RunResult) -> list[str]:
     """Where the answers came from, in sentences."""
-    played = [cell for cell in run.cells if cell.provenance is not None]
+    without = [id(cell) for _, cells in unrecorded(run) for cell in cells]
+    played = [cell for cell in run.cells if cell.provenance is not None and id(cell) not in without]
     lines: list[str] = []
     origins = _grouped(played, lambda cell: cell.provenance.origin if cell.provenance else "")
     for origin, members in origins:

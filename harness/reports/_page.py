@@ -64,8 +64,8 @@ def indented(text: str, style: str = "", *, by: int = 2) -> RenderableType:
 def hanging(first: str, rest: Text | str, *, width: int, by: int = 2) -> RenderableType:
     """A paragraph beside its first words, which take `width` columns."""
     table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(width=width)
-    table.add_column(ratio=1)
+    table.add_column(width=width, overflow="fold")
+    table.add_column(ratio=1, overflow="fold")
     table.add_row(plain(first), Text(plain(rest)) if isinstance(rest, str) else rest)
     return Padding(table, (0, 0, 0, by))
 

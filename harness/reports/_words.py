@@ -10,7 +10,7 @@ from harness.results import JSON, Blame, CellResult, Finding, RunResult, Verdict
 VALUE_LENGTH = 240
 """Characters that are shown of a value; the JSON report has all of it."""
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 WHAT_TO_DO = {
     Blame.ADAPTER: "the adapter sends or reads this wrongly: correct it. If it is known, list the scenario, target and "
@@ -29,8 +29,9 @@ CRASHED = "the adapter or harness broke before it could be judged: see the reaso
 
 
 def plain(text: str) -> str:
-    """The text without what would move a terminal's cursor, switch its colours or its direction of writing."""
-    return _CONTROL.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
+    """The text on one line, without what would move a terminal's cursor, switch its colours or its direction of
+    writing."""
+    return _CONTROL.sub(lambda match: f"\\u{ord(match.group()):04x}", " ".join(text.splitlines()))
 
 
 def short(value: JSON, length: int = VALUE_LENGTH) -> str:

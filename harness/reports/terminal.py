@@ -36,13 +36,24 @@ _ABBREVIATED = {Verdict.NOT_APPLICABLE: "n/a", Verdict.EXPECTED_FAILURE: "expect
 _WORDS = {"PASS": "bold green", "FAIL": "bold red"}
 
 
+_MAIN = frozenset({"id-matching", "system-prompt", "json-mode"})
+"""The subjects in which adapters break most: where there is no room for all, the others are only counted."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    headings: bool
-    lines: int | None  # at most so many for each fact
+    headings: bool = True
+    lines: int | None = None  # at most so many for each fact
+    main: bool = False  # only the main subjects
 
 
-_LAYOUTS = (_Layout(True, None), _Layout(False, None), _Layout(False, 2), _Layout(False, 1))
+_LAYOUTS = (
+    _Layout(),
+    _Layout(main=True),
+    _Layout(main=True, headings=False),
+    _Layout(main=True, headings=False, lines=2),
+    _Layout(main=True, headings=False, lines=1),
+)
 """From the roomiest to the tightest; the first that fits is taken."""
 
 
@@ -86,16 +97,21 @@ def _table(run: RunResult, page: Page, layout: _Layout, *, everything: bool) -> 
         return []
     differing = sum(row.differs for row in run.differences)
     title = f"Differences: {differing} of {len(run.differences)} facts on the wire are not the same for all targets"
-    fact_width = max(len(row.fact) for _, rows in subjects for row in rows)
+    counted = [(subject, rows) for subject, rows in subjects if layout.main and subject not in _MAIN]
+    shown = [(subject, rows) for subject, rows in subjects if (subject, rows) not in counted]
+    fact_width = max((len(row.fact) for _, rows in shown for row in rows), default=0)
     value_width = page.width - fact_width - 4
-    cut = "" if layout.lines is None else "; --all-differences shows them uncut"
-    parts: list[RenderableType] = [heading(title + cut)]
-    for subject, rows in subjects:
+    parts: list[RenderableType] = [heading(title)]
+    for subject, rows in shown:
         if layout.headings:
             parts.append(Text(plain(subject)))
         parts += [
             hanging(row.fact, page.cut(_values(row), value_width, layout.lines), width=fact_width) for row in rows
         ]
+    hidden = sum(len(rows) for _, rows in counted)
+    if hidden or layout.lines:
+        more = f"{hidden} more, of {listed([plain(subject) for subject, _ in counted], _NAMES)}" if hidden else "uncut"
+        parts.append(indented(f"{more}: --all-differences", "dim"))
     return page.lines(parts)
 
 
@@ -136,6 +152,8 @@ def _provenance(run: RunResult) -> Iterator[RenderableType]:
         yield Text(plain(sentence))
     if run.mode == "record":
         yield Text(plain(f"The cassettes are in {run.cassettes}."))
+    for reason, cells in groups.unrecorded(run):
+        yield Text(plain(f"{listed([_cell(cell) for cell in cells], _NAMES)}: {reason}"), style="bold red")
 
 
 def _not_applicable(run: RunResult) -> Iterator[RenderableType]:

@@ -112,7 +112,7 @@ def _same_state(sent: JSON, issued: JSON) -> bool:
 
 def _lost_flaw(asked: Asked, part: PartView, behind: list[PartView]) -> Flaw:
     kind = part.kind if isinstance(part, OpaqueView) else "signature"
-    holder = {OpaqueView: "a part of its own", TextView: "a text"}.get(type(part), "a call")
+    holder = "a call" if isinstance(part, CallView) else "a text" if isinstance(part, TextView) else "a part of its own"
     near = next((other for other in behind if type(other) is type(part) and _state_of(other) is not None), None)
     return Flaw(
         f"opaque state of an earlier answer ({kind} on {holder}) did not come back untouched in its place",

@@ -13,11 +13,12 @@ from harness.tape.compare import differences
 
 
 def _request(evidence: Evidence) -> Iterator[Flaw]:
+    foreign = sum(call.foreign for call in evidence.expected_calls(0))
     for reading in evidence.readings:
         recorded = reading.exchange.recorded
         if recorded is None:
             continue
-        for found in differences(recorded, reading.exchange.request, evidence.wire):
+        for found in differences(recorded, reading.exchange.request, evidence.wire, foreign=foreign):
             yield Flaw(
                 f"not the request that was recorded: {found.message}",
                 reading.index,

@@ -136,8 +136,8 @@ def _unanswered(evidence: Evidence, index: int, chat: Chat) -> Iterator[Flaw]:
         asked[-1].index if asked else None,
         "",
         chat.error,
-        wanted,
-        blame=Blame.PROVIDER if asked and chat.error == wanted else None,
+        "a response" if chat.error == wanted else wanted,
+        blame=Blame.PROVIDER if chat.error == wanted else None,
     )
 
 

@@ -1,9 +1,9 @@
 """Whether a schema on the wire still says what was given. The rewrites that an API forces are listed here, no others.
 
-Allowed: `additionalProperties: false` where the given schema says nothing (AN-6, OC-11); every property required, the
-ones that were optional made nullable (OC-11); a `default` dropped (OC-11); `propertyOrdering` added (GM-13); in the
-OpenAPI dialect upper-case types and `nullable: true` for a null in the type list (GM-5); an absent schema for one
-without properties (GM-5, OC-3).
+Allowed: `additionalProperties: false` beside properties where the given schema says nothing (AN-6, OC-11); every
+property required, the ones that were optional made nullable (OC-11); a `default` dropped (OC-11); `propertyOrdering`
+added (GM-13); in the OpenAPI dialect upper-case types and `nullable: true` for a null in the type list (GM-5); an
+absent schema for one without properties (GM-5, OC-3).
 """
 
 from __future__ import annotations
@@ -28,13 +28,21 @@ class SchemaChange:
 
 def change(given: JSON, wire: JSON, dialect: Dialect = "json-schema") -> SchemaChange | None:
     """The first change that no documented rewrite explains, or `None`."""
-    if wire is None and _takes_nothing(given):
-        return None
+    if isinstance(given, dict) and _takes_nothing(given):
+        if wire is None or equal(given, wire):
+            return None
+        given = {"type": "object", "properties": {}, **given}  # the long form says the same
     return _Comparison(dialect).node(given, wire, "", optional=False)
 
 
-def _takes_nothing(schema: JSON) -> bool:
-    return isinstance(schema, dict) and not schema.get("properties") and schema.get("type", "object") == "object"
+def _takes_nothing(schema: dict[str, JSON]) -> bool:
+    """The schema of a tool without arguments."""
+    return (
+        schema.keys() <= {"type", "properties", "required", "additionalProperties"}
+        and schema.get("type", "object") == "object"
+        and not schema.get("properties")
+        and schema.get("additionalProperties", False) is False
+    )
 
 
 class _Comparison:
@@ -48,10 +56,8 @@ class _Comparison:
         if optional and not _takes_null(given):
             bare = self._without_null(given, wire)
             if bare is None:
-                return SchemaChange(pointer, wire, "optional: nullable, since it has to be given")
+                return SchemaChange(pointer, wire, given)
             wire = bare
-        if not given and wire.get("type") == "object" and not wire.get("properties"):
-            return None  # `{}` takes no arguments: its long form says the same
         for key in (*given, *(k for k in wire if k not in given)):
             found = self._keyword(key, given, wire, pointer)
             if found is not None:
@@ -105,13 +111,13 @@ class _Comparison:
     def _addition(self, key: str, given: dict[str, JSON], wire: dict[str, JSON]) -> bool:
         match key:
             case "additionalProperties":
-                return wire[key] is False
+                return wire[key] is False and "properties" in given
             case "required":
                 return set(_names(wire[key])) <= set(_keys(given.get("properties")))
             case "properties":
                 return not wire[key]
             case "type":
-                return wire[key] == "object" and ("properties" in given or not given)
+                return wire[key] == "object" and "properties" in given
             case "nullable":
                 return self._openapi and wire[key] is True and "null" in _types(given.get("type"))
             case _:

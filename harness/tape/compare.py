@@ -13,7 +13,18 @@ from harness.model import JSON
 from harness.tape.redact import REQUEST_HEADERS
 from harness.wire import jsonvalue
 from harness.wire.format import WireFormat
-from harness.wire.view import JsonView, MediaView, OpaqueView, RequestView, ResultView, TextView, WireError
+from harness.wire.view import (
+    CallView,
+    JsonView,
+    MediaView,
+    OpaqueView,
+    PartView,
+    RequestView,
+    ResultView,
+    TextView,
+    ToolView,
+    WireError,
+)
 
 _Payload: TypeAlias = TextView | MediaView | JsonView | OpaqueView
 
@@ -38,8 +49,13 @@ class RequestDifference:
     message: str
 
 
-def differences(recorded: HttpRequest, sent: HttpRequest, wire: WireFormat) -> list[RequestDifference]:
-    """The differences in meaning; if there are none, those in spelling."""
+def differences(
+    recorded: HttpRequest, sent: HttpRequest, wire: WireFormat, *, foreign: int = 0
+) -> list[RequestDifference]:
+    """The differences in meaning; if there are none, those in spelling.
+
+    The first `foreign` calls come from another API: each adapter maps their ids one-to-one onto legal ones of its own.
+    """
     # Nearly every request is spelled as it was recorded, and then means the same: reading both to walk the views costs
     # more than the rest of a replayed exchange.
     if recorded.body == sent.body and not any(one != other for _, one, other in _outside(recorded, sent)):
@@ -50,7 +66,10 @@ def differences(recorded: HttpRequest, sent: HttpRequest, wire: WireFormat) -> l
             f"the recorded request cannot be read: {one}" if isinstance(one, str) else f"cannot be read: {other}"
         )
         return [RequestDifference("", None, None, neutral=True, message=unreadable)]
-    found = [] if isinstance(one, str) else list(_in_views(one, other, "", ""))
+    if isinstance(one, RequestView) and isinstance(other, RequestView):
+        found = list(_in_views(one, _with_ids_of(one, other, foreign), "", ""))
+    else:
+        found = []
     return found or list(_in_spelling(recorded, sent))
 
 
@@ -63,10 +82,30 @@ def _view(request: HttpRequest, wire: WireFormat) -> RequestView | str:
         return "nested too deeply"
 
 
+def _with_ids_of(recorded: RequestView, sent: RequestView, foreign: int) -> RequestView:
+    """`sent` with its foreign ids replaced by the recorded ones, unless that would merge two of them."""
+    pairs = zip(sent.calls[:foreign], recorded.calls[:foreign], strict=False)
+    ids = {own.id: other.id for own, other in pairs}
+    if len(set(ids.values())) < len(ids):
+        return sent
+    turns = [replace(turn, parts=tuple(_renamed(part, ids) for part in turn.parts)) for turn in sent.turns]
+    return replace(sent, turns=tuple(turns))
+
+
+def _renamed(part: PartView, ids: Mapping[str | None, str | None]) -> PartView:
+    if isinstance(part, CallView):
+        return replace(part, id=ids.get(part.id, part.id))
+    if isinstance(part, ResultView):
+        return replace(part, call_id=ids.get(part.call_id, part.call_id))
+    return part
+
+
 def _in_views(one: Any, other: Any, path: str, pointer: str) -> Iterator[RequestDifference]:
     """Walk two neutral views at once. `path` names the place in the view, `pointer` the one in the body sent."""
     if isinstance(one, ResultView) and isinstance(other, ResultView):
         yield from _in_fields(_with_json(one), _with_json(other), path, pointer)
+    elif isinstance(one, ToolView) and isinstance(other, ToolView):
+        yield from _in_fields(_with_arguments(one), _with_arguments(other), path, pointer)
     elif _is_view(one) and type(one) is type(other):
         yield from _in_fields(one, other, path, pointer)
     elif isinstance(one, tuple) and isinstance(other, tuple):
@@ -79,8 +118,20 @@ def _in_views(one: Any, other: Any, path: str, pointer: str) -> Iterator[Request
 
 
 def _with_json(result: ResultView) -> ResultView:
-    """The result with objects and lists in its texts read: how their JSON is spaced is each adapter's own affair."""
-    return replace(result, payload=tuple(map(_as_json, result.payload)))
+    """The result with its texts in one, as rules read them, and objects and lists in it read: how their JSON is spaced
+    is each adapter's own affair."""
+    payload = result.payload
+    if payload and all(isinstance(part, TextView) for part in payload):
+        joined = "".join(part.text for part in payload if isinstance(part, TextView))
+        payload = (TextView(joined, payload[0].pointer),)
+    return replace(result, payload=tuple(map(_as_json, payload)))
+
+
+def _with_arguments(tool: ToolView) -> ToolView:
+    """The tool, with one spelling for a schema that takes no arguments: none, `{}` and an object without properties."""
+    schema = tool.parameters
+    takes_none = schema in (None, {}, {"type": "object"})
+    return replace(tool, parameters={"type": "object", "properties": {}}) if takes_none else tool
 
 
 def _as_json(part: _Payload) -> _Payload:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn, TypeGuard
@@ -35,7 +36,8 @@ def read(path: Path) -> Cassette:
     """
     try:
         with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
+            # Not more than there is: Python makes room for all that it is told to read before it looks.
+            data = file.read(min(os.fstat(file.fileno()).st_size, MAX_BYTES) + 1)
     except FileNotFoundError:
         raise CassetteMissing(str(path), "there is no such cassette.") from None
     except OSError as error:

@@ -113,7 +113,7 @@ def gemini(base_url: str, model: str, http_client: httpx2.Client) -> Converse:
     client = genai.Client(
         api_key="not-a-key",
         vertexai=False,
-        http_options=types.HttpOptions(base_url=base_url, api_version="v1", httpx_client=http_client),
+        http_options=types.HttpOptions(base_url=base_url, api_version="v1beta", httpx_client=http_client),
     )
     declaration = types.FunctionDeclaration(name=TOOL, description=DESCRIPTION, parameters_json_schema=PARAMETERS)
     config = types.GenerateContentConfig(

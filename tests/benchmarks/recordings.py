@@ -9,6 +9,7 @@ from pathlib import Path
 import httpx2
 
 from harness.runner import Recorder, Run, cells
+from harness.scenarios.schema import Scenario
 from harness.tape.library import Library
 from harness.targets import Target
 from tests.benchmarks.conversations import Conversation
@@ -17,8 +18,13 @@ from tests.stages import InProcess
 
 def record(folder: Path, conversations: Sequence[Conversation], targets: Sequence[Target]) -> Library:
     """Cassettes of the harness's own, one per conversation and target."""
+    return record_scenarios(folder, [conversation.scenario() for conversation in conversations], targets)
+
+
+def record_scenarios(folder: Path, scenarios: Sequence[Scenario], targets: Sequence[Target]) -> Library:
+    """The same for scenarios."""
     library = Library(folder)
-    chosen = cells([conversation.scenario() for conversation in conversations], targets)
+    chosen = cells(scenarios, targets)
     result = Run(InProcess(), (), recorder=Recorder(library))(chosen)
     if result.summary["pass"] != len(chosen):
         raise SystemExit(f"the recording failed: {result.summary}, {result.cells[0].reason}")

@@ -85,6 +85,14 @@ FAULTS = (
         "arguments-changed",
         ARGUMENTS,
     ),
+    Fault(
+        "arguments-escaped-twice",
+        on_the_wire(lambda text: text.replace("\\", "\\\\")),
+        "arguments-escapes",
+        "arguments-changed",
+        ARGUMENTS,
+        targets=OPENAI,
+    ),
     Fault("arguments-floats-rounded", sent(mapped(rounded)), "arguments-floats", "arguments-changed", ARGUMENTS),
     Fault(
         "arguments-integers-as-doubles",

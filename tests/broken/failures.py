@@ -5,7 +5,6 @@ from __future__ import annotations
 from harness.errors import ProviderError, RateLimited, ServerError
 from harness.http import HttpRequest, HttpResponse
 from harness.model import ChatRequest, ChatResponse, Message, Role, StopReason, Usage
-from harness.protocols import ChatClient
 from harness.results import Blame, Severity
 from harness.tape.transport import Handler
 from harness.wire.apis import APIS
@@ -86,27 +85,11 @@ class _Retrying(Wrapped):
             return self.client.chat(request)
 
 
-def _swallowing(inner: ChatClient) -> ChatClient:
-    return _Swallowing(inner)
-
-
-def _lumping(inner: ChatClient) -> ChatClient:
-    return _Lumping(inner)
-
-
-def _tripping(inner: ChatClient) -> ChatClient:
-    return _Tripping(inner)
-
-
-def _retrying(inner: ChatClient) -> ChatClient:
-    return _Retrying(inner)
-
-
 FAULTS = (
-    Fault("failure-swallowed", client(_swallowing), "system-plain", "chat-failure", BODY, 0, stages=failing),
-    Fault("failure-of-another-class", client(_lumping), "system-plain", "chat-failure", BODY, 0, stages=limited),
-    Fault("failure-crashes", client(_tripping), "system-plain", "chat-failure", BODY, 0, stages=limited),
-    Fault("failure-retried", client(_retrying), "system-plain", "one-request-per-chat", BODY, 1, stages=limited),
+    Fault("failure-swallowed", client(_Swallowing), "system-plain", "chat-failure", BODY, 0, stages=failing),
+    Fault("failure-of-another-class", client(_Lumping), "system-plain", "chat-failure", BODY, 0, stages=limited),
+    Fault("failure-crashes", client(_Tripping), "system-plain", "chat-failure", BODY, 0, stages=limited),
+    Fault("failure-retried", client(_Retrying), "system-plain", "one-request-per-chat", BODY, 1, stages=limited),
     Fault(
         "call-of-a-free-model-lost",
         answers(first_call_only),

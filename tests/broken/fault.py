@@ -95,23 +95,21 @@ def client(make: Callable[[ChatClient], ChatClient]) -> Wrap:
 def asks(edit: Callable[[ChatRequest], ChatRequest]) -> Wrap:
     """At the contract: another request is encoded than the one that was given."""
 
-    def make(inner: ChatClient) -> ChatClient:
-        wrapped = Wrapped(inner)
-        wrapped.ask = edit  # type: ignore[method-assign]
-        return wrapped
+    class Asking(Wrapped):
+        def ask(self, request: ChatRequest) -> ChatRequest:
+            return edit(request)
 
-    return client(make)
+    return client(Asking)
 
 
 def answers(edit: Callable[[ChatResponse], ChatResponse]) -> Wrap:
     """At the contract: another response is handed on than the one that was decoded."""
 
-    def make(inner: ChatClient) -> ChatClient:
-        wrapped = Wrapped(inner)
-        wrapped.answer = edit  # type: ignore[method-assign]
-        return wrapped
+    class Answering(Wrapped):
+        def answer(self, response: ChatResponse) -> ChatResponse:
+            return edit(response)
 
-    return client(make)
+    return client(Answering)
 
 
 def sends(edit: Callable[[str, dict[str, Any]], Any], *, times: int = 1) -> Wrap:

@@ -133,6 +133,7 @@ FAULTS = (
         TURN,
         4,
     ),
+    Fault("last-turn-twice", asks_messages(lambda ms: (*ms, ms[-1])), "system-plain", "text-changed", TEXT, 0),
     Fault("first-text-changes", asks(_numbered), "history-without-tools", "history-append-only", TURN),
     Fault(
         "old-results-cleared", asks_messages(_old_results_cleared), "history-two-turns", "history-append-only", TURN, 2

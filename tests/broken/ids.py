@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 from harness.model import ChatRequest, ChatResponse, Message, Part, ToolCall, ToolResult
-from harness.protocols import ChatClient
 from harness.results import Severity
 from tests.broken.fault import (
     WITH_IDS,
@@ -108,10 +107,6 @@ class _UnstableIds(Wrapped):
         return renamed(request, lambda old: f"call_r{self.requests}n{places[old]}")
 
 
-def _unstable(inner: ChatClient) -> ChatClient:
-    return _UnstableIds(inner)
-
-
 def _leaked(_api: str, body: dict[str, Any]) -> None:
     """Ids of the adapter's own making on calls and results."""
     for turn, content in enumerate(body["contents"]):
@@ -187,6 +182,13 @@ FAULTS = (
         BODY,
     ),
     Fault(
+        "calls-renamed-in-history",
+        asks_parts(lambda part: replace(part, name=f"x_{part.name}") if isinstance(part, ToolCall) else part),
+        "call-single",
+        "call-missing",
+        BODY,
+    ),
+    Fault(
         "calls-reversed",
         asks_messages(lambda messages: tuple(map(_reversed_calls, messages))),
         "call-parallel-different-tools",
@@ -251,7 +253,7 @@ FAULTS = (
     ),
     Fault(
         "foreign-ids-unstable",
-        client(_unstable),
+        client(_UnstableIds),
         "history-anthropic-ids",
         "foreign-id-mapping",
         CALL_ID,

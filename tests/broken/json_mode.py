@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
 
-from harness.model import ChatRequest, ChatResponse, JsonMode, JsonSchema, Part, Text
+from harness.model import ChatRequest, ChatResponse, JsonMode, JsonSchema, Message, Part, Role, Text
 from tests.broken.fault import ALL, Fault, Wrap, answers, asks, edited_message, sends
 from tests.broken.places import ANSWER_SCHEMA, BODY, FORMAT, RESPONSE_TEXT, TEXT
 
@@ -76,6 +76,13 @@ def _asked_in_words(request: ChatRequest) -> ChatRequest:
         return request
     changed = replace(last, parts=(Text(last.text + "\nAnswer in JSON."),))
     return replace(request, messages=(*request.messages[:-1], changed))
+
+
+def _prefilled(request: ChatRequest) -> ChatRequest:
+    """The beginning of the answer, put into the model's mouth."""
+    if request.response_format is None:
+        return request
+    return replace(request, messages=(*request.messages, Message(Role.ASSISTANT, (Text("{"),))))
 
 
 def _only_without_history(request: ChatRequest) -> ChatRequest:
@@ -188,6 +195,7 @@ FAULTS = (
         ANSWER_SCHEMA,
         0,
     ),
+    Fault("json-prefilled", asks(_prefilled), "json-mode", "text-changed", TEXT, 0),
     Fault("json-fenced", answers(texts(_fenced)), "json-schema", "json-answer", RESPONSE_TEXT, 0),
     Fault("json-mode-fenced", answers(texts(_fenced)), "json-mode", "json-answer", RESPONSE_TEXT, 0),
 )

@@ -51,6 +51,7 @@ ARGUMENTS = Place(
 RESULT = Place(
     r"/messages/\d+/content/\d+", r"/messages/\d+", r"/input/\d+", r"/contents/\d+/parts/\d+(/functionResponse)?"
 )
+RESULT_TURN = Place(None, None, None, r"/contents/\d+(/parts/\d+)?")
 RESULT_ID = Place(
     r"/messages/\d+/content/\d+/tool_use_id",
     r"/messages/\d+/tool_call_id",

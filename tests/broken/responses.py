@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from harness.errors import MalformedResponse
 from harness.model import ChatRequest, ChatResponse, Refusal, StopReason, Text, ToolCall, Usage
-from harness.protocols import ChatClient
 from tests.broken.fault import Fault, Wrapped, answers, client, edited_message
 from tests.broken.json_mode import texts
 from tests.broken.places import BODY, RESPONSE_CALL, RESPONSE_TEXT
@@ -63,18 +62,6 @@ class _Giving(Wrapped):
         raise MalformedResponse("no text")
 
 
-def _repeating(inner: ChatClient) -> ChatClient:
-    return _Repeating(inner)
-
-
-def _crashing(inner: ChatClient) -> ChatClient:
-    return _Crashing(inner)
-
-
-def _giving(inner: ChatClient) -> ChatClient:
-    return _Giving(inner)
-
-
 FAULTS = (
     Fault(
         "text-stripped",
@@ -124,8 +111,8 @@ FAULTS = (
         ("anthropic", "openai-chat", "openai-responses"),
     ),
     Fault("usage-lost", answers(lambda r: replace(r, usage=Usage())), "system-plain", "usage", BODY, 0),
-    Fault("answer-repeated", client(_repeating), "call-single", "iteration-bound", None, None),
+    Fault("answer-repeated", client(_Repeating), "call-single", "iteration-bound", None, None),
     Fault("limit-never-reached", answers(without_calls), "iteration-limit", "expectation", None, 0),
-    Fault("crashes-on-the-answer", client(_crashing), "system-plain", "chat-failure", BODY, 0),
-    Fault("refuses-a-good-answer", client(_giving), "call-single", "chat-failure", BODY, 0),
+    Fault("crashes-on-the-answer", client(_Crashing), "system-plain", "chat-failure", BODY, 0),
+    Fault("refuses-a-good-answer", client(_Giving), "call-single", "chat-failure", BODY, 0),
 )

@@ -19,7 +19,7 @@ from tests.broken.fault import (
     edited_message,
     sends,
 )
-from tests.broken.places import CALL, RESULT, RESULT_ID, TOOL_CALLS
+from tests.broken.places import CALL, RESULT, RESULT_ID, RESULT_TURN, TOOL_CALLS
 
 
 def results(edit: Callable[[ToolResult], ToolResult | None]) -> Wrap:
@@ -122,6 +122,15 @@ def _text_in_front(api: str, body: dict[str, Any]) -> None:
             parts.insert(0, {"text": "Results of the tools:"})
         elif parts[0].get("type") == "tool_result":
             parts.insert(0, {"type": "text", "text": "Results of the tools:"})
+
+
+def _split(_api: str, body: dict[str, Any]) -> None:
+    """Each result in an entry of its own."""
+    split: list[dict[str, Any]] = []
+    for content in body["contents"]:
+        of_results = all("functionResponse" in part for part in content["parts"])
+        split += [{**content, "parts": [part]} for part in content["parts"]] if of_results else [content]
+    body["contents"] = split
 
 
 def _orphaned(_api: str, body: dict[str, Any]) -> None:
@@ -262,6 +271,14 @@ FAULTS = (
         RESULT,
         3,
         ("openai-responses",),
+    ),
+    Fault(
+        "results-split",
+        sends(_split),
+        "call-parallel-same-tool",
+        "gemini-results-split",
+        RESULT_TURN,
+        targets=("gemini-3",),
     ),
     Fault("text-before-results", sends(_text_in_front), "call-single", "result-misplaced", RESULT),
     Fault("result-renamed", sends(_renamed), "call-single", "result-renamed", RESULT, targets=("gemini-3",)),

@@ -52,10 +52,6 @@ class _FirstPrompt(Wrapped):
         return replace(request, system=self.prompt)
 
 
-def _first_prompt(inner: ChatClient) -> ChatClient:
-    return _FirstPrompt(inner)
-
-
 class _AllPrompts(Wrapped):
     """Appends a changed system prompt to those before it."""
 
@@ -67,10 +63,6 @@ class _AllPrompts(Wrapped):
         if request.system and request.system not in self.prompts:
             self.prompts.append(request.system)
         return replace(request, system="\n".join(self.prompts) or None)
-
-
-def _all_prompts(inner: ChatClient) -> ChatClient:
-    return _AllPrompts(inner)
 
 
 def _filled_in(text: str) -> str:
@@ -95,6 +87,15 @@ def _moved_behind(api: str, body: dict[str, Any]) -> None:
         body["messages"].insert(-1, body["messages"].pop(0))
     else:
         body["input"].insert(-1, {"role": "system", "content": body.pop("instructions")})
+
+
+def _without_markup(request: ChatRequest) -> ChatRequest:
+    """Lines that look like a system prompt are taken out of what the user says."""
+    messages = tuple(
+        replace(m, parts=tuple(Text(p.text.replace("system", "")) if isinstance(p, Text) else p for p in m.parts))
+        for m in request.messages
+    )
+    return replace(request, messages=messages)
 
 
 FAULTS = (
@@ -129,9 +130,9 @@ FAULTS = (
         BODY,
         0,
     ),
-    Fault("system-never-replaced", client(_first_prompt), "system-changed", "system-stale", SYSTEM),
-    Fault("system-kept-when-dropped", client(_first_prompt), "system-dropped", "system-stale", SYSTEM),
-    Fault("system-prompts-collected", client(_all_prompts), "system-changed", "system-stale", SYSTEM),
+    Fault("system-never-replaced", client(_FirstPrompt), "system-changed", "system-stale", SYSTEM),
+    Fault("system-kept-when-dropped", client(_FirstPrompt), "system-dropped", "system-stale", SYSTEM),
+    Fault("system-prompts-collected", client(_AllPrompts), "system-changed", "system-stale", SYSTEM),
     Fault(
         "system-one-line", prompt(lambda text: " ".join(text.split())), "system-multiline", "system-verbatim", SYSTEM, 0
     ),
@@ -161,14 +162,5 @@ FAULTS = (
         SYSTEM,
         0,
     ),
-    Fault("user-markup-removed", asks(lambda r: _without_markup(r)), "system-like-user-text", "text-changed", TEXT, 0),
+    Fault("user-markup-removed", asks(_without_markup), "system-like-user-text", "text-changed", TEXT, 0),
 )
-
-
-def _without_markup(request: ChatRequest) -> ChatRequest:
-    """Lines that look like a system prompt are taken out of what the user says."""
-    messages = tuple(
-        replace(m, parts=tuple(Text(p.text.replace("system", "")) if isinstance(p, Text) else p for p in m.parts))
-        for m in request.messages
-    )
-    return replace(request, messages=messages)

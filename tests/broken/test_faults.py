@@ -9,9 +9,11 @@ import pytest
 from harness.results import Blame, Finding, Verdict
 from tests.broken.arguments import AUDITED
 from tests.broken.departures import DEPARTURES, Departure
-from tests.broken.fault import Fault
+from tests.broken.failures import refused
+from tests.broken.fault import ALL, Fault
 from tests.broken.faults import FAULTS
 from tests.broken.playing import audited, played, played_clean, played_faulty
+from tests.stages import InProcess
 
 CASES = [pytest.param(fault, target, id=f"{fault.name}-{target}") for fault in FAULTS for target in fault.targets]
 DEPARTING = [pytest.param(each, target, id=f"{each.name}-{target}") for each in DEPARTURES for target in each.targets]
@@ -52,3 +54,11 @@ def test_a_departure_of_the_provider_is_not_blamed_on_the_adapter(departure: Dep
     found = [finding for finding in result.findings if finding.rule == departure.rule]
     assert found, said(result.findings)
     assert {finding.blame for finding in result.findings} == {Blame.PROVIDER}, said(result.findings)
+
+
+@pytest.mark.parametrize("target", ALL)
+@pytest.mark.parametrize("status", [400, 404, 429, 500, 529])
+def test_a_provider_that_refuses_without_a_reason_is_blamed_itself(status: int, target: str) -> None:
+    refusing = InProcess(lambda request, _: refused(request, status), scripted=False)
+    result = played("system-plain", target, stages=refusing)
+    assert [(finding.rule, finding.blame) for finding in result.findings] == [("chat-refused", Blame.PROVIDER)]

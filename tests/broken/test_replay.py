@@ -1,4 +1,4 @@
-"""What only replay can say: the request is not the recorded one, an exchange is left over, the cassette is out of date."""
+"""What only replay can say: the request is another one, an exchange is left over, the cassette is old."""
 
 from __future__ import annotations
 

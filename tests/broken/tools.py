@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from harness.model import ChatRequest, NamedTool, Tool, ToolChoice
-from harness.protocols import ChatClient
 from tests.broken.fault import Fault, Wrap, Wrapped, asks, client
 from tests.broken.json_mode import all_required, each_schema, not_nullable, without
 from tests.broken.places import BODY, CHOICE, TOOL
@@ -36,10 +35,6 @@ class _StickyChoice(Wrapped):
     def ask(self, request: ChatRequest) -> ChatRequest:
         self.chosen = self.chosen or request.tool_choice
         return replace(request, tool_choice=self.chosen)
-
-
-def _sticky(inner: ChatClient) -> ChatClient:
-    return _StickyChoice(inner)
 
 
 def _flattened(schema: dict[str, Any]) -> dict[str, Any]:
@@ -162,5 +157,5 @@ FAULTS = (
         CHOICE,
         0,
     ),
-    Fault("choice-sticky", client(_sticky), "choice-for-one-turn", "tool-choice", CHOICE, 1),
+    Fault("choice-sticky", client(_StickyChoice), "choice-for-one-turn", "tool-choice", CHOICE, 1),
 )

@@ -46,10 +46,6 @@ def harness(folder: Path, capsys: pytest.CaptureFixture[str]) -> Command:
 def cassettes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Recordings of a few scenarios for all targets, from the reference server."""
     folder = tmp_path_factory.mktemp("recorded") / "cassettes"
-    report = folder.parent / "report.json"
-    code = main(
-        ["record", "--from", "reference", *RECORDED, "--cassettes", str(folder), "--report", f"json:{report}"]
-        + ["--report", f"terminal:{folder.parent / 'report.txt'}"]
-    )
-    assert code == 0
+    reports = [f"--report=json:{folder.parent / 'run.json'}", f"--report=terminal:{folder.parent / 'run.txt'}"]
+    assert main(["record", "--from", "reference", *RECORDED, "--cassettes", str(folder), *reports]) == 0
     return folder

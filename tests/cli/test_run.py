@@ -6,7 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -95,12 +94,14 @@ def test_two_runs_give_the_same_json_but_for_the_timing(harness: Command, casset
 
 
 def test_the_json_has_every_cell_every_difference_and_the_summary(harness: Command, cassettes: Path) -> None:
-    outcome = harness("run", "-k", "json-mode and (gemini or call)", "json-mode", "--cassettes", str(cassettes), "--report", "json")
+    options = ("--cassettes", str(cassettes), "--report", "json")
+
+    outcome = harness("run", *RECORDED, "-k", "json-mode and (gemini-3 or openai-chat)", *options)
 
     document = without_timing(outcome.out)
     assert [(cell["scenario"], cell["target"], cell["verdict"]) for cell in document["cells"]] == [
+        ("json-mode", "openai-chat", "pass"),
         ("json-mode", "gemini-3", "pass"),
-        ("json-mode", "gemini-2.5", "pass"),
     ]
     assert document["cells"][0]["provenance"]["origin"] == "reference"
     assert document["summary"]["pass"] == 2
@@ -124,26 +125,21 @@ def test_several_reports_go_to_files_and_the_terminal_report_to_the_screen(
     assert outcome.code == 0
     assert outcome.out.splitlines()[-1].startswith("PASS  5 cells: 5 pass")
     assert len(run.cells) == 5
-    assert ET.parse(folder / "out" / "deep" / "run.xml").getroot().get("tests") == "5"
+    assert '<testsuites name="harness"' in (folder / "out" / "deep" / "run.xml").read_text()
     assert (folder / "out" / "run.md").read_text().startswith("## harness: PASS\n")
 
 
-def test_what_is_wrong_is_shown_with_evidence_and_a_way_out(
-    harness: Command, cassettes: Path, adapters: str
-) -> None:
+def test_what_is_wrong_is_shown_with_evidence_and_a_way_out(harness: Command, cassettes: Path, adapters: str) -> None:
     outcome = harness("run", "system-plain", "--adapter", f"{adapters}:ADAPTER", "--cassettes", str(cassettes))
 
-    system = json.loads(json.dumps("You are")).upper()
     assert outcome.code == 1
     assert "system-verbatim: error in 1 cell" in outcome.out
     assert "  system-plain . shouting" in outcome.out
     assert "    request 1 /system" in outcome.out
-    assert f'      actual    "{system}' in outcome.out
+    assert '      actual    "YOU ' in outcome.out
     assert "  What to do   the adapter sends or reads this wrongly" in outcome.out
-    assert (
-        f"  Play again   harness run --cassettes {cassettes} system-plain --adapter {adapters}:ADAPTER --target anthropic"
-        in outcome.out.replace("\n" + " " * 15, " ")
-    )
+    again = f"harness run --cassettes {cassettes} system-plain --adapter {adapters}:ADAPTER --target anthropic"
+    assert f"  Play again   {again}" in outcome.out.replace("\n" + " " * 15, " ")
     assert outcome.out.splitlines()[-1].startswith("FAIL  1 cell: 1 fail")
 
 
@@ -163,7 +159,9 @@ def test_a_missing_cassette_is_no_pass_and_comes_with_commands_that_work(
 ) -> None:
     partial = folder / "partial"
     (partial / "anthropic").mkdir(parents=True)
-    (partial / "anthropic" / "call-single.yaml").write_bytes((cassettes / "anthropic" / "call-single.yaml").read_bytes())
+    (partial / "anthropic" / "call-single.yaml").write_bytes(
+        (cassettes / "anthropic" / "call-single.yaml").read_bytes()
+    )
 
     outcome = harness("run", "call-single", "system-plain", "--target", "anthropic", "--cassettes", "partial")
 
@@ -181,7 +179,9 @@ def test_a_missing_cassette_is_no_pass_and_comes_with_commands_that_work(
 
 
 def test_a_failure_outranks_a_missing_cassette(harness: Command, cassettes: Path, adapters: str) -> None:
-    outcome = harness("run", "system-plain", "system-empty", "--adapter", f"{adapters}:ADAPTER", "--cassettes", str(cassettes))
+    outcome = harness(
+        "run", "system-plain", "system-empty", "--adapter", f"{adapters}:ADAPTER", "--cassettes", str(cassettes)
+    )
 
     assert outcome.code == 1
     assert "1 fail, 1 missing" in outcome.out.splitlines()[-1]
@@ -193,9 +193,13 @@ def test_an_expected_failure_is_green_and_a_stale_one_is_red(
     run = ("run", "system-plain", "--adapter", f"{adapters}:ADAPTER", "--cassettes", str(cassettes))
     red = json.loads(harness(*run, "--report", "json").out)
     rules = {finding["rule"] for finding in red["cells"][0]["findings"] if finding["severity"] == "error"}
-    entries = [f"- {{scenario: 'system-*', target: shouting, rule: {rule}, reason: 'issue 7'}}" for rule in sorted(rules)]
+    entries = [
+        f"- {{scenario: 'system-*', target: shouting, rule: {rule}, reason: 'issue 7'}}" for rule in sorted(rules)
+    ]
     (folder / "known.yaml").write_text("\n".join(entries))
-    (folder / "stale.yaml").write_text("\n".join([*entries, "- {scenario: '*', target: '*', rule: usage, reason: old}"]))
+    (folder / "stale.yaml").write_text(
+        "\n".join([*entries, "- {scenario: '*', target: '*', rule: usage, reason: old}"])
+    )
 
     known, stale = (harness(*run, "--expected-failures", name) for name in ("known.yaml", "stale.yaml"))
 

@@ -1,97 +1,52 @@
-"""An adapter as somebody else writes it: Anthropic Messages on plain HTTP, no SDK, in thirty statements.
+"""An adapter as somebody else writes it: OpenAI Chat on plain HTTP, without an SDK, in thirty lines and its imports.
 
-Try it with `harness run --mode reference --target anthropic --adapter tests.examples.plain_http:ADAPTER`.
+Try it with `harness run --mode reference --adapter tests.examples.plain_http:ADAPTER`.
 """
 
 import json
-import re
 from typing import Any
 
 import httpx2
 
 from harness.errors import provider_error
-from harness.model import (
-    ChatRequest,
-    ChatResponse,
-    Message,
-    Opaque,
-    Part,
-    Role,
-    StopReason,
-    Text,
-    Tool,
-    ToolCall,
-    ToolResult,
-    Usage,
-)
+from harness.model import ChatRequest, ChatResponse, Message, Part, Role, StopReason, Text, ToolCall, Usage
 from harness.protocols import Adapter, Capability, Endpoint
 
+STOP = {"stop": StopReason.END_TURN, "tool_calls": StopReason.TOOL_USE, "length": StopReason.MAX_TOKENS}
+SPENT = ("prompt_tokens", "completion_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens")
+CAN = frozenset({Capability.SYSTEM_PROMPT, Capability.TOOLS, Capability.PARALLEL_TOOL_CALLS})
 
-class Client:
+
+class Client(httpx2.Client):
     def __init__(self, endpoint: Endpoint, model: str) -> None:
-        headers = {"authorization": f"Bearer {endpoint.api_key}", "anthropic-version": "2026-10-21"}
-        self.model, self.http = model, httpx2.Client(base_url=endpoint.base_url, headers=headers, timeout=600)
+        key = {"authorization": f"Bearer {endpoint.api_key}"}
+        super().__init__(base_url=endpoint.base_url, headers=key, timeout=600)
 
     def chat(self, request: ChatRequest) -> ChatResponse:
-        turns = [{"role": m.role, "content": [wire for p in m.parts if (wire := to_wire(p))]} for m in request.messages]
-        tools = [to_wire(tool) for tool in request.tools]
-        body = {"max_tokens": request.max_tokens, "system": request.system, "tools": tools, "messages": turns}
-        reply = self.http.post("/v1/messages", json={"model": self.model} | {k: v for k, v in body.items() if v})
-        answer = reply.json()
+        system = [{"role": "developer", "content": request.system}] if request.system else []
+        messages = system + [wire for message in request.messages for wire in to_wire(message)]
+        body = {"model": request.model, "max_completion_tokens": request.max_tokens, "messages": messages}
+        fns = [{"name": t.name, "description": t.description, "parameters": t.parameters} for t in request.tools]
+        # these models take tools only with reasoning switched off
+        body |= {"tools": [{"type": "function", "function": t} for t in fns], "reasoning_effort": "none"} if fns else {}
+        reply = self.post("/chat/completions", json=body)
         if reply.is_error:
-            raise provider_error(reply.status_code, answer["error"]["message"])
-        message = Message(Role.ASSISTANT, tuple(map(from_wire, answer["content"])))
-        return ChatResponse(message, StopReason(answer["stop_reason"]), tokens(answer["usage"]), answer["model"])
-
-    def close(self) -> None:
-        self.http.close()
-
-
-def to_wire(part: Part | Tool) -> Any:
-    match part:
-        case Text(text):
-            return {"type": "text", "text": text}
-        case ToolCall(call_id, name, arguments):
-            return {"type": "tool_use", "id": legal(call_id), "name": name, "input": arguments}
-        case ToolResult(call_id, _, said, failed):
-            content = [to_wire(part) for part in said] if isinstance(said, tuple) else as_text(said)
-            return {"type": "tool_result", "tool_use_id": legal(call_id), "content": content, "is_error": failed}
-        case Tool(name, description, schema):
-            return {
-                "name": name,
-                "description": description,
-                "input_schema": schema or {"type": "object", "properties": {}},
-            }
-        case Opaque("anthropic", block):
-            return block
-    return None
+            raise provider_error(reply.status_code, reply.text)
+        choice, usage = reply.json()["choices"][0], reply.json()["usage"]
+        message, details = choice["message"], usage["prompt_tokens_details"] | usage["completion_tokens_details"]
+        parts: list[Part] = [Text(message["content"])] if message["content"] else []
+        calls = [(call["id"], call["function"]) for call in message.get("tool_calls") or []]
+        parts += [ToolCall(call_id, call["name"], json.loads(call["arguments"])) for call_id, call in calls]
+        stop = StopReason.REFUSAL if message.get("refusal") else STOP[choice["finish_reason"]]
+        return ChatResponse(Message(Role.ASSISTANT, tuple(parts)), stop, Usage(*map((usage | details).get, SPENT)))
 
 
-def from_wire(block: dict[str, Any]) -> Part:
-    match block:
-        case {"type": "text", "text": text}:
-            return Text(text)
-        case {"type": "tool_use", "id": call_id, "name": name, "input": arguments}:
-            return ToolCall(call_id, name, arguments)
-    return Opaque("anthropic", block)
+def to_wire(message: Message) -> list[dict[str, Any]]:
+    results = [(r.call_id, json.dumps({"error": r.content}) if r.is_error else r.text) for r in message.tool_results]
+    functions = [(c.id, {"name": c.name, "arguments": json.dumps(c.arguments)}) for c in message.tool_calls]
+    calls = {"tool_calls": [{"id": i, "type": "function", "function": f} for i, f in functions]} if functions else {}
+    answers = [{"role": "tool", "tool_call_id": call_id, "content": text} for call_id, text in results]
+    return answers or [{"role": message.role, "content": message.text or None, **calls}]
 
 
-def tokens(usage: dict[str, int]) -> Usage:
-    read, written = (usage.get(f"cache_{what}_input_tokens") or 0 for what in ("read", "creation"))
-    return Usage(usage["input_tokens"] + read + written, usage["output_tokens"], read, written)
-
-
-def legal(call_id: str) -> str:
-    return re.sub(r"[^a-zA-Z0-9_-]", lambda other: f"_{ord(other[0]):x}_", call_id)
-
-
-def as_text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
-
-
-ADAPTER = Adapter(
-    "plain-http",
-    "anthropic",
-    frozenset({Capability.SYSTEM_PROMPT, Capability.TOOLS, Capability.PARALLEL_TOOL_CALLS}),
-    Client,
-)
+ADAPTER = Adapter("plain-http", "openai-chat", CAN, Client)

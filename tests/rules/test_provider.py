@@ -6,13 +6,17 @@ from typing import Any
 
 import pytest
 
+from harness import catalog
 from harness.http import HttpRequest, HttpResponse
 from harness.profiles import profile_for
 from harness.results import Blame, Exchange, Severity, Transcript
 from harness.rules.evidence import Evidence
 from harness.rules.provider import RULES
+from harness.runner import Run
+from harness.stages import Cell, Live
 from harness.wire.apis import wire_format
 from harness.wire.view import ModelStep
+from tests.stages import InProcess, shipped_scenarios, shipped_targets
 from tests.traffic import needs_traffic, recorded
 
 MODELS = {
@@ -120,3 +124,32 @@ def test_the_providers_themselves_hardly_ever_depart(folder: str) -> None:
 
     # One recorded response of OpenAI's counts no tokens at all.
     assert found == (["provider-usage-missing"] if folder == "openai-responses" else [])
+
+
+def blamed(response: HttpResponse, *, scripted: bool) -> set[tuple[str, Blame]]:
+    cell = Cell(shipped_scenarios()["call-single"], shipped_targets()["openai-chat"], "whole")
+    result = Run(InProcess(lambda request, session: response, scripted=scripted), catalog.rules())([cell])
+    return {(f.rule, f.blame) for f in result.cells[0].findings if f.severity is Severity.ERROR}
+
+
+def test_a_response_that_nobody_can_read_is_the_providers_unless_it_is_ours() -> None:
+    page = HttpResponse(200, {"content-type": "text/html"}, b"<html>upstream is warming up</html>")
+
+    assert blamed(page, scripted=False) == {("exchange-unreadable", Blame.PROVIDER)}
+    assert ("exchange-unreadable", Blame.HARNESS) in blamed(page, scripted=True)
+
+
+def test_a_refusal_of_a_request_with_nothing_wrong_is_the_providers() -> None:
+    refusal = HttpResponse(404, {"content-type": "application/json"}, b'{"error": {"message": "No fixture matched"}}')
+
+    assert blamed(refusal, scripted=False) == {("chat-refused", Blame.PROVIDER)}
+
+
+def test_no_answer_at_all_is_the_providers() -> None:
+    cell = Cell(shipped_scenarios()["call-single"], shipped_targets()["openai-chat"], "whole")
+    nobody_listens = Live({"openai-chat": "http://127.0.0.1:1/v1"})
+
+    found = Run(nobody_listens, catalog.rules())([cell]).cells[0].findings
+
+    (finding,) = [each for each in found if each.severity is Severity.ERROR]
+    assert (finding.rule, finding.actual, finding.blame) == ("chat-failure", "ConnectionFailed", Blame.PROVIDER)

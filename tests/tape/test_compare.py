@@ -110,6 +110,31 @@ def test_a_result_that_is_json_spelled_otherwise_differs_in_spelling_only() -> N
     ]
 
 
+def with_ids(*ids: str, answered: tuple[str, ...]) -> HttpRequest:
+    calls = [{"id": each, "type": "function", "function": {"name": "weather", "arguments": "{}"}} for each in ids]
+    results = [{"role": "tool", "tool_call_id": each, "content": "18"} for each in answered]
+    body = {**BODY, "messages": [*BODY["messages"][:2], {"role": "assistant", "tool_calls": calls}, *results]}
+    return replace(RECORDED, body=json.dumps(body).encode())
+
+
+@pytest.mark.parametrize(
+    ("sent", "neutral"),
+    [
+        (with_ids("x", "y", answered=("y", "x")), False),
+        (with_ids("x", "y", answered=("x", "y")), True),  # the results have changed places
+        (with_ids("x", "x", answered=("x", "x")), True),  # two ids have become one
+        (with_ids("x", "y", answered=("y", "z")), True),  # a result has lost its call
+    ],
+)
+def test_ids_of_another_api_may_be_mapped_otherwise_one_to_one(sent: HttpRequest, neutral: bool) -> None:
+    recorded = with_ids("call_1", "call_2", answered=("call_2", "call_1"))
+
+    mapped = differences(recorded, sent, wire_format("openai-chat"), foreign=2)
+
+    assert {each.neutral for each in mapped} == {neutral}
+    assert {each.neutral for each in differences(recorded, sent, wire_format("openai-chat"))} == {True}
+
+
 def test_a_field_that_no_view_knows_differs_in_spelling_only() -> None:
     [(pointer, neutral, message)] = compared(edited("store", to=True))
     assert (pointer, neutral, message) == ("/store", False, "body /store: recorded nothing, sent true")

@@ -69,9 +69,28 @@ def _user_turn(messages: Sequence[Message], ids: WireIds) -> Iterator[dict[str, 
     if moved:
         yield {"role": "user", "content": moved}
     for message in messages:
-        content = _parts(part for part in message.parts if not isinstance(part, ToolResult))
-        if content:
-            yield {"role": "user", "content": _collapsed(content)}
+        yield from _said(part for part in message.parts if not isinstance(part, ToolResult))
+
+
+def _said(parts: Iterable[Part]) -> Iterator[dict[str, JSON]]:
+    """User messages. An `Opaque` with a role is a message of its own (a second system message, say)."""
+    waiting: list[Part] = []
+    for part in parts:
+        match part:
+            case Opaque(api=api, raw={"role": str(role), **fields}):
+                yield from _user_message(waiting)
+                waiting = []
+                if api == API:
+                    yield {"role": role, **fields}
+            case _:
+                waiting.append(part)
+    yield from _user_message(waiting)
+
+
+def _user_message(parts: Iterable[Part]) -> Iterator[dict[str, JSON]]:
+    content = _parts(parts)
+    if content:
+        yield {"role": "user", "content": _collapsed(content)}
 
 
 def _result(result: ToolResult) -> tuple[JSON, list[JSON]]:

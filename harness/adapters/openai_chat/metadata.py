@@ -24,9 +24,14 @@ def kept(fields: Mapping[str, JSON]) -> dict[str, JSON]:
 
 
 def merged(wire: dict[str, JSON], fields: Mapping[str, JSON]) -> dict[str, JSON]:
-    """A wire object with verbatim fields put in; objects are merged, anything else is replaced."""
+    """A wire object with verbatim fields put in: objects merge, lists grow, the rest is replaced."""
     result = dict(wire)
     for key, value in fields.items():
         mine = result.get(key)
-        result[key] = merged(mine, value) if isinstance(mine, dict) and isinstance(value, dict) else value
+        if isinstance(mine, dict) and isinstance(value, dict):
+            result[key] = merged(mine, value)
+        elif isinstance(mine, list) and isinstance(value, list):
+            result[key] = [*mine, *value]
+        else:
+            result[key] = value
     return result

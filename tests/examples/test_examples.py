@@ -1,32 +1,29 @@
-import ast
 import os
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from harness import catalog
 from harness.model import ChatRequest, ChatResponse, Message, ToolResult
 from harness.protocols import Adapter
 from harness.results import Blame, CellResult, RunResult, Severity, Verdict
-from harness.runner import Recorder, Run, cells
+from harness.runner import Run, cells
 from harness.scenarios.load import load_paths
 from harness.stages import Reference, Replay, Stages
 from harness.suite import shipped
 from harness.tape.library import Library
 from harness.targets import targets_for
-from tests.examples import plain_http
+from tests.examples import plain_http, swapped_results
 
 SPEC = "tests.examples.plain_http:ADAPTER"
-FEW = {"call-parallel-same-tool", "call-again-next-turn", "system-plain", "result-parts", "call-without-parameters"}
+FEW = {"call-parallel-same-tool", "result-parts", "system-plain"}
 
 
-def run(adapter: Adapter, stages: Stages, only: set[str] | None = None, recorder: Recorder | None = None) -> RunResult:
+def run(adapter: Adapter, stages: Stages, only: set[str] | None = None) -> RunResult:
     scenarios = [s for s in load_paths([shipped("scenarios")]) if only is None or s.id in only]
-    chosen = cells(scenarios, targets_for([adapter], ["anthropic"], {}))
-    return Run(stages, catalog.rules(), recorder=recorder)(chosen)
+    chosen = cells(scenarios, targets_for([adapter], ["openai-chat"], {}))
+    return Run(stages, catalog.rules())(chosen)
 
 
 def unclean(result: RunResult) -> list[tuple[str, str, list[str]]]:
@@ -39,11 +36,10 @@ def unclean(result: RunResult) -> list[tuple[str, str, list[str]]]:
 
 
 def test_the_example_is_as_short_as_it_says() -> None:
-    tree = ast.parse(Path(plain_http.__file__).read_text())
-    headings = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef, ast.Match)
-    statements = [node for node in ast.walk(tree) if isinstance(node, ast.stmt) and not isinstance(node, headings)]
+    body = Path(plain_http.__file__).read_text().split('"""', 2)[2]
+    lines = [line.strip() for line in body.splitlines()]
 
-    assert len(statements) <= 30
+    assert len([line for line in lines if line and not line.startswith(("#", "import ", "from "))]) <= 30
 
 
 def test_it_passes_every_cell_that_it_has_the_capabilities_for() -> None:
@@ -56,19 +52,13 @@ def test_it_passes_every_cell_that_it_has_the_capabilities_for() -> None:
     assert all("'plain-http' does not have" in (cell.reason or "") for cell in without)
 
 
-def test_recordings_of_another_adapter_replay_through_it_on_loopback(tmp_path: Path) -> None:
-    pytest.importorskip("anthropic")
-    library = Library(tmp_path)
-    recorded = run(catalog.adapter("anthropic"), Reference(), FEW, Recorder(library))
-    assert recorded.summary["pass"] == len(FEW)
+def test_the_shipped_cassettes_replay_through_it_on_loopback() -> None:
+    result = run(plain_http.ADAPTER, Replay([Library(shipped("cassettes"))]))
 
-    result = run(plain_http.ADAPTER, Replay([library]), FEW)
-
-    assert result.exit_code == 0
-    assert result.summary["pass"] + result.summary["warn"] == len(FEW)
+    assert result.exit_code == 0, unclean(result)
+    assert result.summary["pass"] + result.summary["warn"] > 60
     wording = {finding.rule for cell in result.cells for finding in cell.findings}
     assert wording <= {"recorded-request"}  # other headers and JSON spacing than the SDK's: noted, and no error
-    assert [cell.exchanges for cell in result.cells] == [cell.exchanges for cell in recorded.cells]
 
 
 class MatchesByName(plain_http.Client):
@@ -93,7 +83,7 @@ class MatchesByName(plain_http.Client):
 
 
 def test_the_same_adapter_with_a_typical_bug_is_caught() -> None:
-    adapter = Adapter("by-name", "anthropic", plain_http.ADAPTER.capabilities, MatchesByName)
+    adapter = Adapter("by-name", "openai-chat", plain_http.ADAPTER.capabilities, MatchesByName)
 
     result = run(adapter, Reference(), FEW)
 
@@ -103,7 +93,7 @@ def test_the_same_adapter_with_a_typical_bug_is_caught() -> None:
     broken: CellResult = verdicts["call-parallel-same-tool"]
     assert broken.verdict is Verdict.FAIL
     errors = [finding for finding in broken.findings if finding.severity is Severity.ERROR]
-    assert {"result-missing", "anthropic-result-missing"} <= {finding.rule for finding in errors}
+    assert {"result-missing", "openai-chat-result-missing"} <= {finding.rule for finding in errors}
     assert {finding.blame for finding in errors} == {Blame.ADAPTER}
 
 
@@ -112,7 +102,7 @@ def test_the_command_finds_an_adapter_in_the_current_folder(tmp_path: Path) -> N
     environment = os.environ | {"PYTHONPATH": str(Path(catalog.__file__).parent.parent)}
     # -P: as a console script starts, without the current folder on the path
     command = [sys.executable, "-P", "-m", "harness", "run", "call-parallel-same-tool", "--mode", "reference"]
-    chosen = ["--target", "anthropic", "--adapter", "mine:ADAPTER", "--report", "json"]
+    chosen = ["--target", "openai-chat", "--adapter", "mine:ADAPTER", "--report", "json"]
 
     done = subprocess.run(
         [*command, *chosen], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
@@ -121,3 +111,10 @@ def test_the_command_finds_an_adapter_in_the_current_folder(tmp_path: Path) -> N
     assert done.returncode == 0, done.stderr
     (cell,) = RunResult.from_json(done.stdout).cells
     assert (cell.target, cell.verdict) == ("plain-http", Verdict.PASS)
+
+
+def test_the_broken_example_is_caught_for_what_it_does() -> None:
+    (cell,) = run(swapped_results.ADAPTER, Reference(), {"call-parallel-same-tool"}).cells
+
+    assert cell.verdict is Verdict.FAIL
+    assert {(finding.rule, finding.blame) for finding in cell.findings} == {("result-swapped", Blame.ADAPTER)}

@@ -1,0 +1,118 @@
+"""Drives every pair of the cassettes it is given, and counts what came of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from types import TracebackType
+from typing import Self
+
+from harness.http import HttpRequest
+from harness.redrive.comparison import Comparison, Disagreement
+from harness.redrive.drive import LIFTS, Driver
+from harness.redrive.facts import hosted_facts, system_facts, tool_facts, turn_facts
+from harness.redrive.pairs import Pair, pairs
+from harness.redrive.recording import recorded
+from harness.redrive.result import PairCounts, PairDisagreement, RedriveResult
+from harness.redrive.turns import answered_turns
+from harness.tape.cassette import Cassette
+from harness.wire.apis import APIS
+from harness.wire.jsonvalue import loads
+from harness.wire.view import OpaqueView
+
+_ENCRYPTED = re.compile(rb'"encrypted_content"\s*:\s*"([\w+/=-]+)"')
+
+
+class Redrive:
+    """A redrive in the making: takes cassettes one by one. A context manager, since it holds clients."""
+
+    def __init__(self) -> None:
+        self._drivers: dict[str, Driver] = {}
+        self._counts = {api: Counter[str]() for api in APIS}
+        self._not_redrivable = {api: Counter[str]() for api in APIS}
+        self._allowances = {api: Counter[str]() for api in APIS}
+        self._disagreements: list[PairDisagreement] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        for driver in self._drivers.values():
+            driver.close()
+
+    def add(self, file: str, cassette: Cassette) -> None:
+        """Drive the pairs of one cassette.
+
+        Raises:
+            harness.errors.MissingDependency: the SDK of an API that has pairs is not installed.
+        """
+        for api, exchanges in recorded(cassette).items():
+            for pair in pairs(exchanges):
+                self._counts[api]["pairs"] += 1
+                reason = leaning(pair)
+                if reason is not None:
+                    self._not_redrivable[api][reason] += 1
+                    continue
+                found = self._driven(pair)
+                self._counts[api]["agreeing"] += not found.disagreements
+                self._allowances[api].update(found.allowances)
+                self._disagreements += [_placed(file, pair, each) for each in found.disagreements]
+
+    def result(self) -> RedriveResult:
+        """What has come of it so far."""
+        counts = {
+            api: PairCounts(
+                counter["pairs"],
+                counter["agreeing"],
+                dict(self._not_redrivable[api]),
+                {kind: count for kind, count in sorted(self._allowances[api].items()) if count},
+            )
+            for api, counter in self._counts.items()
+        }
+        return RedriveResult(counts, tuple(self._disagreements))
+
+    def _driven(self, pair: Pair) -> Comparison:
+        api = pair.j.wire.api
+        if api not in self._drivers:
+            self._drivers[api] = Driver(api)
+        try:
+            return compare(pair, self._drivers[api].follow_up(pair))
+        except Exception as error:  # noqa: BLE001 - an adapter may fail in any way at all: one pair, not the audit
+            return Comparison.failed(pair.slice.answers[0].part.pointer, str(error) or repr(error))
+
+
+def leaning(pair: Pair) -> str | None:
+    """Why a follow-up cannot be made again from the response: the field, or kind of item, by which it leans on state
+    that the server keeps instead of carrying the turn itself."""
+    kinds = [entry.part.kind for entry in pair.slice.spoken if isinstance(entry.part, OpaqueView)]
+    whole = pair.slice.calls and "item_reference" not in kinds
+    return None if whole else pair.j.request.stateful
+
+
+def compare(pair: Pair, produced: HttpRequest) -> Comparison:
+    """Hold what an adapter sent against request j."""
+    wire, calls = pair.j.wire, pair.i.response.calls
+    found = Comparison(frozenset(call.id for call in calls if call.id), _reissued(pair))
+    view = wire.view(produced)
+    turns = answered_turns(view, pair.i.response)
+    found.turn(turn_facts(pair.slice), turn_facts(turns[-1]) if turns else ())
+    lift = LIFTS[wire.api]
+    stated, sent = lift(pair.j.body, pair.j.request), lift(loads(produced.body), view)
+    for facts in (system_facts, tool_facts, hosted_facts):
+        found.sequence(facts(stated), facts(sent))
+    return found
+
+
+def _reissued(pair: Pair) -> frozenset[str]:
+    """Encrypted contents of reasoning items that the stream gives before its last event gives others."""
+    if not pair.i.response.streamed:
+        return frozenset()
+    last = set(_ENCRYPTED.findall(json.dumps(pair.i.response.body).encode()))
+    return frozenset(content.decode() for content in _ENCRYPTED.findall(pair.i.answer.body) if content not in last)
+
+
+def _placed(file: str, pair: Pair, found: Disagreement) -> PairDisagreement:
+    return PairDisagreement(file, pair.i.index, pair.j.index, found.pointer, found.recorded, found.produced, found.kind)

@@ -1,0 +1,70 @@
+"""What came of driving pairs again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from harness.model import JSON
+
+
+@dataclass(frozen=True, slots=True)
+class PairCounts:
+    """The pairs of one API.
+
+    `not_redrivable`: reason → pairs whose follow-up leans on state that the server keeps; the reason is the field by
+    which it does. `allowances`: class → how often it was made use of; `harness.redrive.comparison` says what they are.
+    The other pairs disagree.
+    """
+
+    pairs: int
+    agreeing: int
+    not_redrivable: Mapping[str, int]
+    allowances: Mapping[str, int]
+
+    def to_dict(self) -> dict[str, JSON]:
+        """The counts as the audit's JSON has them."""
+        return {
+            "pairs": self.pairs,
+            "pairs_agreeing": self.agreeing,
+            "pairs_not_redrivable": dict(self.not_redrivable),
+            "allowances": dict(self.allowances),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class PairDisagreement:
+    """One thing that an adapter sent otherwise than request `j` of `file` has it, after response `i`.
+
+    `pointer` leads into the body of request j. `kind` is what is not the same, as in
+    `harness.redrive.comparison.Disagreement`, or `adapter-failed`: the adapter could not read the response or express
+    the follow-up, and `produced` is why.
+    """
+
+    file: str
+    i: int
+    j: int
+    pointer: str
+    recorded: JSON
+    produced: JSON
+    kind: str
+
+    def to_dict(self) -> dict[str, JSON]:
+        """The disagreement as the audit's JSON has it; `kind` is called `class` there."""
+        return {
+            "file": self.file,
+            "i": self.i,
+            "j": self.j,
+            "pointer": self.pointer,
+            "recorded": self.recorded,
+            "produced": self.produced,
+            "class": self.kind,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RedriveResult:
+    """A whole redrive: an entry for each API, and all disagreements in the order of files and pairs."""
+
+    apis: Mapping[str, PairCounts]
+    disagreements: tuple[PairDisagreement, ...]

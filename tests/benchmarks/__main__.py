@@ -1,0 +1,106 @@
+"""The benchmarks: `python -m tests.benchmarks`. Ratios are between contenders of the same run on the same machine."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from tests.benchmarks import growth, speed, starts
+from tests.benchmarks.bare import SDKS
+from tests.benchmarks.contenders import FLOOR, contenders
+from tests.stages import shipped_targets
+
+MEMORY = Path("/dev/shm")
+
+PARTS = ("speed", "conversations", "exchanges", "starts")
+
+
+def main() -> None:
+    options = _options()
+    console = Console(width=130)
+    results: dict[str, Any] = {}
+    for part in options.only or PARTS:
+        # In memory where that is possible: what is measured is the contenders and not the disk.
+        with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
+            results[part] = _PARTS[part](console, options, Path(folder))
+    if options.json:
+        options.json.write_text(json.dumps(results, indent=2) + "\n")
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
+    parser.add_argument("--only", action="append", choices=PARTS, help="a part of it; may be given several times")
+    parser.add_argument("--target", action="append", choices=SDKS, help="in `speed`: a target; default: one per API")
+    parser.add_argument("--conversations", type=int, default=200, help="in `speed` (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=7, help="repetitions (default: %(default)s)")
+    parser.add_argument("--most", type=int, default=10_000, help="the largest size of growth (default: %(default)s)")
+    parser.add_argument("--aimock", type=Path, metavar="FOLDER", help="where @copilotkit/aimock is installed")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures to a file")
+    return parser.parse_args()
+
+
+def _speed(console: Console, options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
+    everybody = contenders(options.aimock)
+    taking_part = [each for each in everybody if each.missing is None]
+    for each in everybody:
+        if each.missing:
+            console.print(f"left out: {each.name}: {each.missing}")
+    table = Table("target", "contender", "× floor (median)", "× floor (of minima)", "ms per conversation (min)")
+    measured: list[speed.Speed] = []
+    for name in options.target or SDKS:
+        rows = speed.measure(shipped_targets()[name], taking_part, options.conversations, options.rounds, folder / name)
+        measured += rows
+        floor = next(row for row in rows if row.contender == FLOOR)
+        for row in rows:
+            table.add_row(name, row.contender, f"{row.ratio:.2f}", f"{row.least / floor.least:.2f}", f"{row.least:.2f}")
+        table.add_section()
+    console.print(f"{options.conversations} tool conversations of two requests per API, {options.rounds} rounds")
+    console.print(table)
+    return [asdict(row) for row in measured]
+
+
+def _conversations(console: Console, options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
+    sizes = [size for size in (100, 1_000, 10_000) if size <= options.most]
+    rows = growth.conversations(folder, sizes)
+    table = Table("conversations", "ms per conversation", f"× that at {sizes[0]}", "peak memory (MB)")
+    for row in rows:
+        ratio = row.milliseconds / rows[0].milliseconds
+        table.add_row(str(row.size), f"{row.milliseconds:.2f}", f"{ratio:.2f}", f"{row.peak_megabytes:.0f}")
+    console.print("a run of the harness, all rules, one target, each in a process of its own")
+    console.print(table)
+    return [asdict(row) for row in rows]
+
+
+def _exchanges(console: Console, options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
+    rows = growth.exchanges(folder, [size for size in (10, 100, 1_000, 10_000) if size <= options.most])
+    table = Table("player", "exchanges in the cassette", "ms per exchange", "× floor", "peak memory (MB)")
+    for row in rows:
+        table.add_row(
+            row.player, str(row.size), f"{row.milliseconds:.3f}", f"{row.ratio:.2f}", f"{row.peak_megabytes:.0f}"
+        )
+    console.print("one cassette for many conversations of the bare SDK, each in a process of its own")
+    console.print(table)
+    return [asdict(row) for row in rows]
+
+
+def _starts(console: Console, options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
+    rows = starts.measure(folder, options.rounds)
+    table = Table("command", "ms (median)", "ms (min)", "× an empty Python", "SDKs imported")
+    for row in rows:
+        table.add_row(row.command, f"{row.median:.0f}", f"{row.least:.0f}", f"{row.ratio:.2f}", row.sdks or "none")
+    console.print(table)
+    return [asdict(row) for row in rows]
+
+
+_PARTS = {"speed": _speed, "conversations": _conversations, "exchanges": _exchanges, "starts": _starts}
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,11 @@
+// Serves a fixture file with @copilotkit/aimock on a free loopback port and prints its origin; ends with its standard
+// input. Usage: node aimock.mjs FOLDER FIXTURES, where FOLDER holds node_modules.
+import { createRequire } from "node:module";
+import { join } from "node:path";
+
+const { LLMock } = createRequire(join(process.argv[2], "/"))("@copilotkit/aimock");
+const mock = new LLMock({ port: 0, host: "127.0.0.1" });
+mock.loadFixtureFile(process.argv[3]);
+await mock.start();
+console.log(mock.url);
+process.stdin.resume().on("end", () => mock.stop());

@@ -1,0 +1,228 @@
+"""The contenders: ways to lead the same conversations through the same SDK without a provider.
+
+Each is given the recordings and whatever may be shared before the clock starts: one SDK client, one server.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx2
+import vcr
+
+from harness import catalog
+from harness.rules.recording import RULES as COMPARISON
+from harness.rules.rule import Rule
+from harness.runner import Run, cells
+from harness.stages import Replay
+from harness.tape.cassette import REFERENCE_URL
+from harness.tape.library import Library
+from harness.targets import Target
+from harness.wire.apis import wire_format
+from tests.benchmarks.bare import SDKS, Converse
+from tests.benchmarks.conversations import TOOL, Conversation
+from tests.benchmarks.recordings import Canned, bodies
+
+FLOOR = "bare SDK, in-memory transport"
+
+BODY_MATCHING = ("method", "scheme", "host", "port", "path", "query", "body")
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent.parent
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """What all contenders of one API play: conversations, recorded in `library` for `target`; `folder` is scratch."""
+
+    target: Target
+    conversations: Sequence[Conversation]
+    library: Library
+    folder: Path
+
+    @property
+    def base_url(self) -> str:
+        return REFERENCE_URL + wire_format(self.target.api).base_path
+
+    def recorded(self, conversations: Sequence[Conversation]) -> list[bytes]:
+        """The bodies of the answers, in order."""
+        return [body for each in conversations for body in bodies(self.library, each, self.target)]
+
+    def sdk(self, http_client: httpx2.Client, base_url: str | None = None) -> Converse:
+        """The bare SDK on one client that all conversations share."""
+        return SDKS[self.target.name](base_url or self.base_url, self.target.model, http_client)
+
+
+Round = Callable[[], float]
+"""Plays all conversations once; the seconds that it took."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """A way to play; `enter` makes it ready. `missing` says why it cannot take part here."""
+
+    name: str
+    enter: Callable[[Field], Generator[Round, None, None]]
+    missing: str | None = None
+
+
+def lead(converse: Converse, conversations: Sequence[Conversation]) -> None:
+    for conversation in conversations:
+        answer = converse(conversation)
+        if answer != conversation.answer:
+            raise SystemExit(f"conversation {conversation.number} ended in {answer!r}")
+
+
+def timed(work: Callable[[], object]) -> Round:
+    def play() -> float:
+        begin = time.perf_counter()
+        work()
+        return time.perf_counter() - begin
+
+    return play
+
+
+def floor(field: Field) -> Generator[Round, None, None]:
+    canned = Canned()
+    with httpx2.Client(transport=canned, trust_env=False) as client:
+        converse = field.sdk(client)
+        recorded = field.recorded(field.conversations)
+
+        def play() -> float:
+            canned.bodies.extend(recorded)
+            return timed(lambda: lead(converse, field.conversations))()
+
+        yield play
+
+
+def harness(rules: Sequence[Rule]) -> Callable[[Field], Generator[Round, None, None]]:
+    def enter(field: Field) -> Generator[Round, None, None]:
+        chosen = cells([each.scenario() for each in field.conversations], [field.target])
+
+        def work() -> None:
+            result = Run(Replay([field.library]), rules)(chosen)
+            if result.summary["pass"] != len(chosen):
+                raise SystemExit(f"not every cell passed: {result.summary}, {result.cells[0].findings}")
+
+        yield timed(work)
+
+    return enter
+
+
+def plain_vcr(field: Field) -> Generator[Round, None, None]:
+    folder = recorded_by_vcr(field)
+    recorder = vcr.VCR(match_on=BODY_MATCHING, record_mode="none")
+    with httpx2.Client(transport=httpx2.HTTPTransport(trust_env=False), trust_env=False) as client:
+        converse = field.sdk(client)
+
+        def work() -> None:
+            for each in field.conversations:
+                with recorder.use_cassette(str(folder / cassette_name(each.number))):
+                    lead(converse, [each])
+
+        yield timed(work)
+
+
+def cassette_name(number: int) -> str:
+    """The name under which pytest-recording looks for it."""
+    return f"test_conversation[{number}].yaml"
+
+
+def recorded_by_vcr(field: Field, *, one: bool = False) -> Path:
+    """A folder of what vcrpy itself records of the bare SDK: a cassette per conversation, or one (0) for all."""
+    folder = field.folder / ("vcr-one" if one else "vcr")
+    recorder = vcr.VCR(match_on=BODY_MATCHING, record_mode="all")
+    canned = Canned()
+    transport = httpx2.MockTransport(canned.handle_request)  # vcrpy patches it as it does a real one
+    groups = [field.conversations] if one else [[each] for each in field.conversations]
+    with httpx2.Client(transport=transport, trust_env=False) as client:
+        converse = field.sdk(client)
+        for group in groups:
+            canned.bodies.extend(field.recorded(group))
+            with recorder.use_cassette(str(folder / cassette_name(group[0].number))):
+                lead(converse, group)
+    return folder
+
+
+def pytest_recording(field: Field) -> Generator[Round, None, None]:
+    """A test per conversation, in a pytest of its own that loads no other plugin. Its clock runs only while the tests
+    do, not while it starts and collects."""
+    clock = field.folder / "pytest-seconds"
+    environment = os.environ | {
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), *sys.path])),
+        "BENCHMARK": json.dumps(
+            {
+                "target": field.target.name,
+                "model": field.target.model,
+                "base_url": field.base_url,
+                "cassettes": str(recorded_by_vcr(field)),
+                "conversations": len(field.conversations),
+                "clock": str(clock),
+            }
+        ),
+    }
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "pytest_recording.plugin"]
+    command += ["-c", os.devnull, "--rootdir", str(field.folder), str(HERE / "suite.py")]
+
+    def play() -> float:
+        subprocess.run(command, env=environment, cwd=field.folder, check=True, stdout=subprocess.DEVNULL)
+        return float(clock.read_text())
+
+    yield play
+
+
+def aimock(modules: Path) -> Callable[[Field], Generator[Round, None, None]]:
+    """aimock as a server on loopback; the SDK's client keeps its connection."""
+
+    def enter(field: Field) -> Generator[Round, None, None]:
+        fixtures = field.folder / "fixtures.json"
+        fixtures.write_text(json.dumps({"fixtures": [f for each in field.conversations for f in _fixtures(each)]}))
+        command = ["node", str(HERE / "aimock.mjs"), str(modules), str(fixtures)]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+            assert server.stdout is not None
+            origin = server.stdout.readline().strip()
+            with httpx2.Client(transport=httpx2.HTTPTransport(trust_env=False), trust_env=False) as client:
+                converse = field.sdk(client, origin + wire_format(field.target.api).base_path)
+                yield timed(lambda: lead(converse, field.conversations))
+            assert server.stdin is not None
+            server.stdin.close()
+
+    return enter
+
+
+def _fixtures(conversation: Conversation) -> list[dict[str, object]]:
+    call = {"name": TOOL, "arguments": conversation.arguments(0)}
+    asked = {"userMessage": conversation.question}
+    return [
+        {"match": {**asked, "hasToolResult": False}, "response": {"toolCalls": [call]}},
+        {"match": {**asked, "hasToolResult": True}, "response": {"content": conversation.answer}},
+    ]
+
+
+def contenders(aimock_modules: Path | None) -> list[Contender]:
+    """The floor first."""
+    no_plugin = None if importlib.util.find_spec("pytest_recording") else "pytest-recording is not installed"
+    no_aimock = None if aimock_modules else "needs --aimock FOLDER, where `npm install @copilotkit/aimock` was run"
+    return [
+        Contender(FLOOR, floor),
+        Contender("harness, play and compare", harness(COMPARISON)),
+        Contender("harness, all rules", harness(catalog.rules())),
+        Contender("plain vcrpy", plain_vcr),
+        Contender("pytest-recording", pytest_recording, no_plugin),
+        Contender("aimock, loopback server", aimock(aimock_modules or Path()), no_aimock),
+    ]
+
+
+@contextmanager
+def ready(contender: Contender, field: Field) -> Generator[Round, None, None]:
+    yield from contender.enter(field)

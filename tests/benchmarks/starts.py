@@ -1,0 +1,80 @@
+"""Cold starts of the command: how long, and which SDKs they import."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.benchmarks.contenders import ROOT
+from tests.benchmarks.recordings import record_scenarios
+from tests.stages import shipped_scenarios, shipped_targets
+
+SCENARIO = "call-single"
+
+_HARNESS = "from harness.cli.main import main; code = main(); assert code == 0, code"
+
+_SDKS = "', '.join(sdk for sdk in ('anthropic', 'openai', 'google.genai') if sdk in sys.modules)"
+
+_REPORTED = f"import atexit, sys; atexit.register(lambda: sys.stderr.write({_SDKS}))"
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A command, in milliseconds from its start to its end; `ratio` is to a Python that does nothing."""
+
+    command: str
+    median: float
+    least: float
+    ratio: float
+    sdks: str
+
+
+def measure(folder: Path, rounds: int) -> list[Start]:
+    """The commands take turns; each has run once before, so that its files are compiled and in memory."""
+    record_scenarios(folder, [shipped_scenarios()[SCENARIO]], list(shipped_targets().values()))
+    run = ["run", SCENARIO, "--cassettes", str(folder)]
+    commands: dict[str, list[str]] = {
+        "python -c pass": ["-c", "pass"],
+        "harness --help": ["-c", _HARNESS, "--help"],
+        "harness run, anthropic": ["-c", _HARNESS, *run, "--target", "anthropic"],
+        "harness run, openai-chat": ["-c", _HARNESS, *run, "--target", "openai-chat"],
+        "harness run, openai-responses": ["-c", _HARNESS, *run, "--target", "openai-responses"],
+        "harness run, gemini-3": ["-c", _HARNESS, *run, "--target", "gemini-3"],
+        "harness run, all targets": ["-c", _HARNESS, *run],
+    }
+    sdks = {name: _imported(command) for name, command in commands.items()}
+    taken = [{name: _seconds(command) for name, command in commands.items()} for _ in range(rounds)]
+    return [
+        Start(
+            name,
+            statistics.median(each[name] for each in taken) * 1000,
+            min(each[name] for each in taken) * 1000,
+            statistics.median(each[name] / each["python -c pass"] for each in taken),
+            sdks[name],
+        )
+        for name in commands
+    ]
+
+
+def _seconds(command: Sequence[str]) -> float:
+    begin = time.perf_counter()
+    _python(command)
+    return time.perf_counter() - begin
+
+
+def _imported(command: Sequence[str]) -> str:
+    """The SDKs that a command has imported when it ends."""
+    return _python([command[0], f"{_REPORTED}\n{command[1]}", *command[2:]]).stderr.rpartition("\n")[2]
+
+
+def _python(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, sys.path)])}
+    return subprocess.run(
+        [sys.executable, *command], cwd=ROOT, env=environment, check=True, capture_output=True, text=True
+    )

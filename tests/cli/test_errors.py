@@ -1,0 +1,117 @@
+"""What a user reads who did something wrong: every message in full, exit code 2, one paragraph, no traceback."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Command
+
+ROOT = Path(__file__).parent.parent.parent
+BROKEN_ADAPTERS = """
+from dataclasses import replace
+
+from harness.adapters.anthropic import ADAPTER as SHIPPED
+
+CLAIMS = replace(SHIPPED, name="claims", capabilities=frozenset({"toools"}))
+NONE = 5
+"""
+
+GOLDEN = (Path(__file__).parent / "golden" / "errors.txt").read_text()
+"""Command lines, each with the one line that it writes to standard error."""
+
+
+@pytest.fixture
+def inputs(folder: Path) -> None:
+    (folder / "broken_adapters.py").write_text(BROKEN_ADAPTERS)
+    (folder / "empty").mkdir()
+    (folder / "unreasoned.yaml").write_text("- {scenario: '*', target: '*', rule: usage}\n")
+    (folder / "malformed.yaml").write_text(
+        "version: 1\nid: malformed\ntitle: Wrong\ncovers: [tools]\nrequires: [toools]\nturns: [{user: Hi.}]\n"
+    )
+
+
+@pytest.mark.usefixtures("inputs")
+@pytest.mark.parametrize("example", GOLDEN.strip().split("\n\n"), ids=lambda example: example.splitlines()[0][10:])
+def test_a_message_says_what_is_wrong_where_and_the_way_out(harness: Command, example: str) -> None:
+    command, message = example.splitlines()
+
+    outcome = harness(*shlex.split(command)[2:])
+
+    assert (outcome.code, outcome.out, outcome.err) == (2, "", f"{message}\n")
+
+
+def test_without_arguments_the_help_is_shown(harness: Command) -> None:
+    outcome = harness()
+
+    assert outcome.code == 2
+    assert "Usage: harness" in outcome.out + outcome.err
+    assert "validate" in outcome.out + outcome.err
+
+
+@pytest.mark.parametrize("damage", ["cut", "edited", "no YAML", "foreign"])
+def test_a_damaged_cassette_fails_its_cell_and_blames_the_cassette(
+    harness: Command, cassettes: Path, folder: Path, damage: str
+) -> None:
+    source = (cassettes / "anthropic" / "call-single.yaml").read_text()
+    place = folder / "own" / "anthropic" / "call-single.yaml"
+    place.parent.mkdir(parents=True)
+    place.write_text(
+        {
+            "cut": source[: len(source) // 2],
+            "edited": source.replace("get_weather", "get_whether", 1),
+            "no YAML": "interactions: [}",
+            "foreign": "version: 1\ninteractions: []\n",
+        }[damage]
+    )
+
+    outcome = harness("run", "call-single", "--target", "anthropic", "--cassettes", "own")
+
+    text = " ".join(outcome.out.split())
+    assert outcome.code == 1
+    assert "own/anthropic/call-single.yaml" in text
+    assert "blame: cassette" in text
+    assert "What to do the recording does not fit: record the cell again with 'harness record'." in text
+    assert "Traceback" not in text + outcome.err
+
+
+def test_a_reader_who_has_seen_enough_is_no_error(folder: Path) -> None:
+    command = f"{sys.executable} -m harness list rules | head -n 1"
+
+    shown = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, text=True, check=True)
+
+    assert shown.stdout.startswith("RULE ")
+    assert shown.stderr == ""
+
+
+def test_an_interrupted_run_says_so_in_one_line(folder: Path) -> None:
+    # The adapter waits, so that the run is in the middle of a cell when the signal comes.
+    (folder / "waiting.py").write_text(
+        "import time\nfrom dataclasses import replace\nfrom harness.adapters.anthropic import ADAPTER as SHIPPED\n"
+        "def connect(endpoint, model):\n    print('ready', flush=True)\n    time.sleep(60)\n"
+        "ADAPTER = replace(SHIPPED, name='waiting', connect=connect)\n"
+    )
+    code = "import sys; from harness.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    arguments = ["run", "call-single", "--mode", "reference", "--adapter", "waiting:ADAPTER"]
+    with subprocess.Popen(
+        [sys.executable, "-c", code, *arguments],
+        cwd=folder,
+        env={"PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == "ready\n"
+        time.sleep(0.2)
+        running.send_signal(signal.SIGINT)
+        _, err = running.communicate(timeout=20)
+
+    assert running.returncode == 130
+    assert err == "harness: interrupted. Cassettes that were complete by then are kept.\n"

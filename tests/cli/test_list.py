@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from harness import catalog
+from harness.scenarios.load import load_paths
+from harness.suite import shipped
+from harness.targets import SHIPPED
+from tests.cli.conftest import Command
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def table(text: str, *heads: str) -> list[dict[str, str]]:
+    """The rows of aligned text, by the columns in which the heads begin."""
+    first, *rest = text.splitlines()
+    starts = [first.index(head) for head in heads]
+    ends = [*starts[1:], None]
+    return [{head: line[a:b].strip() for head, a, b in zip(heads, starts, ends, strict=True)} for line in rest]
+
+
+def test_scenarios_are_listed_with_what_they_cover(harness: Command) -> None:
+    rows = table(harness("list", "scenarios").out, "SCENARIO", "COVERS", "REQUIRES", "TITLE")
+
+    scenarios = load_paths([shipped("scenarios")])
+    assert [row["SCENARIO"] for row in rows] == [scenario.id for scenario in scenarios]
+    assert [row["TITLE"] for row in rows] == [scenario.title for scenario in scenarios]
+    assert [row["COVERS"] for row in rows] == [",".join(scenario.covers) for scenario in scenarios]
+
+
+def test_targets_are_listed_with_models_and_keys(harness: Command) -> None:
+    rows = table(harness("list", "targets").out, "TARGET", "ADAPTER", "API", "MODEL", "PROFILE", "KEY")
+
+    assert [(row["TARGET"], row["MODEL"]) for row in rows] == [(each.name, each.model) for each in SHIPPED]
+    assert rows[0]["KEY"] == "ANTHROPIC_API_KEY"
+
+
+def test_rules_are_listed_with_what_they_demand_and_why(harness: Command) -> None:
+    outcome = harness("list", "rules")
+
+    rows = table(outcome.out, "RULE", "KIND", "SEVERITY", "BLAME", "SOURCE", "REQUIREMENT")
+    assert [(row["RULE"], row["REQUIREMENT"], row["SOURCE"]) for row in rows] == [
+        (rule.id, rule.requirement, rule.source) for rule in catalog.rules()
+    ]
+    assert {row["KIND"] for row in rows} == {"limit", "contract"}
+
+
+def test_the_help_loads_nothing_heavy() -> None:
+    code = (
+        "import sys; from harness.cli.main import main; main(['--help']); "
+        "heavy = [name for name in ('pydantic', 'httpx2', 'vcr', 'anthropic', 'openai', 'google.genai', 'yaml') "
+        "if name in sys.modules]; sys.exit(', '.join(heavy) or 0)"
+    )
+
+    shown = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+
+    assert shown.returncode == 0, shown.stderr
+    assert "Usage: harness" in shown.stdout
+
+
+def test_the_module_is_the_command() -> None:
+    shown = subprocess.run(
+        [sys.executable, "-m", "harness", "--version"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+
+    assert shown.stdout.startswith("harness ")

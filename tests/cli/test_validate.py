@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness.suite import shipped
+from tests.cli.conftest import Command
+
+GOOD = "version: 1\nid: {id}\ntitle: Fine\ncovers: [tools]\nturns: [{{user: Hi., model: [{{text: Hello.}}]}}]\n"
+
+
+def test_the_shipped_scenarios_are_valid(harness: Command) -> None:
+    outcome = harness("validate")
+
+    number = len(list(shipped("scenarios").glob("*.yaml")))
+    assert outcome.code == 0
+    assert outcome.out == f"{number} scenarios are valid.\n"
+
+
+def test_one_scenario_is_valid(harness: Command, folder: Path) -> None:
+    (folder / "fine.yaml").write_text(GOOD.format(id="fine"))
+
+    assert harness("validate", "fine.yaml").out == "1 scenario is valid.\n"
+
+
+def test_every_problem_of_every_file_is_shown_with_its_place(harness: Command, folder: Path) -> None:
+    for name in ("first", "second"):
+        text = GOOD.format(id=name).replace("covers: [tools]", "covers: [tolls]\nrequires: [magic]")
+        (folder / f"{name}.yaml").write_text(text)
+    (folder / "third.yaml").write_text("version: [\n")
+
+    outcome = harness("validate", "first.yaml", "second.yaml", "third.yaml")
+
+    lines = outcome.out.splitlines()
+    assert outcome.code == 2
+    assert outcome.err == "5 problems in 3 scenarios.\n"
+    assert [line.split(": unknown")[0] for line in lines[:4]] == [
+        "first.yaml:4:10 at covers[0]",
+        "first.yaml:5:12 at requires[0]",
+        "second.yaml:4:10 at covers[0]",
+        "second.yaml:5:12 at requires[0]",
+    ]
+    assert lines[4].startswith("third.yaml:2:")
+
+
+def test_an_id_belongs_to_one_file(harness: Command, folder: Path) -> None:
+    for place in ("one", "two"):
+        (folder / place).mkdir()
+        (folder / place / "same.yaml").write_text(GOOD.format(id="same"))
+
+    outcome = harness("validate", "one", "two")
+
+    assert outcome.code == 2
+    assert outcome.out == "two/same.yaml: the id 'same' is taken by one/same.yaml.\n"
+
+
+def test_a_path_that_is_not_there_is_an_error(harness: Command) -> None:
+    outcome = harness("validate", "nowhere.yaml")
+
+    assert (outcome.code, outcome.err) == (2, "harness: nowhere.yaml: there is no such file or folder.\n")

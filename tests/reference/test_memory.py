@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness.model import StopReason, Usage
+from harness.reference.memory import Memory
+from harness.wire.view import CallView, OpaqueView, PartView, RequestView, ResponseView, TextView, TurnView
+from tests.scenarios.files import MINIMAL, scenario
+
+THOUGHT = OpaqueView("thinking", {"type": "thinking", "thinking": "Hm.", "signature": "abc"}, "/content/0")
+CALL = CallView("c1", "get", {}, "/p", "/p/id", "/p/args", opaque="sig-1")
+
+
+def response(*parts: PartView) -> ResponseView:
+    return ResponseView("x", parts, StopReason.END_TURN, None, Usage(), None, {})
+
+
+def request(*turns: tuple[PartView, ...]) -> RequestView:
+    made = tuple(TurnView("assistant", parts, f"/messages/{i}", "assistant") for i, parts in enumerate(turns))
+    return RequestView("x", "m", (), (TurnView("user", (TextView("Hi", "/u"),), "/u", "user"), *made))
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Memory:
+    return Memory(scenario(tmp_path, MINIMAL))
+
+
+def test_what_was_issued_may_come_back(memory: Memory) -> None:
+    memory.note(response(THOUGHT, CALL))
+    assert memory.objection("anthropic", request((THOUGHT, CALL))) is None
+    assert memory.objection("gemini", request((THOUGHT, CALL))) is None
+
+
+def test_the_order_of_keys_is_no_alteration(memory: Memory) -> None:
+    memory.note(response(THOUGHT))
+    reordered = replace(THOUGHT, raw={"signature": "abc", "thinking": "Hm.", "type": "thinking"})
+    assert memory.objection("anthropic", request((reordered,))) is None
+
+
+def test_only_the_latest_answer_has_to_keep_its_thinking(memory: Memory) -> None:
+    memory.note(response(THOUGHT))
+    memory.note(response(TextView("Done", "/content/0")))
+    assert memory.objection("anthropic", request((), (TextView("Done", "/x"),))) is None
+
+
+def test_a_conversation_without_its_answers_is_not_altered(memory: Memory) -> None:
+    memory.note(response(THOUGHT))
+    assert memory.objection("anthropic", request()) is None
+
+
+def test_altered_thinking_is_objected_to_where_it_stands(memory: Memory) -> None:
+    memory.note(response(THOUGHT))
+    objection = memory.objection("anthropic", request((), ()))
+    assert objection is not None
+    assert (objection.rule, objection.pointer) == ("anthropic-thinking-altered", "/messages/1")
+
+
+@pytest.mark.parametrize("part", [replace(CALL, opaque="sig-2"), TextView("Hi", "/p", opaque="sig-2")])
+def test_a_signature_that_was_never_issued_is_objected_to(memory: Memory, part: PartView) -> None:
+    memory.note(response(CALL))
+    objection = memory.objection("gemini", request((part,)))
+    assert objection is not None
+    assert (objection.rule, objection.pointer, objection.actual) == ("gemini-signature-corrupted", "/p", "sig-2")
+
+
+def test_signatures_of_all_answers_are_remembered_and_none_has_to_come_back(memory: Memory) -> None:
+    memory.note(response(CALL))
+    memory.note(response(replace(CALL, opaque="sig-2")))
+    assert memory.objection("gemini", request((CALL,), (replace(CALL, opaque="sig-2"),))) is None
+    assert memory.objection("gemini", request((replace(CALL, opaque=None),))) is None
+
+
+def test_a_history_from_elsewhere_has_signatures_that_nobody_here_issued(tmp_path: Path) -> None:
+    content = MINIMAL | {"history": [{"role": "user", "text": "Hi"}, {"role": "assistant", "text": "Hello"}]}
+    memory = Memory(scenario(tmp_path, content))
+    assert memory.objection("gemini", request((CALL,))) is None
+
+
+@pytest.mark.parametrize("api", ["openai-chat", "openai-responses"])
+def test_the_other_apis_have_nothing_to_check(memory: Memory, api: str) -> None:
+    memory.note(response(THOUGHT, CALL))
+    assert memory.objection(api, request((replace(CALL, opaque="sig-2"),))) is None

@@ -1,0 +1,277 @@
+"""The reference server over real HTTP: it plays the script, and refuses what the provider refuses, in its own shape."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from harness.http import EXHAUSTED, HttpResponse
+from harness.profiles import profile_for
+from harness.reference.session import Session
+from harness.scenarios.schema import Scenario
+from harness.tape.server import serve
+from harness.wire.apis import wire_format
+from tests.scenarios.files import WITH_TOOLS, scenario
+
+MODELS = {
+    "anthropic": "claude-opus-5-5",
+    "openai-chat": "gpt-4.1",
+    "openai-responses": "gpt-5.6",
+    "gemini": "gemini-3.6-flash",
+}
+PATHS = {
+    "anthropic": "/v1/messages",
+    "openai-chat": "/v1/chat/completions",
+    "openai-responses": "/v1/responses",
+    "gemini": f"/v1beta/models/{MODELS['gemini']}:generateContent",
+}
+HEADERS = {
+    "x-api-key": "key",
+    "anthropic-version": "2023-06-01",
+    "authorization": "Bearer key",
+    "x-goog-api-key": "key",
+}
+SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+FIRST: dict[str, dict[str, Any]] = {
+    "anthropic": {
+        "model": MODELS["anthropic"],
+        "max_tokens": 100,
+        "messages": [{"role": "user", "content": "Paris?"}],
+        "tools": [{"name": "get_weather", "input_schema": SCHEMA}],
+    },
+    "openai-chat": {
+        "model": MODELS["openai-chat"],
+        "messages": [{"role": "user", "content": "Paris?"}],
+        "tools": [{"type": "function", "function": {"name": "get_weather", "parameters": SCHEMA}}],
+    },
+    "openai-responses": {
+        "model": MODELS["openai-responses"],
+        "input": [{"role": "user", "content": "Paris?"}],
+        "tools": [{"type": "function", "name": "get_weather", "parameters": SCHEMA, "strict": False}],
+    },
+    "gemini": {
+        "contents": [{"role": "user", "parts": [{"text": "Paris?"}]}],
+        "tools": [{"functionDeclarations": [{"name": "get_weather", "parametersJsonSchema": SCHEMA}]}],
+    },
+}
+
+
+def answered(api: str, answer: dict[str, Any], result_id: str | None = None) -> dict[str, Any]:
+    """The second request: the first one, the model's answer as it came, and the result of its call."""
+    body = copy.deepcopy(FIRST[api])
+    if api == "anthropic":
+        used = next(block for block in answer["content"] if block["type"] == "tool_use")
+        result = {"type": "tool_result", "tool_use_id": result_id or used["id"], "content": "18"}
+        body["messages"] += [
+            {"role": "assistant", "content": answer["content"]},
+            {"role": "user", "content": [result]},
+        ]
+    elif api == "openai-chat":
+        message = answer["choices"][0]["message"]
+        kept = {"role": "assistant", "tool_calls": message["tool_calls"]}
+        answer_id = result_id or message["tool_calls"][0]["id"]
+        body["messages"] += [kept, {"role": "tool", "tool_call_id": answer_id, "content": "18"}]
+    elif api == "openai-responses":
+        call = next(item for item in answer["output"] if item["type"] == "function_call")
+        output = {"type": "function_call_output", "call_id": result_id or call["call_id"], "output": "18"}
+        body["input"] += [*answer["output"], output]
+    else:
+        content = answer["candidates"][0]["content"]
+        call = next(part["functionCall"] for part in content["parts"] if "functionCall" in part)
+        response = {"id": result_id or call["id"], "name": call["name"], "response": {"temp": 18}}
+        body["contents"] += [content, {"role": "user", "parts": [{"functionResponse": response}]}]
+    return body
+
+
+Post = Callable[..., httpx2.Response]
+Serving = Callable[[str, Scenario], AbstractContextManager[Post]]
+
+
+@pytest.fixture(scope="module")
+def serving() -> Generator[Serving, None, None]:
+    with serve() as server, httpx2.Client(trust_env=False, headers=HEADERS) as client:
+
+        @contextmanager
+        def session(api: str, scenario: Scenario) -> Generator[Post, None, None]:
+            model = MODELS[api]
+            base = server.mount(Session(scenario, wire_format(api), model, profile_for(api, model)))
+            yield lambda body, path=PATHS[api]: client.post(base + path, json=body)
+            server.unmount(base)
+
+        yield session
+
+
+@pytest.fixture
+def tools(tmp_path: Path) -> Scenario:
+    return scenario(tmp_path, WITH_TOOLS)
+
+
+apis = pytest.mark.parametrize("api", MODELS)
+
+
+@apis
+def test_the_script_is_played_answer_by_answer_until_it_is_exhausted(
+    serving: Serving, tools: Scenario, api: str
+) -> None:
+    wire = wire_format(api)
+    with serving(api, tools) as post:
+        first = post(FIRST[api])
+        assert first.status_code == 200, first.text
+        second = post(answered(api, first.json()))
+        assert second.status_code == 200, second.text
+        third = post(answered(api, first.json()))
+    calls, text = (wire.read(plain(response)) for response in (first, second))
+    assert [(call.name, call.arguments) for call in calls.calls] == [("get_weather", {"city": "Paris"})]
+    assert (text.text, text.calls) == ("18", ())
+    assert third.status_code == 500
+    assert third.headers[EXHAUSTED] == "1"
+    assert third.json()["error"] == {
+        "message": "harness: the script of scenario 'with-tools' has no answer 3",
+        "type": "harness_exhausted",
+    }
+
+
+def plain(response: httpx2.Response) -> HttpResponse:
+    return HttpResponse(response.status_code, dict(response.headers), response.content)
+
+
+@apis
+def test_two_conversations_get_the_same_bytes(serving: Serving, tools: Scenario, api: str) -> None:
+    bodies: list[list[bytes]] = []
+    for _ in range(2):
+        with serving(api, tools) as post:
+            first = post(FIRST[api])
+            bodies.append([first.content, post(answered(api, first.json())).content])
+    assert bodies[0] == bodies[1]
+    assert bodies[0][0] != bodies[0][1]
+
+
+REFUSALS: dict[str, dict[str, Any]] = {
+    "anthropic": {
+        "type": "error",
+        "error": {
+            "type": "invalid_request_error",
+            "message": "messages.1: `tool_use` ids were found without `tool_result` blocks immediately after: toolu_",
+        },
+    },
+    "openai-chat": {"error": {"type": "invalid_request_error"}},
+    "openai-responses": {
+        "error": {
+            "type": "invalid_request_error",
+            "param": "input[2].call_id",
+            "message": "No tool call before this item",
+        }
+    },
+    "gemini": {"error": {"code": 400, "status": "INVALID_ARGUMENT"}},
+}
+
+
+def includes(value: Any, part: Any) -> bool:
+    if isinstance(part, dict):
+        return isinstance(value, dict) and all(includes(value.get(key), item) for key, item in part.items())
+    return part in value if isinstance(part, str) and isinstance(value, str) else value == part
+
+
+@apis
+def test_a_refused_request_is_refused_in_the_providers_shape_and_uses_up_no_answer(
+    serving: Serving, tools: Scenario, api: str
+) -> None:
+    with serving(api, tools) as post:
+        first = post(FIRST[api]).json()
+        refused = post(answered(api, first, "nobody"))
+        assert refused.status_code == 400
+        assert includes(refused.json(), REFUSALS[api]), refused.text
+        assert EXHAUSTED not in refused.headers
+        accepted = post(answered(api, first))
+    assert accepted.status_code == 200
+    assert wire_format(api).read(plain(accepted)).text == "18"
+
+
+NOT_FOUND: dict[str, dict[str, Any]] = {
+    "anthropic": {"type": "error", "error": {"type": "not_found_error"}},
+    "openai-chat": {"error": {"type": "invalid_request_error"}},
+    "openai-responses": {"error": {"type": "invalid_request_error"}},
+    "gemini": {"error": {"code": 404, "status": "NOT_FOUND"}},
+}
+
+
+@apis
+def test_an_unknown_path_is_not_found(serving: Serving, tools: Scenario, api: str) -> None:
+    with serving(api, tools) as post:
+        missing = post(FIRST[api], path="/v9/nowhere")
+        assert missing.status_code == 404
+        assert includes(missing.json(), NOT_FOUND[api]), missing.text
+        assert "/v9/nowhere" in missing.json()["error"]["message"]
+        assert post(FIRST[api]).status_code == 200
+
+
+@apis
+def test_a_body_that_is_no_chat_is_refused_for_that_and_not_for_its_path(
+    serving: Serving, tools: Scenario, api: str
+) -> None:
+    with serving(api, tools) as post:
+        for body in ("text", [], {}):
+            assert post(body).status_code == 400
+        assert post(FIRST[api]).status_code == 200
+
+
+def with_thinking(tmp_path: Path) -> Scenario:
+    content = copy.deepcopy(WITH_TOOLS) | {
+        "requires": ["tools", "thinking"],
+        "settings": {"thinking": {"effort": "low"}},
+    }
+    content["turns"][0]["model"][0]["thinking"] = "Paris it is."
+    return scenario(tmp_path, content)
+
+
+def asking_for_thought(answer: dict[str, Any]) -> dict[str, Any]:
+    return answered("anthropic", answer) | {"thinking": {"type": "adaptive"}}
+
+
+def altered(answer: dict[str, Any], change: Callable[[list[Any]], Any]) -> dict[str, Any]:
+    copied = copy.deepcopy(answer)
+    change(copied["content"])
+    return copied
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda blocks: blocks[0].update(thinking="London it is."),
+        lambda blocks: blocks[0].update(signature="c2lnbmF0dXJl"),
+        lambda blocks: blocks.pop(0),
+    ],
+    ids=["text", "signature", "dropped"],
+)
+def test_altered_thinking_is_refused(serving: Serving, tmp_path: Path, change: Callable[[list[Any]], Any]) -> None:
+    with serving("anthropic", with_thinking(tmp_path)) as post:
+        first = post(FIRST["anthropic"] | {"thinking": {"type": "adaptive"}}).json()
+        assert first["content"][0]["type"] == "thinking"
+        refused = post(asking_for_thought(altered(first, change)))
+        assert refused.status_code == 400
+        assert refused.json()["error"]["message"] == (
+            "messages.1: `thinking` blocks in the latest assistant message cannot be modified; "
+            "they must remain as they were in the original response."
+        )
+        assert post(asking_for_thought(first)).status_code == 200
+
+
+def test_an_altered_thought_signature_is_refused(serving: Serving, tools: Scenario) -> None:
+    with serving("gemini", tools) as post:
+        first = post(FIRST["gemini"]).json()
+        edited = copy.deepcopy(first)
+        (part,) = (p for p in edited["candidates"][0]["content"]["parts"] if "functionCall" in p)
+        assert part["thoughtSignature"]
+        part["thoughtSignature"] = "c2lnbmF0dXJl"
+        refused = post(answered("gemini", edited))
+        assert refused.status_code == 400
+        assert refused.json() == {
+            "error": {"code": 400, "message": "Corrupted thought signature.", "status": "INVALID_ARGUMENT"}
+        }
+        assert post(answered("gemini", first)).status_code == 200

@@ -1,0 +1,133 @@
+"""Runs made by hand, for reports to show."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.results import (
+    Blame,
+    CellResult,
+    Difference,
+    Finding,
+    Invocation,
+    Kind,
+    Provenance,
+    RunResult,
+    Severity,
+    StaleExpectation,
+    Verdict,
+)
+
+TARGETS = {
+    "anthropic": "anthropic",
+    "openai-chat": "openai-chat",
+    "openai-responses": "openai-responses",
+    "gemini-3": "gemini",
+    "gemini-2.5": "gemini",
+}
+SUBJECTS = ("id-matching", "system-prompt", "json-mode", "tools", "history", "responses", "requests", "limits")
+REFERENCE = Provenance("reference", model_requested="a-model-1", model_served="a-model-1")
+PROVIDER = Provenance("provider", "2026-11-20T10:00:00+00:00", "a-model-1", "a-model-1-0042")
+
+
+def cell(scenario: str = "call-single", target: str = "anthropic", **changes: Any) -> CellResult:
+    values: dict[str, Any] = {
+        "scenario": scenario,
+        "target": target,
+        "adapter": TARGETS.get(target, target),
+        "api": TARGETS.get(target, "anthropic"),
+        "variant": "whole",
+        "verdict": Verdict.PASS,
+        "provenance": REFERENCE,
+        "covers": ("tools",),
+    }
+    return CellResult(**{**values, **changes})
+
+
+def finding(rule: str = "result-swapped", **changes: Any) -> Finding:
+    values: dict[str, Any] = {
+        "rule": rule,
+        "kind": Kind.CONTRACT,
+        "severity": Severity.ERROR,
+        "blame": Blame.ADAPTER,
+        "message": "the result of one call is sent as that of another",
+        "pointer": "/messages/3/content/0",
+        "actual": "18 °C",
+        "expected": "31 °C",
+        "source": "AN-8",
+        "exchange": 1,
+    }
+    return Finding(**{**values, **changes})
+
+
+def failed(scenario: str = "call-single", target: str = "anthropic", *findings: Finding, **changes: Any) -> CellResult:
+    return cell(scenario, target, verdict=Verdict.FAIL, findings=findings or (finding(),), **changes)
+
+
+def whole_suite(**changes: Any) -> RunResult:
+    """As large as what ships, and larger in its differences: every fact differs, in long words."""
+    cells = [
+        cell(f"scenario-of-some-length-{number}", target, covers=(SUBJECTS[number % len(SUBJECTS)],))
+        for number in range(100)
+        for target in TARGETS
+    ]
+    cells += [
+        cell(
+            f"thinking-{number}",
+            "openai-chat",
+            verdict=Verdict.NOT_APPLICABLE,
+            provenance=None,
+            reason="the adapter 'openai-chat' does not have: thinking",
+        )
+        for number in range(3)
+    ]
+    facts = [
+        Difference(
+            SUBJECTS[number // 5],
+            f"where the fact {number} is to be seen",
+            {target: f"messages[].content[].{target}.{number}" for target in TARGETS},
+            differs=True,
+        )
+        for number in range(30)
+    ]
+    values: dict[str, Any] = {"differences": tuple(facts), "timing": {"seconds": 9.07}}
+    return RunResult("replay", tuple(cells), **{**values, **changes})
+
+
+def red() -> RunResult:
+    """A bit of everything."""
+    cells = (
+        cell(),
+        failed("call-parallel", "anthropic", finding(), finding(actual="a", expected="b")),
+        failed("call-parallel", "gemini-3", finding("gemini-pairing", kind=Kind.LIMIT, source="GM-7")),
+        cell("json-mode", "anthropic", verdict=Verdict.WARN, findings=(finding("note", severity=Severity.WARNING),)),
+        cell("json-mode", "gemini-3", verdict=Verdict.ERROR, provenance=None, reason="KeyError: 'text'"),
+        cell("result-null", "anthropic", verdict=Verdict.MISSING, provenance=None, reason="no cassette"),
+        cell(
+            "result-null",
+            "gemini-3",
+            verdict=Verdict.EXPECTED_FAILURE,
+            findings=(finding(),),
+            reason="tracked as #12",
+        ),
+        cell("thinking", "gemini-3", verdict=Verdict.NOT_APPLICABLE, provenance=None, reason="it does not think"),
+    )
+    return RunResult(
+        "replay",
+        cells,
+        (
+            Difference("tools", "who issues ids", {"anthropic": "the API", "gemini-3": "nobody"}, differs=True),
+            Difference("tools", "word for it", {"anthropic": "any", "gemini-3": "any"}, differs=False),
+        ),
+        (StaleExpectation("call-*", "anthropic", "usage", "tracked as #7"),),
+        {"httpx2": "2.16.0"},
+        {"seconds": 1.25},
+        "cassettes",
+        {"openai-chat": "its SDK is missing"},
+        Invocation(
+            rerun=("harness", "run", "--cassettes", "my cassettes"),
+            record=("harness", "record", "--cassettes", "my cassettes"),
+            scenarios={"call-parallel": "own/call-parallel.yaml"},
+            targets={"gemini-3": ("--adapter", "my:ADAPTER", "--target", "gemini-3")},
+        ),
+    )

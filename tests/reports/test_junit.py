@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+from xml.etree import ElementTree as ET
+
+from harness.reports.junit import render
+from harness.results import Presentation, RunResult, Verdict
+from tests.reports.runs import failed, finding, red, whole_suite
+
+OUTCOMES = {
+    Verdict.PASS: None,
+    Verdict.WARN: "system-out",
+    Verdict.FAIL: "failure",
+    Verdict.ERROR: "error",
+    Verdict.MISSING: "error",
+    Verdict.NOT_APPLICABLE: "skipped",
+    Verdict.EXPECTED_FAILURE: "skipped",
+}
+
+
+def parsed(run: RunResult) -> ET.Element:
+    return ET.fromstring(render(run, Presentation()))  # noqa: S314 - our own XML
+
+
+def test_every_cell_is_a_case_of_its_targets_suite_with_its_outcome() -> None:
+    root, run = parsed(red()), red()
+
+    for cell in run.cells:
+        case = root.find(f"testsuite[@name='{cell.target}']/testcase[@name='{cell.scenario}']")
+        assert case is not None
+        assert case.get("classname") == cell.target
+        assert [child.tag for child in case] == ([OUTCOMES[cell.verdict]] if OUTCOMES[cell.verdict] else [])
+
+
+def test_the_counts_are_those_of_the_cases() -> None:
+    root = parsed(red())
+
+    for element in (root, *root.findall("testsuite")):
+        assert int(element.attrib["tests"]) == len(element.findall(".//testcase"))
+        assert int(element.attrib["failures"]) == len(element.findall(".//failure"))
+        assert int(element.attrib["errors"]) == len(element.findall(".//error"))
+        assert int(element.attrib["skipped"]) == len(element.findall(".//skipped"))
+    assert (root.get("tests"), root.get("failures"), root.get("errors"), root.get("skipped")) == ("9", "3", "2", "2")
+
+
+def test_a_failure_holds_the_findings_with_evidence_and_advice() -> None:
+    failure = parsed(red()).find("testsuite[@name='anthropic']/testcase[@name='call-parallel']/failure")
+
+    assert failure is not None
+    assert failure.get("message") == (
+        "result-swapped: the result of one call is sent as that of another (and 1 more finding)"
+    )
+    assert failure.text is not None
+    assert 'at: request 2 /messages/3/content/0\nactual: "18 °C"\nexpected: "31 °C"\nsource: AN-8' in failure.text
+    assert "what to do: the adapter sends or reads this wrongly" in failure.text
+
+
+def test_a_missing_cassette_is_an_error_that_says_how_to_record_it() -> None:
+    error = parsed(red()).find("testsuite[@name='anthropic']/testcase[@name='result-null']/error")
+
+    assert error is not None
+    assert error.get("message") == "could not look: no cassette"
+    assert error.text == "Record it: harness record --cassettes 'my cassettes' result-null --target anthropic"
+
+
+def test_a_stale_expectation_is_a_failing_case() -> None:
+    case = parsed(red()).find("testsuite[@name='expected-failures']/testcase")
+
+    assert case is not None
+    assert case.get("name") == "call-* anthropic usage"
+    assert case.find("failure") is not None
+
+
+def test_streamed_cells_have_names_of_their_own() -> None:
+    run = RunResult("replay", (failed(), failed(variant="stream")))
+
+    assert [case.get("name") for case in parsed(run).iter("testcase")] == ["call-single", "call-single [stream]"]
+
+
+def test_what_xml_cannot_hold_is_replaced() -> None:
+    hostile = "a\x00b\x1b\ufffe ]]> <tag> & \ud83d end"
+
+    root = parsed(RunResult("replay", (failed("a", "anthropic", finding(message=hostile, actual=hostile)),)))
+
+    failure = root.find(".//failure")
+    assert failure is not None
+    assert "]]> <tag> &" in failure.attrib["message"]
+    assert failure.attrib["message"].endswith(" end")
+
+
+def test_the_whole_suite_is_all_there() -> None:
+    assert parsed(whole_suite()).get("tests") == str(len(whole_suite().cells))

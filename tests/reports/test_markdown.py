@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from harness.reports.markdown import render
+from harness.results import Presentation, RunResult, Severity
+from tests.reports.runs import TARGETS, cell, failed, finding, red, whole_suite
+
+
+def table(text: str, head: str) -> list[list[str]]:
+    """The rows of the table whose first head is this."""
+    lines = text.splitlines()
+    start = next(number for number, line in enumerate(lines) if line.startswith(f"| {head} |"))
+    rows: list[list[str]] = []
+    for line in lines[start:]:
+        if not line.startswith("|"):
+            break
+        rows.append([part.strip() for part in line.strip("|").split(" | ")])
+    return rows
+
+
+def test_the_verdict_comes_first_and_the_matrix_next() -> None:
+    shown = render(red(), Presentation())
+
+    assert shown.startswith("## harness: FAIL\n\n8 cells: 1 pass, 1 warn, 2 fail, ")
+    assert table(shown, "subject") == [
+        ["subject", "anthropic", "gemini-3"],
+        ["---", "---", "---"],
+        ["tools", "1 ✅ 1 ⚠️ 1 ❌ 1 ❔", "1 ❌ 1 n/a 1 💥 1 expected"],
+    ]
+
+
+def test_the_matrix_of_a_large_run_has_a_column_for_each_target() -> None:
+    rows = table(render(whole_suite(), Presentation()), "subject")
+
+    assert rows[0] == ["subject", *TARGETS]
+    assert len({len(row) for row in rows}) == 1
+
+
+def test_differences_are_a_table_with_a_column_for_each_target() -> None:
+    text = render(red(), Presentation()).split("### Differences")[1]
+
+    assert table(text, "subject")[2:] == [["tools", "who issues ids", "the API", "nobody"]]
+    everything = render(red(), Presentation(all_differences=True)).split("### Differences")[1]
+    assert table(everything, "subject")[3:] == [["tools", "word for it", "any", "any"]]
+
+
+def test_a_finding_is_folded_with_its_evidence_and_command() -> None:
+    shown = render(red(), Presentation())
+
+    block = shown.split("<summary>result-swapped: error in 1 cell, blame: adapter</summary>")[1].split("</details>")[0]
+    assert "**call-parallel**, anthropic" in block
+    assert "- ` request 2 /messages/3/content/0 `: the result of one call" in block
+    assert 'actual ` "18 °C" `, expected ` "31 °C" `' in block
+    assert "```sh\nharness run --cassettes 'my cassettes' own/call-parallel.yaml --target anthropic\n```" in block
+
+
+def test_everything_that_is_no_pass_is_there() -> None:
+    shown = render(red(), Presentation())
+
+    for words in (
+        "error in 1 cell: KeyError: &#x27;text&#x27;",
+        "### Could not look: 1 cell without a cassette",
+        "harness run --mode reference result-null --target anthropic",
+        "| gemini-3 | it does not think | thinking |",
+        "| tracked as \\#12 | result-null, gemini-3 |",
+        "| call-\\* | anthropic | usage | tracked as \\#7 |",
+        "**openai-chat is left out**: its SDK is missing",
+        "Recorded from the reference server, not from a provider: ",
+    ):
+        assert words in shown
+
+
+def test_texts_of_a_model_are_neither_mark_up_nor_html_nor_columns() -> None:
+    hostile = "a | b <script>x</script> `code` **bold** [link](http://x)\nnew line \x1b[31m"
+    run = RunResult(
+        "replay", (failed("a", "anthropic", finding(hostile, message=hostile, actual=hostile + "``", source=hostile)),)
+    )
+
+    shown = render(replace(run, left_out={"x": hostile}), Presentation())
+
+    outside_code = "".join(part for number, part in enumerate(shown.split("```")) if number % 2 == 0)
+    assert "<script>" not in outside_code
+    assert "\x1b" not in shown
+    assert "\\*\\*bold\\*\\*" in shown
+    assert "\nnew line" not in shown
+
+
+def test_a_large_red_run_fits_into_a_job_summary() -> None:
+    finding_ = finding(actual="x" * 10_000)
+    cells = [failed(f"scenario-{number}", target, *[finding_] * 9) for number in range(100) for target in TARGETS]
+
+    assert len(render(RunResult("replay", tuple(cells)), Presentation()).encode()) < 100_000
+
+
+def test_warnings_are_shown_too() -> None:
+    run = RunResult("replay", (cell(findings=(finding(severity=Severity.WARNING),)),))
+
+    assert "### 1 rule with warnings" in render(run, Presentation())

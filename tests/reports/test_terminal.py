@@ -1,0 +1,218 @@
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from harness.reports.terminal import MAX_LINES, render
+from harness.results import Blame, Difference, Presentation, Provenance, RunResult, Severity, Verdict
+from tests.reports.runs import PROVIDER, cell, failed, finding, red, whole_suite
+
+PLAIN = Presentation()
+
+
+def lines(run: RunResult, presentation: Presentation = PLAIN) -> list[str]:
+    return render(run, presentation).splitlines()
+
+
+@pytest.mark.parametrize("width", [80, 100, 120])
+def test_a_green_run_of_the_whole_suite_fits_on_sixty_lines(width: int) -> None:
+    shown = lines(whole_suite(), Presentation(width=width))
+
+    assert len(shown) <= MAX_LINES
+    assert max(map(len, shown)) <= width
+    assert shown[0].startswith("Differences: 30 of 30 facts")
+    assert shown[-1].startswith("PASS  503 cells: 500 pass, 3 not applicable")
+
+
+def test_what_does_not_fit_is_said_to_be_left_out_and_an_option_shows_it() -> None:
+    run = whole_suite()
+
+    short, full = lines(run), lines(run, Presentation(all_differences=True))
+
+    assert "--all-differences" in "\n".join(short)
+    assert not [line for line in short if "gemini-2.5.29" in line]
+    assert [line for line in full if "gemini-2.5.29" in line]
+
+
+def test_only_facts_that_differ_are_shown_unless_all_are_asked_for() -> None:
+    shown, everything = lines(red()), lines(red(), Presentation(all_differences=True))
+
+    assert shown[:3] == [
+        "Differences: 1 of 2 facts on the wire are not the same for all targets",
+        "tools",
+        "  who issues ids  the API (anthropic); nobody (gemini-3)",
+    ]
+    assert not [line for line in shown if "word for it" in line]
+    assert [line for line in everything if line.startswith("  word for it")]
+
+
+def test_a_widespread_value_belongs_to_the_others_and_a_family_has_one_name() -> None:
+    columns = ("anthropic", "openai-chat", "openai-responses", "gemini-3", "gemini-2.5")
+
+    def shown(*values: str) -> str:
+        row = Difference("tools", "it", dict(zip(columns, values, strict=True)), differs=True)
+        return next(line for line in lines(RunResult("replay", (), (row,))) if "  it" in line).split("it  ")[1]
+
+    assert shown("a", "a", "a", "a", "b") == "b (gemini-2.5); a (others)"
+    assert shown("a", "b", "b", "c", "c") == "a (anthropic); b (openai-*); c (gemini-*)"
+    assert (
+        shown("a", "a", "b", "b", "c") == "c (gemini-2.5); a (anthropic, openai-chat); b (openai-responses, gemini-3)"
+    )
+
+
+def test_the_matrix_counts_by_subject_and_verbosely_names_every_scenario() -> None:
+    short, verbose = lines(red()), lines(red(), Presentation(verbose=True))
+
+    assert [
+        line for line in short if re.match(r"tools +1 pass, 1 warn, 1 fail, 1 missing +1 fail, 1 n/a, 1 error", line)
+    ]
+    assert [line for line in verbose if re.match(r"call-parallel +fail +fail$", line)]
+    assert [line for line in verbose if re.match(r"thinking +- +n/a$", line)]
+
+
+def test_a_finding_comes_with_place_evidence_advice_and_the_command_that_plays_it_again() -> None:
+    shown = lines(red(), Presentation(width=105))
+
+    start = shown.index("result-swapped: error in 1 cell")
+    assert shown[start : start + 10] == [
+        "result-swapped: error in 1 cell",
+        "  contract rule; blame: adapter; source: AN-8",
+        "  call-parallel . anthropic",
+        "    request 2 /messages/3/content/0: the result of one call is sent as that of another",
+        '      actual    "18 °C"',
+        '      expected  "31 °C"',
+        "    and 1 more finding like it in this cell",
+        "  What to do   the adapter sends or reads this wrongly: correct it. If it is known, list the scenario,",
+        "               target and rule with a reason in a file for --expected-failures.",
+        "  Play again   harness run --cassettes 'my cassettes' own/call-parallel.yaml --target anthropic",
+    ]
+    again = "harness run --cassettes 'my cassettes' own/call-parallel.yaml --adapter my:ADAPTER --target gemini-3"
+    assert again in " ".join(" ".join(shown).split())
+
+
+def test_findings_of_one_rule_are_shown_once_with_three_cells_unless_verbose() -> None:
+    run = RunResult("replay", tuple(failed(f"scenario-{number}") for number in range(7)))
+
+    short, verbose = lines(run), lines(run, Presentation(verbose=True))
+
+    assert "result-swapped: error in 7 cells" in short
+    assert len([line for line in short if line.startswith("  scenario-")]) == 3
+    assert "  and 4 more cells; --verbose shows all" in short
+    assert len([line for line in verbose if line.startswith("  scenario-")]) == 7
+
+
+@pytest.mark.parametrize("blame", list(Blame))
+def test_there_is_something_to_do_whoever_is_to_blame(blame: Blame) -> None:
+    run = RunResult("replay", (failed("a", "anthropic", finding(blame=blame)),))
+
+    advice = next(line for line in lines(run) if line.startswith("  What to do"))
+    assert len(advice) > 30
+
+
+def test_missing_cassettes_are_told_apart_with_both_commands() -> None:
+    shown = lines(red())
+
+    start = shown.index("Could not look: no cassette of 1 cell in cassettes")
+    assert shown[start + 1 : start + 4] == [
+        "  result-null: anthropic",
+        "    record     harness record --cassettes 'my cassettes' result-null --target anthropic",
+        "    or play    harness run --mode reference result-null --target anthropic",
+    ]
+
+
+def test_targets_that_miss_the_same_share_their_commands() -> None:
+    missing = [
+        cell(scenario, target, verdict=Verdict.MISSING, provenance=None, reason="none")
+        for scenario in ("a", "b")
+        for target in ("anthropic", "gemini-3")
+    ]
+
+    shown = lines(RunResult("replay", tuple(missing)))
+
+    assert "    record     harness record a b --target anthropic --target gemini-3" in shown
+    assert shown[-1].startswith("INCOMPLETE  4 cells: 4 missing")
+
+
+def test_provenance_tells_recordings_of_a_provider_from_those_of_the_reference_server() -> None:
+    cells = (cell(), cell("b", "gemini-3", provenance=PROVIDER))
+
+    def provenance(mode: str) -> list[str]:
+        run = RunResult(mode, cells)  # pyright: ignore[reportArgumentType] - a mode
+        return [line for line in lines(run) if "reference server" in line or "provider:" in line]
+
+    assert provenance("replay") == [
+        "Recorded from the reference server, not from a provider: 1 cell of anthropic (a-model-1).",
+        "Recorded from the provider: 1 cell of gemini-3 (a-model-1-0042, 2026-11-20).",
+    ]
+    assert provenance("reference")[0].startswith("Played against the reference server")
+    assert provenance("live")[1].startswith("Answered by the provider")
+
+
+def test_warnings_of_a_green_run_are_named_by_rule() -> None:
+    warned = cell(verdict=Verdict.WARN, findings=(finding(severity=Severity.WARNING),))
+    run = RunResult("replay", (warned, replace(warned, scenario="other")))
+
+    shown = lines(run)
+
+    assert "Warnings: 1 rule; --verbose shows each" in shown
+    warning = "result-swapped (adapter): call-single . anthropic and 1 more cell: the result of one call is sent as"
+    assert [line for line in shown if line.startswith(f"  {warning}")]
+    assert shown[-1] == "PASS  2 cells: 2 warn"
+
+
+def test_everything_else_that_happened_is_shown_with_its_reason() -> None:
+    shown = lines(red())
+
+    assert "openai-chat is left out: its SDK is missing" in shown
+    assert "  gemini-3: thinking: it does not think" in shown
+    assert "  result-null . gemini-3: tracked as #12" in shown
+    assert "error in 1 cell: KeyError: 'text'" in shown
+    assert "  usage in call-*, anthropic (listed because: tracked as #7)" in shown
+    assert " ".join(shown[-2:]) == (
+        "FAIL  8 cells: 1 pass, 1 warn, 2 fail, 1 not applicable, 1 missing, 1 error, 1 expected failure; "
+        "1 expected failure did not happen (1.2 s)"
+    )
+
+
+def test_nothing_that_comes_from_a_model_reaches_the_terminal_as_a_command() -> None:
+    hostile = "\x1b]0;owned\x07 [bold]not mark-up[/bold] \u202e :smile:"
+    run = RunResult("replay", (failed("a", "anthropic", finding(message=hostile, actual=hostile)),))
+
+    shown = render(run, PLAIN)
+
+    assert not re.search("[\x00-\x09\x0b-\x1f\u202e]", shown)
+    assert "[bold]not mark-up[/bold]" in shown
+    assert ":smile:" in shown
+
+
+def test_a_long_value_loses_its_middle_only() -> None:
+    value = "begin " + "x" * 5000 + " end"
+    run = RunResult("replay", (failed("a", "anthropic", finding(actual=value)),))
+
+    shown = render(run, PLAIN)
+
+    words = " ".join(shown.split())
+    assert '"begin x' in words
+    assert 'x end"' in words
+    assert re.search(r"\.\.\.\d{4} more\.\.\.", shown)
+    assert len(shown) < 3000
+
+
+def test_colours_are_for_terminals_only() -> None:
+    assert "\x1b[" not in render(red(), PLAIN)
+    coloured = render(red(), Presentation(colour=True))
+    assert "\x1b[" in coloured
+    bare = re.sub(r"\x1b\[[\d;]*m", "", coloured)
+    assert [line.rstrip() for line in bare.splitlines()] == lines(red())
+
+
+def test_a_run_without_cells_is_no_pass() -> None:
+    assert lines(RunResult("replay", ()))[-1] == "NOTHING RAN  0 cells: there was no cell to play"
+
+
+def test_an_unknown_provenance_is_not_invented() -> None:
+    run = RunResult("replay", (cell(provenance=Provenance("provider")),))
+
+    assert "Recorded from the provider: 1 cell of anthropic." in lines(run)

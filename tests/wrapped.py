@@ -1,0 +1,67 @@
+"""Adapters that differ from a shipped one, for tests of what plays them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+
+from harness.model import ChatRequest, ChatResponse
+from harness.protocols import AsyncChatClient, Capability, ChatClient, Endpoint
+from harness.targets import Target
+
+Chat = Callable[[ChatRequest], ChatResponse]
+
+
+class _Client:
+    def __init__(self, inner: ChatClient, chat: Callable[[Chat, ChatRequest], ChatResponse]) -> None:
+        self._inner = inner
+        self._chat = chat
+
+    def chat(self, request: ChatRequest) -> ChatResponse:
+        return self._chat(self._inner.chat, request)
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+class _AsyncClient:
+    def __init__(self, inner: ChatClient) -> None:
+        self._inner = inner
+        self._open = asyncio.Event()
+
+    async def chat(self, request: ChatRequest) -> ChatResponse:
+        return await asyncio.to_thread(self._inner.chat, request)
+
+    async def close(self) -> None:
+        self._open.set()
+        await self._open.wait()
+        self._inner.close()
+
+
+def connecting(target: Target, connect: Callable[[Endpoint, str], ChatClient | AsyncChatClient]) -> Target:
+    """The target with another way to get a client."""
+    return replace(target, adapter=replace(target.adapter, connect=connect))
+
+
+def inner(target: Target, endpoint: Endpoint, model: str) -> ChatClient:
+    client = target.adapter.connect(endpoint, model)
+    assert isinstance(client, ChatClient)
+    return client
+
+
+def chatting(target: Target, chat: Callable[[Chat, ChatRequest], ChatResponse]) -> Target:
+    """The target with `chat(inner chat, request)` in the place of its client's chat."""
+    return connecting(target, lambda endpoint, model: _Client(inner(target, endpoint, model), chat))
+
+
+def without_http_client(target: Target) -> Target:
+    """The target with an adapter that takes no HTTP client, as those in other languages."""
+    adapter = target.adapter
+    return replace(target, adapter=replace(adapter, capabilities=adapter.capabilities - {Capability.HTTP_CLIENT}))
+
+
+def asynchronous(target: Target) -> Target:
+    """The target with an asynchronous adapter."""
+    plain = without_http_client(target)
+    return connecting(plain, lambda endpoint, model: _AsyncClient(inner(target, endpoint, model)))
