@@ -102,7 +102,7 @@ def _results(pair: Pair, lift: Lift, answer: Message) -> list[Part]:
     for result, place in zip(results, answered(calls, results), strict=True):
         known = None if place is None else origin[place]
         call_id, name = (result.call_id or "", result.name or "") if known is None else canonical[known]
-        lifted.append((len(calls) if place is None else place, lift.result(result, call_id, name)))
+        lifted.append((len(canonical) if known is None else known, lift.result(result, call_id, name)))
     in_order = iter(sorted(lifted, key=lambda each: each[0]))
     parts: list[Part] = []
     for entry in pair.slice.answers:

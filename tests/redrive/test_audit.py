@@ -1,0 +1,115 @@
+"""`harness audit --redrive`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.cli.main import main
+from harness.tape.cassette import Interaction
+from tests.redrive.samples import CALL, chat, chat_answer, exchange
+from tests.traffic import ROOT, needs_traffic
+
+ASKED = {"role": "user", "content": "Weather in Paris?"}
+RESULT = {"role": "tool", "tool_call_id": "call_1", "content": "18"}
+
+
+def written(path: Path, *interactions: Interaction) -> Path:
+    entries = [
+        {
+            "request": {"method": each.request.method, "uri": each.request.url, "body": each.request.body.decode()},
+            "response": {"status": {"code": 200}, "body": {"string": each.response.body.decode()}},
+        }
+        for each in interactions
+        if each.response
+    ]
+    path.write_text(json.dumps({"version": 1, "interactions": entries}))
+    return path
+
+
+def recording(path: Path, call: dict[str, Any]) -> Path:
+    return written(
+        path,
+        exchange(chat(ASKED), chat_answer(CALL)),
+        exchange(chat(ASKED, {"role": "assistant", "tool_calls": [call]}, RESULT), chat_answer(text="18")),
+    )
+
+
+RENAMED = {**CALL, "function": {"name": "weather", "arguments": '{"city":"Rome"}'}}
+
+
+def test_the_json_has_pairs_allowances_and_disagreements(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = recording(tmp_path / "it.json", RENAMED)
+    assert main(["audit", "--redrive", "--json", str(file)]) == 1
+    document = json.loads(capsys.readouterr().out)
+    counts = document["apis"]["openai-chat"]
+    assert {
+        key: counts[key] for key in ("exchanges", "pairs", "pairs_agreeing", "pairs_not_redrivable", "allowances")
+    } == {
+        "exchanges": 2,
+        "pairs": 1,
+        "pairs_agreeing": 0,
+        "pairs_not_redrivable": {},
+        "allowances": {},
+    }
+    assert document["apis"]["gemini"]["pairs"] == 0
+    (found,) = document["disagreements"]
+    assert list(found) == ["file", "i", "j", "pointer", "recorded", "produced", "class"]
+    assert (found["file"], found["i"], found["j"], found["class"]) == (str(file), 0, 1, "call-arguments")
+
+
+def test_without_the_option_nothing_is_driven(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["audit", "--json", str(recording(tmp_path / "it.json", RENAMED))]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert "disagreements" not in document
+    assert "pairs" not in document["apis"]["openai-chat"]
+
+
+def test_the_text_says_what_agrees_and_where_it_does_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["audit", "--redrive", str(recording(tmp_path / "good.json", CALL))]) == 0
+    assert "openai-chat                 1          1          0          0" in capsys.readouterr().out.splitlines()
+    file = recording(tmp_path / "bad.json", RENAMED)
+    assert main(["audit", "--redrive", "-v", str(file)]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    at = lines.index("  call-arguments, 1 time")
+    assert lines[at + 1 : at + 4] == [
+        f"    {file}, response 0, request 1 /messages/1/tool_calls/0",
+        '      recorded: {"city": "Rome"}',
+        '      produced: {"city": "Paris"}',
+    ]
+
+
+def test_a_recording_without_pairs_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        main(["audit", "--redrive", str(written(tmp_path / "it.json", exchange(chat(ASKED), chat_answer(text="?"))))])
+        == 0
+    )
+    assert "Nothing to drive again" in capsys.readouterr().out
+
+
+def test_the_shipped_cassettes_agree_but_for_results_that_a_scenario_shuffles(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    shipped = Path(__file__).resolve().parents[2] / "cassettes"
+    assert main(["audit", "--redrive", "--json", str(shipped)]) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert sum(counts["pairs"] for counts in document["apis"].values()) > 300
+    assert {(Path(each["file"]).stem, each["class"]) for each in document["disagreements"]} == {
+        ("call-identical-twice", "result-order"),
+        ("call-results-reordered", "result-order"),
+    }
+
+
+@needs_traffic
+def test_the_audit_of_real_traffic_is_the_same_with_a_redrive(capsys: pytest.CaptureFixture[str]) -> None:
+    folder = str(ROOT / "openai-compat-responses")
+    main(["audit", "--json", folder])
+    alone = json.loads(capsys.readouterr().out)
+    main(["audit", "--redrive", "--json", folder])
+    both = json.loads(capsys.readouterr().out)
+    assert both["findings"] == alone["findings"]
+    assert both["apis"]["openai-responses"].items() >= alone["apis"]["openai-responses"].items()
+    assert both["apis"]["openai-responses"]["pairs"] == 21
