@@ -8,9 +8,10 @@ server's state need not carry the calls at all: its results have the ids, or it 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import TypeAlias
 
 from harness.model import JSON
 from harness.redrive.recording import Recorded
@@ -38,24 +39,73 @@ class _Likeness(IntEnum):
     IDS = 3
 
 
+_Sign: TypeAlias = tuple[str, str]
+
+
+class _Unanswered:
+    """The responses that called tools and are in no pair yet, by the signs that a follow-up can know them by."""
+
+    def __init__(self) -> None:
+        self._by_sign: dict[_Sign, dict[int, Recorded]] = {}
+
+    def add(self, exchange: Recorded) -> None:
+        for sign in _signs_of_response(exchange):
+            self._by_sign.setdefault(sign, {})[exchange.index] = exchange
+
+    def remove(self, exchange: Recorded) -> None:
+        for sign in _signs_of_response(exchange):
+            self._by_sign[sign].pop(exchange.index, None)
+
+    def known_by(self, signs: Iterable[_Sign]) -> list[Recorded]:
+        found: dict[int, Recorded] = {}
+        for sign in signs:
+            found |= self._by_sign.get(sign, {})
+        return list(found.values())
+
+
 def pairs(exchanges: Sequence[Recorded]) -> list[Pair]:
     """The pairs among the exchanges of one API. A response is in one pair at most, that with the first such request:
     later requests of the conversation repeat it."""
-    taken: set[int] = set()
+    unanswered = _Unanswered()
     found: list[Pair] = []
-    for at, follow_up in enumerate(exchanges):
+    for follow_up in exchanges:
         for number, place in enumerate(reversed(answered_turns(follow_up.request))):
-            ranked = [
-                (_likeness(earlier, follow_up, place), earlier.index, earlier)
-                for earlier in exchanges[:at]
-                if earlier.index not in taken and earlier.response.calls
-            ]
-            likeness, index, earlier = max(ranked, key=lambda entry: entry[:2], default=(_Likeness.NONE, 0, None))
             # an earlier turn of the conversation tells by its ids only: its calls may be like those of another one
-            if earlier is not None and likeness >= (_Likeness.IDS if number else _Likeness.CALLS):
-                taken.add(index)
+            signs = _signs_of_follow_up(follow_up, place) if number == 0 else _ids(place)
+            least = _Likeness.CALLS if number == 0 else _Likeness.IDS
+            ranked = [(_likeness(one, follow_up, place), one.index, one) for one in unanswered.known_by(signs)]
+            likeness, _, earlier = max(ranked, key=lambda entry: entry[:2], default=(_Likeness.NONE, 0, None))
+            if earlier is not None and likeness >= least:
+                unanswered.remove(earlier)
                 found.append(Pair(earlier, follow_up, _with_all_said(place, follow_up.request, earlier.response)))
+        unanswered.add(follow_up)
     return found
+
+
+def _signs_of_response(exchange: Recorded) -> Iterator[_Sign]:
+    for call in exchange.response.calls:
+        yield from (("id", each) for each in (call.id, call.item_id) if each)
+        yield "call", _said(call)
+        yield "name", call.name
+    if exchange.response.calls:
+        yield "response", _field(exchange.response.body, "id")
+
+
+def _signs_of_follow_up(follow_up: Recorded, place: Slice) -> Iterator[_Sign]:
+    yield from _ids(place)
+    yield from (("call", _said(call)) for call in place.calls)
+    if not place.calls:
+        yield from (("name", result.name) for result in place.results if result.name)
+        yield "response", _field(follow_up.body, "previous_response_id")
+
+
+def _ids(place: Slice) -> Iterator[_Sign]:
+    yield from (("id", call.id) for call in place.calls if call.id)
+    yield from (("id", result.call_id) for result in place.results if result.call_id)
+
+
+def _said(call: CallView) -> str:
+    return canonical([call.name, call.arguments])
 
 
 def _with_all_said(place: Slice, view: RequestView, response: ResponseView) -> Slice:
@@ -70,7 +120,7 @@ def _likeness(earlier: Recorded, follow_up: Recorded, place: Slice) -> _Likeness
         return _Likeness.IDS
     if follow_up.request.stateful and not place.calls:
         named = _field(follow_up.body, "previous_response_id")
-        return _Likeness.IDS if named is not None and named == _field(earlier.response.body, "id") else _Likeness.NONE
+        return _Likeness.IDS if named and named == _field(earlier.response.body, "id") else _Likeness.NONE
     if not (_same_calls(earlier.response.calls, place.calls) if place.calls else _same_names(earlier, place)):
         return _Likeness.NONE
     return _Likeness.CONVERSATION if _goes_on(earlier.request, follow_up.request) else _Likeness.CALLS
@@ -88,8 +138,7 @@ def _has_ids(issued: Sequence[CallView], place: Slice) -> bool:
 
 def _same_calls(issued: Sequence[CallView], carried: Sequence[CallView]) -> bool:
     """A call of the same name and arguments is among those carried."""
-    keys = {(call.name, canonical(call.arguments)) for call in carried}
-    return any((call.name, canonical(call.arguments)) in keys for call in issued)
+    return not {_said(call) for call in issued}.isdisjoint(map(_said, carried))
 
 
 def _same_names(earlier: Recorded, place: Slice) -> bool:
@@ -108,5 +157,6 @@ def _texts(view: RequestView) -> Iterator[object]:
         yield from (without_pointers(part) for part in turn.parts if isinstance(part, TextView) and turn.role == "user")
 
 
-def _field(body: JSON, name: str) -> JSON:
-    return body.get(name) if isinstance(body, dict) else None
+def _field(body: JSON, name: str) -> str:
+    value = body.get(name) if isinstance(body, dict) else None
+    return value if isinstance(value, str) else ""

@@ -16,17 +16,15 @@ class Entry:
 
     role: Role
     part: PartView | SystemView
-    turn: int
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
     """An assistant turn that calls tools, and the results behind it, up to the last one.
 
-    `before` is what stands in front of it, `spoken` is what the assistant says, `answers` what follows it.
+    `spoken` is what the assistant says, `answers` what follows it.
     """
 
-    before: tuple[Entry, ...]
     spoken: tuple[Entry, ...]
     answers: tuple[Entry, ...]
 
@@ -45,10 +43,10 @@ def entries(view: RequestView) -> tuple[Entry, ...]:
     """All parts in their order, system text where it stands."""
     found: list[Entry] = []
     for number in range(len(view.turns) + 1):
-        found += [Entry("system", text, number) for text in view.system if text.before_turn == number]
+        found += [Entry("system", text) for text in view.system if text.before_turn == number]
         if number < len(view.turns):
             turn = view.turns[number]
-            found += [Entry(turn.role, part, number) for part in turn.parts]
+            found += [Entry(turn.role, part) for part in turn.parts]
     return tuple(found)
 
 
@@ -69,8 +67,8 @@ def answered_turns(view: RequestView, response: ResponseView | None = None) -> t
         stop = next((at for at in range(middle, len(whole)) if spoken[at]), len(whole))
         results = [at for at in range(middle, stop) if isinstance(whole[at].part, ResultView)]
         if results:
-            first = middle if middle > start else results[0]
-            found.append(Slice(whole[: min(start, first)], whole[start:middle], whole[first : results[-1] + 1]))
+            first = middle if middle > start else results[0]  # nobody speaks: what the user says before is no answer
+            found.append(Slice(whole[start:middle], whole[first : results[-1] + 1]))
         start = stop
     return tuple(found)
 

@@ -6,15 +6,18 @@ the adapter made of it; its result is the one that the tool gave when the thread
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, TypeVar
 
 from harness.model import JSON, ToolCall, ToolResult
 from harness.results import Chat, Exchange, Transcript
 from harness.wire.apis import wire_format
 from harness.wire.format import WireFormat
 from harness.wire.view import CallView, RequestView, ResponseView, WireError
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,14 @@ class Evidence:
     def __init__(self, transcript: Transcript) -> None:
         self.transcript = transcript
         self.wire: WireFormat = wire_format(transcript.api)
+        self._derived: dict[tuple[object, int], Any] = {}
+
+    def once(self, derive: Callable[[Evidence, Asked], T], asked: Asked) -> T:
+        """What `derive` makes of a chat: several rules look at the same pairs, and pairing is most of their work."""
+        key = (derive, asked.index)
+        if key not in self._derived:
+            self._derived[key] = derive(self, asked)
+        return self._derived[key]
 
     @cached_property
     def readings(self) -> tuple[Reading, ...]:

@@ -7,23 +7,18 @@ from collections.abc import Iterator
 from harness.model import SYNTHESISED_ID, ToolCall
 from harness.results import Severity
 from harness.rules.content import content_shown, shown
-from harness.rules.evidence import Asked, Evidence, ExpectedCall
-from harness.rules.pairing import answered, answers, carried
+from harness.rules.evidence import Evidence, ExpectedCall
+from harness.rules.pairing import answered, answers, pairs
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
 from harness.wire.view import CallView, MediaView, RequestView, ResultView, TextView
-
-
-def _pairs(evidence: Evidence, asked: Asked) -> Iterator[tuple[ExpectedCall, CallView | None]]:
-    expected = evidence.expected_calls(asked.index)
-    yield from zip(expected, carried(expected, asked.view), strict=True)
 
 
 def _call_missing(evidence: Evidence) -> Iterator[Flaw]:
     for asked in evidence.asked:
         if asked.view.stateful:
             continue
-        for expected, call in _pairs(evidence, asked):
+        for expected, call in pairs(evidence, asked):
             if call is None:
                 yield Flaw(
                     f"the call of {expected.name} ({expected.id or 'without id'}) is not in the history that goes back",
@@ -38,7 +33,7 @@ def _call_order(evidence: Evidence) -> Iterator[Flaw]:
     for asked in evidence.asked:
         places = {id(call): place for place, call in enumerate(asked.view.calls)}
         latest: CallView | None = None
-        for expected, call in _pairs(evidence, asked):
+        for expected, call in pairs(evidence, asked):
             if call is None:
                 continue
             if latest is not None and places[id(call)] < places[id(latest)]:
@@ -56,7 +51,7 @@ def _call_order(evidence: Evidence) -> Iterator[Flaw]:
 
 def _call_id_changed(evidence: Evidence) -> Iterator[Flaw]:
     for asked in evidence.asked:
-        for expected, call in _pairs(evidence, asked):
+        for expected, call in pairs(evidence, asked):
             if call is None or expected.foreign or expected.id is None or call.id == expected.id:
                 continue
             yield Flaw(
@@ -131,7 +126,7 @@ def _synthesised_sent(evidence: Evidence) -> Iterator[Flaw]:
         return  # the other APIs take no call without an id (AN-7, OC-5, RS-3)
     for asked in evidence.asked:
         pairing = answered(asked.view)
-        for expected, call in _pairs(evidence, asked):
+        for expected, call in pairs(evidence, asked):
             if call is None or expected.foreign or expected.id is not None:
                 continue
             if call.id is not None:
@@ -155,7 +150,7 @@ def _foreign_ids(evidence: Evidence) -> Iterator[Flaw]:
     mapped: dict[str, str | None] = {}
     for asked in evidence.asked:
         sent: dict[str, str] = {}
-        for expected, call in _pairs(evidence, asked):
+        for expected, call in pairs(evidence, asked):
             if call is None or not expected.foreign or expected.id is None:
                 continue
             if mapped.setdefault(expected.id, call.id) != call.id:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.model import ToolResult
@@ -75,6 +76,16 @@ def carried(expected: tuple[ExpectedCall, ...], view: RequestView) -> list[CallV
     return found
 
 
+def pairs(evidence: Evidence, asked: Asked) -> Sequence[tuple[ExpectedCall, CallView | None]]:
+    """The expected calls of a request, each with the wire call that it has become."""
+    return evidence.once(_pairs, asked)
+
+
+def _pairs(evidence: Evidence, asked: Asked) -> Sequence[tuple[ExpectedCall, CallView | None]]:
+    expected = evidence.expected_calls(asked.index)
+    return tuple(zip(expected, carried(expected, asked.view), strict=True))
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """An expected call whose tool has answered: what it gave, and the first result that the call has on the wire.
@@ -88,18 +99,21 @@ class Answer:
     taken_from: ExpectedCall | None = None
 
 
-def answers(evidence: Evidence, asked: Asked) -> list[Answer]:
+def answers(evidence: Evidence, asked: Asked) -> Sequence[Answer]:
     """The answered calls of a request with their results."""
-    expected = evidence.expected_calls(asked.index)
+    return evidence.once(_answers, asked)
+
+
+def _answers(evidence: Evidence, asked: Asked) -> Sequence[Answer]:
     pairing = answered(asked.view)
     found: list[Answer] = []
-    for one, call in zip(expected, carried(expected, asked.view), strict=True):
+    for one, call in pairs(evidence, asked):
         results = pairing.of(call) if call is not None else ()
         if one.result is None or not results:
             continue
         taken_from: ExpectedCall | None = None
         if not carries(results[0], one.result, asked.view):
-            others = (other for other in expected if other is not one)
+            others = (other for other, _ in pairs(evidence, asked) if other is not one)
             taken_from = next((o for o in others if o.result and carries(results[0], o.result, asked.view)), None)
         found.append(Answer(one, one.result, results[0], taken_from))
     return found

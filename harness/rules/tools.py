@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from harness.model import NamedTool
 from harness.rules.content import carries, content_shown, is_verbatim, shown
 from harness.rules.evidence import Asked, Evidence, ExpectedCall
-from harness.rules.pairing import Answer, answers, carried
+from harness.rules.pairing import Answer, answers, pairs
 from harness.rules.rule import Flaw, Rule
 from harness.rules.schemas import change
 from harness.scenarios.schema import Subject
@@ -79,8 +79,7 @@ def _choice(evidence: Evidence) -> Iterator[Flaw]:
 
 def _carried_calls(evidence: Evidence) -> Iterator[tuple[Asked, ExpectedCall, CallView]]:
     for asked in evidence.asked:
-        expected = evidence.expected_calls(asked.index)
-        for call, view in zip(expected, carried(expected, asked.view), strict=True):
+        for call, view in pairs(evidence, asked):
             if view is not None:
                 yield asked, call, view
 

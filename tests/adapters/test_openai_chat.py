@@ -386,6 +386,26 @@ def test_images_files_and_audio_of_the_user() -> None:
     ]
 
 
+def test_an_opaque_with_a_role_is_a_message_of_its_own_in_its_place() -> None:
+    reminder = {"role": "developer", "content": "Be kind.", "name": "house-rules"}
+    foreign = Opaque("gemini", {"role": "developer", "content": "no"})
+    request = asked(user(Text("One"), Opaque(API, reminder), foreign, Text("Two"), Text("Three")))
+    assert sent(request)["messages"] == [
+        {"role": "user", "content": "One"},
+        reminder,
+        {"role": "user", "content": [{"type": "text", "text": "Two"}, {"type": "text", "text": "Three"}]},
+    ]
+
+
+def test_tools_of_the_requests_metadata_stand_beside_the_functions() -> None:
+    custom = {"type": "custom", "custom": {"name": "sql"}}
+    request = replace(HELLO, tools=(WEATHER,), provider_metadata={API: {"tools": [custom]}})
+    function, other = sent(request)["tools"]
+    assert function["function"]["name"] == "get_weather"
+    assert other == custom
+    assert sent(replace(request, tools=()))["tools"] == [custom]
+
+
 @pytest.mark.parametrize(
     "message",
     [

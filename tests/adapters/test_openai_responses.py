@@ -162,6 +162,15 @@ def test_tools_are_flat_and_strict_is_always_said() -> None:
     ]
 
 
+def test_tools_of_the_requests_metadata_stand_beside_the_functions() -> None:
+    search = {"type": "web_search", "filters": {"allowed_domains": ["example.org"]}}
+    request = replace(HELLO, tools=(WEATHER,), provider_metadata={API: {"tools": [search]}})
+    function, other = sent(request)["tools"]
+    assert function["name"] == "get_weather"
+    assert other == search
+    assert sent(replace(request, tools=()))["tools"] == [search]
+
+
 @pytest.mark.parametrize(
     ("choice", "wire"),
     [

@@ -8,6 +8,8 @@ What this API does not offer, and what becomes of it:
 - There is no error flag: the text of a failed result is the JSON object `{"error": …}`.
 - There is no cache mark to set: the API caches by itself, so `cache` sends nothing.
 - `strict` of a tool stands in its `provider_metadata` or nowhere.
+- `provider_metadata` of the request is merged into the body: objects merge, lists grow, the rest replaces.
+- An `Opaque` of a user message that has a `role` is a message of its own (a second system message, say).
 - Fields of a message that have no canonical place (`annotations`, `reasoning_details`, …) become one `Opaque` in front.
 """
 

@@ -10,6 +10,8 @@ What is particular to this API:
 - There is no cache mark to set: the API caches by itself, so `cache` sends nothing.
 - `strict` of a tool is always sent, as false unless its `provider_metadata` say otherwise (RS-2).
 - There is no field for stop sequences: `stop` is `Unsupported`.
+- `provider_metadata` of the request is merged into the body: objects merge, lists grow (tools that the provider runs),
+  the rest replaces.
 """
 
 from __future__ import annotations
