@@ -736,3 +736,13 @@ def test_without_the_sdk(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_importing_the_adapter_imports_no_sdk() -> None:
     code = "import sys, harness.adapters.anthropic; sys.exit('anthropic' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_an_opaque_with_a_role_is_a_message_of_its_own_in_its_place() -> None:
+    reminder = {"role": "system", "content": [{"type": "text", "text": "Be kind."}]}
+    foreign = Opaque("openai-chat", {"role": "developer", "content": "no"})
+    said = Message(Role.USER, (Text("One"), Text("Two"), foreign, Opaque("anthropic", reminder)))
+    messages = sent(asked(said, Message(Role.ASSISTANT, (Text("Yes"),)), Message.user("Three")))["messages"]
+    assert [message["role"] for message in messages] == ["user", "system", "assistant", "user"]
+    assert messages[0]["content"] == [{"type": "text", "text": "One"}, {"type": "text", "text": "Two"}]
+    assert messages[1] == reminder

@@ -190,11 +190,13 @@ def test_an_adapter_without_an_http_client_is_recorded_through_loopback(tmp_path
     library = Library(tmp_path)
     adapters = [plain_http.ADAPTER]
     with serving() as origin:
-        result = run(Live(base_urls(origin)), adapters=adapters, targets=("anthropic",), recorder=Recorder(library))
+        result = run(Live(base_urls(origin)), adapters=adapters, targets=("openai-chat",), recorder=Recorder(library))
 
-    assert {finding.rule for _, _, finding in findings(result)} == {"provider-usage-missing"}
-    replayed = run(Replay([library]), adapters=adapters, targets=("anthropic",))
-    assert verdicts(replayed) == verdicts(result)
+    # the only thing wrong is that aimock does not find the system prompt: see REFUSED
+    assert {(s, f.rule, f.blame) for s, _, f in findings(result)} == {("system-plain", "chat-refused", Blame.PROVIDER)}
+    recorded = {cell: verdict for cell, verdict in verdicts(result).items() if verdict is not Verdict.FAIL}
+    replayed = verdicts(run(Replay([library]), adapters=adapters, targets=("openai-chat",)))
+    assert {cell: replayed[cell] for cell in recorded} == recorded
 
 
 def test_the_commands_do_it_too(tmp_path: Path) -> None:

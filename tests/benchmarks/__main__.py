@@ -80,7 +80,7 @@ def _conversations(console: Console, options: argparse.Namespace, folder: Path) 
 
 
 def _exchanges(console: Console, options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
-    rows = growth.exchanges(folder, [size for size in (10, 100, 1_000, 10_000) if size <= options.most])
+    rows = growth.exchanges(folder, [size for size in (10, 100, 400, 1_000, 10_000) if size <= options.most])
     table = Table("player", "exchanges in the cassette", "ms per exchange", "× floor", "peak memory (MB)")
     for row in rows:
         table.add_row(

@@ -33,12 +33,12 @@ class Client(httpx2.Client):
         if reply.is_error:
             raise provider_error(reply.status_code, reply.text)
         choice, usage = reply.json()["choices"][0], reply.json()["usage"]
-        message, details = choice["message"], usage["prompt_tokens_details"] | usage["completion_tokens_details"]
-        parts: list[Part] = [Text(message["content"])] if message["content"] else []
-        calls = [(call["id"], call["function"]) for call in message.get("tool_calls") or []]
+        usage |= usage.get("prompt_tokens_details", {}) | usage.get("completion_tokens_details", {})
+        parts: list[Part] = [Text(choice["message"]["content"])] if choice["message"]["content"] else []
+        calls = [(call["id"], call["function"]) for call in choice["message"].get("tool_calls") or []]
         parts += [ToolCall(call_id, call["name"], json.loads(call["arguments"])) for call_id, call in calls]
-        stop = StopReason.REFUSAL if message.get("refusal") else STOP[choice["finish_reason"]]
-        return ChatResponse(Message(Role.ASSISTANT, tuple(parts)), stop, Usage(*map((usage | details).get, SPENT)))
+        stop = StopReason.REFUSAL if choice["message"].get("refusal") else STOP[choice["finish_reason"]]
+        return ChatResponse(Message(Role.ASSISTANT, tuple(parts)), stop, Usage(*map(usage.get, SPENT)))
 
 
 def to_wire(message: Message) -> list[dict[str, Any]]:

@@ -118,6 +118,14 @@ def test_item_ids_and_the_servers_state_tell_a_pair() -> None:
     assert found(cassette) == {(0, 1), (2, 3)}
 
 
+def test_what_the_witness_cannot_read_is_no_pair() -> None:
+    cassette = made(
+        exchange(chat(ASKED), chat_answer(CALL)),
+        exchange(chat(ASKED, {"role": "assistant", "tool_calls": [CALL]}, RESULT), {"object": "nothing"}),
+    )
+    assert found(cassette) == set()
+
+
 def test_two_apis_in_one_cassette_do_not_mix() -> None:
     call = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "weather", "arguments": "{}"}
     cassette = made(

@@ -201,6 +201,24 @@ def test_system_text_and_tools_make_the_round_trip() -> None:
     assert kinds(result) == []
 
 
+def test_what_stands_between_calls_and_results_makes_the_round_trip() -> None:
+    calls = [{"type": "function_call", "call_id": f"call_{n}", "name": "weather", "arguments": "{}"} for n in (1, 2)]
+    outputs = [{"type": "function_call_output", "call_id": f"call_{n}", "output": "18"} for n in (1, 2)]
+    said = {"role": "developer", "content": [{"type": "input_text", "text": "a"}, {"type": "input_text", "text": "b"}]}
+    for between in (said, {"type": "additional_tools", "role": "developer", "tools": []}):
+        follow_up = responses(ASKED, *calls, outputs[0], between, outputs[1])
+        assert kinds(driven(responses(ASKED), responses_answer("resp_1", *calls), follow_up)) == []
+
+
+def test_several_system_texts_keep_their_order() -> None:
+    call = {"type": "function_call", "call_id": "call_1", "name": "weather", "arguments": "{}"}
+    output = {"type": "function_call_output", "call_id": "call_1", "output": "18"}
+    opening = [{"role": "developer", "content": "Be brief."}, {"role": "system", "content": "Be kind."}]
+    for fields in ({}, {"instructions": "Be brief."}):
+        first, second = responses(*opening, ASKED, **fields), responses(*opening, ASKED, call, output, **fields)
+        assert kinds(driven(first, responses_answer("resp_1", call), second)) == []
+
+
 def test_hosted_tools_and_their_work_make_the_round_trip_on_every_api() -> None:
     use = {"type": "tool_use", "id": "toolu_1", "name": "weather", "input": {}}
     work = [
@@ -231,7 +249,12 @@ def test_hosted_tools_and_their_work_make_the_round_trip_on_every_api() -> None:
         "phase": "commentary",
         "content": [{"type": "output_text", "text": "I look.", "annotations": []}],
     }
-    picture = [{"type": "input_image", "image_url": "data:image/png;base64,aGk=", "detail": "low"}]
+    picture = [
+        {"type": "input_image", "image_url": "data:image/png;base64,aGk=", "detail": "low"},
+        {"type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64,aGk="},
+        {"type": "input_file", "file_id": "file-1"},
+        {"type": "input_text", "text": "18"},
+    ]
     output = {"type": "function_call_output", "call_id": "call_1", "output": picture}
     namespace = {
         "type": "namespace",
@@ -272,7 +295,13 @@ def test_gemini_signatures_alphabets_hosted_tools_and_media_make_the_round_trip(
         "functionDeclarations": [
             {
                 "name": "weather",
-                "parameters": {"type": "OBJECT", "properties": {"a": {"type": "STRING", "nullable": True}}},
+                "parameters": {
+                    "type": "OBJECT",
+                    "properties": {
+                        "nullable": {"type": "STRING", "nullable": True},
+                        "days": {"type": "ARRAY", "items": {"anyOf": [{"type": "INTEGER"}, {"type": "STRING"}]}},
+                    },
+                },
             }
         ]
     }
@@ -293,7 +322,14 @@ def test_gemini_signatures_alphabets_hosted_tools_and_media_make_the_round_trip(
     assert kinds(lost) == ["call-state"]
     left_out = {"functionCall": {"name": "weather", "args": {}}, "thoughtSignature": "+/+/"}
     unnamed = {key: value for key, value in response.items() if key != "id"}
-    assert kinds(gemini_pair([call], [left_out], [{"functionResponse": unnamed}], **fields)) == ["call-id"]
+    assert kinds(gemini_pair([call], [left_out], [{"functionResponse": unnamed}], **fields)) == ["call-id", "result-id"]
+
+
+def test_a_follow_up_that_lost_its_call_disagrees() -> None:
+    call = {"functionCall": {"name": "weather", "args": {}}}
+    response = {"functionResponse": {"name": "weather", "response": {"temp": 18}}}
+    result = gemini_pair([call], [{"text": "Hm."}], [response])
+    assert kinds(result) == ["result-id", "text-missing", "call-added", "result-order"]
 
 
 def test_a_tool_without_arguments_reads_the_same_in_all_its_forms() -> None:

@@ -104,7 +104,7 @@ def test_the_kinds_of_disagreement_fit_the_reasons() -> None:
         NAMESPACE_ADDED: {"call-state"},
         SIGNATURE_COPIED: {"call-state"},
         STAND_IN: {"call-state"},
-        ID_LEFT_OUT: {"call-id"},
+        ID_LEFT_OUT: {"call-id", "result-id"},
         TEXT_ADDED: {"text-missing", "part-added"},
         TEXT_FOLDED: {"text-text"},
         STATE_LOST: {"part-added"},
