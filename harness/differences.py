@@ -124,8 +124,9 @@ def _parallel_results(evidence: Evidence) -> Iterator[str]:
 
 def _arguments(evidence: Evidence) -> Iterator[str]:
     for asked in evidence.asked:
-        body = _body(asked)
-        for call in asked.view.calls:
+        calls = asked.view.calls
+        body = _body(asked) if calls else None
+        for call in calls:
             yield "JSON inside a string" if isinstance(resolve(body, call.arguments_pointer), str) else "an object"
 
 

@@ -90,7 +90,7 @@ class MissingDependency(UsageError):
     def __str__(self) -> str:
         return (
             f"the adapter {self.adapter!r} needs the package {self.module!r}, which is not installed. "
-            f"Install it with: pip install 'harness[{self.extra}]'"
+            f"Install it with: pip install 'harness[{self.extra}]' (in a checkout: pip install -e '.[{self.extra}]')"
         )
 
 

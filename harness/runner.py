@@ -282,7 +282,7 @@ def _served(transcript: Transcript) -> str | None:
 
 def _unreadable(error: CassetteError) -> Finding:
     return Finding(
-        "cassette-unreadable", Kind.CONTRACT, Severity.ERROR, Blame.CASSETTE, str(error), source="DESIGN.md, cassettes"
+        "cassette-unreadable", Kind.CONTRACT, Severity.ERROR, Blame.CASSETTE, str(error), source="harness.tape.cassette"
     )
 
 
@@ -293,5 +293,5 @@ def _unanswered(execution: ToolExecution) -> Finding:
         Severity.ERROR,
         Blame.SCENARIO,
         str(execution.result.content),
-        source="DESIGN.md, scenario file",
+        source="harness.scenarios.schema",
     )

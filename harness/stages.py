@@ -7,7 +7,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from threading import Lock
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 import httpx2
 
@@ -24,11 +24,13 @@ from harness.tape.library import Library
 from harness.tape.player import Player
 from harness.tape.proxy import Proxy
 from harness.tape.redact import Redactor
-from harness.tape.server import Server, serve
 from harness.tape.tap import Keep, Tap
 from harness.tape.transport import Handler, HandlerTransport, TapTransport, replaying
 from harness.targets import Target
 from harness.wire.apis import wire_format
+
+if TYPE_CHECKING:
+    from harness.tape.server import Server
 
 _SECONDS = 600.0
 """As long as the SDKs wait for an answer."""
@@ -99,6 +101,9 @@ class _Shared:
         self._stack.close()
 
     def server(self) -> Server:
+        # A replay with injected clients needs no server, and is spared importing one.
+        from harness.tape.server import serve  # noqa: PLC0415
+
         with self._lock:
             if self._server is None:
                 self._server = self._stack.enter_context(serve())

@@ -160,7 +160,7 @@ def test_an_error_of_ours_says_it_better(module: Callable[[str, str], None]) -> 
     module("lacks_sdk", "from harness.errors import MissingDependency\nraise MissingDependency('mine', 'sdk', 'all')\n")
     assert failure(MissingDependency, lambda: catalog.adapter("lacks_sdk:ADAPTER")) == (
         "the adapter 'mine' needs the package 'sdk', which is not installed. "
-        "Install it with: pip install 'harness[all]'"
+        "Install it with: pip install 'harness[all]' (in a checkout: pip install -e '.[all]')"
     )
 
 

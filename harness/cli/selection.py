@@ -122,7 +122,7 @@ def _without_sdk(adapters: Mapping[str, Adapter]) -> dict[str, str]:
     if len(absent) == len(adapters):
         raise UsageError(
             "none of the SDKs that the shipped adapters need is installed. Install one or all, as in: "
-            "pip install 'harness[all]'"
+            "pip install 'harness[all]' (in a checkout: pip install -e '.[all]')"
         )
     return absent
 

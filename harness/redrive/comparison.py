@@ -132,6 +132,8 @@ class Comparison:
             self.allowances["labels"] += 1
         if recorded.kind == "call" and recorded.id != produced.id:
             self._renamed(recorded, produced)
+        if recorded.kind == "result" and recorded.id is None and produced.id is not None:
+            self._disagree(recorded.pointer, None, produced.id, "result-id")
 
     def _allowed(self, name: str, recorded: JSON, produced: JSON) -> bool:
         if name == "parameters" and _takes_nothing(recorded) and _takes_nothing(produced):
@@ -163,4 +165,7 @@ def _key(fact: Fact) -> tuple[str, str, str]:
 
 
 def _takes_nothing(schema: JSON) -> bool:
-    return isinstance(schema, dict) and not schema.get("properties") and schema.get("type", "object") == "object"
+    """The schema is absent, or one of an object without properties. `{"type": "object"}` alone takes any."""
+    return isinstance(schema, dict) and (
+        not schema or (schema.get("properties") == {} and not schema.get("additionalProperties"))
+    )

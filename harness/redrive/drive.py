@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import groupby
 from typing import cast
 
 import httpx2
@@ -13,20 +15,13 @@ from harness import catalog
 from harness.http import HttpRequest, HttpResponse
 from harness.model import ChatRequest, Message, Opaque, Part, Role, Text, ToolCall, ToolResult
 from harness.protocols import ChatClient, Endpoint
-from harness.redrive.anthropic import AnthropicLift
-from harness.redrive.gemini import GeminiLift
+from harness.redrive.apis import LIFTS
 from harness.redrive.lift import Lift
-from harness.redrive.openai_chat import OpenAIChatLift
-from harness.redrive.openai_responses import OpenAIResponsesLift
 from harness.redrive.pairing import answered, issued
 from harness.redrive.pairs import Pair
 from harness.tape.transport import HandlerTransport
 from harness.wire.apis import wire_format
-from harness.wire.view import CallView, MediaView, OpaqueView, ResultView, SystemView, TextView
-
-LIFTS: dict[str, type[Lift]] = {
-    lift.api: lift for lift in (AnthropicLift, OpenAIChatLift, OpenAIResponsesLift, GeminiLift)
-}
+from harness.wire.view import CallView, MediaView, OpaqueView, PartView, ResultView, SystemView, TextView
 
 OPENING = "…"
 """What the user says first. The conversation before the pair is not compared, and answers do not depend on it."""
@@ -36,12 +31,10 @@ class Driver:
     """One adapter of an API, and the HTTP that it sees: recorded answers in, its requests out."""
 
     def __init__(self, api: str) -> None:
-        self._wire = wire_format(api)
-        self._lift = LIFTS[api]
         self._sent: list[HttpRequest] = []
         self._answer = HttpResponse(200)
         self._http = httpx2.Client(transport=HandlerTransport(self._play))
-        endpoint = Endpoint(self._wire.provider_url, "key-of-nobody", self._http)
+        endpoint = Endpoint(wire_format(api).provider_url, "key-of-nobody", self._http)
         self._client = cast("ChatClient", catalog.adapter(api).connect(endpoint, ""))
 
     def close(self) -> None:
@@ -56,10 +49,10 @@ class Driver:
             harness.errors.ChatError: the adapter cannot read the response or express the request.
         """
         self._answer = _whole(pair)
-        lift = self._lift(pair.j.body, pair.j.request)
+        lift = LIFTS[pair.j.wire.api](pair.j.body, pair.j.request)
         asked = _asked(pair, lift)
         answer = self._ask(asked)
-        results = Message(Role.USER, tuple(_results(pair, lift, answer)))
+        results = Message(Role.USER, tuple(_following(pair, lift, answer)))
         self._ask(replace(asked, messages=(*asked.messages, answer, results)))
         return self._sent.pop()
 
@@ -76,7 +69,7 @@ class Driver:
 
 def _whole(pair: Pair) -> HttpResponse:
     """The recorded response; a stream as the body that the witness folds it to."""
-    body = json.dumps(pair.i.response.body, ensure_ascii=False).encode()
+    body = json.dumps(pair.i.response.body).encode()
     return HttpResponse(200, {"content-type": "application/json"}, body)
 
 
@@ -93,8 +86,30 @@ def _asked(pair: Pair, lift: Lift) -> ChatRequest:
     )
 
 
-def _results(pair: Pair, lift: Lift, answer: Message) -> list[Part]:
-    """What follows the calls. Results stand in the order of their calls, as a tool loop adds them."""
+def _following(pair: Pair, lift: Lift, answer: Message) -> Iterator[Part]:
+    """What follows the calls, in its order. System text is an entry of the conversation of its own."""
+    results = iter(_results(pair, lift, answer))
+    for is_system, group in groupby((entry.part for entry in pair.slice.answers), key=_is_system):
+        if is_system:
+            texts = (part for part in group if isinstance(part, SystemView))
+            yield from (Opaque(lift.api, raw) for raw in lift.entries(texts))
+            continue
+        for part in group:
+            match part:
+                case ResultView():
+                    yield next(results)
+                case TextView() | MediaView() | OpaqueView():
+                    yield lift.part(part)
+                case _:  # a call in the user's turn: nobody's but the client's
+                    yield Opaque(lift.api, lift.raw(part))
+
+
+def _is_system(part: PartView | SystemView) -> bool:
+    return isinstance(part, SystemView)
+
+
+def _results(pair: Pair, lift: Lift, answer: Message) -> list[ToolResult]:
+    """The results in the order of their calls, as a tool loop adds them."""
     calls, results = pair.slice.calls, pair.slice.results
     origin = issued(calls, pair.i.response.calls)
     canonical = _canonical(pair.i.response.calls, answer)
@@ -103,17 +118,7 @@ def _results(pair: Pair, lift: Lift, answer: Message) -> list[Part]:
         known = None if place is None else origin[place]
         call_id, name = (result.call_id or "", result.name or "") if known is None else canonical[known]
         lifted.append((len(canonical) if known is None else known, lift.result(result, call_id, name)))
-    in_order = iter(sorted(lifted, key=lambda each: each[0]))
-    parts: list[Part] = []
-    for entry in pair.slice.answers:
-        match entry.part:
-            case ResultView():
-                parts.append(next(in_order)[1])
-            case TextView() | MediaView() | OpaqueView():
-                parts.append(lift.part(entry.part))
-            case CallView() | SystemView():  # nobody's but the client's
-                parts.append(Opaque(lift.api, lift.raw(entry.part)))
-    return parts
+    return [result for _, result in sorted(lifted, key=lambda each: each[0])]
 
 
 def _canonical(calls: tuple[CallView, ...], answer: Message) -> list[tuple[str, str]]:

@@ -7,8 +7,9 @@ its `provider_metadata`, whole parts as `Opaque`, tools that the provider runs i
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from harness.model import JSON, File, Image, Opaque, Text, Tool, ToolResult
 from harness.wire.jsonvalue import resolve
@@ -24,7 +25,7 @@ from harness.wire.view import (
     ToolView,
 )
 
-Medium = Text | Image | File | Opaque
+Content: TypeAlias = Text | Image | File | Opaque
 """What a user says or a tool answers, part by part."""
 
 
@@ -86,7 +87,7 @@ class Lift(ABC):
         """The functions as canonical tools."""
         return tuple(map(self._tool, self.functions))
 
-    def part(self, view: TextView | MediaView | OpaqueView | JsonView) -> Medium:
+    def part(self, view: TextView | MediaView | OpaqueView | JsonView) -> Content:
         """A part of what a user says or a tool answers."""
         raw = self.raw(view)
         match view:
@@ -109,6 +110,11 @@ class Lift(ABC):
             self._body, pointer.removesuffix("/text") if isinstance(view, TextView | SystemView) else pointer
         )
 
+    def entries(self, texts: Iterable[SystemView]) -> tuple[JSON, ...]:
+        """The whole entries of the conversation that hold these system texts, each once."""
+        places = dict.fromkeys("/".join(text.pointer.split("/")[:3]) for text in texts)
+        return tuple(resolve(self._body, place) for place in places)
+
     def _tool(self, tool: ToolView) -> Tool:
         raw = self.raw(tool)
         parameters = _json_schema(tool.parameters) if tool.dialect == "openapi" else tool.parameters
@@ -123,14 +129,24 @@ class Lift(ABC):
 
 def _json_schema(schema: JSON) -> JSON:
     """A schema of the OpenAPI dialect, types in lower case, as JSON Schema: `nullable` is a type (GM-5)."""
-    if isinstance(schema, list):
-        return [_json_schema(each) for each in schema]
     if not isinstance(schema, dict):
         return schema
-    plain = {key: _json_schema(value) for key, value in schema.items() if key != "nullable"}
+    plain = {key: _keyword(key, value) for key, value in schema.items() if key != "nullable"}
     if schema.get("nullable") is True and "type" in plain:
         plain["type"] = [plain["type"], "null"]
     return plain
+
+
+def _keyword(key: str, value: JSON) -> JSON:
+    match key, value:
+        case "properties", dict():
+            return {name: _json_schema(member) for name, member in value.items()}
+        case "anyOf", list():
+            return [_json_schema(option) for option in value]
+        case "items", _:
+            return _json_schema(value)
+        case _:
+            return value
 
 
 def without(raw: Mapping[str, JSON], *keys: str) -> dict[str, JSON]:

@@ -6,7 +6,6 @@ from typing_extensions import override
 
 from harness.model import JSON, ToolResult
 from harness.redrive.lift import Lift, System, without
-from harness.wire.jsonvalue import resolve
 from harness.wire.view import MediaView, ResultView, TextView
 
 
@@ -18,14 +17,12 @@ class OpenAIChatLift(Lift):
 
     @override
     def system(self) -> System:
-        texts = [text for text in self.view.system if not text.before_turn]
-        places = list(dict.fromkeys("/".join(text.pointer.split("/")[:3]) for text in texts))
-        messages = [resolve(self._body, place) for place in places]
+        messages = self.entries(text for text in self.view.system if not text.before_turn)
         match messages:
-            case [{"content": str(text)}, *others]:
+            case ({"content": str(text)}, *others):
                 return System(text or None, opening=tuple(others))
             case _:
-                return System(opening=tuple(messages))
+                return System(opening=messages)
 
     @override
     def result(self, view: ResultView, call_id: str, name: str) -> ToolResult:
@@ -43,14 +40,5 @@ class OpenAIChatLift(Lift):
 
     @override
     def _bare(self, raw: dict[str, JSON], view: TextView | MediaView) -> dict[str, JSON] | None:
-        if isinstance(view, TextView):
-            return without(raw, "type", "text")
-        match raw:
-            case {"type": "image_url", "image_url": dict(image)}:
-                return {"image_url": rest} if (rest := without(image, "url")) else {}
-            case {"type": "input_audio"}:
-                return {}
-            case {"type": "file", "file": dict(file)}:
-                return {"file": without(file, "file_data")}
-            case _:
-                return None
+        # results hold text only (OC-8): a medium among them is the client's own, and stays as it is
+        return without(raw, "type", "text") if isinstance(view, TextView) else None

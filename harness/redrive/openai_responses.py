@@ -6,7 +6,6 @@ from typing_extensions import override
 
 from harness.model import JSON, ToolResult
 from harness.redrive.lift import Lift, System, without
-from harness.wire.jsonvalue import resolve
 from harness.wire.view import MediaView, ResultView, TextView
 
 
@@ -23,11 +22,11 @@ class OpenAIResponsesLift(Lift):
     def system(self) -> System:
         texts = [text for text in self.view.system if not text.before_turn]
         said = next((text.text for text in texts if text.place == "instructions"), None)
-        places = list(dict.fromkeys("/".join(text.pointer.split("/")[:3]) for text in texts if text.text != said))
-        items = [resolve(self._body, place) for place in places]
-        if said is None and texts and len(places) == len(texts):
-            return System(texts[0].text, opening=tuple(items[1:]))
-        return System(said, opening=tuple(items))
+        inside = [text for text in texts if text.place != "instructions"]
+        items = self.entries(inside)
+        if said is None and inside and len(items) == len(inside):  # each item has one text
+            return System(inside[0].text, opening=items[1:])
+        return System(said, opening=items)
 
     @override
     def result(self, view: ResultView, call_id: str, name: str) -> ToolResult:

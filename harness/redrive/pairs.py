@@ -2,8 +2,9 @@
 
 A pair is told by ids: those that response i issued stand in the calls or results of request j, as they are or as the
 ids of the carrying items (Responses `fc_…`). Where ids do not tell (the API issued none, or the client sent its own)
-calls of the same name and arguments do, in a conversation that goes on from request i. A follow-up that leans on the
-server's state need not carry the calls at all: its results have the ids, or it names the response.
+calls of the same name and arguments do, or results of that name, in a conversation that goes on from request i. A
+follow-up that leans on the server's state need not carry the calls at all: its results have the ids, or it names the
+response.
 """
 
 from __future__ import annotations
@@ -34,9 +35,8 @@ class _Likeness(IntEnum):
     """How sure it is that request j answers response i."""
 
     NONE = 0
-    CALLS = 1
-    CONVERSATION = 2
-    IDS = 3
+    CONVERSATION = 1
+    IDS = 2
 
 
 _Sign: TypeAlias = tuple[str, str]
@@ -72,7 +72,7 @@ def pairs(exchanges: Sequence[Recorded]) -> list[Pair]:
         for number, place in enumerate(reversed(answered_turns(follow_up.request))):
             # an earlier turn of the conversation tells by its ids only: its calls may be like those of another one
             signs = _signs_of_follow_up(follow_up, place) if number == 0 else _ids(place)
-            least = _Likeness.CALLS if number == 0 else _Likeness.IDS
+            least = _Likeness.CONVERSATION if number == 0 else _Likeness.IDS
             ranked = [(_likeness(one, follow_up, place), one.index, one) for one in unanswered.known_by(signs)]
             likeness, _, earlier = max(ranked, key=lambda entry: entry[:2], default=(_Likeness.NONE, 0, None))
             if earlier is not None and likeness >= least:
@@ -116,14 +116,13 @@ def _with_all_said(place: Slice, view: RequestView, response: ResponseView) -> S
 
 
 def _likeness(earlier: Recorded, follow_up: Recorded, place: Slice) -> _Likeness:
+    """Of two that share a sign, how sure it is that one answers the other."""
     if _has_ids(earlier.response.calls, place):
         return _Likeness.IDS
     if follow_up.request.stateful and not place.calls:
         named = _field(follow_up.body, "previous_response_id")
         return _Likeness.IDS if named and named == _field(earlier.response.body, "id") else _Likeness.NONE
-    if not (_same_calls(earlier.response.calls, place.calls) if place.calls else _same_names(earlier, place)):
-        return _Likeness.NONE
-    return _Likeness.CONVERSATION if _goes_on(earlier.request, follow_up.request) else _Likeness.CALLS
+    return _Likeness.CONVERSATION if _goes_on(earlier.request, follow_up.request) else _Likeness.NONE
 
 
 def _has_ids(issued: Sequence[CallView], place: Slice) -> bool:
@@ -134,16 +133,6 @@ def _has_ids(issued: Sequence[CallView], place: Slice) -> bool:
     return any(names.get(call.id or "") == call.name for call in place.calls) or any(
         result.call_id in names for result in place.results if result.call_id not in carried
     )
-
-
-def _same_calls(issued: Sequence[CallView], carried: Sequence[CallView]) -> bool:
-    """A call of the same name and arguments is among those carried."""
-    return not {_said(call) for call in issued}.isdisjoint(map(_said, carried))
-
-
-def _same_names(earlier: Recorded, place: Slice) -> bool:
-    """Results under the name of an issued call, whose calls are not there."""
-    return any(result.name == call.name for result in place.results for call in earlier.response.calls)
 
 
 def _goes_on(earlier: RequestView, later: RequestView) -> bool:

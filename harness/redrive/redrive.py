@@ -9,8 +9,9 @@ from types import TracebackType
 from typing import Self
 
 from harness.http import HttpRequest
+from harness.redrive.apis import LIFTS
 from harness.redrive.comparison import Comparison, Disagreement
-from harness.redrive.drive import LIFTS, Driver
+from harness.redrive.drive import Driver
 from harness.redrive.facts import hosted_facts, system_facts, tool_facts, turn_facts
 from harness.redrive.pairs import Pair, pairs
 from harness.redrive.recording import recorded

@@ -76,7 +76,7 @@ def _choice_of_calls(evidence: Evidence) -> Iterator[Flaw]:
             )
 
 
-_EXPECT = "DESIGN.md, scenario file"
+_EXPECT = "harness.scenarios.schema"
 
 RULES = (
     Rule("expectation", Subject.RESPONSES, "What the scenario expects comes out.", _EXPECT, _expect),

@@ -154,7 +154,7 @@ def _sent_media(asked: Asked) -> list[tuple[MediaView, int]]:
     return found
 
 
-_HISTORY = "DESIGN.md, canonical contract: history is append-only"
+_HISTORY = "harness.thread: history is append-only"
 
 RULES = (
     Rule(

@@ -299,7 +299,7 @@ def _named(call: ExpectedCall) -> str:
     return f"{call.id} of {call.name}" if call.id else f"of {call.name}"
 
 
-_IDS = "DESIGN.md, canonical contract: ids"
+_IDS = "harness.model: ids"
 
 RULES = (
     Rule("call-missing", Subject.ID_MATCHING, "Every call of the history goes back.", _IDS, _call_missing),

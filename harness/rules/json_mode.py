@@ -118,7 +118,7 @@ def _problem(text: str, schema: dict[str, JSON] | None) -> str | None:
     return None if error is None else f"does not conform to the schema at {error.json_path}: {error.message}"
 
 
-_JSON = "DESIGN.md, canonical contract: response_format"
+_JSON = "harness.model: response_format"
 
 RULES = (
     Rule(

@@ -51,7 +51,7 @@ def _stale(evidence: Evidence) -> Iterator[Flaw]:
         yield Flaw("the scenario has changed since this cassette was recorded; record it again")
 
 
-_REPLAY = "DESIGN.md, modes: replay"
+_REPLAY = "harness.tape.compare"
 
 RULES = (
     Rule(
@@ -67,7 +67,7 @@ RULES = (
         "cassette-stale",
         Subject.REQUESTS,
         "A cassette belongs to the scenario as it is now.",
-        "DESIGN.md, cassettes",
+        "harness.tape.cassette",
         _stale,
         blame=Blame.CASSETTE,
     ),

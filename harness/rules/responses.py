@@ -157,7 +157,7 @@ def _refusal_blame(evidence: Evidence, exchange: int | None, status: int) -> Bla
     return Blame.ADAPTER if refused else Blame.PROVIDER
 
 
-_RESPONSE = "DESIGN.md, canonical contract: ChatResponse"
+_RESPONSE = "harness.model: ChatResponse"
 
 RULES = (
     Rule("response-text", Subject.RESPONSES, "The text is the answer's, to the code point.", _RESPONSE, _text),
@@ -174,7 +174,7 @@ RULES = (
         "chat-failure",
         Subject.RESPONSES,
         "A chat fails if the provider did, by the canonical error of its status, and only then.",
-        "DESIGN.md, canonical contract: provider failures",
+        "harness.errors",
         _failures,
     ),
 )

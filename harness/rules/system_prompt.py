@@ -163,7 +163,7 @@ def _previous(evidence: Evidence, asked: Asked) -> str | None:
     return next((prompt for prompt in reversed(earlier) if prompt is not None and prompt != system), None)
 
 
-_SYSTEM = "DESIGN.md, canonical contract: the system prompt is a field"
+_SYSTEM = "harness.model: the system prompt is a field"
 
 RULES = (
     Rule("system-missing", Subject.SYSTEM_PROMPT, "The system prompt is in every request.", _SYSTEM, _missing),

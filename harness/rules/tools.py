@@ -162,7 +162,7 @@ def _is_marked_by_adapter(answer: Answer) -> bool:
     return mark == "flag" or (mark == "error-key" and not is_verbatim(answer.view, answer.given))
 
 
-_TOOLS = "DESIGN.md, canonical contract: Tool, ToolCall, ToolResult"
+_TOOLS = "harness.model: Tool, ToolCall, ToolResult"
 
 RULES = (
     Rule(

@@ -17,7 +17,7 @@ MAX_DEPTH = 20
 _ENTRY = re.compile(r"( *)(- )?(?:([A-Za-z][A-Za-z0-9_-]*):(?: (.*))?|(.*))")
 """Indentation, mark of an item, and `key:`, `key: value` or a value alone."""
 
-_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ./;,_=()+@*-]*(?::[A-Za-z0-9/][A-Za-z0-9 ./;,_=()+@*-]*)*")
+_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ./;,_=()+@*?&%~-]*(?::[A-Za-z0-9/][A-Za-z0-9 ./;,_=()+@*?&%~-]*)*")
 """A plain scalar without anything that YAML gives a meaning, such as a colon before a space."""
 
 _UNUSUAL = re.compile(r"[^\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
@@ -74,14 +74,16 @@ class _Lines:
     def _map(self, indent: int, depth: int) -> dict[str, Any]:
         if not depth:
             raise Unknown
-        entries: dict[str, Any] = {}
-        while self.at < len(self.lines):
-            match = _ENTRY.fullmatch(self.lines[self.at])
-            if match is None or len(match[1]) > indent:
+        lines, entries = self.lines, dict[str, Any]()
+        while self.at < len(lines):
+            match = _ENTRY.fullmatch(lines[self.at])
+            if match is None:
                 raise Unknown
-            if len(match[1]) < indent or match[2]:
+            column, mark, key, value, _ = match.groups()
+            if len(column) != indent or mark:
+                if len(column) > indent:
+                    raise Unknown
                 break
-            key, value = match[3], match[4]
             if key is None or key in entries or self._resolvable(key):
                 raise Unknown
             self.at += 1
@@ -129,7 +131,6 @@ class _Lines:
 
     def _resolvable(self, text: str) -> bool:
         """Whether the loader would take a plain scalar for something other than text."""
-        for _, pattern in self._resolvers.get(text[0], ()):  # noqa: SIM110 - a generator for each scalar is not free
-            if pattern.match(text):
-                return True
-        return False
+        if text[0] not in self._resolvers:  # as most words begin
+            return False
+        return any(pattern.match(text) for _, pattern in self._resolvers[text[0]])

@@ -12,7 +12,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any, TypeAlias, cast
 from urllib.parse import urlsplit, urlunsplit
@@ -53,22 +53,23 @@ class Redactor:
     def request(self, request: HttpRequest) -> HttpRequest:
         """The request as it may be stored."""
         headers = self._headers(request.headers, REQUEST_HEADERS)
-        return replace(request, url=self.url(request.url), headers=headers, body=self.body(request.body))
+        return HttpRequest(request.method, self.url(request.url), headers, self.body(request.body))
 
     def response(self, response: HttpResponse) -> HttpResponse:
         """The response as it may be stored."""
-        headers = self._headers(response.headers, RESPONSE_HEADERS)
-        return replace(response, headers=headers, body=self.body(response.body))
+        return HttpResponse(
+            response.status, self._headers(response.headers, RESPONSE_HEADERS), self.body(response.body)
+        )
 
     def shown_request(self, request: HttpRequest) -> HttpRequest:
         """The request as it may be shown: every header is named, only those that may be stored have their value."""
         stored = self.request(request)
-        return replace(stored, headers={name: stored.headers.get(name, REDACTED) for name in request.headers})
+        return HttpRequest(stored.method, stored.url, _named(request.headers, stored.headers), stored.body)
 
     def shown_response(self, response: HttpResponse) -> HttpResponse:
         """The response as it may be shown, likewise."""
         stored = self.response(response)
-        return replace(stored, headers={name: stored.headers.get(name, REDACTED) for name in response.headers})
+        return HttpResponse(stored.status, _named(response.headers, stored.headers), stored.body)
 
     def url(self, url: str) -> str:
         """A URL without user, password and parameters that carry keys."""
@@ -112,6 +113,10 @@ class Redactor:
             else:
                 spans.append((begin, end))
         return spans[::-1]
+
+
+def _named(headers: Mapping[str, str], stored: Mapping[str, str]) -> dict[str, str]:
+    return {name: stored.get(name, REDACTED) for name in headers}
 
 
 def _is_secret_parameter(pair: str) -> bool:

@@ -234,7 +234,7 @@ def test_targets_whose_sdk_is_missing_are_left_out_aloud(
     assert chosen.out == ""
     assert chosen.err == (
         "harness: the adapter 'openai-chat' needs the package 'openai', which is not installed. "
-        "Install it with: pip install 'harness[openai]'\n"
+        "Install it with: pip install 'harness[openai]' (in a checkout: pip install -e '.[openai]')\n"
     )
 
 

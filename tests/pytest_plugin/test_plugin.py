@@ -35,7 +35,7 @@ def test_each_cell_is_an_item_and_findings_are_the_text_of_a_failure(project: py
             "  at:       request 1",
             "  actual:   null",
             '  expected: "Be brief."',
-            "  source:   DESIGN.md*",
+            "  source:   harness.model*",
             "FAILED scenarios/prompted.yaml::forgetful*",
         ]
     )

@@ -23,6 +23,8 @@ from harness.model import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from harness.model import Part, ProviderMetadata
 
 _IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
@@ -50,12 +52,23 @@ class _Encoder:
     def messages(self) -> list[JSON]:
         wire: list[JSON] = []
         for message in self._history:
-            blocks = [block for part in message.parts for block in self._blocks(part, message.role)]
-            if blocks:
-                wire.append({"role": message.role.value, "content": blocks})
-            elif message.role is Role.USER:
+            entries = list(self._entries(message))
+            if not entries and message.role is Role.USER:
                 raise Unsupported("anthropic", "an empty user message", "the API refuses empty text (AN-16)")
+            wire += entries
         return wire
+
+    def _entries(self, message: Message) -> Iterator[JSON]:
+        """The message, and those inside it: an `Opaque` with a role is one of its own (a system message, AN-31)."""
+        blocks: list[JSON] = []
+        for part in message.parts:
+            if isinstance(part, Opaque) and isinstance(part.raw, dict) and "role" in part.raw:
+                yield from _entry(message.role, blocks)
+                blocks = []
+                yield from [part.raw] if part.api == "anthropic" else []
+            else:
+                blocks += self._blocks(part, message.role)
+        yield from _entry(message.role, blocks)
 
     def _blocks(self, part: Part, role: Role) -> list[JSON]:
         match part:
@@ -99,6 +112,10 @@ class _Encoder:
         if result.call_id in self._toolsets:
             wire["toolset_name"] = self._toolsets[result.call_id]  # AN-15
         return {**wire, **_own(result.provider_metadata)}
+
+
+def _entry(role: Role, blocks: list[JSON]) -> list[JSON]:
+    return [{"role": role.value, "content": blocks}] if blocks else []
 
 
 def _with_joined_results(history: tuple[Message, ...]) -> tuple[Message, ...]:
