@@ -36,7 +36,7 @@ def record(  # noqa: PLR0913 - a parameter for each option
         bool, typer.Option("--force", help="Replace cassettes of other models, and take up after a killed recording.")
     ] = False,
     max_requests: Annotated[
-        int | None, typer.Option("--max-requests", metavar="N", min=1, help="Begin no cell after so many requests.")
+        int | None, typer.Option("--max-requests", metavar="N", min=1, help="Send no more than so many requests.")
     ] = None,
     words: Words = None,
     jobs: Jobs = "1",
