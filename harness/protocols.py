@@ -7,9 +7,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
 
-    from harness.model import ChatRequest, ChatResponse, ToolCall, ToolResult
+    from harness.model import ChatRequest, ChatResponse, StreamEvent, ToolCall, ToolResult
 
 
 class Capability(StrEnum):
@@ -25,6 +25,8 @@ class Capability(StrEnum):
     VISION = "vision"
     IMAGE_RESULTS = "image-results"
     THINKING = "thinking"
+    STREAMING = "streaming"
+    """Has `stream`. An adapter without it is played whole only."""
     HTTP_CLIENT = "http-client"
     """Sends through `Endpoint.http_client`, a synchronous client. An adapter without it, as every asynchronous one, is
     played through a loopback server instead."""
@@ -44,6 +46,20 @@ class ChatClient(Protocol):
 
     def close(self) -> None:
         """Give back what the client holds."""
+        ...
+
+
+@runtime_checkable
+class StreamingChatClient(ChatClient, Protocol):
+    """A client that can also hand on an answer while it arrives; its adapter has `Capability.STREAMING`."""
+
+    def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
+        """Ask the model. The last event is `Finish`; a stream that breaks off raises instead. One HTTP request.
+
+        Raises:
+            harness.errors.ChatError: as `chat` does, also behind the first events: an error inside the stream is the
+                provider's error, and a stream without its end is `MalformedResponse` (or `ConnectionFailed`).
+        """
         ...
 
 
