@@ -35,6 +35,8 @@ class Profile:
     `strict_pairing`: all results of a step stand in one turn, under the names of their calls (GM-7, GM-8).
     `json_mode`, `json_schema`, `json_with_tools`: how each is had (AN-40, OC-12, RS-8, GM-13).
     `lacks`: capabilities that no adapter has with these models.
+    `dialect`: how the reference server departs from the API's own grammar, as compatible servers do; one of the names
+    that the API's wire package has for them.
     """
 
     name: str
@@ -55,6 +57,7 @@ class Profile:
     json_schema: Mechanism = "native"
     json_with_tools: Mechanism = "native"
     lacks: frozenset[Capability] = frozenset()
+    dialect: str | None = None
 
 
 PROFILES: tuple[Profile, ...] = (

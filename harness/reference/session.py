@@ -15,7 +15,7 @@ from harness.profiles import Profile
 from harness.reference.memory import Memory
 from harness.scenarios.schema import Scenario, StepSpec
 from harness.wire.format import WireFormat
-from harness.wire.view import ModelStep, Violation, WireError
+from harness.wire.view import ModelStep, RequestView, Violation, WireError
 
 _CHAT = b'{"model": "", "messages": [], "max_tokens": 1, "input": [], "contents": []}'
 """A body that every API takes for a chat: put in place of a request's own, the path alone says whether there is such an
@@ -38,28 +38,34 @@ class Session:
         """Answer one request as the provider would."""
         if not self._wire.recognises(replace(request, body=_CHAT)):
             return self._wire.refuse(_not_found(request))
-        refusal = self._refusal(request)
-        if refusal is not None:
-            return self._wire.refuse(refusal)
+        asked = self._judged(request)
+        if isinstance(asked, Violation):
+            return self._wire.refuse(asked)
         if self._played == len(self._script):
             return exhausted(f"the script of scenario {self._scenario.id!r} has no answer {self._played + 1}")
         step = self._script[self._played]
         seed = f"{self._scenario.id}/{self._played}"
         self._played += 1
-        body = self._wire.build(_model_step(step, self._wire.api), seed, self._model, self._profile)
-        response = _json_response(200, body)
+        response = self._answer(_model_step(step, self._wire.api), seed, asked)
         self._memory.note(self._wire.read(response))
         return response
 
-    def _refusal(self, request: HttpRequest) -> Violation | None:
+    def _judged(self, request: HttpRequest) -> RequestView | Violation:
+        """The request as the provider understands it, or why it is refused."""
         violations = self._wire.violations(request, self._profile)
         refused = [violation for violation in violations if violation.severity == "error"]
         if refused:
             return refused[0]
         try:
-            return self._memory.objection(self._wire.api, self._wire.view(request))
+            view = self._wire.view(request)
         except WireError as error:
             return Violation("unreadable", "error", error.reason, error.pointer, "wire-facts 1.1")
+        return self._memory.objection(self._wire.api, view) or view
+
+    def _answer(self, step: ModelStep, seed: str, request: RequestView) -> HttpResponse:
+        if request.stream:
+            return self._wire.build_stream(step, seed, self._model, self._profile, request)
+        return _json_response(200, self._wire.build(step, seed, self._model, self._profile))
 
 
 def exhausted(reason: str) -> HttpResponse:

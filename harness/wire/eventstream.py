@@ -6,9 +6,12 @@ Lines end at LF, CR or CRLF and nowhere else: U+2028, U+2029 and U+0085 are lega
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+
+from harness.model import JSON
 
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _BOM = b"\xef\xbb\xbf"
@@ -47,3 +50,10 @@ def events(body: bytes) -> Iterator[Event]:
             name = text
         elif key == b"data":
             data.append(text)
+
+
+def written(data: JSON, name: str | None = None) -> bytes:
+    """One event that carries a JSON value. Text goes out as UTF-8, and half of a surrogate pair as its escape."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    head = f"event: {name}\n" if name else ""
+    return f"{head}data: {text}\n\n".encode(errors="backslashreplace")

@@ -24,7 +24,8 @@ class WireFormat:
     read is a violation.
     `read(response)`: the neutral view of a response, an event stream folded; raises `WireError`.
     `build(step, seed, model, profile)`: the body of a response. Ids, usage and signatures are functions of `seed`.
-    `build_stream(step, seed, model, profile)`: the same answer as an event stream: what `read` folds to `build`'s body.
+    `build_stream(step, seed, model, profile, request)`: the same answer as a stream, in the form that `request` asks
+    for: `read` folds it to what `build` says.
     `refuse(violation)`: the provider's refusal, in its own status and shape.
     `model_of(request)`: the model that the request names, by body or path.
     """
@@ -38,6 +39,6 @@ class WireFormat:
     violations: Callable[[HttpRequest, Profile], list[Violation]]
     read: Callable[[HttpResponse], ResponseView]
     build: Callable[[ModelStep, str, str, Profile], dict[str, JSON]]
-    build_stream: Callable[[ModelStep, str, str, Profile], HttpResponse]
+    build_stream: Callable[[ModelStep, str, str, Profile, RequestView], HttpResponse]
     refuse: Callable[[Violation], HttpResponse]
     model_of: Callable[[HttpRequest], str | None]

@@ -28,5 +28,21 @@ def number(seed: str, label: str, low: int, high: int) -> int:
     return low + int.from_bytes(_digest(seed, label, 8), "big") % (high - low + 1)
 
 
+def fragments(text: str, seed: str, label: str, longest: int = 7) -> list[str]:
+    """`text` in pieces of 1 to `longest` code points, as models stream it; none of an empty text.
+
+    They fall anywhere: between the marks of one character that the reader sees, inside an escape of JSON text.
+    """
+    pieces: list[str] = []
+    start = 0
+    for byte in _digest(seed, label, len(text)):
+        if start >= len(text):
+            break
+        end = start + 1 + byte % longest
+        pieces.append(text[start:end])
+        start = end
+    return pieces
+
+
 def _digest(seed: str, label: str, length: int) -> bytes:
     return hashlib.shake_256(f"{seed}\0{label}".encode("utf-8", "surrogatepass")).digest(max(length, 8))

@@ -179,6 +179,8 @@ class RequestView:
     """A whole request. `settings` holds those of the canonical ones that the wire carries, under canonical names.
 
     `stateful` names the field by which the request leans on state that the server keeps (previous_response_id …).
+    `usage_pointer` is where a request has a stream count its tokens, which Chat alone wants to be asked for (OC-P3).
+    `stream_format` is the form of a streamed answer (Gemini gives an array unless `alt=sse` asks for events).
     """
 
     api: str
@@ -191,6 +193,8 @@ class RequestView:
     settings: Mapping[str, SettingView] = field(default_factory=_no_settings)
     stream: bool = False
     stateful: str | None = None
+    usage_pointer: str | None = None
+    stream_format: Literal["events", "json-array"] = "events"
 
     @property
     def calls(self) -> tuple[CallView, ...]:

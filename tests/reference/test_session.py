@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ import httpx2
 import pytest
 
 from harness.http import EXHAUSTED, HttpResponse
+from harness.model import Usage
 from harness.profiles import profile_for
 from harness.reference.session import Session
 from harness.scenarios.schema import Scenario
@@ -38,6 +40,7 @@ HEADERS = {
     "x-goog-api-key": "key",
 }
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+STREAM_PATHS = PATHS | {"gemini": f"/v1beta/models/{MODELS['gemini']}:streamGenerateContent?alt=sse"}
 FIRST: dict[str, dict[str, Any]] = {
     "anthropic": {
         "model": MODELS["anthropic"],
@@ -150,6 +153,74 @@ def test_two_conversations_get_the_same_bytes(serving: Serving, tools: Scenario,
             bodies.append([first.content, post(answered(api, first.json())).content])
     assert bodies[0] == bodies[1]
     assert bodies[0][0] != bodies[0][1]
+
+
+def streaming(api: str, body: dict[str, Any]) -> dict[str, Any]:
+    return body if api == "gemini" else body | {"stream": True}
+
+
+@apis
+def test_a_request_for_a_stream_is_streamed_what_would_else_come_whole(
+    serving: Serving, tools: Scenario, api: str
+) -> None:
+    wire, path = wire_format(api), STREAM_PATHS[api]
+    with serving(api, tools) as post:
+        first = post(FIRST[api]).json()
+        whole = [first, post(answered(api, first)).json()]
+    with serving(api, tools) as post:
+        one = post(streaming(api, FIRST[api]), path=path)
+        two = post(streaming(api, answered(api, first)), path=path)
+        exhausted = post(streaming(api, answered(api, first)), path=path)
+    for response, body in zip((one, two), whole, strict=True):
+        assert response.status_code == 200, response.text
+        assert response.headers["content-type"].partition(";")[0] == "text/event-stream"
+        seen = wire.read(plain(response))
+        same = wire.read(HttpResponse(200, {}, json.dumps(body).encode()))
+        assert (seen.streamed, seen.complete) == (True, True)
+        assert (seen.text, seen.stop_reason, seen.model) == (same.text, same.stop_reason, same.model)
+        assert [(call.id, call.name, call.arguments, call.opaque) for call in seen.calls] == [
+            (call.id, call.name, call.arguments, call.opaque) for call in same.calls
+        ]
+        assert api == "openai-chat" or seen.usage == same.usage  # Chat wants to be asked for it
+    assert (exhausted.status_code, exhausted.headers[EXHAUSTED]) == (500, "1")
+
+
+@apis
+def test_a_refused_request_for_a_stream_is_refused_as_any_other(serving: Serving, tools: Scenario, api: str) -> None:
+    with serving(api, tools) as post:
+        first = post(FIRST[api]).json()
+        refused = post(streaming(api, answered(api, first, "nobody")), path=STREAM_PATHS[api])
+    assert refused.status_code == 400
+    assert refused.headers["content-type"].startswith("application/json")
+    assert includes(refused.json(), REFUSALS[api]), refused.text
+
+
+def test_chat_counts_the_tokens_of_a_stream_where_it_is_asked_to(serving: Serving, tools: Scenario) -> None:
+    body = FIRST["openai-chat"] | {"stream": True}
+    read = wire_format("openai-chat").read
+    with serving("openai-chat", tools) as post:
+        assert read(plain(post(body))).usage == Usage()
+    with serving("openai-chat", tools) as post:
+        assert read(plain(post(body | {"stream_options": {"include_usage": True}}))).usage.output_tokens
+
+
+def test_gemini_streams_an_array_where_events_are_not_asked_for(serving: Serving, tools: Scenario) -> None:
+    with serving("gemini", tools) as post:
+        events = post(FIRST["gemini"], path=STREAM_PATHS["gemini"])
+    with serving("gemini", tools) as post:
+        array = post(FIRST["gemini"], path=STREAM_PATHS["gemini"].partition("?")[0])
+    assert isinstance(array.json(), list)
+    read = wire_format("gemini").read
+    assert read(plain(array)) == read(plain(events))
+
+
+def test_state_that_was_streamed_is_remembered(serving: Serving, tmp_path: Path) -> None:
+    thinking = {"thinking": {"type": "adaptive"}, "stream": True}
+    with serving("anthropic", with_thinking(tmp_path)) as post:
+        first: Any = wire_format("anthropic").read(plain(post(FIRST["anthropic"] | thinking))).body
+        refused = post(asking_for_thought(altered(first, lambda blocks: blocks.pop(0))) | {"stream": True})
+        assert refused.status_code == 400
+        assert post(asking_for_thought(first) | {"stream": True}).status_code == 200
 
 
 REFUSALS: dict[str, dict[str, Any]] = {

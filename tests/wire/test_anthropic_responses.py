@@ -249,8 +249,7 @@ def test_what_is_no_message(body: bytes) -> None:
 @pytest.mark.parametrize(
     "events",
     [
-        [],
-        [PING],
+        [PING, {"type": "of another day"}],
         [start(), {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "x"}}],
         [start(), {"type": "content_block_start", "index": "0", "content_block": {}}],
         [{"type": "message_start", "message": None}],

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.wire.eventstream import Event, events, is_event_stream
+from harness.wire.eventstream import Event, events, is_event_stream, written
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=12)
 
@@ -109,3 +109,13 @@ def test_a_stream_is_told_by_its_type_or_where_that_is_missing_by_its_start(
     content_type: str, body: bytes, is_stream: bool
 ) -> None:
     assert is_event_stream(content_type, body) is is_stream
+
+
+@given(st.dictionaries(st.text(), st.text()), st.none() | st.just("message_start"))
+def test_what_is_written_is_read_again(data: dict[str, str], name: str | None) -> None:
+    (event,) = events(written(data, name))
+    assert (event.name, json.loads(event.data)) == (name, data)
+
+
+def test_half_of_a_surrogate_pair_is_written_as_its_escape() -> None:
+    assert written("\ud83d\u2028") == b'data: "\\ud83d\xe2\x80\xa8"\n\n'

@@ -5,7 +5,7 @@ import base64
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.wire.seeded import ALPHANUMERIC, number, signature, token
+from harness.wire.seeded import ALPHANUMERIC, fragments, number, signature, token
 
 
 @given(st.text(), st.text(), st.integers(0, 64), st.sampled_from([ALPHANUMERIC, "01", "abc"]))
@@ -43,3 +43,14 @@ def test_a_seed_may_hold_half_of_a_surrogate_pair() -> None:
 @given(st.text(), st.integers(8, 200))
 def test_a_signature_is_base64_of_its_length(seed: str, length: int) -> None:
     assert len(base64.b64decode(signature(seed, "thought", length), validate=True)) == length
+
+
+@given(st.text(), st.text(max_size=3), st.integers(1, 9))
+def test_fragments_are_the_text_in_pieces_that_are_never_empty(text: str, seed: str, longest: int) -> None:
+    pieces = fragments(text, seed, "text", longest)
+    assert "".join(pieces) == text
+    assert all(1 <= len(piece) <= longest for piece in pieces)
+
+
+def test_fragments_of_all_sizes_come_up() -> None:
+    assert {len(piece) for piece in fragments("a" * 500, "seed", "text", 4)[:-1]} == {1, 2, 3, 4}

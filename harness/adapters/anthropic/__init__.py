@@ -9,6 +9,7 @@ What it does with what the API has no field for:
 - `temperature` and `top_p` are refused under the API version of the SDK: `Unsupported`.
 - Effort becomes adaptive thinking from Claude 4.6 on, and before that a token budget (AN-50).
 - Ids that break the API's pattern are replaced one-to-one, on call and result alike (AN-7).
+- A streamed call ends only once a later block, or the stop reason, shows that it was not cut short (`stream`).
 - An `Opaque` that has a `role` is a message of its own (system text in mid-conversation, AN-31).
 - `provider_metadata["anthropic"]` of the request is merged into the body: objects merge, lists grow, the rest replaces.
 """

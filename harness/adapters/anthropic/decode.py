@@ -41,17 +41,25 @@ def response(content: bytes) -> ChatResponse:
     Raises:
         MalformedResponse: it holds none.
     """
-    body = _loads(content)
+    return message(loads(content))
+
+
+def message(body: JSON) -> ChatResponse:
+    """The answer that a message of the API is.
+
+    Raises:
+        MalformedResponse: it is none.
+    """
     blocks = body.get("content") if isinstance(body, dict) else None
     if not isinstance(body, dict) or not isinstance(blocks, list):
         raise MalformedResponse("the body is no message: it has no list `content`")
     raw_reason = body.get("stop_reason")
     reason = _STOP_REASONS.get(raw_reason, StopReason.UNKNOWN) if isinstance(raw_reason, str) else StopReason.UNKNOWN
-    parts = tuple(_part(block) for block in blocks)
+    parts = tuple(part(block) for block in blocks)
     if reason is StopReason.MAX_TOKENS and parts and isinstance(parts[-1], ToolCall):
         # The API closes the JSON of a call that it cuts short: what is there parses, and is not what was meant.
         parts = (*parts[:-1], Opaque("anthropic", blocks[-1]))
-    elif reason in _COMPLETE and any(_is_call(part) for part in parts):
+    elif reason in _COMPLETE and any(_is_call(each) for each in parts):
         reason = StopReason.MALFORMED_CALL
     model = body.get("model")
     return ChatResponse(
@@ -63,13 +71,14 @@ def response(content: bytes) -> ChatResponse:
     )
 
 
-def _loads(content: bytes) -> JSON:
+def loads(text: str | bytes) -> JSON:
+    """Parse the JSON of a body, an event or arguments. Raises `MalformedResponse`."""
     try:
-        return json.loads(content, parse_constant=_refuse_constant)
+        return json.loads(text, parse_constant=_refuse_constant)
     except RecursionError:
-        raise MalformedResponse("the body is nested too deeply") from None
+        raise MalformedResponse("JSON that is nested too deeply") from None
     except ValueError as error:
-        raise MalformedResponse(f"the body is not JSON: {error}") from None
+        raise MalformedResponse(f"not JSON: {error}") from None
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -80,7 +89,8 @@ def _is_call(part: Part) -> bool:
     return isinstance(part, Opaque) and isinstance(part.raw, dict) and part.raw.get("type") == "tool_use"
 
 
-def _part(block: JSON) -> Part:
+def part(block: JSON) -> Part:
+    """The part that a content block is. A call whose arguments are no object is `Opaque`."""
     if isinstance(block, dict):
         match block:
             case {"type": "text", "text": str(text)}:

@@ -2,28 +2,67 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, cast
 
 import anthropic
+import httpx2
 
-from harness.errors import ChatError, ConnectionFailed, HarnessError, MalformedResponse, provider_error
+from harness.errors import (
+    ChatError,
+    ConnectionFailed,
+    HarnessError,
+    MalformedResponse,
+    ProviderError,
+    provider_error,
+)
+from harness.model import JSON
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def translated(error: anthropic.AnthropicError) -> HarnessError:
-    """What the SDK's exception means here."""
+_STATUSES = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "conflict_error": 409,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "api_error": 500,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+"""The statuses that the API's error types come with."""
+
+
+def translated(error: anthropic.AnthropicError | httpx2.HTTPError | OSError) -> HarnessError:
+    """What an exception of the SDK means here, or one of the transport behind the first bytes of an answer."""
     if isinstance(error, anthropic.APIStatusError):
         return _status_error(error)
     if isinstance(error, anthropic.APIConnectionError):
         # The SDK wraps whatever the transport raises; an injected transport may raise errors of our own tree.
         cause = error.__cause__
         return cause if isinstance(cause, HarnessError) else ConnectionFailed(str(cause or error))
+    if isinstance(error, (httpx2.HTTPError, OSError)):
+        return ConnectionFailed(str(error) or type(error).__name__)
     return MalformedResponse(str(error))
+
+
+def in_stream(event: dict[str, JSON]) -> ProviderError:
+    """The error that an event carries. It comes under HTTP 200 (AN-P10): its type says which status it stands for."""
+    details = _error_details(event)
+    message, code = details.get("message"), details.get("type")
+    return provider_error(
+        _STATUSES.get(code, 500) if isinstance(code, str) else 500,
+        message if isinstance(message, str) else json.dumps(event)[:500],
+        code=code if isinstance(code, str) else None,
+    )
 
 
 def _status_error(error: anthropic.APIStatusError) -> ChatError:

@@ -10,6 +10,8 @@ One adapter for models with ids on the wire and without. What it does where the 
   arguments has none (GM-5).
 - JSON together with tools, and media in results: `Unsupported` before Gemini 3 (GM-13, GM-7).
 - Effort is a thinking level on Gemini 3 and a token budget before that (GM-14).
+- A stream is read past the SDK, which loses parts of it (`body_keeper`). A call whose arguments come in pieces
+  (Vertex only, GM-12) is `Opaque`.
 - `cache` asks for nothing: the API has no cache marks.
 - `provider_metadata["gemini"]` of the request is merged into the body: objects merge, lists grow, the rest replaces.
 """

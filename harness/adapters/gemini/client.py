@@ -1,9 +1,10 @@
-"""The client: one chat is one request through the SDK, answered by the raw body."""
+"""The client: one chat, whole or streamed, is one request through the SDK, answered by the raw body."""
 
 from __future__ import annotations
 
 import re
 import ssl
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 import httpx2
@@ -11,10 +12,14 @@ from google import genai
 from google.genai import errors, types
 
 from harness.adapters.gemini import decode, encode
+from harness.adapters.gemini.body_keeper import BodyKeeper
 from harness.adapters.gemini.failures import connection_failed, refused_by_sdk, translated
+from harness.adapters.gemini.stream import answer
 
 if TYPE_CHECKING:
-    from harness.model import ChatRequest, ChatResponse
+    from collections.abc import Generator, Iterator
+
+    from harness.model import ChatRequest, ChatResponse, StreamEvent
     from harness.protocols import Endpoint
 
 TIMEOUT = 600.0
@@ -27,55 +32,92 @@ _VERSIONED = re.compile(r"(?P<base>.+)/(?P<version>v\d+(?:(?:alpha|beta)\d*)?)/?
 
 
 class GeminiClient:
-    """A `ChatClient` of one Gemini model. A base URL that ends in an API version (`…/v1beta`) chooses that one."""
+    """A `StreamingChatClient` of one Gemini model.
+
+    A base URL that ends in an API version (`…/v1beta`) chooses that one.
+    """
 
     def __init__(self, endpoint: Endpoint, model: str) -> None:
         self._model = model
         versioned = _VERSIONED.fullmatch(endpoint.base_url)
         self._own_http = None if endpoint.http_client else httpx2.Client(follow_redirects=False, trust_env=False)
+        self._http = cast("httpx2.Client", endpoint.http_client or self._own_http)
         # The SDK sets up asynchronous clients and websockets too. They are not used here, and this spares them
         # reading the system's certificates, which is most of the time that a client takes to make.
         unused = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        self._sdk = genai.Client(
-            api_key=endpoint.api_key,
-            vertexai=False,
-            debug_config=genai.client.DebugConfig(client_mode=None, replays_directory=None, replay_id=None),
-            http_options=types.HttpOptions(
-                base_url=versioned["base"] if versioned else endpoint.base_url,
-                api_version=versioned["version"] if versioned else API_VERSION,
-                timeout=round(TIMEOUT * 1000),
-                httpx_client=cast("httpx2.Client", endpoint.http_client or self._own_http),
-                async_client_args={"verify": unused, "ssl": unused},
-            ),
+        self._api_key = endpoint.api_key
+        self._options = types.HttpOptions(
+            base_url=versioned["base"] if versioned else endpoint.base_url,
+            api_version=versioned["version"] if versioned else API_VERSION,
+            timeout=round(TIMEOUT * 1000),
+            async_client_args={"verify": unused, "ssl": unused},
         )
+        self._sdk = self._connected(self._http)
 
     def chat(self, request: ChatRequest) -> ChatResponse:
         """Ask the model; see `harness.protocols.ChatClient`."""
-        body = encode.body(request, self._model)
-        config = types.GenerateContentConfig(
-            automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
-            automatic_continuation=False,
-            # The SDK's types drop unknown fields, rename others and write signatures in another alphabet (GM-0, GM-P4):
-            # the body goes beside them in both directions.
-            should_return_http_response=True,
-            http_options=types.HttpOptions(extra_body=cast("dict[str, Any]", body)),
-        )
+        parameters = self._parameters(request, should_return_http_response=True)
         models = cast("Any", self._sdk.models)  # its annotations name optional packages
-        try:
-            response: types.GenerateContentResponse = models.generate_content(
-                model=request.model or self._model, contents="replaced by extra_body", config=config
-            )
-        except errors.APIError as error:
-            raise translated(error) from error
-        except (httpx2.HTTPError, OSError) as error:
-            raise connection_failed(error) from error
-        except ValueError as error:
-            raise refused_by_sdk(error) from error
+        with _failures_translated():
+            response: types.GenerateContentResponse = models.generate_content(**parameters)
         raw = response.sdk_http_response
         return decode.response((raw and raw.body) or "", request)
+
+    def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
+        """Ask the model; see `harness.protocols.StreamingChatClient`."""
+        with closing(self._opened(request)) as response, _transport_failures_translated():
+            yield from answer(response.iter_bytes(), request)
 
     def close(self) -> None:
         """Close the HTTP client, unless it is the caller's."""
         self._sdk.close()
         if self._own_http is not None:
             self._own_http.close()
+
+    def _connected(self, http: httpx2.Client) -> genai.Client:
+        return genai.Client(
+            api_key=self._api_key,
+            vertexai=False,
+            debug_config=genai.client.DebugConfig(client_mode=None, replays_directory=None, replay_id=None),
+            http_options=self._options.model_copy(update={"httpx_client": http}),
+        )
+
+    def _opened(self, request: ChatRequest) -> httpx2.Response:
+        """The answer to a streamed request, its body still to be read."""
+        http = BodyKeeper(self._http)
+        models = cast("Any", self._connected(http).models)
+        with _failures_translated():
+            for _ in models.generate_content_stream(**self._parameters(request)):
+                pass  # to send the request takes iterating; the body goes past the SDK
+        return http.response
+
+    def _parameters(self, request: ChatRequest, **settings: Any) -> dict[str, Any]:
+        # The SDK's types drop unknown fields, rename others and write signatures in another alphabet (GM-0, GM-P4):
+        # the body goes beside them in both directions.
+        body = cast("dict[str, Any]", encode.body(request, self._model))
+        config = types.GenerateContentConfig(
+            automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
+            automatic_continuation=False,
+            http_options=types.HttpOptions(extra_body=body),
+            **settings,
+        )
+        return {"model": request.model or self._model, "contents": "replaced by extra_body", "config": config}
+
+
+@contextmanager
+def _failures_translated() -> Generator[None]:
+    try:
+        with _transport_failures_translated():
+            yield
+    except errors.APIError as error:
+        raise translated(error) from error
+    except ValueError as error:
+        raise refused_by_sdk(error) from error
+
+
+@contextmanager
+def _transport_failures_translated() -> Generator[None]:
+    try:
+        yield
+    except (httpx2.HTTPError, OSError) as error:
+        raise connection_failed(error) from error

@@ -70,17 +70,29 @@ def response(text: str, request: ChatRequest) -> ChatResponse:
     Raises:
         MalformedResponse: it holds none.
     """
-    body = _loads(text)
+    return answer(loads(text), request)
+
+
+def answer(body: JSON, request: ChatRequest) -> ChatResponse:
+    """The answer that a GenerateContentResponse is.
+
+    Raises:
+        MalformedResponse: it is none.
+    """
     if not isinstance(body, dict):
         raise MalformedResponse("the body is no object")
     candidates = body.get("candidates")
     candidate = candidates[0] if isinstance(candidates, list) and candidates else None
+    parts, raw_reason = (), None
     if isinstance(candidate, dict):
         parts, raw_reason = _parts(candidate, request), candidate.get("finishReason")
+    blocked = block_reason(body)
+    if raw_reason is None and blocked is not None:
+        raw_reason, reason = blocked, StopReason.REFUSAL
+    elif isinstance(candidate, dict):
         reason = _stop_reason(raw_reason, parts)
     else:
-        parts, raw_reason = (), _block_reason(body)
-        reason = StopReason.REFUSAL
+        raise MalformedResponse("there is neither a candidate nor a reason why the prompt was blocked")
     model = body.get("modelVersion")
     return ChatResponse(
         message=Message(Role.ASSISTANT, parts),
@@ -91,35 +103,33 @@ def response(text: str, request: ChatRequest) -> ChatResponse:
     )
 
 
-def _loads(text: str) -> JSON:
+def loads(text: str | bytes) -> JSON:
+    """Parse the JSON of a body or a chunk. Raises `MalformedResponse`."""
     try:
         return json.loads(text, parse_constant=_refuse_constant)
     except RecursionError:
-        raise MalformedResponse("the body is nested too deeply") from None
+        raise MalformedResponse("JSON that is nested too deeply") from None
     except ValueError as error:
-        raise MalformedResponse(f"the body is not JSON: {error}") from None
+        raise MalformedResponse(f"not JSON: {error}") from None
 
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
-def _block_reason(body: dict[str, JSON]) -> JSON:
-    """Why the prompt was refused, in an answer without candidates (GM-P3)."""
+def block_reason(body: dict[str, JSON]) -> JSON:
+    """Why the prompt, or an answer that has begun, was blocked, if it was (GM-P3)."""
     feedback = body.get("promptFeedback")
-    reason = feedback.get("blockReason") if isinstance(feedback, dict) else None
-    if reason is None:
-        raise MalformedResponse("there is neither a candidate nor a reason why the prompt was blocked")
-    return reason
+    return feedback.get("blockReason") if isinstance(feedback, dict) else None
 
 
 def _stop_reason(raw: JSON, parts: tuple[Part, ...]) -> StopReason:
     """Table 1.3. STOP stands for the end of a turn and for calls alike (GM-P1)."""
     if not isinstance(raw, str):
         return StopReason.UNKNOWN
-    if raw == "STOP" and any(_is_broken_call(part) for part in parts):
+    if raw == "STOP" and any(_is_broken_call(each) for each in parts):
         return StopReason.MALFORMED_CALL
-    if raw == "STOP" and any(isinstance(part, ToolCall) for part in parts):
+    if raw == "STOP" and any(isinstance(each, ToolCall) for each in parts):
         return StopReason.TOOL_USE
     if raw.startswith("IMAGE_"):
         return StopReason.REFUSAL
@@ -133,11 +143,12 @@ def _is_broken_call(part: Part) -> bool:
 def _parts(candidate: dict[str, JSON], request: ChatRequest) -> tuple[Part, ...]:
     content = candidate.get("content")
     raw_parts = content.get("parts") if isinstance(content, dict) else None
-    ids = _FreshIds(request)
-    return tuple(_part(raw, ids) for raw in raw_parts) if isinstance(raw_parts, list) else ()
+    ids = FreshIds(request)
+    return tuple(part(raw, ids) for raw in raw_parts) if isinstance(raw_parts, list) else ()
 
 
-def _part(raw: JSON, ids: _FreshIds) -> Part:
+def part(raw: JSON, ids: FreshIds) -> Part:
+    """The part that a part of the API is; a call without an id takes the next of `ids`."""
     if isinstance(raw, dict) and len(raw.keys() & _DATA_FIELDS) == 1:
         match raw:
             case {"text": str(text), "thought": True}:
@@ -156,11 +167,12 @@ def _part(raw: JSON, ids: _FreshIds) -> Part:
     return Opaque("gemini", raw)
 
 
-def _call(raw: dict[str, JSON], call: dict[str, JSON], ids: _FreshIds) -> Part:
+def _call(raw: dict[str, JSON], call: dict[str, JSON], ids: FreshIds) -> Part:
     name, arguments, call_id = call.get("name"), call.get("args"), call.get("id")
     if arguments is None:
         arguments = {}
-    if not isinstance(name, str) or not isinstance(arguments, dict):
+    in_pieces = "partialArgs" in call or "willContinue" in call  # what stands here is not the whole call
+    if in_pieces or not isinstance(name, str) or not isinstance(arguments, dict):
         return Opaque("gemini", raw)
     more = {key: value for key, value in call.items() if key not in ("name", "args", "id")}
     metadata = _metadata(_rest(raw, "functionCall", more))
@@ -190,7 +202,7 @@ def _metadata(fields: dict[str, JSON]) -> dict[str, JSON]:
     return {"gemini": fields} if fields else {}
 
 
-class _FreshIds:
+class FreshIds:
     """Ids for calls without one: the place of the call in the history, unlike any id that the history holds."""
 
     def __init__(self, request: ChatRequest) -> None:
@@ -199,6 +211,7 @@ class _FreshIds:
         self._made = 0
 
     def next(self) -> str:
+        """An id that no call of the history has, and no earlier one of this answer."""
         made = f"call_{self._turn}_{self._made}"
         self._made += 1
         while made in self._taken:  # a history that was trimmed has the same length twice

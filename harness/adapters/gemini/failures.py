@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import time
@@ -9,7 +10,15 @@ from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, cast
 
-from harness.errors import ChatError, ConnectionFailed, MalformedResponse, Unsupported, provider_error
+from harness.errors import (
+    ChatError,
+    ConnectionFailed,
+    MalformedResponse,
+    ProviderError,
+    Unsupported,
+    provider_error,
+)
+from harness.model import JSON
 
 if TYPE_CHECKING:
     import httpx2
@@ -24,13 +33,26 @@ def translated(error: errors.APIError) -> ChatError:
         return MalformedResponse(f"HTTP {error.code} is no answer", error.code)
     untyped = cast("Any", error)  # its annotations name optional packages
     body = _object(untyped.details)
-    details = _object(body.get("error"))
+    text = str(body.get("message") or "")[:500]
+    return _provider_error(error.code, _object(body.get("error")), text, untyped.response.headers)
+
+
+def in_stream(error: JSON) -> ProviderError:
+    """The `error` of a chunk. It comes under HTTP 200: its code is the status that it stands for."""
+    details = _object(error)
+    code = details.get("code")
+    status = code if isinstance(code, int) and 400 <= code < 600 else 500
+    return _provider_error(status, details, json.dumps(error)[:500], {})
+
+
+def _provider_error(status: int, details: Mapping[str, Any], text: str, headers: Mapping[str, str]) -> ProviderError:
+    """The error that `details` describe; `text` is its message where they have none."""
     message, code = details.get("message"), details.get("status")
     return provider_error(
-        error.code,
-        message if isinstance(message, str) else str(body.get("message") or "")[:500],
+        status,
+        message if isinstance(message, str) else text,
         code=code if isinstance(code, str) else None,
-        retry_after=_retry_after(untyped.response.headers, details),
+        retry_after=_retry_after(headers, details),
     )
 
 

@@ -10,6 +10,7 @@ What this API does not offer, and what becomes of it:
 - `strict` of a tool stands in its `provider_metadata` or nowhere.
 - `provider_metadata` of the request is merged into the body: objects merge, lists grow, the rest replaces.
 - An `Opaque` of a user message that has a `role` is a message of its own (a second system message, say).
+- Nothing marks the end of a streamed call, since pieces of several may alternate: all end with the stream.
 - Fields of a message that have no canonical place (`annotations`, `reasoning_details`, …) become one `Opaque` in front.
 """
 

@@ -14,13 +14,14 @@ import openai
 from harness.adapters.openai_chat.metadata import API, merged, own
 from harness.adapters.openai_chat.request import encode
 from harness.adapters.openai_chat.response import decode
+from harness.adapters.openai_chat.stream import stream_events
 from harness.errors import ConnectionFailed, MalformedResponse, ProviderError, Unsupported, provider_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping
+    from collections.abc import Callable, Generator, Iterator, Mapping
     from contextlib import AbstractContextManager
 
-    from harness.model import ChatRequest, ChatResponse
+    from harness.model import JSON, ChatRequest, ChatResponse, StreamEvent
     from harness.protocols import Endpoint
 
 
@@ -55,19 +56,42 @@ class Client:
 
     def chat(self, request: ChatRequest) -> ChatResponse:
         """Ask the model; see `harness.protocols.ChatClient.chat`."""
-        body: dict[str, Any] = encode(request, request.model or self._model)
-        whole = merged(body, own(request.provider_metadata))
-        # Beside the SDK's own parameters, not in them: it would walk them for keys to rename, of which a body in the
-        # wire's words has none, and that takes longer than all the rest of the request.
-        with _failures(), self._create(model=body["model"], messages=(), extra_body=whole) as response:
+        with _failures(), self._sent(request, {}) as response:
             data: bytes = response.read()
             status: int = response.status_code
         return decode(data, status, request.messages)
+
+    def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
+        """Ask the model; see `harness.protocols.StreamingChatClient.stream`."""
+        # without the option there are no counts of tokens at all (OC-P3)
+        switches: dict[str, JSON] = {"stream": True, "stream_options": {"include_usage": True}}
+        with _failures(), self._sent(request, switches) as response:
+            status: int = response.status_code
+            if response.headers.get("content-type", "").startswith("application/json"):
+                decode(response.read(), status, request.messages)  # an error in it says more than what is raised below
+                raise MalformedResponse("the answer is whole, although a stream was asked for", status)
+            yield from stream_events(_received(response), status, request.messages)
+
+    def _sent(self, request: ChatRequest, switches: dict[str, JSON]) -> AbstractContextManager[Any]:
+        """The response to the one request, its body not read yet."""
+        body: dict[str, Any] = encode(request, request.model or self._model) | switches
+        whole = merged(body, own(request.provider_metadata))
+        # Beside the SDK's own parameters, not in them: it would walk them for keys to rename, of which a body in the
+        # wire's words has none, and that takes longer than all the rest of the request.
+        return self._create(model=body["model"], messages=(), extra_body=whole)
 
     def close(self) -> None:
         """Close the HTTP client, unless it is the caller's."""
         if self._owned:
             self._owned.close()
+
+
+def _received(response: Any) -> Iterator[bytes]:
+    """The body as it arrives."""
+    try:
+        yield from response.iter_bytes()
+    except httpx2.TransportError as error:
+        raise ConnectionFailed(f"the stream broke off: {error}") from error
 
 
 @contextmanager

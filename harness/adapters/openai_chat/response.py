@@ -36,7 +36,7 @@ _STOP_REASONS = {
     "content_filter": StopReason.REFUSAL,
 }
 
-_REASONING = ("reasoning_content", "reasoning")
+REASONING = ("reasoning_content", "reasoning")
 """Where compatible servers put the reasoning that some of them want back."""
 
 
@@ -50,9 +50,18 @@ def decode(data: bytes, status: int, history: Sequence[Message]) -> ChatResponse
         MalformedResponse: this is no answer.
     """
     try:
-        body = _loads(data)
+        body = loads(data)
     except ValueError as error:
         raise MalformedResponse(f"the body is not JSON: {error}", status) from None
+    return response_of(body, status, history)
+
+
+def response_of(body: JSON, status: int, history: Sequence[Message]) -> ChatResponse:
+    """The same for a body that is parsed already. The calls are the last parts of the message, one for each.
+
+    Raises:
+        MalformedResponse: this is no answer.
+    """
     match body:
         case {"choices": [{"message": dict(message), **choice}, *_], **rest}:
             pass
@@ -74,7 +83,7 @@ def decode(data: bytes, status: int, history: Sequence[Message]) -> ChatResponse
 def _thinking(message: dict[str, JSON]) -> list[Part]:
     """Reasoning, and the fields of the message that have no place of their own."""
     fields = {key: value for key, value in message.items() if key not in _KNOWN and not _is_empty(value)}
-    reasoning = {key: fields.pop(key) for key in _REASONING if isinstance(fields.get(key), str)}
+    reasoning = {key: fields.pop(key) for key in REASONING if isinstance(fields.get(key), str)}
     parts: list[Part] = []
     if fields:
         parts.append(Opaque(API, fields))
@@ -116,14 +125,22 @@ def _calls(message: dict[str, JSON], raw_stop: str | None, history: Sequence[Mes
     taken = [call.id for turn in history for call in turn.tool_calls]
     parts: list[Part] = []
     for raw in calls if isinstance(calls, list) else ():
-        call = _call(raw, taken, cut_short=raw_stop == "length")
-        if call:
-            taken.append(call.id)
-        parts.append(call or Opaque(API, raw))
+        call_id = identify(raw, taken)
+        taken.append(call_id)
+        parts.append(_call(raw, call_id, cut_short=raw_stop == "length") or Opaque(API, raw))
     return parts
 
 
-def _call(raw: JSON, taken: Sequence[str], *, cut_short: bool) -> ToolCall | None:
+def identify(call: JSON, taken: Sequence[str]) -> str:
+    """The id of a call: the one that was issued, or one made for it. `taken`: the ids of all calls before it."""
+    match call:
+        case {"id": str(call_id)} if call_id:
+            return call_id
+        case _:
+            return synthesised(len(taken), taken)
+
+
+def _call(raw: JSON, call_id: str, *, cut_short: bool) -> ToolCall | None:
     """A call, or `None` if this is none that could be run: another kind, or its arguments are no JSON object."""
     match raw:
         case {"function": {"name": str(name), **function}, **others}:
@@ -135,10 +152,9 @@ def _call(raw: JSON, taken: Sequence[str], *, cut_short: bool) -> ToolCall | Non
     fields = {key: value for key, value in others.items() if key not in {"id", "type", "index"}}
     if function:
         fields["function"] = function
-    call_id = others.get("id")
-    if not isinstance(call_id, str) or not call_id:
+    if others.get("id") != call_id:
         marked: dict[str, JSON] = {"harness": {SYNTHESISED_ID: True}}
-        return ToolCall(synthesised(len(taken), taken), name, arguments, kept(fields) | marked)
+        return ToolCall(call_id, name, arguments, kept(fields) | marked)
     if not is_legal(call_id):  # issued all the same, by a server with longer ids
         fields["id"] = call_id
     return ToolCall(call_id, name, arguments, kept(fields))
@@ -148,7 +164,7 @@ def _arguments(text: JSON, *, cut_short: bool) -> dict[str, JSON] | None:
     if text == "" and not cut_short:  # OC-P4
         return {}
     try:
-        arguments = _loads(text) if isinstance(text, str) else None
+        arguments = loads(text) if isinstance(text, str) else None
     except ValueError:
         return None
     return arguments if isinstance(arguments, dict) else None
@@ -187,7 +203,7 @@ def _text(value: JSON) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _loads(text: str | bytes) -> JSON:
+def loads(text: str | bytes) -> JSON:
     """Strict JSON. Raises `ValueError`, for nesting that Python cannot follow too."""
     try:
         return json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)

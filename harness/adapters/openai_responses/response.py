@@ -6,6 +6,7 @@ import json
 import math
 from typing import TYPE_CHECKING, NoReturn
 
+from harness.adapters.openai_responses.failures import reported
 from harness.adapters.openai_responses.ids import is_legal, synthesised
 from harness.adapters.openai_responses.metadata import API, kept
 from harness.errors import MalformedResponse
@@ -34,6 +35,7 @@ _STATUSES = {
     "in_progress": StopReason.PAUSE,
     "queued": StopReason.PAUSE,
 }
+_UNFINISHED = ("in_progress", "incomplete")
 _INCOMPLETE = {"max_output_tokens": StopReason.MAX_TOKENS, "content_filter": StopReason.REFUSAL}
 
 
@@ -42,12 +44,25 @@ def decode(data: bytes, status: int, history: Sequence[Message]) -> ChatResponse
 
     Raises:
         MalformedResponse: this is no answer.
+        ProviderError: this is an answer that failed.
     """
     try:
-        body = _loads(data)
+        body = loads(data)
     except ValueError as error:
         raise MalformedResponse(f"the body is not JSON: {error}", status) from None
+    return response_of(body, status, history)
+
+
+def response_of(body: JSON, status: int, history: Sequence[Message]) -> ChatResponse:
+    """The same for a body that is parsed already.
+
+    Raises:
+        MalformedResponse: this is no answer.
+        ProviderError: this is an answer that failed.
+    """
     match body:
+        case {"status": "failed", "error": {**error}}:
+            raise reported(error)
         case {"output": list(output), **rest}:
             pass
         case {"error": {"message": str(reason)}}:
@@ -69,9 +84,9 @@ def _parts(output: list[JSON], history: Sequence[Message]) -> list[Part]:
             case {"type": "message", "content": [_, *_] as content, **fields}:
                 parts.extend(_content(part, fields) for part in content)
             case {"type": "reasoning"}:
-                parts.append(Thinking(_reasoning(item), {API: item}))
+                parts.append(Thinking(reasoning_of(item), {API: item}))
             case {"type": "function_call"}:
-                call = _call(item, taken)
+                call = call_of(item, taken)
                 if call:
                     taken.append(call.id)
                 parts.append(call or Opaque(API, item))
@@ -92,7 +107,7 @@ def _content(part: JSON, message: dict[str, JSON]) -> Part:
             return Opaque(API, {"type": "message", "role": "assistant", **message, "content": [part]})
 
 
-def _reasoning(item: dict[str, JSON]) -> str:
+def reasoning_of(item: dict[str, JSON]) -> str:
     """What the model shows of its reasoning: the summary, or the reasoning itself where a server gives that."""
     for key in ("summary", "content"):
         shown = item.get(key)
@@ -104,10 +119,13 @@ def _reasoning(item: dict[str, JSON]) -> str:
     return ""
 
 
-def _call(item: dict[str, JSON], taken: Sequence[str]) -> ToolCall | None:
-    """A call, or `None` if this is none that could be run: cut short, or its arguments are no JSON object."""
+def call_of(item: dict[str, JSON], taken: Sequence[str]) -> ToolCall | None:
+    """A call, or `None` if this is none that could be run: cut short, or its arguments are no JSON object.
+
+    `taken`: the ids of all calls before it.
+    """
     match item:
-        case {"name": str(name), "arguments": str(text), **fields} if fields.get("status") != "incomplete":
+        case {"name": str(name), "arguments": str(text), **fields} if fields.get("status") not in _UNFINISHED:
             arguments = _arguments(text)
         case _:
             return None
@@ -125,7 +143,7 @@ def _call(item: dict[str, JSON], taken: Sequence[str]) -> ToolCall | None:
 
 def _arguments(text: str) -> dict[str, JSON] | None:
     try:
-        arguments = _loads(text or "{}")
+        arguments = loads(text or "{}")
     except ValueError:
         return None
     return arguments if isinstance(arguments, dict) else None
@@ -173,7 +191,7 @@ def _string(value: JSON) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _loads(text: str | bytes) -> JSON:
+def loads(text: str | bytes) -> JSON:
     """Strict JSON. Raises `ValueError`, for nesting that Python cannot follow too."""
     try:
         return json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)

@@ -2,12 +2,12 @@
 
 `conversation` reads messages of any shape, `requests` and `responses` give the neutral views, `limits` says what the
 provider refuses (`blocks`, `pairing`, `systems`, `tools`, `schemas` and `settings` hold the rules by subject), and
-`answers` speaks as the provider.
+`answers` speaks as the provider (`events` where it streams, `streams` folds what was streamed).
 """
 
 from __future__ import annotations
 
-from harness.wire.anthropic.answers import build, refuse
+from harness.wire.anthropic.answers import build, build_stream, refuse
 from harness.wire.anthropic.limits import violations
 from harness.wire.anthropic.requests import model_of, recognises, view
 from harness.wire.anthropic.responses import read
@@ -23,6 +23,7 @@ WIRE = WireFormat(
     violations=violations,
     read=read,
     build=build,
+    build_stream=build_stream,
     refuse=refuse,
     model_of=model_of,
 )

@@ -8,7 +8,8 @@ from harness.http import HttpResponse
 from harness.model import JSON, StopReason
 from harness.profiles import Profile
 from harness.wire import seeded
-from harness.wire.view import ModelStep, Violation
+from harness.wire.anthropic.events import spell
+from harness.wire.view import ModelStep, RequestView, Violation
 
 _WORDS = {
     StopReason.END_TURN: "end_turn",
@@ -49,6 +50,12 @@ def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str,
         "stop_details": {"type": "refusal", "category": None, "explanation": step.refusal} if refused else None,
         "usage": _usage(step, seed, profile),
     }
+
+
+def build_stream(step: ModelStep, seed: str, model: str, profile: Profile, _request: RequestView) -> HttpResponse:
+    """The same answer as an event stream. The API streams in one way, whatever the request says."""
+    body = spell(build(step, seed, model, profile), seed)
+    return HttpResponse(200, {"content-type": "text/event-stream; charset=utf-8"}, body)
 
 
 def refuse(violation: Violation) -> HttpResponse:

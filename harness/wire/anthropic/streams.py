@@ -89,6 +89,8 @@ class _Fold:
                 self.result.complete = True
             case "error":
                 self.result.error = event
+            case None if "error" in event:  # an error that a proxy or a compatible server put in
+                self.result.error = event
             case _:  # content_block_stop says nothing new, ping nothing, and events of another day are let pass
                 pass
 
@@ -99,29 +101,41 @@ class _Fold:
             raise WireError("a delta for a block that has not started", "/index") from None
 
     def _finish(self, event: dict[str, JSON]) -> None:
-        """Apply a `message_delta`: its numbers are cumulative, and what it does not name stays (AN-P7)."""
-        self.result.message.update(_member(event, "delta"))
-        usage, later = self.result.message.get("usage"), event.get("usage")
-        if isinstance(later, dict):
-            self.result.message["usage"] = {**(usage if isinstance(usage, dict) else {}), **later}
+        """Apply a `message_delta`: its numbers are cumulative, and what it does not say stays (AN-P7).
+
+        Beside `delta` and `usage` an event of the beta surface holds fields of the message (`context_management`).
+        """
+        message = self.result.message
+        known, counted = message.get("usage"), event.get("usage")
+        said = {key: value for key, value in event.items() if key not in ("type", "delta", "usage")}
+        self.result.message = _updated(_updated(message, _member(event, "delta")), said)
+        if isinstance(counted, dict):
+            self.result.message["usage"] = _updated(known if isinstance(known, dict) else {}, counted)
+
+
+def _updated(known: dict[str, JSON], said: dict[str, JSON]) -> dict[str, JSON]:
+    """`known` with what is said now; null says nothing new."""
+    return {**known, **{key: value for key, value in said.items() if value is not None or key not in known}}
 
 
 def fold(body: bytes) -> Folded:
-    """Fold an event stream into the message of a whole response.
+    """Fold an event stream into the message of a whole response; one that is cut before its first event is empty.
 
     Raises:
         WireError: an event is no JSON object, a delta belongs to no block, or there is neither a message nor an error.
     """
     fold_ = _Fold()
+    silent = True
     for event in events(body):
         data = loads(event.data)
         if not isinstance(data, dict):
             raise WireError("an event is not an object")
         fold_.take(data)
+        silent = silent and data == {"type": "ping"}
     result = fold_.result
-    if not result.message and result.error is None:
+    if not result.message and result.error is None and not silent:
         raise WireError("a stream without message_start")
-    if result.message:
+    if result.message or silent:
         result.message["content"] = [fold_.blocks[index].finished() for index in sorted(fold_.blocks)]
     return result
 

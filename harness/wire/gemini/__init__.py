@@ -7,7 +7,7 @@ pointers keep the spelling that was sent.
 from __future__ import annotations
 
 from harness.wire.format import WireFormat
-from harness.wire.gemini.answers import build, refuse
+from harness.wire.gemini.answers import build, build_stream, refuse
 from harness.wire.gemini.limits import violations
 from harness.wire.gemini.requests import model_of, recognises, view
 from harness.wire.gemini.responses import read
@@ -22,6 +22,7 @@ WIRE = WireFormat(
     violations=violations,
     read=read,
     build=build,
+    build_stream=build_stream,
     refuse=refuse,
     model_of=model_of,
 )

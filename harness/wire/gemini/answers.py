@@ -1,4 +1,4 @@
-"""What the reference server says as this API: whole answers and refusals."""
+"""What the reference server says as this API: answers, whole or streamed, and refusals."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from harness.http import HttpResponse
 from harness.model import JSON, StopReason
 from harness.profiles import Profile
 from harness.wire import seeded
-from harness.wire.view import ModelStep, Violation
+from harness.wire.gemini import chunks
+from harness.wire.view import ModelStep, RequestView, Violation
 
 _LOWER_ALPHANUMERIC = "0123456789abcdefghijklmnopqrstuvwxyz"
 
@@ -61,6 +62,14 @@ def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str,
         "modelVersion": model,
         "responseId": seeded.token(seed, "response", 23),
     }
+
+
+def build_stream(step: ModelStep, seed: str, model: str, profile: Profile, request: RequestView) -> HttpResponse:
+    """The same answer as a stream: events, or an array where the request does not ask for events."""
+    body = build(step, seed, model, profile)
+    if request.stream_format == "json-array":
+        return HttpResponse(200, {"content-type": "application/json; charset=UTF-8"}, chunks.array(body, seed))
+    return HttpResponse(200, {"content-type": "text/event-stream"}, chunks.events(body, seed))
 
 
 def refuse(violation: Violation) -> HttpResponse:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from harness.http import HttpRequest
 from harness.model import JSON
@@ -67,6 +67,7 @@ def view(request: HttpRequest) -> RequestView:
 def _view(request: HttpRequest, body: ProtoMessage) -> RequestView:
     config = body.message("generationConfig") or ProtoMessage.of({})
     method = _method(request)
+    stream = method is not None and method[2] == "streamGenerateContent"
     return RequestView(
         api="gemini",
         model=model_of(request),
@@ -80,13 +81,18 @@ def _view(request: HttpRequest, body: ProtoMessage) -> RequestView:
             for canonical, name in _SETTINGS.items()
             if name in config.names
         },
-        stream=method is not None and method[2] == "streamGenerateContent",
+        stream=stream,
         stateful="cachedContent" if body.get("cachedContent") else None,
+        stream_format="json-array" if stream and not _asks_for_events(request) else "events",
     )
 
 
 def _path(request: HttpRequest) -> str:
     return unquote(urlsplit(request.url).path)
+
+
+def _asks_for_events(request: HttpRequest) -> bool:
+    return parse_qs(urlsplit(request.url).query).get("alt") == ["sse"]
 
 
 def _method(request: HttpRequest) -> re.Match[str] | None:

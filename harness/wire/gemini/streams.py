@@ -13,11 +13,23 @@ from harness.wire.jsonvalue import loads
 from harness.wire.view import WireError
 
 _SEPARATORS = re.compile(r"[ \t\r\n,]*")
+_BARE = re.compile(rb"(?:\A|[\r\n])([\[{].*)", re.DOTALL)
 
 
 def event_chunks(body: bytes) -> list[dict[str, JSON]]:
     """The chunks of an event stream. Raises `WireError`."""
-    return [_chunk(loads(event.data)) for event in events(body)]
+    return [*(_chunk(loads(event.data)) for event in events(body)), *_bare_error(body)]
+
+
+def _bare_error(body: bytes) -> Iterator[dict[str, JSON]]:
+    """An error that stands behind the events as it would without a stream (google-genai: `_RawJsonLineBuffer`)."""
+    bare = _BARE.search(body)
+    try:
+        value = loads(bare[1]) if bare else None
+    except WireError:  # lines that are no field say nothing in an event stream
+        return
+    if value is not None:
+        yield _chunk(value)
 
 
 def array_chunks(body: bytes) -> list[dict[str, JSON]]:
@@ -45,9 +57,14 @@ def _next(text: str, position: int) -> int:
 
 
 def _chunk(value: JSON) -> dict[str, JSON]:
-    if not isinstance(value, dict):
-        raise WireError("a chunk of a stream is no object")
-    return value
+    """A chunk. Errors are objects too, or lists of one."""
+    match value:
+        case dict() as chunk:
+            return chunk
+        case [dict() as chunk]:
+            return chunk
+        case _:
+            raise WireError("a chunk of a stream is no object")
 
 
 def fold(chunks: Iterable[dict[str, JSON]]) -> dict[str, JSON]:
@@ -69,7 +86,8 @@ def fold(chunks: Iterable[dict[str, JSON]]) -> dict[str, JSON]:
             known = candidates.setdefault(index, {})
             known |= {name: value for name, value in candidate.items() if name != "content"}
             if content:
-                known["content"] = {**content, "parts": []}
+                before = known.get("content")
+                known["content"] = {**(before if isinstance(before, dict) else {}), **content, "parts": []}
             parts.setdefault(index, []).extend(_objects(content.get("parts")))
     for index, candidate in candidates.items():
         content = candidate.get("content")

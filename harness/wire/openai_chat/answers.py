@@ -8,6 +8,7 @@ from harness.http import HttpResponse
 from harness.model import JSON, StopReason
 from harness.profiles import Profile
 from harness.wire.openai_chat.chat import param
+from harness.wire.openai_chat.dialects import call_as, dialect_of
 from harness.wire.seeded import number, token
 from harness.wire.view import ModelStep, Violation
 
@@ -30,12 +31,13 @@ def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str,
     """
     calls: list[JSON] = [raw for raw in step.raw if isinstance(raw, dict) and "type" in raw]
     calls += [_call(name, arguments, seed, index) for index, (name, arguments) in enumerate(step.calls)]
+    dialect = dialect_of(profile)
     message: dict[str, JSON] = {"role": "assistant", "content": step.text, "refusal": step.refusal, "annotations": []}
     for raw in step.raw:
         if isinstance(raw, dict) and "type" not in raw:
             message |= raw
     if calls:
-        message["tool_calls"] = calls
+        message["tool_calls"] = [call_as(dialect, call) for call in calls]
     return {
         "id": f"chatcmpl-{token(seed, 'response', 29)}",
         "object": "chat.completion",

@@ -88,7 +88,13 @@ def view(request: HttpRequest) -> RequestView:
         response_format=_format(body.get("response_format")),
         settings=_settings(body),
         stream=body.get("stream") is True,
+        usage_pointer=_usage_pointer(body.get("stream_options")),
     )
+
+
+def _usage_pointer(options: JSON) -> str | None:
+    asked = isinstance(options, dict) and options.get("include_usage") is True
+    return "/stream_options/include_usage" if asked else None
 
 
 def _conversation(messages: JSON) -> tuple[list[SystemView], list[TurnView]]:

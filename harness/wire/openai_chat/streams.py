@@ -9,7 +9,7 @@ from harness.wire.eventstream import events
 from harness.wire.jsonvalue import loads
 from harness.wire.view import WireError
 
-_WHOLE = frozenset({"role", "type", "id", "name", "format", "channel", "signature"})
+WHOLE = frozenset({"role", "type", "id", "name", "format", "channel", "signature"})
 """Text fields that come whole; a server that repeats one means no more by it. All others come in pieces."""
 
 _NOISE = frozenset({"choices", "object", "obfuscation", "p", "error"})
@@ -35,7 +35,9 @@ class _Choice:
 
 
 def fold(stream: bytes) -> tuple[dict[str, JSON], bool]:
-    """The folded body, and whether the stream came to its end, `[DONE]`. An error inside stands under `error`.
+    """The folded body, and whether the stream came to its end. An error inside stands under `error`.
+
+    The end is `[DONE]`, which some compatible servers leave out, or the finish reason of every choice.
 
     Raises:
         WireError: an event is no chunk.
@@ -55,7 +57,8 @@ def fold(stream: bytes) -> tuple[dict[str, JSON], bool]:
             continue
         _take(whole, choices, chunk)
     whole["choices"] = [choices[index].body(index) for index in sorted(choices)]
-    return whole, complete
+    finished = all(choice.rest["finish_reason"] for choice in choices.values())
+    return whole, complete or (finished and bool(choices))
 
 
 def _take(whole: dict[str, JSON], choices: dict[int, _Choice], chunk: dict[str, JSON]) -> None:
@@ -80,7 +83,9 @@ def _usage(old: JSON, new: dict[str, JSON]) -> dict[str, JSON]:
 
 def _grow(choice: _Choice, piece: dict[str, JSON]) -> None:
     for key, value in piece.items():
-        if key not in ("index", "delta") and (value is not None or key not in choice.rest):
+        if key == "logprobs":  # each chunk has those of its own tokens
+            choice.rest[key] = _grown(key, choice.rest.get(key), value)
+        elif key not in ("index", "delta") and (value is not None or key not in choice.rest):
             choice.rest[key] = value
     delta = piece.get("delta")
     for key, value in delta.items() if isinstance(delta, dict) else ():
@@ -123,7 +128,7 @@ def _grown(key: str, old: JSON, new: JSON) -> JSON:
     if new is None or old is None:
         return old if new is None else new
     if isinstance(old, str) and isinstance(new, str):
-        return (new or old) if key in _WHOLE else old + new
+        return (new or old) if key in WHOLE else old + new
     if isinstance(old, dict) and isinstance(new, dict):
         return old | {name: _grown(name, old.get(name), value) for name, value in new.items()}
     if isinstance(old, list) and isinstance(new, list):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from harness.wire.format import WireFormat
 from harness.wire.openai_responses.bodies import build
+from harness.wire.openai_responses.events import build_stream
 from harness.wire.openai_responses.limits import violations
 from harness.wire.openai_responses.refusals import API, refuse
 from harness.wire.openai_responses.requests import model_of, recognises, view
@@ -23,6 +24,7 @@ WIRE = WireFormat(
     violations=violations,
     read=read,
     build=build,
+    build_stream=build_stream,
     refuse=refuse,
     model_of=model_of,
 )

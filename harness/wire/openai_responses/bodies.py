@@ -6,6 +6,7 @@ import json
 
 from harness.model import JSON, StopReason
 from harness.profiles import Profile
+from harness.wire.openai_responses.dialects import dialect_of
 from harness.wire.seeded import number, signature, token
 from harness.wire.view import ModelStep
 
@@ -64,6 +65,7 @@ def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str,
 
 def _output(step: ModelStep, seed: str, profile: Profile) -> list[JSON]:
     reasons = profile.thinking == "effort"
+    unique_ids = dialect_of(profile).unique_ids
     output: list[JSON] = []
     if step.thinking is not None:
         output.append(_reasoning(step.thinking, seed, encrypted=reasons))
@@ -77,7 +79,7 @@ def _output(step: ModelStep, seed: str, profile: Profile) -> list[JSON]:
         {
             "type": "function_call",
             "id": f"fc_{_hex(seed, f'item {index}')}",
-            "call_id": f"call_{token(seed, f'call {index}', 24)}",
+            "call_id": f"call_{token(seed, f'call {index}', 24) if unique_ids else index}",
             "name": name,
             "arguments": json.dumps(arguments, ensure_ascii=False, separators=(",", ":")),
             "status": "completed",

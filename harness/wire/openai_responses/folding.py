@@ -11,20 +11,20 @@ from harness.wire.jsonvalue import loads
 from harness.wire.openai_responses.items import string
 from harness.wire.view import WireError
 
-_TERMINAL = (
+TERMINAL = (
     "response.completed",
     "response.incomplete",
     "response.failed",
     "response.cancelled",
 )
-_FIELDS = {
+FIELDS = {
     "response.function_call_arguments": "arguments",
     "response.mcp_call_arguments": "arguments",
     "response.custom_tool_call_input": "input",
 }
 """Event family → the string of an item that its deltas add to."""
 
-_TEXTS = {
+TEXTS = {
     "response.output_text": ("content", "output_text", "text"),
     "response.refusal": ("content", "refusal", "refusal"),
     "response.reasoning_text": ("content", "reasoning_text", "text"),
@@ -36,8 +36,13 @@ _PARTS = {"response.content_part": "content", "response.reasoning_summary_part":
 """Event family → the list that it adds a part to."""
 
 
-def _no_items() -> dict[JSON, dict[str, JSON]]:
-    return {}
+@dataclass(slots=True)
+class _Item:
+    """An item as it grows. `index` is its `output_index`; `done` says that its last event has come."""
+
+    index: int
+    item: dict[str, JSON]
+    done: bool = False
 
 
 @dataclass(slots=True)
@@ -45,20 +50,30 @@ class Folded:
     """What a stream adds up to. `error` is the payload of its error event; `complete` says that its end was seen."""
 
     response: dict[str, JSON] = field(default_factory=dict[str, JSON])
-    items: dict[JSON, dict[str, JSON]] = field(default_factory=_no_items)
+    items: list[_Item] = field(default_factory=list[_Item])
     error: dict[str, JSON] | None = None
     complete: bool = False
 
     @property
     def body(self) -> dict[str, JSON]:
-        """The whole body. Some streams end with an empty `output` although items came (wire-facts, section 11)."""
-        if self.response.get("output") or not self.items:
+        """The whole body.
+
+        Its last event repeats the items, but some streams leave them out (wire-facts, section 11). An item as its own
+        `done` has it is authoritative (RS-P2): the last event encrypts the state of reasoning anew (RS-7).
+        """
+        if not self.items:
             return self.response
-        return {**self.response, "output": list(self.items.values())}
+        repeated = self.response.get("output")
+        if not isinstance(repeated, list) or not repeated:
+            in_order = sorted(self.items, key=lambda one: one.index)
+            return {**self.response, "output": [one.item for one in in_order]}
+        done = {identity: one.item for one in self.items if one.done and (identity := string(one.item.get("id")))}
+        output = [done.get(string(item.get("id")) or "", item) if isinstance(item, dict) else item for item in repeated]
+        return {**self.response, "output": [*output]}
 
 
 def fold(stream: bytes) -> Folded:
-    """Add up a stream. Items are correlated by `output_index`, since several may be open (RS-P2).
+    """Add up a stream. Items are correlated by `output_index` or `item_id`, since several may be open (RS-P2).
 
     Raises:
         WireError: an event that is no JSON object, or no event of a response at all.
@@ -84,24 +99,42 @@ def _take(folded: Folded, kind: str, payload: dict[str, JSON]) -> None:
         folded.error = inner if isinstance(inner, dict) else payload
     elif isinstance(response, dict):
         folded.response = response
-        folded.complete = folded.complete or kind in _TERMINAL
-    elif isinstance(item, dict):  # done is authoritative over all that was added up
-        folded.items[payload.get("output_index")] = deepcopy(item)
+        folded.complete = folded.complete or kind in TERMINAL
+    elif isinstance(item, dict):
+        _open(folded, payload, deepcopy(item), done=step == "done")
     else:
-        opened = folded.items.get(payload.get("output_index"))
+        opened = _find(folded.items, payload)
         if opened is not None:
-            _extend(opened, family, step, payload)
+            _extend(opened.item, family, step, payload)
+
+
+def _open(folded: Folded, payload: dict[str, JSON], item: dict[str, JSON], *, done: bool) -> None:
+    """Take an item that begins, or what it came to, which is authoritative over all that was added up."""
+    known = _find(folded.items, payload) if done else None
+    if known is None or known.done:
+        index = payload.get("output_index")
+        folded.items.append(_Item(index if isinstance(index, int) else 0, item, done))
+    else:
+        known.item, known.done = item, done
+
+
+def _find(items: list[_Item], payload: dict[str, JSON]) -> _Item | None:
+    """The item that an event speaks of: the last one with its index, by its id where several have the same."""
+    index, item = payload.get("output_index"), payload.get("item")
+    identity = item.get("id") if isinstance(item, dict) else payload.get("item_id")
+    near = [one for one in reversed(items) if not isinstance(index, int) or one.index == index]
+    return next((one for one in near if one.item.get("id") == identity), near[0] if near else None)
 
 
 def _extend(item: dict[str, JSON], family: str, step: str, payload: dict[str, JSON]) -> None:
-    if family in _FIELDS:
-        _write(item, _FIELDS[family], step, payload)
+    if family in FIELDS:
+        _write(item, FIELDS[family], step, payload)
     elif family in _PARTS:
         part = payload.get("part")
         if isinstance(part, dict):
             _place(item, _PARTS[family], payload, deepcopy(part))
-    elif family in _TEXTS:
-        where, kind, key = _TEXTS[family]
+    elif family in TEXTS:
+        where, kind, key = TEXTS[family]
         part = _place(item, where, payload, None) or _place(item, where, payload, {"type": kind, key: ""})
         if part is not None:
             _write(part, key, step, payload)
@@ -120,7 +153,7 @@ def _place(
     """The part that the event speaks of; `part`, if given, is put there."""
     parts = item.setdefault(where, [])
     index = payload.get("summary_index" if where == "summary" else "content_index")
-    if not isinstance(parts, list) or not isinstance(index, int):
+    if not isinstance(parts, list) or not isinstance(index, int) or index < 0:
         return None
     if part is not None:
         parts[index : index + 1] = [part]

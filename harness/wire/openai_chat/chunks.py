@@ -1,0 +1,125 @@
+"""A whole body → the chunks in which the API would have streamed it (OC-P2, OC-P3), each as recorded traffic has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from harness.http import HttpResponse
+from harness.model import JSON
+from harness.profiles import Profile
+from harness.wire.eventstream import written
+from harness.wire.openai_chat.answers import build
+from harness.wire.openai_chat.dialects import OPENAI, Dialect, dialect_of
+from harness.wire.openai_chat.parts import is_blank
+from harness.wire.openai_chat.streams import WHOLE
+from harness.wire.seeded import fragments, number, token
+from harness.wire.view import ModelStep, RequestView
+
+Fields: TypeAlias = dict[str, JSON]
+
+
+def build_stream(step: ModelStep, seed: str, model: str, profile: Profile, request: RequestView) -> HttpResponse:
+    """What `build` says, as a stream. It counts its tokens only where the request asks for it."""
+    body = build(step, seed, model, profile)
+    stream = streamed(body, seed, usage=request.usage_pointer is not None, dialect=dialect_of(profile))
+    return HttpResponse(200, {"content-type": "text/event-stream; charset=utf-8"}, stream)
+
+
+def streamed(body: Fields, seed: str, *, usage: bool, dialect: Dialect = OPENAI) -> bytes:
+    """The stream that folds to `body`; `usage` says whether it was asked for. An error in it stands where the end
+    would."""
+    sent = [written(chunk) for chunk in _chunks(body, seed, dialect, usage=usage)]
+    error = body.get("error")
+    sent.append(b"data: [DONE]\n\n" if error is None else written({"error": error}, "error"))
+    return (b": PROCESSING\n\n" if dialect.comments else b"").join([b"", *sent])
+
+
+def _chunks(body: Fields, seed: str, dialect: Dialect, *, usage: bool) -> Iterator[Fields]:
+    head = {key: value for key, value in body.items() if key not in ("choices", "usage", "error")}
+    head["object"] = "chat.completion.chunk"
+    bare: list[Fields] = [{"choices": [piece]} for piece in _choices(body, seed, dialect)]
+    silent = dialect.usage == "never" or (dialect.usage == "asked" and not usage)
+    counts = body.get("usage")
+    if isinstance(counts, dict) and not silent:
+        bare = _counted_early(bare, counts) if dialect.usage == "early" else _counted(bare, counts)
+    for index, chunk in enumerate(bare):
+        padding = token(seed, f"padding {index}", number(seed, f"padding of {index}", 0, 12))
+        yield {**head, **chunk, "obfuscation": padding}
+
+
+def _counted(chunks: list[Fields], usage: Fields) -> list[Fields]:
+    return [*({**chunk, "usage": None} for chunk in chunks), {"choices": [], "usage": usage}]
+
+
+def _counted_early(chunks: list[Fields], usage: Fields) -> list[Fields]:
+    """Every chunk says what is known by then."""
+    known: Fields = {key: count if key == "prompt_tokens" else None for key, count in usage.items()}
+    return [
+        *({**chunk, "usage": known} for chunk in chunks[:-1]),
+        *({**chunk, "usage": usage} for chunk in chunks[-1:]),
+    ]
+
+
+def _choices(body: Fields, seed: str, dialect: Dialect) -> Iterator[Fields]:
+    """The pieces of every choice: its deltas, and at the end its finish reason beside an empty one."""
+    choices = body.get("choices")
+    for index, choice in enumerate(choices if isinstance(choices, list) else ()):
+        message = choice.get("message") if isinstance(choice, dict) else None
+        if not isinstance(choice, dict) or not isinstance(message, dict):
+            continue
+        unsaid: Fields = {key: None for key in ("logprobs", "finish_reason") if key in choice}
+        for delta in _deltas(message, f"{seed} {index}", dialect):
+            yield {"index": index, "delta": delta, **unsaid}
+        if choice.get("finish_reason") is not None or body.get("error") is None:
+            said = {key: value for key, value in choice.items() if key not in ("index", "message")}
+            yield {"index": index, "delta": {}, **said}
+
+
+def _deltas(message: Fields, seed: str, dialect: Dialect) -> Iterator[Fields]:
+    content, calls = message.get("content"), _calls(message)
+    announced: Fields = {"role": message.get("role"), "content": "" if isinstance(content, str) else None}
+    if "refusal" in message:
+        announced["refusal"] = None
+    rest = [key for key in message if key not in announced and key != "tool_calls" and not is_blank(message[key])]
+    thought = [key for key in rest if key.startswith("reasoning")]
+    said = [key for key in ("content", "refusal") if not is_blank(message.get(key))]
+    spoken = [*thought, *said, *(key for key in rest if key not in thought)]
+    starts = [_call_pieces(call, index, seed, dialect) for index, call in enumerate(calls)]
+    if len(calls) == 1 and not spoken:  # the only thing that is said comes with the announcement
+        announced["tool_calls"] = [next(starts[0])]
+    yield announced
+    for key in spoken:
+        yield from _pieces(key, message[key], seed)
+    for pieces in starts:
+        for piece in pieces:
+            yield {"tool_calls": [piece]}
+
+
+def _pieces(key: str, value: JSON, seed: str) -> Iterator[Fields]:
+    if isinstance(value, str) and key not in WHOLE:
+        for text in fragments(value, seed, key):
+            yield {key: text}
+    else:
+        yield {key: value}
+
+
+def _calls(message: Fields) -> list[Fields]:
+    calls = message.get("tool_calls")
+    return [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+
+
+def _call_pieces(call: Fields, position: int, seed: str, dialect: Dialect) -> Iterator[Fields]:
+    """Id, type and name with empty arguments first; then only arguments, which belong to the call by its index."""
+    index: Fields = {} if dialect.first_index is None else {"index": dialect.first_index + position}
+    function = call.get("function")
+    arguments = function.get("arguments") if isinstance(function, dict) else None
+    if not isinstance(function, dict) or not isinstance(arguments, str):
+        yield {**index, **call}  # of a type whose pieces no recording shows
+        return
+    begun: Fields = {**function, "arguments": ""}
+    yield {**index, **call, "function": begun}
+    for text in fragments(arguments, seed, f"arguments {position}"):
+        repeated: Fields = {**function, "arguments": text}
+        piece: Fields = {"arguments": text}
+        yield {**index, **call, "function": repeated} if dialect.repeats else {**index, "function": piece}

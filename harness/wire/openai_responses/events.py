@@ -1,0 +1,141 @@
+"""A whole body → the events in which the API would have streamed it (RS-P2), each as recorded traffic has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import TypeAlias
+
+from harness.http import HttpResponse
+from harness.model import JSON
+from harness.profiles import Profile
+from harness.wire.eventstream import written
+from harness.wire.openai_responses.bodies import build
+from harness.wire.openai_responses.dialects import OPENAI, Dialect, dialect_of
+from harness.wire.openai_responses.folding import FIELDS, TERMINAL, TEXTS
+from harness.wire.openai_responses.items import item_kind, string
+from harness.wire.seeded import fragments, number, signature, token
+from harness.wire.view import ModelStep, RequestView
+
+Fields: TypeAlias = dict[str, JSON]
+
+_UNKNOWN_YET = ("completed_at", "error", "incomplete_details", "usage")
+"""Fields of a response that are null until it has ended."""
+
+_STRINGS = {"function_call": "response.function_call_arguments", "custom_tool_call": "response.custom_tool_call_input"}
+"""Type of an item → the family of the events that bring its one long string."""
+
+_LISTS = {
+    "content": ("response.content_part", "content_index"),
+    "summary": ("response.reasoning_summary_part", "summary_index"),
+}
+"""List of an item → the family of the events that open and close its parts, and what counts them."""
+
+_PARTS = {(where, kind): (family, key) for family, (where, kind, key) in TEXTS.items()}
+
+
+def build_stream(step: ModelStep, seed: str, model: str, profile: Profile, request: RequestView) -> HttpResponse:
+    """What `build` says, as a stream. One that pauses has no end, since the API has none for it."""
+    del request  # whatever it asks for, the stream says all that the body does
+    body = build(step, seed, model, profile)
+    return HttpResponse(
+        200, {"content-type": "text/event-stream; charset=utf-8"}, streamed(body, seed, dialect_of(profile))
+    )
+
+
+def streamed(body: Fields, seed: str, dialect: Dialect = OPENAI) -> bytes:
+    """The stream that folds to `body`."""
+    sent: list[bytes] = []
+    for index, (kind, fields) in enumerate(_events(body, seed, dialect)):
+        event: Fields = {"type": kind, **fields}
+        if kind.endswith(".delta"):
+            event["obfuscation"] = token(seed, f"padding {index}", number(seed, f"padding of {index}", 1, 16))
+        if dialect.numbered:
+            event["sequence_number"] = index
+        sent.append(written(event, kind))
+    return b"".join([*sent, b"data: [DONE]\n\n" if dialect.sentinel else b""])
+
+
+def _events(body: Fields, seed: str, dialect: Dialect) -> Iterator[tuple[str, Fields]]:
+    begun = {**body, **{key: None for key in _UNKNOWN_YET if key in body}, "status": "in_progress", "output": []}
+    yield "response.created", {"response": begun}
+    yield "response.in_progress", {"response": begun}
+    output = body.get("output")
+    items = [(index, item) for index, item in enumerate(output if isinstance(output, list) else ())]
+    dicts = [(index, item) for index, item in items if isinstance(item, dict)]
+    whole = body.get("status") == "completed"  # an answer that was cut off is cut off in its last item
+    for is_call, run in groupby(dicts, lambda entry: item_kind(entry[1]) in _STRINGS):
+        lanes = [_item(item, index, f"{seed} {index}") for index, item in run]
+        at_once = is_call and whole and number(seed, "calls at once", 0, 1)
+        yield from _woven(lanes, seed) if at_once else (event for lane in lanes for event in lane)
+    end = f"response.{body.get('status')}"
+    if end in TERMINAL:
+        yield end, {"response": body if dialect.repeats else {**body, "output": []}}
+
+
+def _woven(lanes: list[Iterator[tuple[str, Fields]]], seed: str) -> Iterator[tuple[str, Fields]]:
+    """Items that are open at once: all begin, in their order, then their events come as it happens."""
+    for lane in lanes:
+        yield next(lane)
+    waiting, turn = list(lanes), 0
+    while waiting:
+        lane = waiting[number(seed, f"turn {turn}", 0, len(waiting) - 1)]
+        event = next(lane, None)
+        if event is None:
+            waiting.remove(lane)
+        else:
+            yield event
+        turn += 1
+
+
+def _item(item: Fields, index: int, seed: str) -> Iterator[tuple[str, Fields]]:
+    kind = item_kind(item)
+    family = _STRINGS.get(kind, "")
+    key = FIELDS.get(family, "")
+    written_out = isinstance(item.get(key), str)
+    lists = [where for where in _LISTS if isinstance(item.get(where), list)] if kind in ("message", "reasoning") else []
+    begun: Fields = {**item, **{where: [] for where in lists}}
+    if "status" in item:
+        begun["status"] = "in_progress"
+    if written_out:
+        begun[key] = ""
+    if item.get("encrypted_content"):  # each event encrypts the state anew, and the first may lack some of it (RS-7)
+        begun["encrypted_content"] = signature(seed, "unfinished", 120)
+    place: Fields = {"output_index": index}
+    yield "response.output_item.added", {"item": begun, **place}
+    place = {"item_id": item.get("id"), **place}
+    for where in lists:
+        yield from _list(item[where], where, place, seed)
+    if written_out:
+        yield from _text(family, key, item, place, seed)
+    yield "response.output_item.done", {"item": item, "output_index": index}
+
+
+def _list(parts: JSON, where: str, place: Fields, seed: str) -> Iterator[tuple[str, Fields]]:
+    family, counter = _LISTS[where]
+    for index, part in enumerate(parts if isinstance(parts, list) else ()):
+        if not isinstance(part, dict):
+            continue
+        here: Fields = {**place, counter: index}
+        texts, key = _PARTS.get((where, str(part.get("type"))), ("", ""))
+        said = isinstance(part.get(key), str)
+        begun: Fields = {**part, key: ""} if said else {**part}
+        if "annotations" in part:
+            begun["annotations"] = []
+        yield f"{family}.added", {**here, "part": begun}
+        if said:
+            yield from _text(texts, key, part, here, f"{seed} {where} {index}")
+        yield f"{family}.done", {**here, "part": part}
+
+
+def _text(family: str, key: str, holder: Fields, place: Fields, seed: str) -> Iterator[tuple[str, Fields]]:
+    """The pieces of a string and the whole of it. A call without arguments may do without pieces, and one that was cut
+    off does without the whole."""
+    text = string(holder.get(key)) or ""
+    logprobs: Fields = {"logprobs": []} if family == "response.output_text" else {}
+    nothing = key == "arguments" and text == "{}"
+    if not nothing or number(seed, "pieces of nothing", 0, 1):
+        for piece in fragments(text, seed, key):
+            yield f"{family}.delta", {**place, "delta": piece, **logprobs}
+    if holder.get("status") != "incomplete":
+        yield f"{family}.done", {**place, key: text, **logprobs}

@@ -1,0 +1,529 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+import httpx2
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness import errors
+from harness.adapters.openai_responses import ADAPTER
+from harness.model import (
+    SYNTHESISED_ID,
+    ArgumentsDelta,
+    Finish,
+    Message,
+    Opaque,
+    Refusal,
+    Role,
+    StopReason,
+    Text,
+    TextDelta,
+    Thinking,
+    ThinkingDelta,
+    ToolCall,
+    ToolCallEnd,
+    ToolCallStart,
+    Usage,
+)
+from harness.protocols import Capability, StreamingChatClient
+from harness.wire.openai_responses import WIRE
+from tests.adapters.openai_fake import Provider
+from tests.adapters.openai_streams import (
+    DONE,
+    HELLO,
+    Player,
+    altered,
+    cut,
+    cuts,
+    ended,
+    event,
+    finish,
+    random_cut,
+    response,
+    rewritings,
+    started,
+    text,
+    thinking,
+    twisted,
+)
+from tests.traffic import Recorded, needs_traffic, recorded
+
+API = "openai-responses"
+USAGE = {"input_tokens": 9, "output_tokens": 5, "output_tokens_details": {"reasoning_tokens": 3}}
+REASONING: dict[str, Any] = {
+    "type": "reasoning",
+    "id": "rs_1",
+    "summary": [{"type": "summary_text", "text": "First."}, {"type": "summary_text", "text": "Then."}],
+    "encrypted_content": "gAAAAB+/=_-",
+}
+
+
+@pytest.fixture
+def play() -> Player:
+    return Player(ADAPTER)
+
+
+def call(call_id: str | None = "call_a", name: str = "now", arguments: str = "{}", **fields: Any) -> dict[str, Any]:
+    item = {"type": "function_call", "id": f"fc_{call_id}", "name": name, "arguments": arguments, "status": "completed"}
+    return item | ({"call_id": call_id} if call_id else {}) | fields
+
+
+def message(*content: Any, item_id: str = "msg_1", **fields: Any) -> dict[str, Any]:
+    item = {"type": "message", "id": item_id, "role": "assistant", "status": "completed", "content": list(content)}
+    return item | fields
+
+
+def output_text(said: str) -> dict[str, Any]:
+    return {"type": "output_text", "text": said, "annotations": [], "logprobs": []}
+
+
+def added(index: int, item: dict[str, Any]) -> dict[str, Any]:
+    """The item as it begins."""
+    empty: dict[str, Any] = {"arguments": "", "content": [], "summary": [], "status": "in_progress"}
+    begun = item | {key: value for key, value in empty.items() if key in item}
+    return {"type": "response.output_item.added", "output_index": index, "item": begun}
+
+
+def done(index: int, item: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "response.output_item.done", "output_index": index, "item": item}
+
+
+def delta(kind: str, index: int, item: dict[str, Any], piece: str, **fields: Any) -> dict[str, Any]:
+    place = {"output_index": index, "item_id": item.get("id"), "obfuscation": "aBcD"}
+    return {"type": f"response.{kind}.delta", **place, "delta": piece, **fields}
+
+
+def arguments(index: int, item: dict[str, Any], *pieces: str) -> list[dict[str, Any]]:
+    return [delta("function_call_arguments", index, item, piece) for piece in pieces]
+
+
+def end(*output: Any, kind: str = "completed", **fields: Any) -> dict[str, Any]:
+    whole = {"id": "resp_1", "model": "gpt-5.6-x", "status": kind, "output": list(output), "usage": USAGE, **fields}
+    return {"type": f"response.{kind}", "response": whole}
+
+
+def stream(*payloads: dict[str, Any]) -> bytes:
+    """The events of a stream, with its first two."""
+    begun = {"id": "resp_1", "status": "in_progress", "output": [], "usage": None}
+    first = [{"type": f"response.{step}", "response": begun} for step in ("created", "in_progress")]
+    numbers = count()
+    return b"".join(event({**one, "sequence_number": next(numbers)}, one.get("type")) for one in (*first, *payloads))
+
+
+def failed(play: Player, *chunks: bytes, **options: Any) -> errors.ChatError:
+    """The error that a stream ends in, without a `Finish`."""
+    with pytest.raises(errors.ChatError) as caught:
+        play(*chunks, **options)
+    assert not [one for one in play.seen if isinstance(one, Finish)]
+    return caught.value
+
+
+PARIS = call("call_a", "get_weather", '{"city":"São Paulo \\u00e9\u2028😀"}')
+NOW = call("call_b", "now", "{}")
+HI = message(output_text("Let me see."))
+BEGUN = [
+    added(0, HI),
+    delta("output_text", 0, HI, "Let me ", content_index=0, logprobs=[]),
+    delta("output_text", 0, HI, "see.", content_index=0, logprobs=[]),
+    {"type": "response.output_text.done", "output_index": 0, "content_index": 0, "text": "Let me see."},
+    {"type": "response.brand_new", "anything": [1]},
+    done(0, HI),
+    added(1, PARIS),
+    *arguments(1, PARIS, "", '{"city":"São'),
+    added(2, NOW),
+    *arguments(1, PARIS, ' Paulo \\u00e9\u2028😀"}'),
+    {"type": "response.function_call_arguments.done", "output_index": 1, "arguments": PARIS["arguments"]},
+    done(2, NOW),
+    done(1, PARIS),
+]
+PARALLEL = stream(*BEGUN, end(HI, PARIS, NOW))
+
+
+# --- what arrives -----------------------------------------------------------------------------------------------------
+
+
+def test_several_items_are_open_at_once(play: Player) -> None:
+    events = play(PARALLEL)
+    assert events[:-1] == [
+        TextDelta("Let me "),
+        TextDelta("see."),
+        ToolCallStart(0, "call_a", "get_weather"),
+        ArgumentsDelta(0, '{"city":"São'),
+        ToolCallStart(1, "call_b", "now"),
+        ArgumentsDelta(0, ' Paulo \\u00e9\u2028😀"}'),
+        ArgumentsDelta(1, "{}"),
+        ToolCallEnd(1),
+        ToolCallEnd(0),
+    ]
+    answer = finish(events)
+    assert answer == play.whole(end(HI, PARIS, NOW)["response"])
+    assert answer.tool_calls[0].arguments == {"city": "São Paulo é\u2028😀"}
+    assert (answer.stop_reason, answer.usage) == (StopReason.TOOL_USE, Usage(9, 5, reasoning_tokens=3))
+
+
+def test_items_are_told_apart_by_id_where_there_is_no_index(play: Player) -> None:
+    lines = [{key: value for key, value in one.items() if key != "output_index"} for one in BEGUN]
+    events = play(stream(*lines, end(HI, PARIS, NOW)))
+    assert events[:-1] == play(PARALLEL)[:-1]
+    assert finish(play(stream(*lines, end()))).tool_calls[0].id == "call_a"
+
+
+def test_ids_of_items_may_change_from_event_to_event(play: Player) -> None:
+    names = (f"x{number}" for number in count())
+    lines = [{**one, "item_id": next(names)} if "item_id" in one else one for one in BEGUN]
+    renamed = [{**one, "item": {**one["item"], "id": next(names)}} if "item" in one else one for one in lines]
+    wanted = play(PARALLEL)
+    assert play(stream(*renamed, end(HI, PARIS, NOW)))[:-1] == wanted[:-1]
+
+
+def test_the_request_asks_for_a_stream() -> None:
+    whole, streamed = Provider({"status": "completed", "output": []}), Provider(PARALLEL)
+    whole.client(ADAPTER, HELLO.model).chat(HELLO)
+    client = streamed.client(ADAPTER, HELLO.model)
+    assert isinstance(client, StreamingChatClient)
+    list(client.stream(HELLO))
+    assert streamed.body() == {**whole.body(), "stream": True}
+    assert Capability.STREAMING in ADAPTER.capabilities
+
+
+def test_reasoning_arrives_part_by_part_and_its_item_goes_back_as_its_end_has_it(play: Player) -> None:
+    begun = {**REASONING, "encrypted_content": "incomplete"}
+    repeated = {**REASONING, "encrypted_content": "encrypted anew"}
+    events = play(
+        stream(
+            added(0, begun),
+            delta("reasoning_summary_text", 0, REASONING, "Fir", summary_index=0),
+            delta("reasoning_summary_text", 0, REASONING, "st.", summary_index=0),
+            delta("reasoning_summary_text", 0, REASONING, "Then.", summary_index=1),
+            done(0, REASONING),
+            added(1, HI),
+            done(1, HI),
+            end(repeated, HI),
+        )
+    )
+    assert events[:-1] == [
+        ThinkingDelta("Fir"),
+        ThinkingDelta("st."),
+        ThinkingDelta("\n\nThen."),
+        TextDelta("Let me see."),
+    ]
+    assert finish(events).message.parts[0] == Thinking("First.\n\nThen.", {API: REASONING})
+
+
+def test_reasoning_in_plain_text_arrives_too(play: Player) -> None:
+    item = {"type": "reasoning", "id": "rs_1", "summary": [], "content": [{"type": "reasoning_text", "text": "Hm."}]}
+    bare = {key: value for key, value in item.items() if key != "id"}
+    for lines in (
+        [added(0, item), delta("reasoning_text", 0, item, "Hm.", content_index=0), done(0, item)],
+        [done(0, bare)],
+    ):
+        events = play(stream(*lines, end()))
+        assert thinking(events) == "Hm."
+        assert finish(events).message.parts[0] == Thinking("Hm.", {API: lines[-1]["item"]})
+
+
+def test_refusals_and_unknown_items_are_kept(play: Player) -> None:
+    refusal = message({"type": "refusal", "refusal": "No."})
+    search = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
+    events = play(
+        stream(
+            added(0, search),
+            {"type": "response.web_search_call.searching", "output_index": 0, "item_id": "ws_1"},
+            done(0, search),
+            added(1, refusal),
+            delta("refusal", 1, refusal, "No.", content_index=0),
+            done(1, refusal),
+            end(search, refusal),
+        )
+    )
+    answer = finish(events)
+    assert answer.message.parts[0] == Opaque(API, search)
+    assert isinstance(answer.message.parts[1], Refusal)
+    assert (answer.stop_reason, len(events)) == (StopReason.REFUSAL, 1)
+
+
+# --- dialects ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        pytest.param([*BEGUN, end()], id="empty output at the end"),
+        pytest.param([done(0, HI), done(1, PARIS), done(2, NOW), end()], id="items by their last event only"),
+        pytest.param([end(HI, PARIS, NOW)], id="only the end"),
+        pytest.param([added(0, HI), added(1, PARIS), end(HI, PARIS, NOW)], id="items without a last event"),
+        pytest.param(
+            [delta("output_text", 0, HI, "Let me "), *arguments(1, PARIS, "{"), end(HI, PARIS, NOW)],
+            id="items without a first event",
+        ),
+        pytest.param(
+            [added(0, HI), done(0, HI), added(1, PARIS), added(1, NOW), done(1, NOW), done(1, PARIS), end()],
+            id="one index for several items",
+        ),
+    ],
+)
+def test_dialects_give_the_same_answer(play: Player, lines: list[dict[str, Any]]) -> None:
+    answer = finish(play(stream(*lines) + DONE))
+    assert answer.text == "Let me see."
+    assert sorted((one.id, one.name) for one in answer.tool_calls) == [("call_a", "get_weather"), ("call_b", "now")]
+    assert answer.stop_reason is StopReason.TOOL_USE
+
+
+def test_arguments_are_those_of_the_last_event(play: Player) -> None:
+    item = call(arguments='{"a":12}')
+    events = play(stream(added(0, item), *arguments(0, item, '{"a":'), done(0, item), end()))
+    assert finish(events).tool_calls[0].arguments == {"a": 12}
+    spaced = call(arguments='{"a": 12}')
+    events = play(stream(added(0, item), *arguments(0, item, '{"a":12}'), done(0, spaced), end()))
+    assert finish(events).tool_calls[0].arguments == {"a": 12}
+
+
+def test_a_call_without_arguments_ends(play: Player) -> None:
+    item = call(arguments="")
+    events = play(stream(added(0, item), done(0, item), end(item)))
+    assert finish(events).tool_calls[0].arguments == {}
+    assert ended(events) == [("call_a", "now", {})]
+
+
+def test_a_call_without_an_id_gets_that_of_the_whole_answer(play: Player) -> None:
+    history = (Message.user("?"), Message(Role.ASSISTANT, (ToolCall("call_1", "now", {}),)))
+    one, other = call(None, item_id="x"), call("", "then")
+    events = play(
+        stream(added(0, one), *arguments(0, one, "{}"), done(0, one), added(1, other), done(1, other), end(one, other)),
+        request=replace(HELLO, messages=history),
+    )
+    answer = finish(events)
+    assert len({"call_1", *(made.id for made in answer.tool_calls)}) == 3
+    assert all(made.provider_metadata["harness"] == {SYNTHESISED_ID: True} for made in answer.tool_calls)
+
+
+# --- how streams end --------------------------------------------------------------------------------------------------
+
+
+CUT = call("call_c", "then", '{"a": 12', status="incomplete")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [added(2, CUT), *arguments(2, CUT, '{"a": 12'), done(2, CUT), end(HI, NOW, CUT, kind="incomplete")],
+        [added(2, CUT), *arguments(2, CUT, '{"a": 12'), done(2, CUT), end(kind="incomplete")],
+        [added(2, CUT), *arguments(2, CUT, '{"a": 12'), end(HI, NOW, CUT, kind="incomplete")],
+        [added(2, CUT), end(HI, NOW, {**CUT, "arguments": "", "status": "in_progress"}, kind="incomplete")],
+        [added(2, CUT), end(HI, NOW, {**CUT, "arguments": "{}"}, kind="incomplete")],
+    ],
+)
+def test_a_call_that_is_cut_short_never_ends(play: Player, lines: list[dict[str, Any]]) -> None:
+    lines[-1]["response"]["incomplete_details"] = {"reason": "max_output_tokens"}
+    events = play(stream(added(0, HI), done(0, HI), added(1, NOW), done(1, NOW), *lines))
+    answer = finish(events)
+    assert started(events) == [("call_b", "now"), ("call_c", "then")]
+    assert ended(events) == [("call_b", "now", {})]
+    assert isinstance(answer.message.parts[-1], Opaque)
+    assert (answer.stop_reason, answer.raw_stop_reason) == (StopReason.MAX_TOKENS, "max_output_tokens")
+
+
+@pytest.mark.parametrize("wrong", ["[1]", '{"a": NaN}', '{"a"', "null"])
+def test_arguments_that_are_no_object_are_a_malformed_call(play: Player, wrong: str) -> None:
+    item = call(arguments=wrong)
+    events = play(stream(added(0, item), *arguments(0, item, wrong), done(0, item), end(item)))
+    assert finish(events).stop_reason is StopReason.MALFORMED_CALL
+    assert (len(started(events)), ended(events)) == (1, [])
+
+
+@pytest.mark.parametrize("number", range(len(BEGUN) + 1))
+def test_a_cut_stream_is_an_error(play: Player, number: int) -> None:
+    for tail in (b"", DONE):
+        error = failed(play, stream(*BEGUN[:number]) + tail)
+        assert isinstance(error, errors.MalformedResponse)
+        assert error.status == 200
+
+
+def test_a_stream_cut_at_any_byte_is_an_error(play: Player) -> None:
+    for place in range(0, len(PARALLEL), 5):
+        assert isinstance(failed(play, PARALLEL[:place]), errors.MalformedResponse)
+
+
+def test_an_item_without_any_end_is_a_cut_stream(play: Player) -> None:
+    error = failed(play, stream(added(0, HI), delta("output_text", 0, HI, "Let"), end()))
+    assert isinstance(error, errors.MalformedResponse)
+
+
+@pytest.mark.parametrize(
+    "failure", [httpx2.ReadError("reset"), httpx2.RemoteProtocolError("incomplete"), httpx2.ReadTimeout("late")]
+)
+def test_a_connection_that_breaks_off_is_an_error(play: Player, failure: Exception) -> None:
+    error = failed(play, stream(*BEGUN[:8]), failure=failure)
+    assert isinstance(error, errors.ConnectionFailed)
+    assert (text(play.seen), started(play.seen)) == ("Let me see.", [("call_a", "get_weather")])
+    assert not [one for one in play.seen if isinstance(one, ToolCallEnd)]
+    assert len(play.provider.requests) == 1
+    assert finish(play(PARALLEL, failure=failure))
+
+
+@pytest.mark.parametrize(
+    ("payload", "kind", "code", "message_"),
+    [
+        ({"type": "error", "code": "server_error", "message": "B."}, errors.ServerError, "server_error", "B."),
+        (
+            {"type": "error", "code": "rate_limit_exceeded", "message": "S.", "param": None, "sequence_number": 3},
+            errors.RateLimited,
+            "rate_limit_exceeded",
+            "S.",
+        ),
+        (
+            {"type": "error", "error": {"type": "invalid_request_error", "code": None, "message": "N."}},
+            errors.InvalidRequest,
+            "invalid_request_error",
+            "N.",
+        ),
+        ({"error": {"message": "In.", "code": 429}}, errors.RateLimited, "429", "In."),
+        ({"type": "error"}, errors.ServerError, None, "an error without a message"),
+        (
+            end(kind="failed", error={"code": "server_error", "message": "F."}),
+            errors.ServerError,
+            "server_error",
+            "F.",
+        ),
+        (
+            end(HI, kind="failed", error={"code": "invalid_prompt", "message": "P."}),
+            errors.InvalidRequest,
+            "invalid_prompt",
+            "P.",
+        ),
+        (end(kind="failed", error=None), errors.ServerError, None, "the response failed"),
+    ],
+)
+def test_an_error_inside_the_stream_is_the_providers(
+    play: Player, payload: dict[str, Any], kind: type[errors.ProviderError], code: str | None, message_: str
+) -> None:
+    for before in (b"", stream(*BEGUN[:8])):
+        for name in (payload.get("type"), None):
+            error = failed(play, before + event(payload, name) + PARALLEL)
+            assert type(error) is kind
+            assert (error.code, error.message) == (code, message_)
+            assert not [one for one in play.seen if isinstance(one, ToolCallEnd)]
+
+
+def test_a_failed_response_is_the_same_error_when_it_comes_whole(play: Player) -> None:
+    with pytest.raises(errors.RateLimited) as caught:
+        play.whole(end(kind="failed", error={"code": "rate_limit_exceeded", "message": "S."})["response"])
+    assert (caught.value.code, caught.value.message) == ("rate_limit_exceeded", "S.")
+
+
+@pytest.mark.parametrize("bad", [b"{", b"[]", b"7", b"NaN", b"<html>", b"\xff", b"[" * 100_000])
+def test_an_event_that_is_none_is_malformed(play: Player, bad: bytes) -> None:
+    assert isinstance(failed(play, b"data: " + bad + b"\n\n" + PARALLEL), errors.MalformedResponse)
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type"),
+    [
+        (b"", "text/event-stream"),
+        (b"<html>bad gateway</html>", "text/html"),
+        (b"\n\n: ping\n\n", None),
+        (DONE, "text/event-stream"),
+        (b'{"status": "completed", "output": []}', "application/json"),
+        (b'{"error": {"message": "no such thing"}}', "application/json; charset=utf-8"),
+    ],
+)
+def test_what_is_no_stream_is_malformed(play: Player, body: bytes, content_type: str | None) -> None:
+    error = failed(play, body, content_type=content_type)
+    assert isinstance(error, errors.MalformedResponse)
+    assert ("no such thing" in error.reason) == (b"no such thing" in body)
+
+
+# --- any cut, any bytes -----------------------------------------------------------------------------------------------
+
+
+@settings(deadline=None)
+@given(cuts(PARALLEL))
+def test_any_cut_gives_the_same_events(chunks: list[bytes]) -> None:
+    play = Player(ADAPTER)
+    assert play(*chunks) == play(PARALLEL)
+
+
+def test_every_byte_alone_and_every_place_give_the_same_events(play: Player) -> None:
+    wanted = play(PARALLEL)
+    for body in (PARALLEL, *rewritings(PARALLEL)):
+        assert play(body) == wanted
+        assert play(*cut(body, range(len(body)))) == wanted
+    windows = PARALLEL.replace(b"\n", b"\r\n")
+    for place in range(0, len(windows), 3):
+        assert play(*cut(windows, [place])) == wanted
+
+
+@settings(deadline=None)
+@given(altered(PARALLEL))
+def test_altered_bytes_give_an_error_or_an_answer(body: bytes) -> None:
+    tolerated(body)
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=60).map(lambda line: b"data:" + line + b"\n\n" + PARALLEL) | st.binary(max_size=200))
+def test_arbitrary_bytes_give_an_error_or_an_answer(body: bytes) -> None:
+    tolerated(body)
+
+
+@settings(max_examples=300, deadline=None)
+@given(twisted([*BEGUN, added(3, REASONING), end(HI, PARIS, NOW, REASONING)]), st.booleans())
+def test_twisted_events_give_an_error_or_an_answer(body: bytes, ends: bool) -> None:
+    tolerated(body + (event(end(HI, PARIS)) if ends else b""))
+
+
+@pytest.mark.parametrize("depth", [100, 300, 450, 900])
+def test_deep_nesting_gives_an_error_or_an_answer(depth: int) -> None:
+    deep = b'{"a":' * depth + b"1" + b"}" * depth
+    item = b'data: {"type":%b,"output_index":%b,"item":{"id":%b,"type":%b,"x":%b}}\n\n'
+    for kind in (b'"response.output_item.added"', b'"response.output_item.done"', deep):
+        for place in (b"0", deep):
+            tolerated(item % (kind, place, place, b'"x"', deep) * 2 + event(end(HI)))
+
+
+def tolerated(body: bytes) -> None:
+    """Nothing but events and errors of the tree comes of it, and no call of a broken stream that cannot run."""
+    play = Player(ADAPTER)
+    try:
+        assert isinstance(play(body)[-1], Finish)
+    except errors.ChatError:
+        assert not [one for one in play.seen if isinstance(one, Finish)]
+    assert len(started(play.seen)) >= len([one for one in play.seen if isinstance(one, ToolCallEnd)])
+
+
+# --- real streams -----------------------------------------------------------------------------------------------------
+
+
+def streams() -> list[Recorded]:
+    return [
+        one
+        for one in recorded("openai-responses", "openai-compat-responses")
+        if one.response.headers.get("content-type", "").startswith("text/event-stream")
+    ]
+
+
+@needs_traffic
+def test_real_streams_give_the_whole_answer(play: Player) -> None:
+    seen = 0
+    for one in streams():
+        view = WIRE.read(response(one.response.body))
+        events = play(one.response.body)
+        answer = finish(events)
+        assert answer == play.whole(view.body), one.path
+        parts = answer.message.parts
+        assert thinking(events) == "".join(part.text for part in parts if isinstance(part, Thinking)), one.path
+        assert text(events) == "".join(part.text for part in parts if isinstance(part, Text)), one.path
+        seen += 1
+    assert seen >= 50
+
+
+@needs_traffic
+def test_real_streams_in_any_cut_give_the_same_events(play: Player) -> None:
+    for one in streams():
+        body = one.response.body
+        wanted = play(body)
+        for seed in range(50):
+            assert play(*random_cut(body, seed)) == wanted, (one.path, seed)
