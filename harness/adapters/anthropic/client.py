@@ -20,21 +20,6 @@ if TYPE_CHECKING:
 TIMEOUT = 600.0
 """Seconds. Given with each request, since the SDK else refuses large `max_tokens` without streaming."""
 
-_PARAMETERS = frozenset(
-    {
-        "model",
-        "max_tokens",
-        "messages",
-        "system",
-        "tools",
-        "tool_choice",
-        "output_config",
-        "stop_sequences",
-        "thinking",
-    }
-)
-"""The body fields that go through the SDK's own parameters; what only metadata brings goes through `extra_body`."""
-
 
 class _IsolatedSdk(anthropic.Anthropic):
     """The SDK's client without ANTHROPIC_CUSTOM_HEADERS, which it reads whatever it is given."""
@@ -61,11 +46,13 @@ class AnthropicClient:
     def chat(self, request: ChatRequest) -> ChatResponse:
         """Ask the model; see `harness.protocols.ChatClient`."""
         body = encode.body(request, self._model)
-        named = {name: value for name, value in body.items() if name in _PARAMETERS}
-        extra = {name: value for name, value in body.items() if name not in _PARAMETERS}
         create: Callable[..., anthropic.APIResponse[Any]] = self._sdk.messages.with_raw_response.create
         try:
-            raw = create(**named, extra_body=extra, timeout=TIMEOUT)
+            # Beside the SDK's own parameters, not in them: it would walk them for keys to rename, of which a body in
+            # the wire's words has none, and that takes longer than all the rest of the request.
+            raw = create(
+                model=body["model"], max_tokens=body["max_tokens"], messages=(), extra_body=body, timeout=TIMEOUT
+            )
         except anthropic.AnthropicError as error:
             raise translated(error) from error
         except UnicodeEncodeError as error:
