@@ -10,7 +10,7 @@ from typing import TypeVar, cast
 
 from harness.errors import ChatError, HarnessError, IterationLimit
 from harness.model import ChatRequest, ChatResponse, ToolCall, ToolResult
-from harness.protocols import AsyncChatClient, ChatClient, Endpoint
+from harness.protocols import Endpoint
 from harness.results import Chat, ToolExecution
 from harness.scenarios.canonical import history, settings_of, system_of, tools, user_message
 from harness.scenarios.schema import Scenario
@@ -125,7 +125,7 @@ class _Player:
 
 def _checked(response: object) -> ChatResponse:
     if not isinstance(response, ChatResponse):
-        raise TypeError(f"chat returned {response!r}, which is no ChatResponse")
+        raise TypeError(f"chat returned a {type(response).__name__}, which is no ChatResponse")
     return response
 
 
@@ -148,9 +148,9 @@ def play(scenario: Scenario, target: Target, endpoint: Endpoint, begin: Callable
 
 @contextmanager
 def _chatting(target: Target, endpoint: Endpoint) -> Generator[Callable[[ChatRequest], object], None, None]:
-    client: object = target.adapter.connect(endpoint, target.model)
-    if not isinstance(client, ChatClient | AsyncChatClient):
-        raise TypeError(f"connect returned {client!r}, which is no ChatClient: it has to have chat and close")
+    client = target.adapter.connect(endpoint, target.model)
+    if not (callable(getattr(client, "chat", None)) and callable(getattr(client, "close", None))):
+        raise TypeError(f"connect returned a {type(client).__name__}, and a client has to have chat and close")
     with closing(asyncio.Runner()) as loop:  # which makes its event loop only when something is run
         try:
             yield lambda request: _settled(loop, client.chat(request))

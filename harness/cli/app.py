@@ -67,18 +67,24 @@ def execute(arguments: Sequence[str]) -> int:
     except typer.TyperException as error:
         # Without arguments there is no message: the help was shown.
         return _failed(_sentence(error.format_message())) if error.format_message() else _USAGE
-    except BrokenPipeError:
-        # Whoever reads has seen enough. Python would complain when it flushes at the end.
+    except OSError as error:
+        if error.filename is not None:  # not of standard output
+            raise
+        # Python would complain when it flushes at the end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        if isinstance(error, BrokenPipeError):  # whoever reads has seen enough
+            return 1
+        return _failed(f"standard output cannot be written: {error.strerror}.")
     if code == INTERRUPTED:
-        _failed("interrupted. Cassettes that were complete by then are kept.")
+        kept = " Cassettes that were complete by then are kept." if "record" in arguments[:1] else ""
+        _failed(f"interrupted.{kept}")
     return code or 0
 
 
 def _sentence(message: str) -> str:
     """What typer says about wrong usage, and the way out."""
-    return f"{message.replace('Value error, ', '').rstrip('.')}. 'harness --help' shows the usage."
+    said = message.replace("Value error, ", "").rstrip(".")
+    return f"{said}{'' if said.endswith('?') else '.'} 'harness --help' shows the usage."
 
 
 def _failed(message: str) -> int:

@@ -101,5 +101,5 @@ def _check_place(metadata: Metadata, cell: tuple[str, str, Variant], path: Path)
     """A cassette that was copied or renamed would be held against the adapter."""
     recorded = (metadata.target, metadata.scenario, metadata.variant)
     if recorded != cell:
-        whose = f"{metadata.scenario} ({metadata.variant}) of {metadata.target}"
-        raise CassetteError(str(path), f"this is the recording of {whose}. Put it back, or record the cell.", "metadata")
+        reason = f"this is the recording of {metadata.scenario} ({metadata.variant}) of {metadata.target}."
+        raise CassetteError(str(path), f"{reason} Put it back, or record the cell again.", "metadata")

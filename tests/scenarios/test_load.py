@@ -69,6 +69,7 @@ def test_a_whole_file_is_read(tmp_path: Path) -> None:
 # Each case: the base, the path that is changed, its value, and the error after the file's name and place.
 MISTAKES: list[tuple[dict[str, Any], str, object, str]] = [
     (MINIMAL, "version", 2, "version: unknown version '2'. Known: 1."),
+    (MINIMAL, "version", "1", "version: must be the number 1, not the text '1'."),
     (MINIMAL, "version", ABSENT, "version: required, and missing."),
     (MINIMAL, "id", "Bad Id", "id: has to match ^[a-z0-9]+(-[a-z0-9]+)*$"),
     (MINIMAL, "id", "a" * 81, "id: must have at most 80 characters."),
