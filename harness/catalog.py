@@ -100,8 +100,8 @@ def _imported_adapter(spec: str, module: str, attribute: str) -> Adapter:
         raise PluginError("adapter", spec, f"{error}.") from error
     except HarnessError:
         raise
-    except Exception as error:  # somebody's own module may fail in any way at all
-        raise PluginError("adapter", spec, f"importing {module} failed: {error!r}.") from error
+    except (Exception, SystemExit) as error:  # somebody's own module may fail in any way at all
+        raise PluginError("adapter", spec, f"importing {module} failed: {type(error).__name__}: {error}.") from error
     return ADAPTERS.checked(spec, value)
 
 
@@ -136,5 +136,6 @@ def _imported(kind: str, point: EntryPoint) -> object:
         return point.load()
     except HarnessError:
         raise
-    except Exception as error:  # a plug-in may fail in any way at all
-        raise PluginError(kind, point.name, f"importing {point.value} failed: {error!r}.") from error
+    except (Exception, SystemExit) as error:  # a plug-in may fail in any way at all
+        reason = f"importing {point.value} failed: {type(error).__name__}: {error}."
+        raise PluginError(kind, point.name, reason) from error

@@ -20,6 +20,9 @@ from harness.thread import Ask, Thread, failure
 
 T = TypeVar("T")
 
+BROKEN = (Exception, SystemExit, asyncio.CancelledError)
+"""How an adapter can break. One that exits or cancels itself takes its cell with it, not the run and its exit code."""
+
 DEFAULT_MAX_TOKENS = 1024
 """Bound of every answer that a scenario does not bound itself, so that adapters with defaults of their own agree."""
 
@@ -40,7 +43,7 @@ class _Player:
         self._chats: list[Chat] = []
         self._executions: list[ToolExecution] = []
 
-    def play(self, chat: Callable[[ChatRequest], ChatResponse]) -> Playing:
+    def play(self, chat: Callable[[ChatRequest], object]) -> Playing:
         scenario = self._scenario
         thread = Thread(self._template(0, messages=True), max_iterations=scenario.max_iterations)
         for index in range(len(scenario.turns)):
@@ -69,7 +72,7 @@ class _Player:
             thinking=settings.reasoning(),
         )
 
-    def _play_turn(self, index: int, thread: Thread, chat: Callable[[ChatRequest], ChatResponse]) -> None:
+    def _play_turn(self, index: int, thread: Thread, chat: Callable[[ChatRequest], object]) -> None:
         turn = thread.turn(user_message(self._scenario.turns[index]))
         step = next(turn)
         answers = 0
@@ -86,19 +89,17 @@ class _Player:
         except StopIteration:
             return
 
-    def _ask(
-        self, request: ChatRequest, turn: int, step: int, chat: Callable[[ChatRequest], ChatResponse]
-    ) -> ChatResponse:
+    def _ask(self, request: ChatRequest, turn: int, step: int, chat: Callable[[ChatRequest], object]) -> ChatResponse:
         self._begin(len(self._chats))
         asked = Chat(turn, step, request)
         try:
-            response = chat(request)
+            response = _checked(chat(request))
         except ChatError as error:
             self._chats.append(replace(asked, error=type(error).__name__, error_text=str(error)))
             raise _Ended from error
         except HarnessError:
             raise
-        except Exception as error:
+        except BROKEN as error:
             self._chats.append(replace(asked, error=type(error).__name__, error_text=str(error), crashed=True))
             raise _Ended from error
         self._chats.append(replace(asked, response=response))
@@ -122,6 +123,12 @@ class _Player:
             return ToolExecution(chat, call, failure(call, raised), unanswered=isinstance(raised, Unanswered))
 
 
+def _checked(response: object) -> ChatResponse:
+    if not isinstance(response, ChatResponse):
+        raise TypeError(f"chat returned a {type(response).__name__}, which is no ChatResponse")
+    return response
+
+
 class _Ended(Exception):  # not an error: a chat has failed, and the cell ends there
     pass
 
@@ -140,8 +147,10 @@ def play(scenario: Scenario, target: Target, endpoint: Endpoint, begin: Callable
 
 
 @contextmanager
-def _chatting(target: Target, endpoint: Endpoint) -> Generator[Callable[[ChatRequest], ChatResponse], None, None]:
+def _chatting(target: Target, endpoint: Endpoint) -> Generator[Callable[[ChatRequest], object], None, None]:
     client = target.adapter.connect(endpoint, target.model)
+    if not (callable(getattr(client, "chat", None)) and callable(getattr(client, "close", None))):
+        raise TypeError(f"connect returned a {type(client).__name__}, and a client has to have chat and close")
     with closing(asyncio.Runner()) as loop:  # which makes its event loop only when something is run
         try:
             yield lambda request: _settled(loop, client.chat(request))

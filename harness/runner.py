@@ -13,7 +13,7 @@ from threading import Lock
 from harness.differences import Observations, observe, tables
 from harness.errors import CassetteError, CassetteMissing, UsageError
 from harness.expected_failures import ExpectedFailure, stale
-from harness.play import Playing, play
+from harness.play import BROKEN, Playing, play
 from harness.results import (
     Blame,
     CellResult,
@@ -162,7 +162,7 @@ class Run:
             return _Judged(replace(result, verdict=Verdict.FAIL, findings=(_unreadable(error),)))
         except UsageError:
             raise
-        except Exception as error:  # noqa: BLE001 - the adapter's `connect` or `close`, a rule: one cell, not the run
+        except BROKEN as error:  # the adapter's `connect` or `close`, a rule: one cell, not the run
             return _Judged(replace(result, verdict=Verdict.ERROR, reason=f"{type(error).__name__}: {error}"))
 
     def _not_applicable(self, cell: Cell) -> str | None:

@@ -104,11 +104,11 @@ def test_an_entry_point_that_cannot_be_imported(plug: Plug) -> None:
     plug("adapters", "other", f"{HERE}:NOBODY")
     assert failure(PluginError, lambda: catalog.adapter("mine")) == (
         "the adapter 'mine' cannot be used: "
-        "importing no_such_module:ADAPTER failed: ModuleNotFoundError(\"No module named 'no_such_module'\")."
+        "importing no_such_module:ADAPTER failed: ModuleNotFoundError: No module named 'no_such_module'."
     )
     assert failure(PluginError, lambda: catalog.adapter("other")) == (
         f"the adapter 'other' cannot be used: importing {HERE}:NOBODY failed: "
-        f"AttributeError(\"module '{HERE}' has no attribute 'NOBODY'\")."
+        f"AttributeError: module '{HERE}' has no attribute 'NOBODY'."
     )
 
 
@@ -144,8 +144,8 @@ WAY_OUT = "Run from the folder that holds it, or add that folder to PYTHONPATH."
         (f"{HERE}:", f"module '{HERE}' has no attribute ''."),
         (f"{HERE}:Holder.nobody", "type object 'Holder' has no attribute 'nobody'."),
         (f"{HERE}:NOT_AN_ADAPTER", "it is 'text', which is no Adapter."),
-        (":ADAPTER", "importing  failed: ValueError('Empty module name')."),
-        ("broken_by_us:ADAPTER", "importing broken_by_us failed: ZeroDivisionError('division by zero')."),
+        (":ADAPTER", "importing  failed: ValueError: Empty module name."),
+        ("broken_by_us:ADAPTER", "importing broken_by_us failed: ZeroDivisionError: division by zero."),
         ("needs_another:ADAPTER", f"no module 'not_installed_here'. {WAY_OUT}"),
     ],
 )
@@ -196,5 +196,5 @@ def test_a_rule_module_that_cannot_be_imported(plug: Plug) -> None:
     plug("rules", "mine", "no_such_module")
     assert failure(PluginError, catalog.rules) == (
         "the rule module 'mine' cannot be used: "
-        "importing no_such_module failed: ModuleNotFoundError(\"No module named 'no_such_module'\")."
+        "importing no_such_module failed: ModuleNotFoundError: No module named 'no_such_module'."
     )

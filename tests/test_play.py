@@ -148,6 +148,19 @@ def test_a_crash_is_noted_as_one(made: Made, either: Callable[[Client], Any]) ->
     assert (chat.error, chat.error_text, chat.crashed) == ("KeyError", "'id'", True)
 
 
+def test_what_is_no_response_is_said_to_be_none(made: Made, either: Callable[[Client], Any]) -> None:
+    client = Client([None])
+    (chat,) = played(made(WITH_TOOLS), either(client)).chats
+    assert (chat.error, chat.crashed, chat.response) == ("TypeError", True, None)
+    assert chat.error_text == "chat returned a NoneType, which is no ChatResponse"
+    assert client.events[-1] == "close"
+
+
+def test_what_is_no_client_is_said_to_be_none(made: Made) -> None:
+    with pytest.raises(TypeError, match="connect returned a str, and a client has to have chat and close"):
+        played(made(WITH_TOOLS), "a client")
+
+
 def test_an_error_of_the_harness_passes_and_the_client_is_closed(made: Made, either: Callable[[Client], Any]) -> None:
     client = Client([CassetteError("c.yaml", "disk full")])
     with pytest.raises(CassetteError):

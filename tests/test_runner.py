@@ -373,6 +373,37 @@ def test_a_cassette_of_the_scenario_as_it_was_is_stale(made: Made, target: Targe
     assert rules_of(cell) == [("cassette-stale", Blame.CASSETTE)]
 
 
+@pytest.mark.parametrize("key", ["user", "model"])
+def test_whatever_a_stale_cassette_leads_to_is_the_cassettes_fault(
+    made: Made, target: Target, library: Library, key: str
+) -> None:
+    content = json.loads(json.dumps(WITH_TOOLS))
+    turn = content["turns"][0]
+    if key == "user":
+        turn["user"] = "And now?"
+    else:
+        turn["model"][-1]["text"] = "Nothing of the kind."
+        turn["expect"] = {"text": {"equals": "Nothing of the kind."}}
+    cell = run_one(Run(Replay([library]), catalog.rules()), made(content), target)
+    assert len(cell.findings) > 1
+    assert {blame for _, blame in rules_of(cell)} == {Blame.CASSETTE}
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("where", ["connect", "chat"])
+def test_an_adapter_that_exits_breaks_its_cell_and_not_the_run(
+    made: Made, target: Target, where: str, jobs: int
+) -> None:
+    def leave(*_: object) -> Any:
+        raise SystemExit(0)
+
+    leaving = connecting(target, leave) if where == "connect" else chatting(target, leave)
+    result = Run(InProcess(), catalog.rules())(cells([made()], [replace(leaving, name="leaving"), target]), jobs=jobs)
+    assert [cell.verdict for cell in result.cells] == [Verdict.ERROR, Verdict.PASS]
+    assert result.cells[0].reason == "SystemExit: 0"
+    assert result.exit_code == 1
+
+
 def test_another_request_than_the_recorded_one_is_the_adapters_fault(
     made: Made, target: Target, library: Library
 ) -> None:

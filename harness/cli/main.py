@@ -1,88 +1,37 @@
-"""The command `harness`: its commands, and the one place where errors become text and exit codes."""
+"""The command `harness`. Its help takes no longer than Python itself: what a command needs is imported for it alone."""
 
 from __future__ import annotations
 
-import io
-import os
 import sys
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
-from typing import Annotated
 
-import typer
+SUMMARY = "Record-and-replay conformance harness for LLM tool calling."
 
-from harness.cli.audit import audit
-from harness.cli.list import list_
-from harness.cli.record import record
-from harness.cli.run import run
-from harness.cli.validate import validate
-from harness.errors import HarnessError
-
-INTERRUPTED = 130
-"""Exit code after Ctrl-C: 128 and the number of SIGINT."""
-
-_USAGE = 2
-
-app = typer.Typer(
-    name="harness",
-    help="Record-and-replay conformance harness for LLM tool calling.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
-app.command("run")(run)
-app.command("record")(record)
-app.command("list")(list_)
-app.command("validate")(validate)
-app.command("audit")(audit)
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        try:
-            typer.echo(f"harness {version('harness')}")
-        except PackageNotFoundError:
-            typer.echo("harness (not installed)")
-        raise typer.Exit
-
-
-@app.callback()
-def _options(
-    *,
-    _: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
-    ] = False,
-) -> None:
-    """Record-and-replay conformance harness for LLM tool calling."""
+COMMANDS = {
+    "run": "Play scenarios and report findings and differences. Offline unless --mode says otherwise.",
+    "record": "Record cassettes, from a provider or from the bundled reference server.",
+    "list": "List the shipped scenarios, the targets, or the rules.",
+    "validate": "Check scenario files: every problem with its place.",
+    "audit": "Audit recorded requests: what do the providers refuse, what breaks the contract?",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; `arguments` are those of the process unless given."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # texts of models and files hold what a terminal may not be able to
-            stream.reconfigure(errors="backslashreplace")
-    try:
-        code = app(args=None if arguments is None else [*arguments], prog_name="harness", standalone_mode=False)
-        sys.stdout.flush()
-    except HarnessError as error:
-        return _failed(str(error))
-    except typer.TyperException as error:
-        # Without arguments there is no message: the help was shown.
-        return _failed(_sentence(error.format_message())) if error.format_message() else _USAGE
-    except BrokenPipeError:
-        # Whoever reads has seen enough. Python would complain when it flushes at the end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    if code == INTERRUPTED:
-        _failed("interrupted. Cassettes that were complete by then are kept.")
-    return code or 0
+    words = sys.argv[1:] if arguments is None else arguments
+    if not words or list(words) == ["--help"]:
+        sys.stdout.write(_help())
+        return 0 if words else 2
+
+    from harness.cli.app import execute  # noqa: PLC0415 - typer costs more than all the rest of the help
+
+    return execute(words)
 
 
-def _sentence(message: str) -> str:
-    """What typer says about wrong usage, and the way out."""
-    return f"{message.replace('Value error, ', '').rstrip('.')}. 'harness --help' shows the usage."
-
-
-def _failed(message: str) -> int:
-    typer.echo(f"harness: {' '.join(message.split())}", err=True)
-    return _USAGE
+def _help() -> str:
+    width = max(map(len, COMMANDS))
+    commands = "\n".join(f"  {name:{width}}  {summary}" for name, summary in COMMANDS.items())
+    return (
+        f"Usage: harness COMMAND [OPTIONS]\n\n{SUMMARY}\n\n{commands}\n\n"
+        "'harness COMMAND --help' shows the options of a command, 'harness --version' the version.\n"
+    )

@@ -56,6 +56,10 @@ def outputs(given: Sequence[str]) -> list[Output]:
             f"--report: only one report can go to the screen, not {' and '.join(on_screen)}. "
             f"Give the others a file, as in --report {on_screen[-1]}:PATH."
         )
+    files = [output.path for output in made if output.path is not None]
+    for file in files:
+        if sum(file.resolve() == other.resolve() for other in files) > 1 and not file.is_char_device():
+            raise UsageError(f"--report: {file} would be written twice. Give each report a file of its own.")
     return made if on_screen else [Output(catalog.REPORTS.load("terminal"), None), *made]
 
 

@@ -80,6 +80,8 @@ def _play(
 def _libraries(given: str | None) -> dict[str, Library]:
     """The folders to look in, one after the other, by what they are called."""
     if given is not None:
+        if Path(given).is_file():
+            raise UsageError(f"--cassettes {given}: this is a file. Name the folder that holds the cassettes.")
         if not Path(given).is_dir():
             raise UsageError(
                 f"--cassettes {given}: there is no such folder. 'harness record --cassettes {given}' would make it."
@@ -129,7 +131,7 @@ def _invocation(options: Options, mode: Mode, selection: Selection, *, recording
     record = ("harness", "record", *kept)
     reference = ("harness", "run", "--mode", "reference")
     if recording:
-        rerun = (*record, *urls) if mode == "live" else (*record, "--from", "reference")
+        record = rerun = (*record, *urls) if mode == "live" else (*record, "--from", "reference")
     else:
         rerun = ("harness", "run", *kept) if mode == "replay" else ("harness", "run", "--mode", mode, *urls)
     expression = () if options.words is None else ("-k", options.words)

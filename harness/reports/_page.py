@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import Console, RenderableType
 from rich.padding import Padding
@@ -70,11 +70,26 @@ def hanging(first: str, rest: Text | str, *, width: int, by: int = 2) -> Rendera
     return Padding(table, (0, 0, 0, by))
 
 
-def matrix(heads: Sequence[str], rows: Iterable[Sequence[Text]]) -> RenderableType:
-    """Columns with heads; the first is as wide as it has to be."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for head in heads:
-        table.add_column(Text(plain(head)), min_width=min(len(head), 20), overflow="fold")
-    for row in rows:
+def matrix(heads: Sequence[str], rows: Iterable[Sequence[Text]], width: int) -> Iterator[RenderableType]:
+    """Columns with heads, none of them cut: those that do not fit into `width` follow below, beside the first again."""
+    columns = [[Text(plain(head)), *cells] for head, cells in zip(heads, zip(*rows, strict=True), strict=True)]
+    widths = [max(cell.cell_len for cell in column) for column in columns]
+    gap = 2 if sum(widths) + 2 * len(widths) - 2 <= width else 1
+    first = 1
+    while first < len(columns):
+        last, used = first + 1, widths[0] + gap + widths[first]
+        while last < len(columns) and used + gap + widths[last] <= width:
+            used += gap + widths[last]
+            last += 1
+        yield from [""] if first > 1 else []
+        yield _block([columns[0], *columns[first:last]], gap)
+        first = last
+
+
+def _block(columns: Sequence[Sequence[Text]], gap: int) -> RenderableType:
+    table = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
+    for column in columns:
+        table.add_column(column[0], overflow="fold")
+    for row in list(zip(*columns, strict=True))[1:]:
         table.add_row(*row)
     return table

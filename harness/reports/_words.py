@@ -16,8 +16,8 @@ WHAT_TO_DO = {
     Blame.ADAPTER: "the adapter sends or reads this wrongly: correct it. If it is known, list the scenario, target and "
     "rule with a reason in a file for --expected-failures.",
     Blame.CASSETTE: "the recording does not fit: record the cell again with 'harness record'.",
-    Blame.PROVIDER: "the provider answered against its own documentation: record again, and report it to the provider "
-    "if it stays.",
+    Blame.PROVIDER: "the provider answered against its own documentation, or not at all: check the address, try again, "
+    "and report it to the provider if it stays.",
     Blame.MODEL: "the model chose otherwise than the scenario's script: record again, or say what matters under "
     "'expect' in the scenario.",
     Blame.SCENARIO: "the scenario asks for what cannot be: correct it; 'harness validate' checks its form.",

@@ -45,12 +45,15 @@ class _Layout:
     headings: bool = True
     lines: int | None = None  # at most so many for each fact
     main: bool = False  # only the main subjects
+    facts: int | None = None  # columns at most for what a fact is called
 
 
 _LAYOUTS = (
     _Layout(),
     _Layout(main=True),
     _Layout(main=True, headings=False),
+    _Layout(main=True, headings=False, facts=20),
+    _Layout(main=True, headings=False, facts=20, lines=3),
     _Layout(main=True, headings=False, lines=2),
     _Layout(main=True, headings=False, lines=1),
 )
@@ -61,7 +64,7 @@ def render(run: RunResult, presentation: Presentation) -> str:
     """The report as text that ends with a line break."""
     page = Page(presentation)
     sections = (
-        _matrix(run, verbose=presentation.verbose),
+        _matrix(run, page.width, verbose=presentation.verbose),
         _provenance(run),
         _not_applicable(run),
         _expected_failures(run),
@@ -99,7 +102,7 @@ def _table(run: RunResult, page: Page, layout: _Layout, *, everything: bool) -> 
     title = f"Differences: {differing} of {len(run.differences)} facts on the wire are not the same for all targets"
     counted = [(subject, rows) for subject, rows in subjects if layout.main and subject not in _MAIN]
     shown = [(subject, rows) for subject, rows in subjects if (subject, rows) not in counted]
-    fact_width = max((len(row.fact) for _, rows in shown for row in rows), default=0)
+    fact_width = min(max((len(row.fact) for _, rows in shown for row in rows), default=0), layout.facts or page.width)
     value_width = page.width - fact_width - 4
     parts: list[RenderableType] = [heading(title)]
     for subject, rows in shown:
@@ -124,14 +127,15 @@ def _values(row: Difference) -> Text:
     return text
 
 
-def _matrix(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
+def _matrix(run: RunResult, width: int, *, verbose: bool) -> Iterator[RenderableType]:
     if not run.cells:
         return
     columns = groups.targets(run)
     rows = groups.matrix(run, by_scenario=verbose)
-    yield matrix(
+    yield from matrix(
         ["scenario" if verbose else "subject", *columns],
         ([Text(plain(row.name)), *(_counted(row.cells[target], alone=verbose) for target in columns)] for row in rows),
+        width,
     )
     for target, reason in run.left_out.items():
         yield Text(plain(f"{target} is left out: {reason}"), style="yellow")

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from harness.model import JSON, ToolCall, ToolResult
-from harness.results import Chat, Exchange, Transcript
+from harness.results import Blame, Chat, Exchange, Transcript
 from harness.wire.apis import wire_format
 from harness.wire.format import WireFormat
 from harness.wire.view import CallView, RequestView, ResponseView, WireError
@@ -63,6 +63,14 @@ class Evidence:
         self.transcript = transcript
         self.wire: WireFormat = wire_format(transcript.api)
         self._derived: dict[tuple[object, int], Any] = {}
+
+    @property
+    def divergence(self) -> Blame:
+        """Who is at fault where the conversation is not the scenario's: the recording of another one, the adapter where
+        the answers follow the script, else the model."""
+        if self.transcript.stale:
+            return Blame.CASSETTE
+        return Blame.ADAPTER if self.transcript.scripted else Blame.MODEL
 
     def once(self, derive: Callable[[Evidence, Asked], T], asked: Asked) -> T:
         """What `derive` makes of a chat: several rules look at the same pairs, and pairing is most of their work."""

@@ -41,7 +41,7 @@ def _expect(evidence: Evidence) -> Iterator[Flaw]:
                 None,
                 mismatch.actual,
                 mismatch.expected,
-                blame=Blame.ADAPTER if evidence.transcript.scripted else Blame.MODEL,
+                blame=evidence.divergence,
             )
 
 
@@ -53,7 +53,7 @@ def _bound(evidence: Evidence) -> Iterator[Flaw]:
                 f"turn {turn} reached its bound of {scenario.max_iterations} answers and still calls tools",
                 actual=len(chats),
                 expected=scenario.max_iterations,
-                blame=Blame.ADAPTER if evidence.transcript.scripted else Blame.MODEL,
+                blame=evidence.divergence,
             )
 
 

@@ -12,6 +12,11 @@ from harness.scenarios.schema import Subject
 from harness.tape.compare import differences
 
 
+def _fault(evidence: Evidence) -> Blame | None:
+    """What was recorded for another scenario than this says nothing against an adapter that plays this one."""
+    return Blame.CASSETTE if evidence.transcript.stale else None
+
+
 def _request(evidence: Evidence) -> Iterator[Flaw]:
     foreign = sum(call.foreign for call in evidence.expected_calls(0))
     for reading in evidence.readings:
@@ -26,6 +31,7 @@ def _request(evidence: Evidence) -> Iterator[Flaw]:
                 found.sent,
                 found.recorded,
                 severity=Severity.ERROR if found.neutral else Severity.WARNING,
+                blame=_fault(evidence),
             )
 
 
@@ -33,7 +39,7 @@ def _beyond(evidence: Evidence) -> Iterator[Flaw]:
     for reading in evidence.readings:
         response = reading.exchange.response
         if response is not None and EXHAUSTED in response.headers:
-            yield Flaw("a request for which nothing is left to answer", reading.index, "")
+            yield Flaw("a request for which nothing is left to answer", reading.index, "", blame=_fault(evidence))
 
 
 def _unplayed(evidence: Evidence) -> Iterator[Flaw]:
@@ -43,6 +49,7 @@ def _unplayed(evidence: Evidence) -> Iterator[Flaw]:
             f"{evidence.transcript.unplayed} of the recorded exchanges were not asked for",
             actual=len(evidence.transcript.exchanges),
             expected=total,
+            blame=_fault(evidence),
         )
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from harness.errors import UnknownName
-from harness.model import JSON
+from harness.model import JSON, ToolCall
 from harness.profiles import PROFILES
 from harness.protocols import Capability
 from harness.scenarios.document import Path
-from harness.scenarios.match import includes, misfits
+from harness.scenarios.match import includes, misfits, mismatches
 from harness.scenarios.schema import (
     HistoryMessage,
     NamedToolSpec,
@@ -131,6 +131,7 @@ def _turn(scenario: Scenario, path: Path, turn: TurnSpec) -> Iterator[Problem]:
         yield from _settings(scenario, (*path, "settings"), turn.settings)
     yield from _choice_is_kept(scenario, path, turn)
     yield from _turn_ends(scenario, path, turn)
+    yield from _expectation_fits(path, turn)
     for index, step in enumerate(turn.model):
         yield from _step(scenario, (*path, "model", index), step)
 
@@ -166,6 +167,21 @@ def _turn_ends(scenario: Scenario, path: Path, turn: TurnSpec) -> Iterator[Probl
         )
     elif len(turn.model) > bound:
         yield Problem(model, f"{len(turn.model)} answers in a turn, more than max_iterations ({bound}).")
+
+
+def _expectation_fits(path: Path, turn: TurnSpec) -> Iterator[Problem]:
+    """The script is the answer that the reference server plays: an expectation that it misses would blame adapters."""
+    if turn.expect is None:
+        return
+    found = mismatches(
+        turn.expect.model_copy(update={"stop_reason": None, "error": None}),
+        text=turn.model[-1].text or "",
+        calls=[ToolCall("", name, arguments) for step in turn.model for name, arguments in step.named_calls],
+        stop_reason=None,
+        error=None,
+    )
+    for mismatch in found:
+        yield Problem((*path, "expect"), f"the script itself does not meet {mismatch.path}: {mismatch.message}")
 
 
 def _step(scenario: Scenario, path: Path, step: StepSpec) -> Iterator[Problem]:

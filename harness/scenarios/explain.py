@@ -82,4 +82,6 @@ def _unknown_word(value: JSON, expected: str, path: Path) -> str:
     key = next((step for step in reversed(path) if isinstance(step, str)), "")
     known = [quoted or number for quoted, number in re.findall(r"'([^']*)'|(\d+)", expected)]
     word = value if isinstance(value, str) else json.dumps(value)
+    if isinstance(value, str) and word in re.findall(r"\d+", expected):
+        return f"must be the number {word}, not {kind(value)}."
     return str(UnknownName(_VOCABULARIES.get(key, "value"), word, known))

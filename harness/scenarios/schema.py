@@ -104,9 +104,9 @@ class ResultSpec(Strict):
 
 
 class ToolSpec(Strict):
-    """A tool and what it answers."""
+    """A tool and what it answers. Its name is one that every API takes (AN-2, OC-2, GM-4)."""
 
-    name: str = Field(min_length=1)
+    name: str = Field(pattern=r"^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$")
     description: str = ""
     parameters: ArgumentsSchema = Field(
         default_factory=dict, description="JSON Schema of the arguments; absent or {}: the tool takes none."

@@ -28,7 +28,8 @@ from harness.wire.view import (
 
 _Payload: TypeAlias = TextView | MediaView | JsonView | OpaqueView
 
-_HEADERS = sorted(REQUEST_HEADERS)
+_HEADERS = sorted(REQUEST_HEADERS - {"accept"})
+"""What an HTTP client says that it accepts is its own affair: the APIs answer alike."""
 
 _SHOWN = 120
 """Characters of a value that a message shows."""

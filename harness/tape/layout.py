@@ -1,9 +1,9 @@
 """The plain part of YAML that our cassettes are written in, read line by line.
 
-libyaml needs longer to read a cassette than an SDK needs for its whole conversation, because it builds an object for
-each event and node. Here a line is a regular expression. What `read` reads it reads as libyaml would; whatever it does
-not know for certain it leaves to libyaml: it has no second opinion on YAML. Nesting and aliases cannot hurt, since
-nothing is nested but by indentation, and an alias is not read.
+PyYAML makes an object of each event and node, even with libyaml, and so takes half as long for a cassette as an SDK for
+the whole conversation in it. Here a line is one match of a regular expression, which takes a quarter of that. What
+`read` reads it reads as PyYAML would; whatever it does not know for certain it leaves to PyYAML: it has no second
+opinion on YAML. Nesting and aliases cannot hurt, since nesting is bounded and an alias is not read.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Resolvers = Mapping[str, Sequence[tuple[str, re.Pattern[str]]]]
 """By first character, how the loader tells from its look that a plain scalar is no text."""
 
 
-class Unknown(Exception):  # not an error: libyaml has to read it
+class Unknown(Exception):  # not an error: PyYAML has to read it
     """The text has something that is not read here."""
 
 

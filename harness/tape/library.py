@@ -44,13 +44,14 @@ class Library:
 
         Raises:
             CassetteMissing: there is none.
-            CassetteError: it cannot be read, or nothing says where it comes from.
+            CassetteError: it cannot be read, nothing says where it comes from, or it is another cell's.
         """
         path = self.path(target, scenario, variant)
         cassette = read(path)
         if cassette.metadata is None:
             reason = "nothing in it says where it comes from: not recorded by harness, or cut. Record it again."
             raise CassetteError(str(path), reason, "metadata")
+        _check_place(cassette.metadata, (target, scenario, variant), path)
         return cassette
 
     def save(self, cassette: Cassette, *, force: bool = False) -> Path:
@@ -94,3 +95,11 @@ class Library:
     def journals(self) -> list[Path]:
         """The journals of recordings that run, or were killed."""
         return sorted(self.root.glob(f"*/*{SUFFIX}"))
+
+
+def _check_place(metadata: Metadata, cell: tuple[str, str, Variant], path: Path) -> None:
+    """A cassette that was copied or renamed would be held against the adapter."""
+    recorded = (metadata.target, metadata.scenario, metadata.variant)
+    if recorded != cell:
+        reason = f"this is the recording of {metadata.scenario} ({metadata.variant}) of {metadata.target}."
+        raise CassetteError(str(path), f"{reason} Put it back, or record the cell again.", "metadata")

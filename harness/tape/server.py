@@ -20,6 +20,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from harness.errors import UsageError
 from harness.http import HttpRequest, HttpResponse
 from harness.tape.content_encoding import decode
 from harness.tape.transport import Handler
@@ -112,7 +113,11 @@ class _Listener(uvicorn.Server):
 
 @contextmanager
 def serve() -> Generator[Server]:
-    """Run a server on a free port of 127.0.0.1, in a thread of its own, until the context is left."""
+    """Run a server on a free port of 127.0.0.1, in a thread of its own, until the context is left.
+
+    Raises:
+        UsageError: this machine does not let it be reached; no adapter is to be blamed for that.
+    """
     # asyncio switches Nagle's algorithm off only for sockets that name their protocol; with it every answer takes 40 ms
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listening:
         listening.bind(("127.0.0.1", 0))
@@ -122,7 +127,19 @@ def serve() -> Generator[Server]:
         thread.start()
         listener.ready.wait(timeout=10)
         try:
+            _check_reachable(listening.getsockname())
             yield server
         finally:
             listener.should_exit = True
             thread.join()
+
+
+def _check_reachable(address: tuple[str, int]) -> None:
+    try:
+        socket.create_connection(address, timeout=10).close()
+    except OSError as error:
+        raise UsageError(
+            f"the server of this run cannot be reached on {address[0]}: {error.strerror or error}. Where the network "
+            "is shut off, loopback has to stay up, as with 'ip link set lo up'; a replay of the shipped adapters needs "
+            "none."
+        ) from None

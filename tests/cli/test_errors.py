@@ -30,6 +30,7 @@ GOLDEN = (Path(__file__).parent / "golden" / "errors.txt").read_text()
 @pytest.fixture
 def inputs(folder: Path) -> None:
     (folder / "broken_adapters.py").write_text(BROKEN_ADAPTERS)
+    (folder / "exits.py").write_text("raise SystemExit(0)\n")
     (folder / "empty").mkdir()
     (folder / "unreasoned.yaml").write_text("- {scenario: '*', target: '*', rule: usage}\n")
     (folder / "malformed.yaml").write_text(
@@ -90,6 +91,23 @@ def test_a_reader_who_has_seen_enough_is_no_error(folder: Path) -> None:
     assert shown.stderr == ""
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
+@pytest.mark.parametrize("arguments", [["list", "rules"], ["run", "-k", "call-single", "--report", "json"]])
+def test_a_full_disk_is_told_in_one_line(arguments: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        failed = subprocess.run(
+            [sys.executable, "-m", "harness", *arguments],
+            cwd=ROOT,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+
+    assert failed.returncode == 2
+    assert failed.stderr == "harness: standard output cannot be written: No space left on device.\n"
+
+
 def test_an_interrupted_run_says_so_in_one_line(folder: Path) -> None:
     # The adapter waits, so that the run is in the middle of a cell when the signal comes.
     (folder / "waiting.py").write_text(
@@ -114,4 +132,4 @@ def test_an_interrupted_run_says_so_in_one_line(folder: Path) -> None:
         _, err = running.communicate(timeout=20)
 
     assert running.returncode == 130
-    assert err == "harness: interrupted. Cassettes that were complete by then are kept.\n"
+    assert err == "harness: interrupted.\n"

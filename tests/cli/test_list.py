@@ -4,7 +4,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from harness import catalog
+from harness.cli.app import app
+from harness.cli.main import COMMANDS, main
 from harness.scenarios.load import load_paths
 from harness.suite import shipped
 from harness.targets import SHIPPED
@@ -66,3 +70,15 @@ def test_the_module_is_the_command() -> None:
     )
 
     assert shown.stdout.startswith("harness ")
+
+
+def test_the_help_names_every_command_with_what_it_does() -> None:
+    registered = {command.name: command.short_help for command in app.registered_commands}
+
+    assert registered == COMMANDS
+
+
+def test_the_help_and_no_arguments_at_all_show_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    assert (main(["--help"]), main([])) == (0, 2)
+    shown = capsys.readouterr().out
+    assert all(shown.count(f"  {name} ") == 2 for name in COMMANDS)

@@ -90,6 +90,7 @@ def test_no_cell_is_begun_after_the_last_request_that_is_allowed(harness: Comman
     assert outcome.code == 2
     assert "Not recorded: 1 cell" in outcome.out.splitlines()
     assert "--max-requests allows" in outcome.out
+    assert "harness record --from reference json-mode --target anthropic" in outcome.out
     assert [path.stem for path in folder.glob("cassettes/anthropic/*.yaml")] == ["call-single"]
 
 

@@ -260,6 +260,20 @@ def test_it_runs_with_the_network_shut(cassettes: Path) -> None:
     assert played.returncode == 0, played.stdout + played.stderr
 
 
+def test_a_machine_without_loopback_is_not_the_adapters_fault() -> None:
+    if subprocess.run(["unshare", "-rn", "true"], capture_output=True, check=False).returncode:
+        pytest.skip("this machine does not let us make a network namespace")
+    command = ["unshare", "-rn", sys.executable, "-m", "harness", "run", "call-single", "--mode", "reference"]
+
+    played = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+    assert (played.returncode, played.stdout) == (2, "")
+    assert played.stderr == (
+        "harness: the server of this run cannot be reached on 127.0.0.1: Network is unreachable. Where the network is "
+        "shut off, loopback has to stay up, as with 'ip link set lo up'; a replay of the shipped adapters needs none.\n"
+    )
+
+
 @pytest.mark.skipif(not suite.shipped("cassettes").is_dir(), reason="no cassettes are shipped with this checkout")
 def test_the_shipped_suite_is_green_from_anywhere_in_sixty_lines() -> None:
     played = subprocess.run(

@@ -7,7 +7,7 @@ import pytest
 
 from harness.reports.terminal import MAX_LINES, render
 from harness.results import Blame, Difference, Presentation, Provenance, RunResult, Severity, Verdict
-from tests.reports.runs import PROVIDER, cell, failed, finding, red, whole_suite
+from tests.reports.runs import PROVIDER, TARGETS, cell, failed, finding, red, whole_suite
 
 PLAIN = Presentation()
 
@@ -24,6 +24,30 @@ def test_a_green_run_of_the_whole_suite_fits_on_sixty_lines(width: int) -> None:
     assert max(map(len, shown)) <= width
     assert shown[0].startswith("Differences: 30 of 30 facts")
     assert shown[-1].startswith("PASS  503 cells: 500 pass, 3 not applicable")
+
+
+@pytest.mark.parametrize("width", range(60, 125, 5))
+def test_no_column_of_the_matrix_is_cut_or_left_out_however_narrow_it_is(width: int) -> None:
+    cells = [cell(f"a-{n}", t, verdict=v) for t in TARGETS for n, v in enumerate([*Verdict, Verdict.PASS])]
+
+    shown = lines(RunResult("replay", tuple(cells)), Presentation(width=width))
+
+    start, end = (next(i for i, line in enumerate(shown) if line.startswith(word)) for word in ("subject", "Recorded"))
+    words = " ".join(" ".join(shown[start:end]).split())
+    assert all(words.count(target) == 1 for target in TARGETS)
+    assert words.count("2 pass, 1 warn, 1 fail, 1 n/a, 1 missing, 1 error, 1 expected") == len(TARGETS)
+
+
+def test_a_matrix_that_is_a_little_too_wide_is_set_closer_and_one_that_is_much_too_wide_goes_on_below() -> None:
+    def heads(width: int) -> list[str]:
+        return [line for line in lines(whole_suite(), Presentation(width=width)) if line.startswith("subject")]
+
+    assert heads(79) == ["subject       anthropic openai-chat    openai-responses gemini-3 gemini-2.5"]
+    assert heads(80) == ["subject        anthropic  openai-chat     openai-responses  gemini-3  gemini-2.5"]
+    assert [head.split() for head in heads(60)] == [
+        ["subject", "anthropic", "openai-chat", "openai-responses"],
+        ["subject", "gemini-3", "gemini-2.5"],
+    ]
 
 
 def test_what_does_not_fit_is_said_to_be_left_out_and_an_option_shows_it() -> None:

@@ -45,7 +45,7 @@ turns:
       - calls: [{look: {at: 9007199254740993}}, {look: {}}]
         answers: [1, 0]
       - {text: '{"no": 1}', stop: end_turn}
-    expect: {text: {contains: ["no"], matches: "^.no"}, calls: [{name: look}], stop_reason: end_turn}
+    expect: {text: {contains: ["no"], matches: "^..no"}, calls: [{name: look}], stop_reason: end_turn}
   - user: again
     system: null
     settings: {tool_choice: none}
@@ -69,6 +69,7 @@ def test_a_whole_file_is_read(tmp_path: Path) -> None:
 # Each case: the base, the path that is changed, its value, and the error after the file's name and place.
 MISTAKES: list[tuple[dict[str, Any], str, object, str]] = [
     (MINIMAL, "version", 2, "version: unknown version '2'. Known: 1."),
+    (MINIMAL, "version", "1", "version: must be the number 1, not the text '1'."),
     (MINIMAL, "version", ABSENT, "version: required, and missing."),
     (MINIMAL, "id", "Bad Id", "id: has to match ^[a-z0-9]+(-[a-z0-9]+)*$"),
     (MINIMAL, "id", "a" * 81, "id: must have at most 80 characters."),
@@ -93,6 +94,11 @@ MISTAKES: list[tuple[dict[str, Any], str, object, str]] = [
     (MINIMAL, "max_iterations", 1.5, "max_iterations: must be a whole number, not 1.5."),
     (MINIMAL, "max_iterations", "3", "max_iterations: must be a whole number, not the text '3'."),
     (MINIMAL, "scripted", "yes", "scripted: must be true or false, not the text 'yes'."),
+    (MINIMAL, "turns.0.expect", {"text": {"contains": "zzz"}}, ("turns[0].expect: the script itself does not meet "
+     "text.contains: the text does not contain 'zzz'.")),
+    (MINIMAL, "turns.0.expect", {"calls": [{"name": "look"}]}, ("turns[0].expect: the script itself does not meet "
+     "calls[0].name: no call of 'look'.")),
+    (MINIMAL, "tools", [{"name": "get weather"}], "tools[0].name: has to match ^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$"),
     (MINIMAL, "settings", "auto", "settings: must be a mapping, not the text 'auto'."),
     (MINIMAL, "settings", {"temperature": "hot"}, "settings.temperature: must be a number, not the text 'hot'."),
     (MINIMAL, "settings", {"tool_choice": 1}, "settings.tool_choice: must be auto, none, required or {tool: NAME}."),

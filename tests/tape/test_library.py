@@ -93,3 +93,16 @@ def test_provenance_is_what_reports_show() -> None:
     assert live.provenance.origin == "provider"
     assert live.provenance.recorded_at == "2026-11-21T00:00:00Z"
     assert METADATA.provenance.recorded_at is None
+
+
+@pytest.mark.parametrize("change", [{"target": "gemini-3"}, {"scenario": "another"}, {"variant": "stream"}])
+def test_the_recording_of_another_cell_is_refused(tmp_path: Path, change: dict[str, str]) -> None:
+    library = Library(tmp_path)
+    recorded = cassette("Paris?")
+    assert recorded.metadata is not None
+    elsewhere = library.save(replace(recorded, metadata=replace(recorded.metadata, **change)))
+    place = library.path("openai-chat", "weather", "whole")
+    place.parent.mkdir(exist_ok=True)
+    elsewhere.rename(place)
+    with pytest.raises(CassetteError, match=r"weather\.yaml \(metadata\): this is the recording of "):
+        library.load("openai-chat", "weather", "whole")

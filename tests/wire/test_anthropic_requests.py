@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from harness.http import HttpRequest
+from harness.profiles import profile_for
 from harness.wire.anthropic import WIRE
 from harness.wire.view import (
     CallView,
@@ -343,3 +344,27 @@ def test_what_is_not_of_the_api(body: dict[str, Any], pointer: str) -> None:
 
 def test_a_container_is_state() -> None:
     assert viewed(container="container_1").stateful == "container"
+
+
+@pytest.mark.parametrize(
+    ("path", "model", "stream"),
+    [
+        ("model/us.anthropic.claude-sonnet-4-5-v1%3A0/invoke", "us.anthropic.claude-sonnet-4-5-v1:0", False),
+        ("model/anthropic.claude/invoke-with-response-stream", "anthropic.claude", True),
+        ("v1/projects/p/locations/l/publishers/anthropic/models/claude-opus-4-8:rawPredict", "claude-opus-4-8", False),
+        (
+            "v1/projects/p/locations/l/publishers/anthropic/models/claude-opus-4-8:streamRawPredict",
+            "claude-opus-4-8",
+            True,
+        ),
+    ],
+)
+def test_hosts_take_the_same_body_with_the_model_in_the_path(path: str, model: str, stream: bool) -> None:
+    body = {"anthropic_version": "bedrock-2023-05-31", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]}
+    request = HttpRequest("POST", f"https://host.invalid/{path}", {}, json.dumps(body).encode())
+
+    assert WIRE.recognises(request)
+    assert WIRE.model_of(request) == model
+    assert (WIRE.view(request).model, WIRE.view(request).stream) == (model, stream)
+    assert WIRE.violations(request, profile_for("anthropic", model)) == []
+    assert not WIRE.recognises(HttpRequest("POST", request.url, {}, b'{"messages": []}'))

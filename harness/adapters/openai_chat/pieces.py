@@ -99,7 +99,7 @@ def grown(key: str, old: JSON, new: JSON) -> JSON:
             return [*_text_part(old), *new]
         case list(), str() if key == "content":
             return [*old, *_text_part(new)]
-        case (str() | list()), _:  # a value of another kind is no piece of it
+        case ((str() | list()), _):  # a value of another kind is no piece of it
             return old
         case _:
             return new

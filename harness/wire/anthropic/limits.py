@@ -6,11 +6,11 @@ from harness.http import HttpRequest
 from harness.profiles import Profile
 from harness.wire.anthropic.blocks import block_limits
 from harness.wire.anthropic.pairing import pairing_limits
+from harness.wire.anthropic.requests import body_of
 from harness.wire.anthropic.settings import setting_limits
 from harness.wire.anthropic.systems import system_limits
 from harness.wire.anthropic.terms import terms_of
 from harness.wire.anthropic.tools import tool_limits
-from harness.wire.jsonvalue import loads
 from harness.wire.view import Violation, WireError
 
 _MOST_BYTES = 32 * 1024 * 1024
@@ -25,7 +25,7 @@ def violations(request: HttpRequest, profile: Profile) -> list[Violation]:
         message = "Request exceeds the maximum size"
         return [Violation("anthropic-body-size", "error", message, "", "AN-1", len(request.body), _MOST_BYTES, 413)]
     try:
-        body = loads(request.body)
+        body = body_of(request)
     except WireError as error:
         return [_no_body(f"The request body is not valid JSON: {error.reason}")]
     if not isinstance(body, dict):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
 from collections.abc import Iterator
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from harness.http import HttpRequest
 from harness.model import JSON
@@ -41,30 +42,59 @@ _MODES = {"auto": "auto", "none": "none", "any": "required", "tool": "named"}
 _DIRECT: JSON = {"type": "direct"}
 
 
+_HOSTED = re.compile(
+    r"/model/(?P<bedrock>[^/]+)/invoke(-with-response-stream)?|/models/(?P<vertex>[^/:]+):\w*[rR]awPredict"
+)
+"""Paths of the hosts that take the same body with the model in the path and the API version in the body."""
+
+_HOSTED_KEYS = frozenset({"anthropic_version", "anthropic_beta"})
+
+
 def recognises(request: HttpRequest) -> bool:
-    """Whether this is a chat of the Messages API: POST to a path that ends in /v1/messages, with two of the three
-    fields that it must have, so that one that lacks a field is refused for it and not for its path."""
-    if request.method.upper() != "POST" or not urlsplit(request.url).path.endswith("/v1/messages"):
+    """Whether this is a chat of the Messages API.
+
+    That is POST to a path that ends in /v1/messages, with two of the three fields that it must have, so that one that
+    lacks a field is refused for it and not for its path; or the same messages at Bedrock or Vertex.
+    """
+    path = urlsplit(request.url).path
+    if request.method.upper() != "POST":
         return False
     try:
         body = loads(request.body)
     except WireError:
         return False
-    return isinstance(body, dict) and sum(key in body for key in ("model", "messages", "max_tokens")) >= 2
+    if not isinstance(body, dict):
+        return False
+    if path.endswith("/v1/messages"):
+        return sum(key in body for key in ("model", "messages", "max_tokens")) >= 2
+    return _HOSTED.search(path) is not None and "anthropic_version" in body and "messages" in body
 
 
 def model_of(request: HttpRequest) -> str | None:
-    """The model that the body names."""
+    """The model that the body names, or the path of a host."""
     try:
-        body = loads(request.body)
+        body = body_of(request)
     except WireError:
         return None
     return _string(body.get("model")) if isinstance(body, dict) else None
 
 
+def body_of(request: HttpRequest) -> JSON:
+    """The body as the Messages API itself takes it: a host's model and stream are in its path. Raises `WireError`."""
+    body = loads(request.body)
+    path = urlsplit(request.url).path
+    hosted = _HOSTED.search(path)
+    if hosted is None or not isinstance(body, dict) or "anthropic_version" not in body:
+        return body
+    own: dict[str, JSON] = {"model": unquote(hosted["bedrock"] or hosted["vertex"])}
+    if "stream" in path:
+        own["stream"] = True
+    return own | {key: value for key, value in body.items() if key not in _HOSTED_KEYS}
+
+
 def view(request: HttpRequest) -> RequestView:
     """The neutral view of a request. Raises `WireError` where messages, blocks or tools are not of their JSON type."""
-    body = _object(loads(request.body), "")
+    body = _object(body_of(request), "")
     turns: list[TurnView] = []
     system = [SystemView(text.text, "system", text.pointer) for text in _texts(body.get("system"), "/system")]
     for index, message in enumerate(_list(body.get("messages"), "/messages")):

@@ -1,0 +1,92 @@
+"""The commands of `harness`, and the one place where errors become text and exit codes."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from typing import Annotated
+
+import typer
+
+from harness.cli.audit import audit
+from harness.cli.list import list_
+from harness.cli.main import COMMANDS, SUMMARY
+from harness.cli.record import record
+from harness.cli.run import run
+from harness.cli.validate import validate
+from harness.errors import HarnessError
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C: 128 and the number of SIGINT."""
+
+_USAGE = 2
+
+app = typer.Typer(
+    name="harness",
+    help=SUMMARY,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+for _name, _function in {"run": run, "record": record, "list": list_, "validate": validate, "audit": audit}.items():
+    app.command(_name, short_help=COMMANDS[_name])(_function)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        try:
+            typer.echo(f"harness {version('harness')}")
+        except PackageNotFoundError:
+            typer.echo("harness (not installed)")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    *,
+    _: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """What stands before a command."""
+
+
+def execute(arguments: Sequence[str]) -> int:
+    """Run the command line and return its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # texts of models and files hold what a terminal may not be able to
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = app(args=[*arguments], prog_name="harness", standalone_mode=False)
+        sys.stdout.flush()
+    except HarnessError as error:
+        return _failed(str(error))
+    except typer.TyperException as error:
+        # Without arguments there is no message: the help was shown.
+        return _failed(_sentence(error.format_message())) if error.format_message() else _USAGE
+    except OSError as error:
+        if error.filename is not None:  # not of standard output
+            raise
+        # Python would complain when it flushes at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):  # whoever reads has seen enough
+            return 1
+        return _failed(f"standard output cannot be written: {error.strerror}.")
+    if code == INTERRUPTED:
+        kept = " Cassettes that were complete by then are kept." if "record" in arguments[:1] else ""
+        _failed(f"interrupted.{kept}")
+    return code or 0
+
+
+def _sentence(message: str) -> str:
+    """What typer says about wrong usage, and the way out."""
+    said = message.replace("Value error, ", "").rstrip(".")
+    return f"{said}{'' if said.endswith('?') else '.'} 'harness --help' shows the usage."
+
+
+def _failed(message: str) -> int:
+    typer.echo(f"harness: {' '.join(message.split())}", err=True)
+    return _USAGE
