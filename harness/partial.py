@@ -6,7 +6,7 @@ from jiter import from_json
 
 from harness.model import JSON
 
-_CUT = frozenset("0123456789+-.eE")
+_OF_NUMBERS = "0123456789+-.eE"
 
 
 class PartialArguments:
@@ -14,10 +14,19 @@ class PartialArguments:
 
     def __init__(self) -> None:
         self.text = ""
+        self._in_string = False
+        self._escaped = False
 
     def add(self, delta: str) -> None:
         """Take the next piece."""
         self.text += delta
+        for character in delta:
+            if self._escaped:
+                self._escaped = False
+            elif character == '"':
+                self._in_string = not self._in_string
+            elif character == "\\" and self._in_string:
+                self._escaped = True
 
     @property
     def value(self) -> dict[str, JSON]:
@@ -26,9 +35,7 @@ class PartialArguments:
         A number at the end may go on, so it is left out: a cut `1234` never shows as `12`. A text that is no JSON
         object, or not yet one, reads as `{}`.
         """
-        text = self.text.rstrip()
-        if text and text[-1] in _CUT:
-            text = text.rstrip("".join(_CUT))
+        text = self.text if self._in_string else self.text.rstrip().rstrip(_OF_NUMBERS)
         try:
             value: JSON = from_json(text.encode(errors="replace"), partial_mode="trailing-strings")
         except ValueError:

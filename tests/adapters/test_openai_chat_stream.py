@@ -370,7 +370,7 @@ def test_calls_of_other_kinds_stay_opaque(play: Player) -> None:
     assert [one.id for one in answer.tool_calls] == ["call_a"]
 
 
-@pytest.mark.parametrize("where", ["first", "every", "last", "with choices", "never"])
+@pytest.mark.parametrize("where", ["first", "every", "last", "with choices", "in parts", "never"])
 def test_usage_may_come_anywhere(play: Player, where: str) -> None:
     early = {"prompt_tokens": 9, "completion_tokens": 0}
     chunks = [chunk(content="A"), chunk(content="B"), chunk("stop")]
@@ -383,6 +383,9 @@ def test_usage_may_come_anywhere(play: Player, where: str) -> None:
             chunks[2]["usage"] = {**USAGE, "prompt_tokens_details": {"cached_tokens": 4}, "total_tokens": None}
         case "last":
             chunks.append({**chunk(), "choices": [], "usage": USAGE})
+        case "in parts":
+            chunks[0]["usage"] = {**USAGE, "completion_tokens": 1}
+            chunks[2]["usage"] = {"prompt_tokens": None, "completion_tokens": 5}
         case "with choices":
             chunks.append(chunk("stop", USAGE, content=""))
         case _:
@@ -559,6 +562,12 @@ def test_a_call_that_cannot_run_never_ends(play: Player, arguments: str, end: st
     assert answer.stop_reason is stop
     raw = {"id": "call_b", "type": "function", "function": {"name": "then", "arguments": arguments}}
     assert answer.message.parts[-1] == Opaque(API, raw)
+
+
+def test_a_call_without_a_name_is_none(play: Player) -> None:
+    events = play(stream(calls(piece(0, "call_a", "", "{}")), calls(piece(1, "call_b", "now", "{}"))))
+    assert started(events) == [("call_b", "now")]
+    assert finish(events).stop_reason is StopReason.MALFORMED_CALL
 
 
 # --- any cut, any bytes -----------------------------------------------------------------------------------------------

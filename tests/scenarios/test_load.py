@@ -86,8 +86,8 @@ MISTAKES: list[tuple[dict[str, Any], str, object, str]] = [
     (MINIMAL, "covers.0", "tool", ("covers[0]: unknown subject 'tool'. Did you mean 'tools'? Known: history, "
      "id-matching, json-mode, limits, requests, responses, system-prompt, tools.")),
     (MINIMAL, "requires", ["json-shema"], ("requires[0]: unknown capability 'json-shema'. Did you mean 'json-schema'? "
-     "Known: http-client, image-results, json-mode, json-schema, json-with-tools, parallel-tool-calls, system-prompt, "
-     "thinking, tool-choice, tools, vision.")),
+     "Known: http-client, image-results, json-mode, json-schema, json-with-tools, parallel-tool-calls, streaming, "
+     "system-prompt, thinking, tool-choice, tools, vision.")),
     (MINIMAL, "requires", ["vision"], "requires[0]: nothing in the scenario uses 'vision'. Remove it."),
     (MINIMAL, "max_iterations", 0, "max_iterations: must be at least 1."),
     (MINIMAL, "max_iterations", 1000, "max_iterations: must be at most 100."),

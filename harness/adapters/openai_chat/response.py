@@ -141,7 +141,8 @@ def identify(call: JSON, taken: Sequence[str]) -> str:
 
 
 def _call(raw: JSON, call_id: str, *, cut_short: bool) -> ToolCall | None:
-    """A call, or `None` if this is none that could be run: another kind, without a name, or its arguments are no JSON object."""
+    """A call, or `None` if this is none that could be run: of another kind, without a name, or with arguments that are
+    no JSON object."""
     match raw:
         case {"function": {"name": str(name), **function}, **others} if name:
             arguments = _arguments(function.pop("arguments", ""), cut_short=cut_short)
