@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from harness.errors import UnknownName, UsageError
+from harness.errors import UnknownName
 
 _FORMATS = ("terminal", "json")
 
@@ -48,11 +46,17 @@ def audit(
     recorded one; 2 for wrong usage, a damaged cassette, or when there was nothing to audit; else 0. Rules of the
     contract only warn.
     """
-    outputs = _outputs([*(reports or ()), *(["json"] if as_json else ())])
     # `harness --help` loads no rules and no YAML
     from harness import catalog  # noqa: PLC0415
     from harness.audit import audit as run  # noqa: PLC0415
     from harness.cli._audit_text import lines  # noqa: PLC0415
+    from harness.cli.outputs import destinations, write  # noqa: PLC0415
+
+    wanted = [*(reports or ()), *(["json"] if as_json else ())]
+    for value in wanted:
+        if (name := value.partition(":")[0]) not in _FORMATS:
+            raise UnknownName("report", name, _FORMATS, "--report")
+    outputs = destinations(wanted)
 
     if redrive:
         from harness.redrive.redrive import Redrive  # noqa: PLC0415
@@ -63,34 +67,5 @@ def audit(
         result = run(paths, catalog.rules())
     for name, path in outputs:
         text = result.to_json() if name == "json" else "\n".join(lines(result, verbose=verbose)) + "\n"
-        _write(text, name, path)
+        write(text, name, path)
     return result.exit_code
-
-
-def _outputs(given: Sequence[str]) -> list[tuple[str, Path | None]]:
-    """Formats and files, `None` for the screen. Wrong ones are known before anything is read."""
-    outputs: list[tuple[str, Path | None]] = []
-    for value in given:
-        name, colon, path = value.partition(":")
-        if name not in _FORMATS:
-            raise UnknownName("report", name, _FORMATS, "--report")
-        if colon and not path:
-            raise UsageError(f"--report {value!r}: a file has to follow the colon, as in --report {name}:{name}.out.")
-        outputs.append((name, Path(path) if colon else None))
-    on_screen = [name for name, path in outputs if path is None]
-    if len(on_screen) > 1:
-        raise UsageError(f"--report: only one report can go to the screen, not {' and '.join(on_screen)}.")
-    return outputs if on_screen else [("terminal", None), *outputs]
-
-
-def _write(text: str, name: str, path: Path | None) -> None:
-    if path is None:
-        sys.stdout.write(text)
-        return
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # a lone surrogate, which a recording may hold, becomes an escape that JSON understands
-        path.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
-    except OSError as error:
-        reason = f"cannot be written: {error.strerror}. Name another file."
-        raise UsageError(f"--report {name}:{path}: {reason}") from None

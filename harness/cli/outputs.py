@@ -26,15 +26,8 @@ class Output:
 
     def write(self, run: RunResult, presentation: Presentation) -> None:
         """Render the run. Raises `UsageError` if the file cannot be written."""
-        if self.path is None:
-            sys.stdout.write(self.report.render(run, _on_screen(presentation)))
-            return
-        try:
-            # A file name of the command line need not be UTF-8; its odd bytes become escapes that JSON understands.
-            with self.path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
-                file.write(self.report.render(run, presentation))
-        except OSError as error:
-            raise _unwritable(self.report.name, self.path, error) from None
+        shown = _on_screen(presentation) if self.path is None else presentation
+        write(self.report.render(run, shown), self.report.name, self.path)
 
 
 def outputs(given: Sequence[str]) -> list[Output]:
@@ -42,25 +35,47 @@ def outputs(given: Sequence[str]) -> list[Output]:
 
     Raises:
         UnknownName: there is no such report.
+        UsageError: see `destinations`.
+    """
+    return [Output(catalog.REPORTS.load(name), path) for name, path in destinations(given)]
+
+
+def destinations(given: Sequence[str]) -> list[tuple[str, Path | None]]:
+    """Formats and the files that they go to (`None`: standard output), the terminal first unless another is shown.
+
+    Raises:
         UsageError: two of them want the screen, or a file cannot be written there. Known before anything is played.
     """
-    made: list[Output] = []
+    made: list[tuple[str, Path | None]] = []
     for value in given:
         name, colon, path = value.partition(":")
         if colon and not path:
             raise UsageError(f"--report {value!r}: a file has to follow the colon, as in --report {name}:{name}.out.")
-        made.append(Output(catalog.REPORTS.load(name), _writable(name, Path(path)) if colon else None))
-    on_screen = [output.report.name for output in made if output.path is None]
+        made.append((name, _writable(name, Path(path)) if colon else None))
+    on_screen = [name for name, path in made if path is None]
     if len(on_screen) > 1:
         raise UsageError(
             f"--report: only one report can go to the screen, not {' and '.join(on_screen)}. "
             f"Give the others a file, as in --report {on_screen[-1]}:PATH."
         )
-    files = [output.path for output in made if output.path is not None]
+    files = [path for _, path in made if path is not None]
     for file in files:
         if sum(file.resolve() == other.resolve() for other in files) > 1 and not file.is_char_device():
             raise UsageError(f"--report: {file} would be written twice. Give each report a file of its own.")
-    return made if on_screen else [Output(catalog.REPORTS.load("terminal"), None), *made]
+    return made if on_screen else [("terminal", None), *made]
+
+
+def write(text: str, name: str, path: Path | None) -> None:
+    """Put a report where it goes. Raises `UsageError` if the file cannot be written."""
+    if path is None:
+        sys.stdout.write(text)
+        return
+    try:
+        # A file name of the command line need not be UTF-8; its odd bytes become escapes that JSON understands.
+        with path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
+            file.write(text)
+    except OSError as error:
+        raise _unwritable(name, path, error) from None
 
 
 def _writable(name: str, path: Path) -> Path:

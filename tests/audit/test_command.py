@@ -132,12 +132,15 @@ def test_reports_go_to_files(run: Run, tmp_path: Path) -> None:
         (("--report", "xml"), "--report: unknown report 'xml'. Known: json, terminal."),
         (
             ("--report", "json", "--report", "terminal"),
-            "--report: only one report can go to the screen, not json and terminal.",
+            (
+                "--report: only one report can go to the screen, not json and terminal. "
+                "Give the others a file, as in --report terminal:PATH."
+            ),
         ),
         (("--report", "json:"), "--report 'json:': a file has to follow the colon, as in --report json:json.out."),
         (
             ("--report", "json:/"),
-            "--report json:/: cannot be written: Is a directory. Name another file.",
+            "--report json:/: this is a folder. Name a file in it.",
         ),
         (("none.yaml",), "none.yaml: there is no such cassette."),
     ],
