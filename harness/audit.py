@@ -17,11 +17,11 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from harness.errors import CassetteError
+from harness.errors import CassetteError, CassetteMissing
 from harness.model import JSON
 from harness.profiles import profile_for
 from harness.redrive.redrive import Redrive
-from harness.redrive.result import RedriveResult
+from harness.redrive.result import PairCounts, RedriveResult
 from harness.results import Exchange, Finding, Kind, Severity, Transcript
 from harness.rules.evidence import Evidence, Reading
 from harness.rules.rule import Rule
@@ -53,6 +53,7 @@ class ApiCounts:
     """The exchanges of one API. Those that are neither accepted nor refused are undecided.
 
     `unread`: the witness cannot read the request or the response. `…_flagged`: a limit finding of severity error.
+    `streamed`: the response came as a stream. `streamed_broken`: those of them that are cut or carry an error.
     """
 
     exchanges: int = 0
@@ -61,6 +62,8 @@ class ApiCounts:
     accepted_flagged: int = 0
     refused: int = 0
     refused_flagged: int = 0
+    streamed: int = 0
+    streamed_broken: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +125,10 @@ class AuditResult:
         return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
 
     def _pairs(self, api: str) -> dict[str, JSON]:
-        return {} if self.redrive is None else self.redrive.apis[api].to_dict()
+        return {} if self.redrive is None else self.redrive.apis.get(api, _NO_PAIRS).to_dict()
 
+
+_NO_PAIRS = PairCounts(0, 0, 0, {}, {})
 
 _FINDING: TypeAdapter[Finding] = TypeAdapter(Finding)
 
@@ -184,6 +189,12 @@ class Audit:
         counts = self._counts[api]
         counts["exchanges"] += len(readings)
         counts["unread"] += sum(reading.unread is not None for reading in readings)
+        for reading in readings:
+            view, response = reading.response, reading.exchange.response
+            if view is not None and response is not None and view.streamed:
+                counts["streamed"] += 1
+                whole = view.complete and view.error is None and response.delivery.ending == "complete"
+                counts["streamed_broken"] += not whole
         for at, outcome in enumerate(outcomes):
             if outcome is not Outcome.UNDECIDED:
                 counts[outcome] += 1
@@ -220,6 +231,8 @@ def _files(paths: Sequence[Path]) -> Iterator[tuple[Path, bool]]:
     """Each file once, and whether it was named itself."""
     seen: set[Path] = set()
     for path in paths:
+        if not path.exists():
+            raise CassetteMissing(str(path), "no such file or folder.")
         folder = path.is_dir()
         below = sorted(file for file in path.rglob("*") if _may_be_one(file, path)) if folder else [path]
         if not below:

@@ -7,13 +7,16 @@ shows reads `NOT_OBSERVED`, and an adapter that does something else changes its 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from harness.model import JSON, JSON_INSTRUCTION, JsonMode, JsonSchema
+from harness.http import endpoint
+from harness.model import JSON, JSON_INSTRUCTION, ArgumentsDelta, JsonMode, JsonSchema, ToolCallEnd
 from harness.results import Difference
 from harness.rules.evidence import Asked, Evidence
+from harness.rules.failures import is_retriable
 from harness.scenarios.schema import Subject
 from harness.wire.jsonvalue import equal, loads, resolve
 from harness.wire.view import CallView, JsonView, OpaqueView, ResultView, TextView, WireError
@@ -326,6 +329,42 @@ def _limit_word(evidence: Evidence) -> Iterator[str]:
             yield str(reading.response.raw_stop_reason)
 
 
+def _stream_switch(evidence: Evidence) -> Iterator[str]:
+    """What makes an answer a streamed one."""
+    for asked in evidence.asked:
+        if asked.view.stream:
+            body = _body(asked)
+            asks = isinstance(body, dict) and body.get("stream") is True
+            yield "stream: true" if asks else endpoint(asked.reading.exchange.request.url).rpartition(":")[2]
+
+
+def _stream_usage(evidence: Evidence) -> Iterator[str]:
+    """Whether a stream counts its tokens by itself, or has to be asked to."""
+    for asked in evidence.asked:
+        answer = asked.reading.answer
+        if answer is None or not answer.streamed:
+            continue
+        pointer = asked.view.usage_pointer
+        counted = "no count" if answer.usage.output_tokens is None else "unasked"
+        yield counted if pointer is None else f"asked for by {_place(pointer)}"
+
+
+def _stream_arguments(evidence: Evidence) -> Iterator[str]:
+    """How the arguments of a call arrive at who reads the events."""
+    for chat in evidence.transcript.chats:
+        deltas = Counter(event.index for event in chat.events if isinstance(event, ArgumentsDelta))
+        for event in chat.events:
+            if isinstance(event, ToolCallEnd) and deltas[event.index]:
+                yield "in pieces" if deltas[event.index] > 1 else "at once"
+
+
+def _requests_after_failure(evidence: Evidence) -> Iterator[str]:
+    for chat in range(len(evidence.transcript.chats)):
+        exchanges = evidence.exchanges(chat)
+        if exchanges and is_retriable(exchanges[0]) and not exchanges[0].is_made_up:
+            yield str(len(exchanges))
+
+
 FACTS: tuple[Fact, ...] = (
     Fact(Subject.ID_MATCHING, "who issues a call's id", _issuer),
     Fact(Subject.ID_MATCHING, "format of issued ids", _id_format),
@@ -354,4 +393,8 @@ FACTS: tuple[Fact, ...] = (
     Fact(Subject.HISTORY, "opaque state that goes back", _opaque),
     Fact(Subject.RESPONSES, "stop word with calls", _stop_word),
     Fact(Subject.RESPONSES, "stop word at the token limit", _limit_word),
+    Fact(Subject.STREAMING, "how a stream is asked for", _stream_switch),
+    Fact(Subject.STREAMING, "token count of a stream", _stream_usage),
+    Fact(Subject.STREAMING, "arguments arrive", _stream_arguments),
+    Fact(Subject.ERRORS, "requests for an answer that fails", _requests_after_failure),
 )

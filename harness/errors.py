@@ -26,7 +26,9 @@ HarnessError
 │       ├── RateLimited           429
 │       ├── Overloaded            503, 529
 │       └── ServerError           other 5xx
-└── IterationLimit                the tool loop reached its bound; the history is kept
+├── EmbeddingMismatch             vectors of one provider, model or length were to be compared with those of another
+├── IterationLimit                the tool loop reached its bound; the history is kept
+└── ToolFailed                    a tool of a workspace refused or failed; the text is the model's to read
 """
 
 from __future__ import annotations
@@ -96,13 +98,19 @@ class MissingDependency(UsageError):
 
 @dataclass
 class MissingKey(UsageError):
-    """No API key for a provider that is to be called. Only names of variables are kept, never a value."""
+    """No API key for a provider that is to be called. Only names of variables are kept, never a value.
+
+    `target` names a target of a run, or, with `is_target` false, a provider of `harness.factories`.
+    """
 
     target: str
     variables: Sequence[str]
+    is_target: bool = True
 
     def __str__(self) -> str:
         names = " or ".join(self.variables)
+        if not self.is_target:
+            return f"the provider {self.target!r} needs a key: set {names}."
         return (
             f"the target {self.target!r} needs a key to reach its provider: set {names}, "
             "or work without a key: 'harness run --mode reference' or 'harness record --from reference'."
@@ -281,6 +289,26 @@ def provider_error(
 
 
 @dataclass
+class EmbeddingMismatch(HarnessError):
+    """Vectors are about to be compared with those of another provider, model or length, which means nothing.
+
+    `used` made those that are there, `asked` would make the next; each is (provider, model, dimensions).
+    """
+
+    used: tuple[str, str, int]
+    asked: tuple[str, str, int]
+
+    def __str__(self) -> str:
+        used, asked = (
+            f"{model!r} of {provider} ({size} dimensions)" for provider, model, size in (self.used, self.asked)
+        )
+        return (
+            f"these embeddings were made with {used}, and are now asked for with {asked}; vectors of the two cannot be "
+            "compared. Go back to what made them, or embed the texts again."
+        )
+
+
+@dataclass
 class IterationLimit(HarnessError):
     """The tool loop asked the model `limit` times in one user turn and it still calls tools."""
 
@@ -288,3 +316,7 @@ class IterationLimit(HarnessError):
 
     def __str__(self) -> str:
         return f"the model still calls tools after {self.limit} iterations"
+
+
+class ToolFailed(HarnessError):
+    """A tool of `harness.workspace` refused or failed. `str(error)` tells the model why; it names no place outside."""

@@ -5,6 +5,7 @@
   target: openai-*                 # a glob
   rule: result-swapped             # an id
   reason: "tracked as #123"
+  variant: stream                  # whole or stream; absent: both
 ```
 """
 
@@ -14,28 +15,39 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import yaml
 
 from harness.errors import ExpectedFailuresError
 from harness.results import CellResult, Finding, Severity, StaleExpectation
+from harness.scenarios.schema import Variant
 
-_KEYS = ("scenario", "target", "rule", "reason")
+_NEEDED = ("scenario", "target", "rule", "reason")
+_KEYS = (*_NEEDED, "variant")
+_VARIANTS: tuple[Variant, ...] = get_args(Variant)
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectedFailure:
-    """One entry: findings of `rule` in the cells of `scenario` and `target` are expected, because of `reason`."""
+    """One entry: findings of `rule` in the cells of `scenario` and `target` are expected, because of `reason`.
+
+    `variant` is the one that it speaks of (`None`: both).
+    """
 
     scenario: str
     target: str
     rule: str
     reason: str
+    variant: Variant | None = None
 
     def covers(self, cell: CellResult) -> bool:
         """Whether it speaks of this cell."""
-        return fnmatchcase(cell.scenario, self.scenario) and fnmatchcase(cell.target, self.target)
+        return (
+            fnmatchcase(cell.scenario, self.scenario)
+            and fnmatchcase(cell.target, self.target)
+            and self.variant in (None, cell.variant)
+        )
 
     def expects(self, cell: CellResult, finding: Finding) -> bool:
         """Whether it speaks of this finding of the cell."""
@@ -46,7 +58,8 @@ def load(path: Path) -> list[ExpectedFailure]:
     """Read the file.
 
     Raises:
-        ExpectedFailuresError: it is not a list of entries with exactly these keys, all of them non-empty texts.
+        ExpectedFailuresError: it is not a list of entries with these keys, all of them non-empty texts, or one names
+            a variant that does not exist.
     """
     node: Any = _composed(path)
     if node is None:
@@ -86,17 +99,22 @@ def _entry(path: Path, node: Any) -> ExpectedFailure:
         if not isinstance(value, yaml.ScalarNode) or not value.value.strip():
             raise ExpectedFailuresError(str(path), f"{key.value} has to be a text.", value.start_mark.line + 1)
         values[key.value] = value.value
-    missing = [key for key in _KEYS if key not in values]
+        if key.value == "variant" and value.value not in _VARIANTS:
+            raise ExpectedFailuresError(
+                str(path), f"variant has to be {' or '.join(_VARIANTS)}; without it, both.", value.start_mark.line + 1
+            )
+    missing = [key for key in _NEEDED if key not in values]
     if missing:
         raise ExpectedFailuresError(str(path), f"the entry lacks {', '.join(missing)}.", line)
-    return ExpectedFailure(**values)
+    variant = cast("Variant | None", values.pop("variant", None))
+    return ExpectedFailure(**values, variant=variant)
 
 
 def stale(expected: Sequence[ExpectedFailure], played: Sequence[CellResult]) -> tuple[StaleExpectation, ...]:
     """The entries whose cells were played without the finding they expect. One whose cells were not played is let be:
     a run of a part of the suite says nothing about the rest."""
     return tuple(
-        StaleExpectation(entry.scenario, entry.target, entry.rule, entry.reason)
+        StaleExpectation(entry.scenario, entry.target, entry.rule, entry.reason, entry.variant)
         for entry in expected
         if any(entry.covers(cell) for cell in played)
         and not any(

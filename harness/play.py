@@ -3,36 +3,59 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator
+import os
+import sysconfig
+import traceback
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from typing import TypeVar, cast
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar, cast
 
-from harness.errors import ChatError, HarnessError, IterationLimit
-from harness.model import ChatRequest, ChatResponse, ToolCall, ToolResult
-from harness.protocols import Endpoint
-from harness.results import Chat, ToolExecution
+from harness.errors import ChatError, HarnessError, IterationLimit, ProviderError
+from harness.handlers import CollectingHandler
+from harness.indexing import embedded
+from harness.model import ChatRequest, ChatResponse, Finish, StreamEvent, ToolCall, ToolResult
+from harness.protocols import Endpoint, MessageHandler
+from harness.results import Chat, Embedded, ToolExecution
 from harness.scenarios.canonical import history, settings_of, system_of, tools, user_message
-from harness.scenarios.schema import Scenario
+from harness.scenarios.events import told
+from harness.scenarios.match import class_of
+from harness.scenarios.schema import Scenario, Variant
 from harness.scenarios.tools import ToolFailure, Unanswered, UnknownTool, answer
 from harness.targets import Target
 from harness.thread import Ask, Thread, failure
+from harness.trimming import trimmed
 
 T = TypeVar("T")
 
 BROKEN = (Exception, SystemExit, asyncio.CancelledError)
 """How an adapter can break. One that exits or cancels itself takes its cell with it, not the run and its exit code."""
 
+_ELSEWHERE = (
+    f"{Path(__file__).parent}{os.sep}",
+    *(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")),
+    "<",  # code without a file
+)
+"""Files that no adapter's author can mend: ours, Python's, and those of installed packages."""
+
 DEFAULT_MAX_TOKENS = 1024
 """Bound of every answer that a scenario does not bound itself, so that adapters with defaults of their own agree."""
 
 
+_Client: TypeAlias = Callable[[ChatRequest, list[StreamEvent]], object]
+"""Asks the adapter, notes the events of a streamed answer as they come, and gives back the response."""
+
+
 @dataclass(frozen=True, slots=True)
 class Playing:
-    """What came of a cell: its chats, and the tools that ran."""
+    """What came of a cell: its chats, the tools that ran, what a message handler was told of each turn; or, in place of
+    all that, what was embedded."""
 
     chats: tuple[Chat, ...]
     executions: tuple[ToolExecution, ...]
+    handled: tuple[tuple[str, ...], ...]
+    embedded: tuple[Embedded, ...] = ()
 
 
 class _Player:
@@ -42,19 +65,40 @@ class _Player:
         self._begin = begin
         self._chats: list[Chat] = []
         self._executions: list[ToolExecution] = []
+        self._handled: list[tuple[str, ...]] = []
 
-    def play(self, chat: Callable[[ChatRequest], object]) -> Playing:
+    def play(self, client: _Client) -> Playing:
         scenario = self._scenario
         thread = Thread(self._template(0, messages=True), max_iterations=scenario.max_iterations)
         for index in range(len(scenario.turns)):
             thread.template = self._template(index)
             try:
-                self._play_turn(index, thread, chat)
+                with self._handling() as handler:
+                    self._play_turn(index, thread, client, handler)
+                if scenario.trim is not None:
+                    thread.messages = trimmed(thread.messages, scenario.trim.tools)
             except IterationLimit as error:
                 self._chats[-1] = replace(self._chats[-1], limit_reached=True, error_text=str(error))
             except _Ended:
                 break
-        return Playing(tuple(self._chats), tuple(self._executions))
+        return Playing(tuple(self._chats), tuple(self._executions), tuple(self._handled))
+
+    @contextmanager
+    def _handling(self) -> Generator[CollectingHandler, None, None]:
+        """A handler for one turn, told its end as `Thread.send` tells it, of which all is noted."""
+        handler = CollectingHandler()
+        ended: BaseException | None = None
+        try:
+            yield handler
+        except IterationLimit as error:
+            ended = error
+            raise
+        except _Ended as error:
+            ended = error.__cause__
+            raise
+        finally:
+            handler.on_done(ended)
+            self._handled.append(tuple(map(told, handler.events)))
 
     def _template(self, turn: int, *, messages: bool = False) -> ChatRequest:
         scenario, settings = self._scenario, settings_of(self._scenario, turn)
@@ -70,17 +114,18 @@ class _Player:
             top_p=settings.top_p,
             stop=tuple(settings.stop or ()),
             thinking=settings.reasoning(),
+            cache=settings.cache,
         )
 
-    def _play_turn(self, index: int, thread: Thread, chat: Callable[[ChatRequest], object]) -> None:
-        turn = thread.turn(user_message(self._scenario.turns[index]))
+    def _play_turn(self, index: int, thread: Thread, client: _Client, handler: MessageHandler) -> None:
+        turn = thread.turn(user_message(self._scenario.turns[index]), handler)
         step = next(turn)
         answers = 0
         results: list[ToolResult] = []
         try:
             while True:
                 if isinstance(step, Ask):
-                    response = self._ask(step.request, index, answers, chat)
+                    response = self._ask(step.request, index, answers, client)
                     results = self._run(response.tool_calls, index, answers)
                     answers += 1
                     step = turn.send(response)
@@ -89,20 +134,21 @@ class _Player:
         except StopIteration:
             return
 
-    def _ask(self, request: ChatRequest, turn: int, step: int, chat: Callable[[ChatRequest], object]) -> ChatResponse:
+    def _ask(self, request: ChatRequest, turn: int, step: int, client: _Client) -> ChatResponse:
         self._begin(len(self._chats))
         asked = Chat(turn, step, request)
+        events: list[StreamEvent] = []
         try:
-            response = _checked(chat(request))
+            response = _checked(client(request, events))
         except ChatError as error:
-            self._chats.append(replace(asked, error=type(error).__name__, error_text=str(error)))
+            self._chats.append(_failed(asked, error, events))
             raise _Ended from error
         except HarnessError:
             raise
         except BROKEN as error:
-            self._chats.append(replace(asked, error=type(error).__name__, error_text=str(error), crashed=True))
+            self._chats.append(replace(_failed(asked, error, events), error_text=located(error), crashed=True))
             raise _Ended from error
-        self._chats.append(replace(asked, response=response))
+        self._chats.append(replace(asked, response=response, events=tuple(events)))
         return response
 
     def _run(self, calls: tuple[ToolCall, ...], turn: int, step: int) -> list[ToolResult]:
@@ -129,12 +175,37 @@ def _checked(response: object) -> ChatResponse:
     return response
 
 
+def located(error: BaseException) -> str:
+    """The text of an exception that nobody meant to raise, with the last line outside of harness, of Python and of
+    installed packages that it came from: where an adapter's author has to look."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not frame.filename.startswith(_ELSEWHERE)]
+    place = f" ({_shown(own[-1].filename)}, line {own[-1].lineno})" if own else ""
+    return f"{error}{place}"
+
+
+def _shown(filename: str) -> str:
+    """A file by its path below the working directory, if it lies there."""
+    path = Path(filename)
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else filename
+
+
+def _failed(asked: Chat, error: BaseException, events: list[StreamEvent]) -> Chat:
+    """A chat that raised."""
+    failed = replace(asked, error=class_of(error), error_text=str(error), events=tuple(events))
+    if isinstance(error, ProviderError):
+        failed = replace(failed, status=error.status, retry_after=error.retry_after)
+    return failed
+
+
 class _Ended(Exception):  # not an error: a chat has failed, and the cell ends there
     pass
 
 
-def play(scenario: Scenario, target: Target, endpoint: Endpoint, begin: Callable[[int], None]) -> Playing:
-    """Play a scenario through a target's adapter, which sends to `endpoint`.
+def play(
+    scenario: Scenario, target: Target, endpoint: Endpoint, begin: Callable[[int], None], variant: Variant = "whole"
+) -> Playing:
+    """Play a scenario through a target's adapter, which sends to `endpoint`, by its `chat` or its `stream`.
 
     `begin(n)` is called before chat n sends anything. A chat that fails ends the cell; what it raised is noted. An
     asynchronous client gets one event loop for the cell and is closed inside it.
@@ -142,20 +213,48 @@ def play(scenario: Scenario, target: Target, endpoint: Endpoint, begin: Callable
     Raises:
         harness.errors.UsageError: the adapter cannot be connected.
     """
-    with _chatting(target, endpoint) as chat:
-        return _Player(scenario, target, begin).play(chat)
+    if scenario.embeddings is not None:
+        return Playing((), (), (), embedded(scenario.embeddings, target.adapter, endpoint, begin))
+    with _connected(target, endpoint, variant) as client:
+        return _Player(scenario, target, begin).play(client)
 
 
 @contextmanager
-def _chatting(target: Target, endpoint: Endpoint) -> Generator[Callable[[ChatRequest], object], None, None]:
-    client = target.adapter.connect(endpoint, target.model)
-    if not (callable(getattr(client, "chat", None)) and callable(getattr(client, "close", None))):
-        raise TypeError(f"connect returned a {type(client).__name__}, and a client has to have chat and close")
+def _connected(target: Target, endpoint: Endpoint, variant: Variant) -> Generator[_Client, None, None]:
+    client: Any = target.adapter.connect(endpoint, target.model)
+    ask = "stream" if variant == "stream" else "chat"
+    if not (callable(getattr(client, ask, None)) and callable(getattr(client, "close", None))):
+        raise TypeError(f"connect returned a {type(client).__name__}, and a client has to have {ask} and close")
     with closing(asyncio.Runner()) as loop:  # which makes its event loop only when something is run
+
+        def chat(request: ChatRequest, _events: list[StreamEvent]) -> object:
+            return _settled(loop, client.chat(request))
+
+        def stream(request: ChatRequest, events: list[StreamEvent]) -> object:
+            _arrive(loop, _settled(loop, client.stream(request)), events)
+            finished = [event for event in events if isinstance(event, Finish)]
+            if not finished:
+                raise TypeError("the stream ended without Finish, which is its last event")
+            return finished[-1].response
+
         try:
-            yield lambda request: _settled(loop, client.chat(request))
+            yield stream if variant == "stream" else chat
         finally:
             _settled(loop, client.close())
+
+
+def _arrive(loop: asyncio.Runner, stream: object, events: list[StreamEvent]) -> None:
+    """Add the events to `events` as they come, of which some are there even if the stream then breaks off."""
+    if isinstance(stream, AsyncIterator):
+        promise = cast("AsyncIterator[StreamEvent]", stream)
+
+        async def wait() -> None:
+            async for event in promise:
+                events.append(event)  # noqa: PERF401 - a comprehension would lose those before a failure
+
+        loop.run(wait())
+        return
+    events.extend(cast("Iterable[StreamEvent]", stream))
 
 
 def _settled(loop: asyncio.Runner, value: T | Awaitable[T]) -> T:

@@ -171,6 +171,7 @@ PROFILES: tuple[Profile, ...] = (
         lacks=frozenset({Capability.JSON_WITH_TOOLS, Capability.IMAGE_RESULTS}),
     ),
     Profile("gemini", "gemini", r".*", call_ids=None, thought_signatures="optional", thinking="budget"),
+    Profile("claude-cli", "claude-cli", r".*"),
 )
 
 

@@ -15,13 +15,14 @@ from typing import Any, Self
 import pytest
 
 from harness import catalog, suite
-from harness.errors import HarnessError, ScenarioError, UnknownName
+from harness.errors import HarnessError, ScenarioError, UnknownName, UsageError
 from harness.expected_failures import load
 from harness.protocols import Adapter
 from harness.reports._words import CRASHED, WHAT_TO_DO, place, plain, short
 from harness.results import CellResult, Finding, Invocation, Mode, RunResult, Severity, StaleExpectation, Verdict
-from harness.runner import Run, cells
+from harness.runner import VARIANTS, Run, cells
 from harness.scenarios.load import SUFFIXES, load_file
+from harness.scenarios.schema import Variant
 from harness.stages import Cell, Reference, Replay, Stages
 from harness.tape.library import Library
 from harness.targets import SHIPPED, shipped_named, targets_for
@@ -53,13 +54,14 @@ class ScenarioFile(pytest.File):
     """A scenario file: a collector of cells."""
 
     def collect(self) -> Iterator[pytest.Item]:
-        """One item for each target."""
+        """One item for each target and variant."""
         try:
             scenario = load_file(self.path)
         except ScenarioError as error:
             raise self.CollectError(str(error)) from None
-        for cell in cells([scenario], self.config.stash[_SESSION].targets):
-            name = cell.target.name if cell.variant == "whole" else f"{cell.target.name}[{cell.variant}]"
+        played = self.config.stash[_SESSION]
+        for cell in cells([scenario], played.targets, played.variants):
+            name = f"{cell.target.name}[{cell.variant}]"
             yield CellItem.from_parent(self, name=name, cell=cell)  # pyright: ignore[reportUnknownMemberType]
 
 
@@ -130,6 +132,8 @@ class Played:
         self._specs: list[str] = config.getini("harness_adapters")
         self._by_spec = _adapters(self._specs, config.getini("harness_targets"))
         self.targets = targets_for(list(self._by_spec.values()), config.getini("harness_targets"), {})
+        self.variants = _variants(config.getini("harness_variants"))
+        self._recuts = _recuts(config)
         self._stages = _stages(config)
         self._expected = [entry for path in config.getini("harness_expected_failures") for entry in load(path)]
         self._whole: RunResult | None = None
@@ -140,7 +144,7 @@ class Played:
         stack = ExitStack()
         stack.enter_context(self._stages)
         self._config.add_cleanup(stack.close)
-        return Run(_Opened(self._stages), catalog.rules(), expected=self._expected)
+        return Run(_Opened(self._stages), catalog.rules(), expected=self._expected, recuts=self._recuts)
 
     def whole(self, session: pytest.Session) -> RunResult:
         """All cells of the session as one run, played when it is first asked for."""
@@ -155,7 +159,10 @@ class Played:
         call = Invocation(scenarios={cell.scenario.id: str(file)}, targets={cell.target.name: words})
         folders: list[Path] = self._config.getini("harness_cassettes")
         record = (*call.record, "--cassettes", str(folders[0])) if folders else call.record
-        commands = [call.command(start, [cell.target.name], [cell.scenario.id]) for start in (record, call.reference)]
+        commands = [
+            call.command([*start, "--variant", cell.variant], [cell.target.name], [cell.scenario.id])
+            for start in (record, call.reference)
+        ]
         return f"  record it:          {commands[0]}\n  or play it without: {commands[1]}"
 
 
@@ -165,6 +172,7 @@ class _Opened:
     def __init__(self, stages: Stages) -> None:
         self.mode: Mode = stages.mode
         self.stage = stages.stage
+        self.answered = stages.answered
         self.secrets = stages.secrets
 
     def __enter__(self) -> Self:
@@ -177,6 +185,24 @@ class _Opened:
 def _adapters(specs: Sequence[str], targets: Sequence[str]) -> dict[str, Adapter]:
     wanted = specs or [shipped.adapter for shipped in (map(shipped_named, targets) if targets else SHIPPED)]
     return {spec: catalog.adapter(spec) for spec in wanted}
+
+
+def _variants(names: Sequence[str]) -> list[Variant]:
+    for name in names:
+        if name not in VARIANTS:
+            raise UnknownName("variant", name, VARIANTS, "harness_variants")
+    chosen: list[Variant] = [variant for variant in VARIANTS if not names or variant in names]
+    return chosen
+
+
+def _recuts(config: pytest.Config) -> int:
+    try:
+        recuts: int = config.getini("harness_recut")
+    except pytest.UsageError:  # which says what is wrong, and not of what
+        recuts = -1
+    if recuts < 0:
+        raise UsageError("harness_recut: it has to be a whole number from 0 on.")
+    return recuts
 
 
 def _stages(config: pytest.Config) -> Stages:
@@ -193,8 +219,9 @@ def _stages(config: pytest.Config) -> Stages:
 
 
 def _stale_text(entry: StaleExpectation) -> str:
+    variant = f"[{entry.variant}]" if entry.variant else ""
     return (
-        f"expected failure that did not happen: {entry.rule} in {entry.scenario} on {entry.target} "
+        f"expected failure that did not happen: {entry.rule} in {entry.scenario} on {entry.target}{variant} "
         f"({entry.reason}). Take the entry out of the file of expected failures."
     )
 

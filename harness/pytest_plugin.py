@@ -16,20 +16,24 @@ from typing import Literal
 
 import pytest
 
-_OPTIONS: tuple[tuple[str, Literal["string", "paths", "args"], str], ...] = (
+_OPTIONS: tuple[tuple[str, Literal["string", "paths", "args", "int"], str], ...] = (
     ("harness_scenarios", "paths", "scenario files and folders of them; without any, nothing is collected"),
     ("harness_cassettes", "paths", "folders of cassettes (default: ./cassettes, then those that ship with harness)"),
     ("harness_mode", "string", "replay (default): from cassettes; reference: against the reference server"),
     ("harness_targets", "args", "names of targets (default: all that the adapters can play)"),
     ("harness_adapters", "args", "names of adapters, or package.module:attribute (default: those of the targets)"),
+    ("harness_variants", "args", "whole, stream or both (default: both, where the adapter can stream)"),
+    ("harness_recut", "int", "how many times each streamed answer is played again, cut elsewhere (default: 0)"),
     ("harness_expected_failures", "paths", "files of known failures, each with a reason"),
 )
+
+_DEFAULTS = {"string": "", "int": 0}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare the ini options. Paths are relative to the configuration file."""
     for name, kind, text in _OPTIONS:
-        parser.addini(name, f"harness: {text}", type=kind, default="" if kind == "string" else [])
+        parser.addini(name, f"harness: {text}", type=kind, default=_DEFAULTS.get(kind, []))
 
 
 def pytest_configure(config: pytest.Config) -> None:

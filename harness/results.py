@@ -6,6 +6,7 @@ import json
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from enum import StrEnum
 from itertools import chain
 from typing import Any, Literal, TypeAlias, cast
@@ -13,12 +14,12 @@ from typing import Any, Literal, TypeAlias, cast
 from pydantic import TypeAdapter
 
 from harness.http import HttpRequest, HttpResponse
-from harness.model import JSON, ChatRequest, ChatResponse, ToolCall, ToolResult
+from harness.model import JSON, ChatRequest, ChatResponse, StreamEvent, ToolCall, ToolResult, Usage
 from harness.profiles import Profile
-from harness.scenarios.schema import Scenario
+from harness.protocols import Capability
+from harness.scenarios.schema import Scenario, Variant
 
 Mode: TypeAlias = Literal["replay", "reference", "live", "record", "audit"]
-Variant: TypeAlias = Literal["whole", "stream"]
 
 
 class Severity(StrEnum):
@@ -76,8 +77,10 @@ class Exchange:
 class Chat:
     """One question to the adapter and what it gave back: a response, or an error by class name and text.
 
-    `turn` is the index of the user turn, `step` that of the answer in this turn. `crashed` says that the adapter raised
-    something that is no `ChatError`; `limit_reached` that the loop ended behind this chat, at its bound.
+    `turn` is the index of the user turn, `step` that of the answer in this turn. `events` are those of a streamed
+    answer, also the ones before an error. `error` is the name of a class of `harness.errors`, or, when `crashed`, of
+    what else was raised; `status` and `retry_after` are those of a `ProviderError`. `limit_reached` says that the loop
+    ended behind this chat, at its bound.
     """
 
     turn: int
@@ -88,6 +91,40 @@ class Chat:
     error_text: str | None = None
     crashed: bool = False
     limit_reached: bool = False
+    events: tuple[StreamEvent, ...] = ()
+    status: int | None = None
+    retry_after: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Retelling:
+    """A streamed cell played again with the same answers, told in another way.
+
+    `variant` is `whole` if each stream came as the one body that it amounts to, `stream` if its bytes came in other
+    pieces or another spelling. `way` says how, as the end of a sentence.
+    """
+
+    way: str
+    variant: Variant
+    chats: tuple[Chat, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """Texts that were given to an embedding provider, and its vectors or what it raised instead.
+
+    `declared` is what the provider says of itself: its name, model and dimensions (`None`: it broke before that).
+    `error` is the name of a class of `harness.errors`, or, when `crashed`, of what else was raised. `refuses` says that
+    the vectors to compare with were made by something else.
+    """
+
+    texts: tuple[str, ...]
+    declared: tuple[str, str, int] | None
+    vectors: tuple[tuple[float, ...], ...] | None = None
+    error: str | None = None
+    error_text: str | None = None
+    crashed: bool = False
+    refuses: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +147,9 @@ class Transcript:
     An audit has exchanges only: no scenario, no chats. `scripted` says that the answers follow the scenario's script
     (the reference server and its recordings), so that the script is an expectation. `unplayed` counts exchanges of the
     cassette that no request asked for; `stale` says that the scenario has changed since the cassette was recorded.
+    `capabilities` are the adapter's. `handled` is what a message handler was told of each turn, in the words of
+    `harness.scenarios.events`. Of embeddings there are no chats but `embedded`, and the `chat` of an exchange is an
+    index into that.
     """
 
     api: str
@@ -125,6 +165,10 @@ class Transcript:
     scripted: bool = False
     unplayed: int = 0
     stale: bool = False
+    retellings: tuple[Retelling, ...] = ()
+    capabilities: frozenset[Capability] = frozenset()
+    handled: tuple[tuple[str, ...], ...] = ()
+    embedded: tuple[Embedded, ...] = ()
 
 
 def _writable(value: JSON) -> JSON:
@@ -183,9 +227,56 @@ class Provenance:
 
 
 @dataclass(frozen=True, slots=True)
+class Spending:
+    """What requests to a model took, as far as it is known.
+
+    `usage` sums what the answers say of tokens. `dollars` is the price, in US dollars, of the requests whose price is
+    known (`None`: of none of them), `unpriced` counts the others: nobody keeps a price for the model or the server, or
+    the answer does not say what it took. What a provider refused costs nothing.
+    """
+
+    model: str
+    requests: int
+    usage: Usage
+    dollars: Decimal | None
+    unpriced: int = 0
+
+    @staticmethod
+    def together(parts: Iterable[Spending]) -> Spending:
+        """Several of them as one; `model` names each model once. There has to be one at least."""
+        every = list(parts)
+        known = [part.dollars for part in every if part.dollars is not None]
+        return Spending(
+            ", ".join(dict.fromkeys(part.model for part in every)),
+            sum(part.requests for part in every),
+            summed(part.usage for part in every),
+            sum(known, Decimal(0)) if known else None,
+            sum(part.unpriced for part in every),
+        )
+
+
+def summed(usages: Iterable[Usage]) -> Usage:
+    """The tokens of several answers. What only some of them say is the sum of what they say."""
+    every = list(usages)
+
+    def sum_of(counts: Iterable[int | None]) -> int | None:
+        said = [count for count in counts if count is not None]
+        return sum(said) if said else None
+
+    return Usage(
+        sum_of(usage.input_tokens for usage in every),
+        sum_of(usage.output_tokens for usage in every),
+        sum_of(usage.cache_read_tokens for usage in every),
+        sum_of(usage.cache_write_tokens for usage in every),
+        sum_of(usage.reasoning_tokens for usage in every),
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class CellResult:
     """One cell: scenario × target × variant. `reason` says why it was not played, or what broke; `covers` what the
-    scenario is about, the main subject first."""
+    scenario is about, the main subject first; `recuts` how many other cuts of its streams were played; `spending` what
+    its requests took, of what was played once: retellings send nothing."""
 
     scenario: str
     target: str
@@ -198,6 +289,8 @@ class CellResult:
     reason: str | None = None
     exchanges: int = 0
     covers: tuple[str, ...] = ()
+    recuts: int = 0
+    spending: Spending | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "reason", _writable(self.reason))
@@ -215,12 +308,13 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class StaleExpectation:
-    """An expected failure that did not happen."""
+    """An expected failure that did not happen, in the one variant that it speaks of (`None`: in any)."""
 
     scenario: str
     target: str
     rule: str
     reason: str
+    variant: Variant | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +323,7 @@ class Invocation:
 
     `rerun`, `record` and `reference` are the words that a command line begins with, `selection` those that chose the
     scenarios. `scenarios` names the files of scenarios that do not ship with harness, `targets` the words that select
-    a column which is no shipped target.
+    a column which is no shipped target. `recut` are the words that ask for other cuts of what is streamed.
     """
 
     rerun: tuple[str, ...] = ("harness", "run")
@@ -238,6 +332,7 @@ class Invocation:
     selection: tuple[str, ...] = ()
     scenarios: Mapping[str, str] = field(default_factory=dict[str, str])
     targets: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    recut: tuple[str, ...] = ()
 
     def command(self, words: Iterable[str], targets: Iterable[str], scenarios: Iterable[str] | None = None) -> str:
         """The command line that begins with `words`, for targets and some scenarios (`None`: those of the run)."""
@@ -248,7 +343,7 @@ class Invocation:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """A whole run. Everything but `timing` repeats to the byte when a run is repeated.
+    """A whole run. Everything but `timing` repeats to the byte when a run is repeated; prices may change with the day.
 
     `left_out` says of targets that nobody named why they are not in the run; `cassettes` where cassettes were looked
     for, or written to.
@@ -273,6 +368,15 @@ class RunResult:
         return counts
 
     @property
+    def costs(self) -> dict[str, Spending]:
+        """What was spent, or would have been, on each target that was played."""
+        parts: dict[str, list[Spending]] = {}
+        for cell in self.cells:
+            if cell.spending is not None:
+                parts.setdefault(cell.target, []).append(cell.spending)
+        return {target: Spending.together(each) for target, each in parts.items()}
+
+    @property
     def exit_code(self) -> int:
         """1 nonconformant, broken or stale; else 2 when something could not be looked at or nothing ran; else 0."""
         summary = self.summary
@@ -285,6 +389,7 @@ class RunResult:
         """The canonical report; `from_json` gives back an equal value."""
         document: dict[str, Any] = _ADAPTER.dump_python(replace(self, timing={}), mode="json")
         document["summary"] = self.summary
+        document["costs"] = _COSTS.dump_python(self.costs, mode="json")
         document["timing"] = dict(self.timing)
         return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
 
@@ -297,7 +402,8 @@ class RunResult:
         """
         document: Any = json.loads(text)
         if isinstance(document, dict):
-            cast("dict[str, Any]", document).pop("summary", None)
+            for derived in ("summary", "costs"):
+                cast("dict[str, Any]", document).pop(derived, None)
         return _ADAPTER.validate_python(document)
 
 
@@ -324,3 +430,4 @@ class Report:
 
 
 _ADAPTER: TypeAdapter[RunResult] = TypeAdapter(RunResult)
+_COSTS: TypeAdapter[dict[str, Spending]] = TypeAdapter(dict[str, Spending])

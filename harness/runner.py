@@ -10,10 +10,12 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from threading import Lock
 
+from harness.costs import price_version, spending
 from harness.differences import Observations, observe, tables
 from harness.errors import CassetteError, CassetteMissing, UsageError
 from harness.expected_failures import ExpectedFailure, stale
-from harness.play import BROKEN, Playing, play
+from harness.play import BROKEN, Playing, located, play
+from harness.protocols import Capability
 from harness.results import (
     Blame,
     CellResult,
@@ -26,10 +28,11 @@ from harness.results import (
     Transcript,
     Verdict,
 )
+from harness.retelling import retellings
 from harness.rules.evidence import Evidence
 from harness.rules.rule import Rule
 from harness.scenarios.load import digest
-from harness.scenarios.schema import Scenario
+from harness.scenarios.schema import Scenario, Variant
 from harness.stages import Cell, Stage, Stages
 from harness.tape.cassette import Metadata
 from harness.tape.library import Library
@@ -59,9 +62,28 @@ class _Judged:
     observations: Observations | None = None
 
 
-def cells(scenarios: Sequence[Scenario], targets: Sequence[Target]) -> list[Cell]:
-    """Every scenario with every target, in the order of scenarios."""
-    return [Cell(scenario, target, "whole") for scenario in scenarios for target in targets]
+VARIANTS: tuple[Variant, ...] = ("whole", "stream")
+
+
+def cells(
+    scenarios: Sequence[Scenario], targets: Sequence[Target], variants: Sequence[Variant] = VARIANTS
+) -> list[Cell]:
+    """Every scenario with every target in every variant that makes sense, in the order of scenarios."""
+    return [
+        Cell(scenario, target, variant)
+        for scenario in scenarios
+        for target in targets
+        for variant in _playable(scenario, target, variants)
+    ]
+
+
+def _playable(scenario: Scenario, target: Target, variants: Sequence[Variant]) -> list[Variant]:
+    """An adapter that cannot stream is played whole, unless there is nothing but streams to play: then it is told that
+    this is not applicable."""
+    wanted: list[Variant] = [each for each in variants if scenario.variants is None or each in scenario.variants]
+    if "whole" in wanted and Capability.STREAMING not in target.adapter.capabilities:
+        return ["whole"]
+    return wanted
 
 
 def versions() -> dict[str, str]:
@@ -76,7 +98,10 @@ def versions() -> dict[str, str]:
 
 
 class Run:
-    """One run over some cells: how they are staged, judged, and what failures are known."""
+    """One run over some cells: how they are staged, judged, and what failures are known.
+
+    Every streamed answer is told to the adapter again as a whole one, and `recuts` times cut elsewhere.
+    """
 
     def __init__(
         self,
@@ -85,11 +110,13 @@ class Run:
         *,
         expected: Sequence[ExpectedFailure] = (),
         recorder: Recorder | None = None,
+        recuts: int = 0,
     ) -> None:
         self._stages = stages
         self._rules = rules
         self._expected = expected
         self._recorder = recorder
+        self._recuts = recuts
         self._sent = 0
         self._lock = Lock()
 
@@ -118,7 +145,7 @@ class Run:
             results,
             tables(observed),
             stale(self._expected, played),
-            versions(),
+            versions() | price_version(),
             {"seconds": round(time.perf_counter() - started, 3)},
         )
 
@@ -147,12 +174,14 @@ class Run:
             Verdict.PASS,
             covers=tuple(subject.value for subject in cell.scenario.covers),
         )
-        reason = self._not_applicable(cell)
+        reason = not_applicable(cell, self._stages.mode)
         if reason is not None:
             return _Judged(replace(result, verdict=Verdict.NOT_APPLICABLE, reason=reason))
         try:
             stage, transcript = self._play(cell)
             evidence = Evidence(transcript)
+            if cell.variant == "stream":
+                evidence = evidence.retold(tuple(retellings(cell, evidence, self._stages, self._recuts)))
             return _Judged(self._verdict(result, stage, evidence), observe(evidence))
         except (CassetteMissing, _Spent) as error:
             return _Judged(replace(result, verdict=Verdict.MISSING, reason=str(error)))
@@ -163,22 +192,7 @@ class Run:
         except UsageError:
             raise
         except BROKEN as error:  # the adapter's `connect` or `close`, a rule: one cell, not the run
-            return _Judged(replace(result, verdict=Verdict.ERROR, reason=f"{type(error).__name__}: {error}"))
-
-    def _not_applicable(self, cell: Cell) -> str | None:
-        scenario, target = cell.scenario, cell.target
-        required = set(scenario.requires)
-        by_adapter = sorted(required - target.adapter.capabilities)
-        if by_adapter:
-            return f"the adapter {target.adapter.name!r} does not have: {', '.join(by_adapter)}"
-        by_profile = sorted(required & target.profile.lacks)
-        if by_profile:
-            return f"{target.model} (profile {target.profile.name}) does not have: {', '.join(by_profile)}"
-        if scenario.profiles is not None and target.profile.name not in scenario.profiles:
-            return f"it holds for the profiles {', '.join(scenario.profiles)}, not for {target.profile.name}"
-        if scenario.scripted and self._stages.mode == "live":
-            return "scripted: no model does this when asked, so it is never sent to a provider"
-        return None
+            return _Judged(replace(result, verdict=Verdict.ERROR, reason=f"{type(error).__name__}: {located(error)}"))
 
     def _play(self, cell: Cell) -> tuple[Stage, Transcript]:
         if self._recorder is None:
@@ -198,7 +212,7 @@ class Run:
             self._spend()
             stage.tap.chat = chat
 
-        return play(cell.scenario, cell.target, stage.endpoint, begin)
+        return play(cell.scenario, cell.target, stage.endpoint, begin, cell.variant)
 
     def _spend(self) -> None:
         """Count a chat, which is one request, against what the recording may send. Raises `_Spent`."""
@@ -215,16 +229,43 @@ class Run:
         if not errors:  # else the tool was asked something that nobody had meant to ask
             errors = [_unanswered(execution) for execution in transcript.executions if execution.unanswered]
             findings += tuple(errors)
-        result = replace(result, provenance=stage.provenance, findings=findings, exchanges=len(transcript.exchanges))
+        recuts = sum(retelling.variant == "stream" for retelling in transcript.retellings)
+        result = replace(
+            result,
+            provenance=stage.provenance if _is_answered(stage, transcript) else None,
+            findings=findings,
+            exchanges=len(transcript.exchanges),
+            recuts=recuts,
+            spending=spending(evidence, stage.provenance),
+        )
         if self._recorder and not _is_complete(transcript):
             result = replace(result, reason="not recorded: a chat failed, and what was there before stays")
-        crashed = next((chat for chat in transcript.chats if chat.crashed), None)
+        crashed = next((each for each in (*transcript.chats, *transcript.embedded) if each.crashed), None)
         if errors and all(any(entry.expects(result, f) for entry in self._expected) for f in errors):
             reasons = {entry.reason for entry in self._expected for f in errors if entry.expects(result, f)}
             return replace(result, verdict=Verdict.EXPECTED_FAILURE, reason="; ".join(sorted(reasons)))
         if crashed is not None:
             return replace(result, verdict=Verdict.ERROR, reason=f"{crashed.error}: {crashed.error_text}")
         return replace(result, verdict=Verdict.FAIL if errors else Verdict.WARN if findings else Verdict.PASS)
+
+
+def not_applicable(cell: Cell, mode: Mode) -> str | None:
+    """Why a cell is not played at all, or `None`; `mode` is how it would be answered."""
+    scenario, target = cell.scenario, cell.target
+    required = set(scenario.requires)
+    if cell.variant == "stream":
+        required.add(Capability.STREAMING)
+    by_adapter = sorted(required - target.adapter.capabilities)
+    if by_adapter:
+        return f"the adapter {target.adapter.name!r} does not have: {', '.join(by_adapter)}"
+    by_profile = sorted(required & target.profile.lacks)
+    if by_profile:
+        return f"{target.model} (profile {target.profile.name}) does not have: {', '.join(by_profile)}"
+    if scenario.profiles is not None and target.profile.name not in scenario.profiles:
+        return f"it holds only for the profiles {', '.join(scenario.profiles)}"
+    if scenario.scripted and mode == "live":
+        return "scripted: no model does this when asked, so it is never sent to a provider"
+    return None
 
 
 class _Spent(Exception):  # not an error: the recording may send nothing more
@@ -238,7 +279,18 @@ def _is_judged(cell: CellResult) -> bool:
 
 
 def _is_complete(transcript: Transcript) -> bool:
-    return all(chat.response is not None for chat in transcript.chats)
+    """Whether each chat has its answer, be it the failure that the scenario asks for."""
+    scenario = transcript.scenario
+    fails = scenario is not None and bool(scenario.faults)
+    if any(each.vectors is None and not each.refuses for each in transcript.embedded):
+        return False
+    return all(chat.response is not None or (fails and not chat.crashed) for chat in transcript.chats)
+
+
+def _is_answered(stage: Stage, transcript: Transcript) -> bool:
+    """Whether any answers came from where the stage gets them: those of a provider may all have stayed out."""
+    provider = stage.player is None and stage.provenance.origin == "provider"
+    return not provider or any(each.response is not None for each in transcript.exchanges)
 
 
 def _transcript(cell: Cell, stage: Stage, playing: Playing, mode: Mode) -> Transcript:
@@ -256,6 +308,9 @@ def _transcript(cell: Cell, stage: Stage, playing: Playing, mode: Mode) -> Trans
         scripted=stage.scripted,
         unplayed=stage.player.unplayed if stage.player else 0,
         stale=stage.stale,
+        capabilities=cell.target.adapter.capabilities,
+        handled=playing.handled,
+        embedded=playing.embedded,
     )
 
 

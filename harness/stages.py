@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
@@ -12,16 +13,18 @@ from typing import TYPE_CHECKING, Protocol, Self
 import httpx2
 
 from harness.environment import isolated
-from harness.errors import CassetteMissing, MissingKey
+from harness.errors import CassetteMissing, MissingKey, UsageError
 from harness.http import HttpRequest, HttpResponse
-from harness.protocols import Capability, Endpoint
+from harness.process import ORIGIN
+from harness.protocols import Capability, Endpoint, ProcessRunner
 from harness.reference.session import Session
-from harness.results import Mode, Provenance, Variant
+from harness.results import Mode, Provenance
 from harness.scenarios.load import digest
-from harness.scenarios.schema import Scenario
+from harness.scenarios.schema import Scenario, Variant
 from harness.tape.cassette import REFERENCE_URL, Cassette
 from harness.tape.library import Library
 from harness.tape.player import Player
+from harness.tape.processes import HandlerRunner, LocalRunner, TapRunner
 from harness.tape.proxy import Proxy
 from harness.tape.redact import Redactor
 from harness.tape.tap import Keep, Tap
@@ -76,6 +79,10 @@ class Stages(Protocol):
         """
         ...
 
+    def answered(self, target: Target, handler: Handler) -> AbstractContextManager[Endpoint]:
+        """An endpoint for a target's adapter at which `handler` answers, whatever the mode: to tell an answer again."""
+        ...
+
     def secrets(self, target: Target) -> list[str]:
         """The keys that a cell of this target sends, which must reach no disk."""
         ...
@@ -111,6 +118,20 @@ class _Shared:
 
     def secrets(self, target: Target) -> list[str]:  # noqa: ARG002 - only a provider is sent a key
         return []
+
+    @contextmanager
+    def answered(self, target: Target, handler: Handler) -> Generator[Endpoint, None, None]:
+        """See `Stages.answered`."""
+        if _runs_commands(target):
+            yield _running(HandlerRunner(handler))
+            return
+        path = wire_format(target.api).base_path
+        if Capability.HTTP_CLIENT in target.adapter.capabilities:
+            with httpx2.Client(transport=HandlerTransport(handler), trust_env=False) as client:
+                yield Endpoint(REFERENCE_URL + path, _NO_KEY, client)
+            return
+        with self.mounted(handler, path) as base:
+            yield Endpoint(base, _NO_KEY)
 
     @contextmanager
     def mounted(self, handler: Handler, path: str) -> Generator[str, None, None]:
@@ -150,9 +171,9 @@ class Replay(_Offline):
         player = Player(cassette)
         public = (REFERENCE_URL if metadata.origin == "reference" else _origin(cassette)) + wire.base_path
 
-        def made(base: str, tap: Tap, client: httpx2.Client | None) -> Stage:
+        def made(endpoint: Endpoint, tap: Tap) -> Stage:
             return Stage(
-                Endpoint(base, _NO_KEY, client),
+                endpoint,
                 tap,
                 scripted=metadata.origin == "reference",
                 provenance=metadata.provenance,
@@ -160,16 +181,20 @@ class Replay(_Offline):
                 stale=metadata.scenario_digest != digest(cell.scenario),
             )
 
+        if _runs_commands(cell.target):
+            tap = Tap(ORIGIN, ORIGIN, Redactor(), keep)
+            yield made(_running(HandlerRunner(replaying(player, tap))), tap)
+            return
         if Capability.HTTP_CLIENT in cell.target.adapter.capabilities:
             tap = Tap(public, public, Redactor(), keep)
             with httpx2.Client(transport=HandlerTransport(replaying(player, tap)), trust_env=False) as client:
-                yield made(public, tap, client)
+                yield made(Endpoint(public, _NO_KEY, client), tap)
             return
         later = _Later()
         with self.mounted(later, wire.base_path) as base:
             tap = Tap(base, public, Redactor(), keep)
             later.handler = replaying(player, tap)
-            yield made(base, tap, None)
+            yield made(Endpoint(base, _NO_KEY), tap)
 
     def _cassette(self, cell: Cell) -> Cassette:
         missing: CassetteMissing | None = None
@@ -183,7 +208,7 @@ class Replay(_Offline):
 
 
 class Reference(_Offline):
-    """Against the reference server, over HTTP on loopback."""
+    """Against the reference server, over HTTP on loopback; commands it answers in this process."""
 
     mode: Mode = "reference"
 
@@ -200,23 +225,27 @@ class Reference(_Offline):
         target = cell.target
         wire = wire_format(target.api)
         session = Session(cell.scenario, wire, target.model, target.profile)
-        later = _Later()
-        with self.mounted(later, wire.base_path) as base:
-            tap = Tap(base, REFERENCE_URL + wire.base_path, Redactor(), keep)
+        provenance = Provenance("reference", model_requested=target.model)
 
+        def noting(tap: Tap) -> Handler:
             def handle(request: HttpRequest) -> HttpResponse:
                 response = session(tap.public(request))  # what it says of a URL repeats, wherever it listens
                 tap.note(request, response)
                 return response
 
-            later.handler = handle
+            return handle
+
+        if _runs_commands(target):
+            tap = Tap(ORIGIN, ORIGIN, Redactor(), keep)
+            yield Stage(_running(HandlerRunner(noting(tap))), tap, scripted=True, provenance=provenance)
+            return
+        later = _Later()
+        with self.mounted(later, wire.base_path) as base:
+            tap = Tap(base, REFERENCE_URL + wire.base_path, Redactor(), keep)
+            later.handler = noting(tap)
             shares = Capability.HTTP_CLIENT in target.adapter.capabilities
-            yield Stage(
-                Endpoint(base, _NO_KEY, self._client if shares else None),
-                tap,
-                scripted=True,
-                provenance=Provenance("reference", model_requested=target.model),
-            )
+            endpoint = Endpoint(base, _NO_KEY, self._client if shares else None)
+            yield Stage(endpoint, tap, scripted=True, provenance=provenance)
 
 
 class Live(_Shared):
@@ -229,18 +258,48 @@ class Live(_Shared):
         self._base_urls = base_urls
 
     def key(self, target: Target) -> str:
-        """The key for a target, from the environment. A server of one's own may need none. Raises `MissingKey`."""
+        """The key for a target, from the environment.
+
+        A server of one's own may need none, and a command may have logged in by itself.
+
+        Raises:
+            MissingKey: there is none.
+            UsageError: another server is given for a target that sends no request.
+        """
+        if _runs_commands(target) and target.name in self._base_urls:
+            raise UsageError(
+                f"the target {target.name!r} runs a command, and takes no --base-url: "
+                "set the environment variable by which the command is sent elsewhere."
+            )
         variables = wire_format(target.api).key_variables
         for name in variables:
             if os.environ.get(name):
                 return os.environ[name]
-        if target.name in self._base_urls:
+        if target.name in self._base_urls or _runs_commands(target):
             return _NO_KEY
         raise MissingKey(target.name, variables)
+
+    def check(self, target: Target) -> None:
+        """Whether a target can be asked from here. Better known before anything is paid for.
+
+        Raises:
+            MissingKey, UsageError: see `key`.
+            UsageError: it runs a command that is not installed.
+        """
+        self.key(target)
+        needed = target.adapter.requires
+        if needed is not None and needed.extra is None and shutil.which(needed.name) is None:
+            raise UsageError(
+                f"the target {target.name!r} runs the command {needed.name!r}, which is not on the path: install it, "
+                "or add its folder to PATH. Without it: 'harness run' plays recordings, and "
+                "'harness run --mode reference' or 'harness record --from reference' the reference server."
+            )
 
     def secrets(self, target: Target) -> list[str]:
         """See `Stages.secrets`."""
         key = self.key(target)
+        if _runs_commands(target):  # which chooses among its variables by itself
+            return [os.environ[name] for name in wire_format(target.api).key_variables if os.environ.get(name)]
         return [] if key == _NO_KEY else [key]
 
     @contextmanager
@@ -252,6 +311,10 @@ class Live(_Shared):
         upstream = self._base_urls.get(target.name, wire.provider_url).rstrip("/")
         redactor = Redactor(self.secrets(target))
         provenance = Provenance("provider", model_requested=target.model)
+        if _runs_commands(target):
+            tap = Tap(ORIGIN, ORIGIN, redactor, keep)
+            yield Stage(_running(TapRunner(LocalRunner(), tap)), tap, scripted=False, provenance=provenance)
+            return
         if Capability.HTTP_CLIENT in target.adapter.capabilities:
             tap = Tap(upstream, upstream, redactor, keep)
             transport = TapTransport(httpx2.HTTPTransport(trust_env=False), tap)
@@ -273,6 +336,14 @@ class _Later:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         return self.handler(request)
+
+
+def _runs_commands(target: Target) -> bool:
+    return Capability.PROCESS in target.adapter.capabilities
+
+
+def _running(processes: ProcessRunner) -> Endpoint:
+    return Endpoint(ORIGIN, _NO_KEY, processes=processes)
 
 
 def _origin(cassette: Cassette) -> str:

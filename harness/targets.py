@@ -45,6 +45,7 @@ SHIPPED: tuple[Shipped, ...] = (
     Shipped("openai-responses", "openai-responses", "openai-responses", "gpt-5.6"),
     Shipped("gemini-3", "gemini", "gemini", "gemini-3.6-flash"),
     Shipped("gemini-2.5", "gemini", "gemini", "gemini-2.5-flash"),
+    Shipped("claude-cli", "claude-cli", "claude-cli", "claude-opus-5-5"),
 )
 """Gemini has two: with ids for tool calls on the wire, and without (wire-facts, section 11)."""
 

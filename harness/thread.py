@@ -7,13 +7,32 @@ conversation can go on.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any, cast
 
 from harness.errors import IterationLimit
-from harness.model import ChatRequest, ChatResponse, Message, NamedTool, Role, ToolCall, ToolResult
-from harness.protocols import AsyncChatClient, AsyncToolFunction, ChatClient, MessageHandler, ToolFunction
+from harness.model import (
+    ChatRequest,
+    ChatResponse,
+    Message,
+    NamedTool,
+    Role,
+    ToolCall,
+    ToolResult,
+)
+from harness.protocols import (
+    AsyncChatClient,
+    AsyncToolFunction,
+    ChatClient,
+    MessageHandler,
+    StatefulToolFunction,
+    ToolFunction,
+)
+
+DEFAULT_MAX_TOKENS = 8192
+"""Bound of an answer, in tokens, where the template has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +56,20 @@ class Thread:
     """A conversation with one model.
 
     `template` is the request without its messages: it may be replaced between turns, to change the system prompt or
-    the settings. `max_iterations` bounds the model's answers in one user turn.
+    the settings. `messages` is the history, and may be replaced between turns too. `max_iterations` bounds the model's
+    answers in one user turn. A `state` that is not `None` is handed to the tools, as their second argument.
     """
 
-    def __init__(self, template: ChatRequest, *, max_iterations: int = 10) -> None:
+    def __init__(self, template: ChatRequest, *, max_iterations: int = 10, state: object = None) -> None:
         self.template = replace(template, messages=())
         self.messages: tuple[Message, ...] = template.messages
         self.max_iterations = max_iterations
+        self.state = state
 
-    def turn(self, user: Message, handler: MessageHandler | None = None) -> Turn:
+    def turn(self, user: Message, handler: MessageHandler | None = None, *, model: str | None = None) -> Turn:
         """One user turn: yields what it needs, returns the last response. `handler` is told all but `on_done`.
+
+        `model` is asked in this turn instead of the template's.
 
         A forced tool choice holds for the first answer only; a model that had to call a tool each time could never
         answer. Calls that have no result when the turn is broken off (by the handler, or closed) get an error result.
@@ -55,7 +78,9 @@ class Thread:
             IterationLimit: the model still calls tools after `max_iterations` answers.
         """
         self.messages += (user,)
-        template = self.template
+        template = replace(self.template, max_tokens=self.template.max_tokens or DEFAULT_MAX_TOKENS)
+        if model is not None:
+            template = replace(template, model=model)
         for _ in range(self.max_iterations):
             response = yield Ask(replace(template, messages=self.messages))
             if not isinstance(response, ChatResponse):
@@ -90,18 +115,25 @@ class Thread:
                 self.messages += (Message(Role.USER, tuple(results)),)
 
     def send(
-        self, client: ChatClient, user: str | Message, tool: ToolFunction, handler: MessageHandler | None = None
+        self,
+        client: ChatClient,
+        user: str | Message,
+        tool: ToolFunction | StatefulToolFunction,
+        handler: MessageHandler | None = None,
+        *,
+        model: str | None = None,
     ) -> ChatResponse:
-        """Send a user message and run the tools until the model has answered.
+        """Send a user message and run the tools until the model has answered; `harness.streamed` shows it arrive.
 
         Raises:
             harness.errors.ChatError: a chat failed.
             IterationLimit: see `turn`.
         """
-        with self._driven(user, handler) as turn:
+        run = cast("ToolFunction", self._with_state(tool))
+        with self._driven(user, handler, model) as turn:
             step = next(turn)
             while True:
-                given = client.chat(step.request) if isinstance(step, Ask) else run_tool(tool, step.call)
+                given = client.chat(step.request) if isinstance(step, Ask) else run_tool(run, step.call)
                 try:
                     step = turn.send(given)
                 except StopIteration as done:
@@ -113,23 +145,31 @@ class Thread:
         user: str | Message,
         tool: AsyncToolFunction,
         handler: MessageHandler | None = None,
+        *,
+        model: str | None = None,
     ) -> ChatResponse:
         """`send` for an asynchronous client and asynchronous tools."""
-        with self._driven(user, handler) as turn:
+        run = cast("AsyncToolFunction", self._with_state(tool))
+        with self._driven(user, handler, model) as turn:
             step = next(turn)
             while True:
                 if isinstance(step, Ask):
                     given = await client.chat(step.request)
                 else:
-                    given = await run_tool_async(tool, step.call)
+                    given = await run_tool_async(run, step.call)
                 try:
                     step = turn.send(given)
                 except StopIteration as done:
                     return done.value
 
+    def _with_state(self, tool: Callable[..., Any]) -> Callable[[ToolCall], Any]:
+        return tool if self.state is None else lambda call: tool(call, self.state)
+
     @contextmanager
-    def _driven(self, user: str | Message, handler: MessageHandler | None) -> Generator[Turn, None, None]:
-        turn = self.turn(Message.user(user) if isinstance(user, str) else user, handler)
+    def _driven(
+        self, user: str | Message, handler: MessageHandler | None, model: str | None
+    ) -> Generator[Turn, None, None]:
+        turn = self.turn(Message.user(user) if isinstance(user, str) else user, handler, model=model)
         error: BaseException | None = None
         try:
             yield turn
@@ -140,6 +180,27 @@ class Thread:
             turn.close()
             if handler:
                 handler.on_done(error)
+
+
+def ask(
+    client: ChatClient,
+    text: str,
+    template: ChatRequest | None = None,
+    tool: ToolFunction | None = None,
+    handler: MessageHandler | None = None,
+) -> str:
+    """One question, one text: a thread that is made for it and forgotten. Without `template`, the client's own model.
+
+    Raises:
+        harness.errors.ChatError: a chat failed.
+        IterationLimit: see `Thread.turn`.
+    """
+    thread = Thread(template or ChatRequest("", ()))
+    return thread.send(client, text, tool or _no_tool, handler).text
+
+
+def _no_tool(call: ToolCall) -> ToolResult:
+    raise LookupError(f"there is no tool {call.name!r}")
 
 
 def run_tool(tool: ToolFunction, call: ToolCall) -> ToolResult:

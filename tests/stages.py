@@ -12,13 +12,15 @@ import httpx2
 
 from harness import catalog
 from harness.http import HttpRequest, HttpResponse
-from harness.protocols import Endpoint
+from harness.process import ORIGIN
+from harness.protocols import Capability, Endpoint
 from harness.reference.session import Session
 from harness.results import Mode, Provenance
 from harness.scenarios.load import load_paths
 from harness.scenarios.schema import Scenario
 from harness.stages import Cell, Stage
 from harness.tape.cassette import REFERENCE_URL
+from harness.tape.processes import HandlerRunner
 from harness.tape.redact import Redactor
 from harness.tape.tap import Keep, Tap
 from harness.tape.transport import Handler, HandlerTransport
@@ -48,7 +50,8 @@ class InProcess:
     @contextmanager
     def stage(self, cell: Cell, keep: Keep | None = None) -> Generator[Stage, None, None]:
         wire = wire_format(cell.target.api)
-        base = REFERENCE_URL + wire.base_path
+        runs = Capability.PROCESS in cell.target.adapter.capabilities
+        base = ORIGIN if runs else REFERENCE_URL + wire.base_path
         session = Session(cell.scenario, wire, cell.target.model, cell.target.profile)
         tap = Tap(base, base, Redactor(), keep)
 
@@ -59,7 +62,13 @@ class InProcess:
 
         with httpx2.Client(transport=HandlerTransport(handle), trust_env=False) as client:
             provenance = Provenance("reference", model_requested=cell.target.model)
-            yield Stage(Endpoint(base, "not-a-key", client), tap, scripted=self._scripted, provenance=provenance)
+            endpoint = Endpoint(base, "not-a-key", client, HandlerRunner(handle))
+            yield Stage(endpoint, tap, scripted=self._scripted, provenance=provenance)
+
+    @contextmanager
+    def answered(self, target: Target, handler: Handler) -> Generator[Endpoint, None, None]:
+        with httpx2.Client(transport=HandlerTransport(handler), trust_env=False) as client:
+            yield Endpoint(REFERENCE_URL + wire_format(target.api).base_path, "not-a-key", client)
 
     def secrets(self, target: Target) -> list[str]:
         return []
@@ -73,7 +82,13 @@ class InProcess:
 
 @cache
 def shipped_targets() -> dict[str, Target]:
-    """The shipped targets by name, each with its shipped adapter."""
+    """The shipped targets that send requests by name, each with its shipped adapter."""
+    return {name: each for name, each in every_target().items() if Capability.PROCESS not in each.adapter.capabilities}
+
+
+@cache
+def every_target() -> dict[str, Target]:
+    """The same with those that run a command."""
     return {shipped.name: target(shipped, catalog.adapter(shipped.adapter), {}) for shipped in SHIPPED}
 
 

@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from harness.differences import FACTS, NOT_OBSERVED, Observations, tables
+from harness.errors import Overloaded
 from harness.model import ChatRequest, ChatResponse, Message, Role, Text
 from harness.results import RunResult
 from harness.runner import Run, cells
-from harness.stages import Replay
+from harness.stages import Cell, Replay
 from harness.tape.library import Library
 from harness.targets import Target
 from tests.stages import InProcess, shipped_scenarios, shipped_targets
@@ -125,6 +126,13 @@ def choice_hard_wired(inner: Chat, request: ChatRequest) -> ChatResponse:
     return inner(replace(request, tool_choice="auto" if request.tools else None))
 
 
+def asked_again(inner: Chat, request: ChatRequest) -> ChatResponse:
+    try:
+        return inner(request)
+    except Overloaded:
+        return inner(request)
+
+
 Fault = Callable[[Chat, ChatRequest], ChatResponse]
 
 
@@ -175,6 +183,7 @@ Fault = Callable[[Chat, ChatRequest], ChatResponse]
         ),
         ("anthropic", "result-error", errors_hidden, "how an error is marked", "a field of its own", "not at all"),
         ("openai-chat", "choice-required", choice_hard_wired, "word for a forced call", "required", "none is sent"),
+        ("anthropic", "error-529", asked_again, "requests for an answer that fails", "1", "2"),
     ],
 )
 def test_a_broken_adapter_changes_its_row(
@@ -184,6 +193,35 @@ def test_a_broken_adapter_changes_its_row(
     broken = replace(chatting(target, fault), name="broken")
     found = row(run_on([target, broken], scenario), fact)
     assert (found[name], found["broken"]) == (before, after)
+
+
+@cache
+def streamed() -> RunResult:
+    scenarios = [shipped_scenarios()[name] for name in ("call-parallel-same-tool", "error-529")]
+    every = [Cell(each, target, "stream") for each in scenarios for target in shipped_targets().values()]
+    return Run(InProcess(), [])(every)
+
+
+def test_streams_differ_as_their_apis_do() -> None:
+    assert row(streamed(), "how a stream is asked for") == {
+        "anthropic": "stream: true",
+        "openai-chat": "stream: true",
+        "openai-responses": "stream: true",
+        "gemini-3": "streamGenerateContent",
+        "gemini-2.5": "streamGenerateContent",
+    }
+    assert row(streamed(), "token count of a stream") == {
+        "anthropic": "unasked",
+        "openai-chat": "asked for by stream_options.include_usage",
+        "openai-responses": "unasked",
+        "gemini-3": "unasked",
+        "gemini-2.5": "unasked",
+    }
+    assert row(streamed(), "arguments arrive")["anthropic"] == "in pieces"
+    assert row(streamed(), "arguments arrive")["gemini-3"] == "at once"
+    assert set(row(streamed(), "requests for an answer that fails").values()) == {"1"}
+    whole = Run(InProcess(), [])([Cell(shipped_scenarios()["system-plain"], shipped_targets()["anthropic"], "whole")])
+    assert row(whole, "how a stream is asked for") == {"anthropic": NOT_OBSERVED}
 
 
 def test_several_values_of_one_target_stand_side_by_side() -> None:

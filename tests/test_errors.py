@@ -8,6 +8,7 @@ from harness import errors
 from harness.errors import (
     CassetteError,
     ConnectionFailed,
+    EmbeddingMismatch,
     ExpectedFailuresError,
     HarnessError,
     IterationLimit,
@@ -58,6 +59,18 @@ TEXTS: list[tuple[HarnessError, str]] = [
     (ConnectionFailed("reset"), "connection failed: reset"),
     (ProviderError(429, "slow down", "rate_limit"), "HTTP 429 rate_limit: slow down"),
     (ProviderError(500, "oops"), "HTTP 500: oops"),
+    (
+        MissingKey("gemini", ["GEMINI_API_KEY", "GOOGLE_API_KEY"], is_target=False),
+        "the provider 'gemini' needs a key: set GEMINI_API_KEY or GOOGLE_API_KEY.",
+    ),
+    (
+        EmbeddingMismatch(("gemini", "gemini-embedding-2", 768), ("openai", "text-embedding-3-small", 1536)),
+        (
+            "these embeddings were made with 'gemini-embedding-2' of gemini (768 dimensions), and are now asked for "
+            "with 'text-embedding-3-small' of openai (1536 dimensions); vectors of the two cannot be compared. "
+            "Go back to what made them, or embed the texts again."
+        ),
+    ),
     (IterationLimit(3), "the model still calls tools after 3 iterations"),
 ]
 

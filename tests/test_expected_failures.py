@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from harness.errors import ExpectedFailuresError
 from harness.expected_failures import ExpectedFailure, load, stale
 from harness.results import Blame, CellResult, Finding, Kind, Severity, StaleExpectation, Verdict
+from harness.scenarios.schema import Variant
 
 ENTRY = 'scenario: call-*\n  target: openai-*\n  rule: usage\n  reason: "tracked as #123"\n'
 
@@ -24,6 +26,11 @@ def test_a_file_is_read(tmp_path: Path) -> None:
     ]
 
 
+def test_an_entry_may_name_a_variant(tmp_path: Path) -> None:
+    entries = load(written(tmp_path, f"- {ENTRY}  variant: stream\n- {ENTRY}  variant: whole\n- {ENTRY}"))
+    assert [entry.variant for entry in entries] == ["stream", "whole", None]
+
+
 def test_values_are_texts_whatever_yaml_would_make_of_them(tmp_path: Path) -> None:
     (entry,) = load(written(tmp_path, "- {scenario: no, target: 2.50, rule: on, reason: 2026-11-21}\n"))
     assert entry == ExpectedFailure("no", "2.50", "on", "2026-11-21")
@@ -38,18 +45,20 @@ def test_a_file_without_entries_expects_nothing(tmp_path: Path, content: str) ->
     ("content", "text"),
     [
         ("scenario: x\n", ":1: has to be a list of entries."),
-        ("\n- usage\n", ":2: an entry is a mapping of scenario, target, rule, reason."),
+        ("\n- usage\n", ":2: an entry is a mapping of scenario, target, rule, reason, variant."),
         (
             f"- {ENTRY}- {ENTRY}  rules: x\n",
-            ":9: the key 'rules' is unknown; the keys are scenario, target, rule, reason.",
+            ":9: the key 'rules' is unknown; the keys are scenario, target, rule, reason, variant.",
         ),
+        (f"- {ENTRY}  variant: streamed\n", ":5: variant has to be whole or stream; without it, both."),
+        ("- variant: stream\n", ":1: the entry lacks scenario, target, rule, reason."),
         (f"- {ENTRY}  rule: x\n", ":5: the key 'rule' stands there twice."),
         ("- scenario: x\n  target: y\n", ":1: the entry lacks rule, reason."),
         ("- scenario: x\n  target:\n", ":2: target has to be a text."),
         ("- scenario: x\n  target: '  '\n", ":2: target has to be a text."),
         ("- scenario: [x]\n", ":1: scenario has to be a text."),
-        ("- ? [scenario]\n  : x\n", ":1: a key is one of scenario, target, rule, reason."),
-        ("- &a [*a]\n", ":1: an entry is a mapping of scenario, target, rule, reason."),
+        ("- ? [scenario]\n  : x\n", ":1: a key is one of scenario, target, rule, reason, variant."),
+        ("- &a [*a]\n", ":1: an entry is a mapping of scenario, target, rule, reason, variant."),
         ("- scenario: 'x\n", ":2: not YAML: found unexpected end of stream."),
         ("- *nobody\n", ":1: not YAML: found undefined alias 'nobody'."),
         ("a: 1\n---\nb: 2\n", ":2: not YAML: but found another document."),
@@ -81,6 +90,7 @@ def cell(scenario: str, target: str, *rules: str, severity: Severity = Severity.
 
 
 KNOWN = ExpectedFailure("call-*", "openai-*", "usage", "#1")
+VARIANTS: tuple[Variant, ...] = ("whole", "stream")
 STALE = (StaleExpectation("call-*", "openai-*", "usage", "#1"),)
 
 
@@ -102,6 +112,35 @@ def test_an_entry_is_stale_when_its_cells_are_played_without_the_finding(
     played: list[CellResult], found: tuple[StaleExpectation, ...]
 ) -> None:
     assert stale([KNOWN], played) == found
+
+
+@pytest.mark.parametrize(
+    ("variant", "failing", "found"),
+    [
+        ("stream", "stream", False),
+        ("stream", "whole", True),
+        ("whole", "whole", False),
+        ("whole", "stream", True),
+        (None, "stream", False),
+        (None, "whole", False),
+        (None, None, True),
+    ],
+)
+def test_an_entry_is_stale_by_the_variant_that_it_names(
+    variant: Variant | None, failing: Variant | None, found: bool
+) -> None:
+    played = [
+        replace(cell("call-single", "openai-chat", *(["usage"] if each == failing else [])), variant=each)
+        for each in VARIANTS
+    ]
+
+    left = stale([replace(KNOWN, variant=variant)], played)
+
+    assert left == ((replace(STALE[0], variant=variant),) if found else ())
+
+
+def test_an_entry_is_let_be_when_its_variant_was_not_played() -> None:
+    assert stale([replace(KNOWN, variant="stream")], [cell("call-single", "openai-chat")]) == ()
 
 
 def test_an_entry_speaks_of_one_rule() -> None:

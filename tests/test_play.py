@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness.errors import CassetteError, InvalidRequest, MissingDependency
-from harness.model import ChatRequest, ChatResponse, JsonMode, Message, Role, StopReason, Text, ToolCall, Usage
+from harness.errors import CassetteError, InvalidRequest, MalformedResponse, MissingDependency, RateLimited
+from harness.model import (
+    ChatRequest,
+    ChatResponse,
+    Finish,
+    JsonMode,
+    Message,
+    Role,
+    StopReason,
+    StreamEvent,
+    Text,
+    TextDelta,
+    ToolCall,
+    ToolCallEnd,
+    ToolCallStart,
+    Usage,
+)
 from harness.play import DEFAULT_MAX_TOKENS, Playing, play
 from harness.profiles import profile_for
 from harness.protocols import Adapter, Connect, Endpoint
-from harness.scenarios.schema import Scenario
+from harness.scenarios.schema import Scenario, Variant
 from harness.targets import Target
 from tests.scenarios.files import WITH_TOOLS, changed, scenario
 
@@ -45,6 +61,18 @@ class Client:
             raise answer
         return answer
 
+    def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
+        self.events.append("stream")
+        self.requests.append(request)
+        answer = self.script[len(self.requests) - 1]
+        yield TextDelta("So")
+        if isinstance(answer, Exception):
+            raise answer
+        for index, made in enumerate(answer.tool_calls):
+            yield ToolCallStart(index, made.id, made.name)
+            yield ToolCallEnd(index)
+        yield Finish(answer)
+
     def close(self) -> None:
         self.events.append("close")
 
@@ -61,6 +89,12 @@ class AsyncClient:
             self.loops.append(asyncio.get_running_loop())
             return self.client.chat(request)
 
+    async def stream(self, request: ChatRequest) -> AsyncIterator[StreamEvent]:
+        self.loops.append(asyncio.get_running_loop())
+        for event in self.client.stream(request):
+            await asyncio.sleep(0)
+            yield event
+
     async def close(self) -> None:
         self.loops.append(asyncio.get_running_loop())
         self.client.close()
@@ -71,8 +105,10 @@ def target(connect: Connect) -> Target:
     return Target("fake", adapter, "claude-opus-5-5", profile_for("anthropic", "claude-opus-5-5"), "fake")
 
 
-def played(scenario: Scenario, client: Any, begin: Callable[[int], None] = lambda chat: None) -> Playing:
-    return play(scenario, target(lambda endpoint, model: client), Endpoint("http://127.0.0.1:9", "key"), begin)
+def played(
+    scenario: Scenario, client: Any, begin: Callable[[int], None] = lambda chat: None, variant: Variant = "whole"
+) -> Playing:
+    return play(scenario, target(lambda endpoint, model: client), Endpoint("http://127.0.0.1:9", "key"), begin, variant)
 
 
 Made = Callable[[dict[str, Any]], Scenario]
@@ -131,7 +167,8 @@ def test_the_adapter_is_connected_with_the_endpoint_and_the_model(made: Made) ->
 
 
 def test_a_chat_error_ends_the_cell_and_is_noted(made: Made, either: Callable[[Client], Any]) -> None:
-    content = changed(WITH_TOOLS, "turns.1", {"user": "And now?", "model": [{"text": "Fine"}]})
+    more = changed(WITH_TOOLS, "turns.1", {"user": "And now?", "model": [{"text": "Fine"}]})
+    content = {**more, "requires": ["tools", "history"]}
     client = Client([says("", call(1, city="Paris")), InvalidRequest(400, "no"), says("never asked")])
     playing = played(made(content), either(client))
     assert client.events == ["chat", "chat", "close"]
@@ -145,7 +182,8 @@ def test_a_crash_is_noted_as_one(made: Made, either: Callable[[Client], Any]) ->
     playing = played(made(WITH_TOOLS), either(client))
     assert client.events == ["chat", "close"]
     (chat,) = playing.chats
-    assert (chat.error, chat.error_text, chat.crashed) == ("KeyError", "'id'", True)
+    assert (chat.error, chat.crashed) == ("KeyError", True)
+    assert re.fullmatch(r"'id' \(.*test_play\.py, line \d+\)", chat.error_text or "")
 
 
 def test_what_is_no_response_is_said_to_be_none(made: Made, either: Callable[[Client], Any]) -> None:
@@ -166,6 +204,55 @@ def test_an_error_of_the_harness_passes_and_the_client_is_closed(made: Made, eit
     with pytest.raises(CassetteError):
         played(made(WITH_TOOLS), either(client))
     assert client.events == ["chat", "close"]
+
+
+def test_a_streamed_cell_keeps_the_events(made: Made, either: Callable[[Client], Any]) -> None:
+    client = Client([says("", call(1, city="Paris")), says("18 degrees")])
+    playing = played(made(WITH_TOOLS), either(client), variant="stream")
+    assert client.events == ["stream", "stream", "close"]
+    assert [chat.response for chat in playing.chats] == client.script
+    assert playing.chats[0].events == (
+        TextDelta("So"),
+        ToolCallStart(0, "c1", "get_weather"),
+        ToolCallEnd(0),
+        Finish(says("", call(1, city="Paris"))),
+    )
+    assert [execution.call.id for execution in playing.executions] == ["c1"]
+
+
+def test_a_stream_that_breaks_off_keeps_what_came_before(made: Made, either: Callable[[Client], Any]) -> None:
+    (chat,) = played(made(WITH_TOOLS), either(Client([MalformedResponse("cut")])), variant="stream").chats
+    assert (chat.error, chat.crashed, chat.events) == ("MalformedResponse", False, (TextDelta("So"),))
+
+
+def test_a_stream_without_an_end_is_said_to_have_none(made: Made) -> None:
+    class Endless(Client):
+        def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
+            yield TextDelta("So")
+
+    (chat,) = played(made(WITH_TOOLS), Endless([]), variant="stream").chats
+    assert (chat.crashed, chat.events) == (True, (TextDelta("So"),))
+    assert chat.error_text == "the stream ended without Finish, which is its last event"
+
+
+def test_what_cannot_stream_is_said_not_to(made: Made) -> None:
+    class Whole:
+        def chat(self, request: ChatRequest) -> ChatResponse:
+            return says("18 degrees")
+
+        def close(self) -> None:
+            pass
+
+    with pytest.raises(TypeError, match="connect returned a Whole, and a client has to have stream and close"):
+        played(made(WITH_TOOLS), Whole(), variant="stream")
+
+
+def test_an_error_is_noted_by_its_canonical_class_with_what_the_provider_said(made: Made) -> None:
+    class TooFast(RateLimited):
+        pass
+
+    (chat,) = played(made(WITH_TOOLS), Client([TooFast(429, "slow down", retry_after=7.5)])).chats
+    assert (chat.error, chat.status, chat.retry_after, chat.crashed) == ("RateLimited", 429, 7.5, False)
 
 
 def test_what_is_raised_before_a_chat_is_no_chat(made: Made) -> None:
@@ -240,7 +327,7 @@ TURNS = {
     "id": "turns",
     "title": "Each turn has its own",
     "covers": ["system-prompt"],
-    "requires": ["system-prompt", "json-mode"],
+    "requires": ["system-prompt", "json-mode", "history"],
     "system": "One.",
     "settings": {"max_tokens": 7},
     "history": [{"role": "user", "text": "Earlier"}, {"role": "assistant", "text": "Indeed"}],
@@ -280,6 +367,7 @@ def test_the_bound_is_noted_and_the_next_turn_is_played(made: Made) -> None:
     loop = {"user": "Go", "model": [{"calls": [{"get_weather": {"city": "Paris"}}]}] * 2}
     content = {
         **WITH_TOOLS,
+        "requires": ["tools", "history"],
         "max_iterations": 2,
         "turns": [{**loop, "expect": {"error": "iteration-limit"}}, {"user": "And now?", "model": [{"text": "Fine"}]}],
     }
@@ -293,3 +381,24 @@ def test_the_bound_is_noted_and_the_next_turn_is_played(made: Made) -> None:
     assert playing.chats[1].error_text == "the model still calls tools after 2 iterations"
     assert playing.chats[1].response is client.script[1]
     assert len(playing.executions) == 2
+
+
+def test_what_a_handler_was_told_is_noted_for_each_turn(made: Made, either: Callable[[Client], Any]) -> None:
+    loop = {"user": "Go", "model": [{"calls": [{"get_weather": {"city": "Paris"}}]}] * 2}
+    content = {
+        **WITH_TOOLS,
+        "requires": ["tools", "history"],
+        "max_iterations": 2,
+        "turns": [
+            {**loop, "expect": {"error": "iteration-limit"}},
+            {"user": "And now?", "model": [{"text": "Fine"}]},
+            {"user": "Sure?", "model": [{"text": "Yes"}]},
+        ],
+    }
+    first, second = says("So", call(1, city="Paris")), says("", call(2, "nobody"))
+    client = Client([first, second, says("Fine"), RateLimited(429, "slow down")])
+    assert played(made(content), either(client)).handled == (
+        ("text", "call get_weather", "result get_weather", "call nobody", "error nobody", "done iteration-limit"),
+        ("text", "done"),
+        ("done rate-limited",),
+    )

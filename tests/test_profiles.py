@@ -37,6 +37,8 @@ MODELS = [
     ("gemini", "gemini-3-pro-preview", "gemini-3"),
     ("gemini", "gemini-2.5-flash", "gemini-2"),
     ("gemini", "gemma-3", "gemini"),
+    ("claude-cli", "claude-opus-5-5", "claude-cli"),
+    ("claude-cli", "sonnet", "claude-cli"),
 ]
 
 

@@ -8,13 +8,15 @@ import pytest
 
 from harness import catalog
 from harness.protocols import AsyncChatClient, ChatClient, Endpoint
+from harness.tape.processes import LocalRunner
 from harness.targets import SHIPPED
 
 
 @pytest.mark.parametrize("shipped", SHIPPED, ids=lambda shipped: shipped.name)
 def test_the_shipped_clients_are_synchronous_chat_clients(shipped: object) -> None:
     adapter = catalog.adapter(shipped.adapter)  # type: ignore[attr-defined]
-    client = adapter.connect(Endpoint("http://127.0.0.1:9", "key"), shipped.model)  # type: ignore[attr-defined]
+    endpoint = Endpoint("http://127.0.0.1:9", "key", processes=LocalRunner())
+    client = adapter.connect(endpoint, shipped.model)  # type: ignore[attr-defined]
     try:
         assert isinstance(client, ChatClient | AsyncChatClient)
         assert not inspect.iscoroutinefunction(client.chat)

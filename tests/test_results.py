@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness.model import JSON
+from harness.model import JSON, Usage
 from harness.results import (
     Blame,
     CellResult,
@@ -20,6 +21,7 @@ from harness.results import (
     Provenance,
     RunResult,
     Severity,
+    Spending,
     StaleExpectation,
     Verdict,
 )
@@ -43,6 +45,15 @@ FINDINGS = st.builds(
     expected=VALUES,
     exchange=st.none() | st.integers(0, 9),
 )
+COUNTS = st.none() | st.integers(0, 10**9)
+SPENDINGS = st.builds(
+    Spending,
+    model=TEXT,
+    requests=st.integers(0, 9),
+    usage=st.builds(Usage, COUNTS, COUNTS, COUNTS, COUNTS, COUNTS),
+    dollars=st.none() | st.decimals(0, 10**6, allow_nan=False, allow_infinity=False),
+    unpriced=st.integers(0, 9),
+)
 CELLS = st.builds(
     CellResult,
     scenario=TEXT,
@@ -64,6 +75,7 @@ CELLS = st.builds(
     reason=st.none() | TEXT,
     exchanges=st.integers(0, 9),
     covers=st.lists(TEXT, max_size=2).map(tuple),
+    spending=st.none() | SPENDINGS,
 )
 RUNS = st.builds(
     RunResult,
@@ -144,6 +156,25 @@ def test_the_summary_counts_every_verdict() -> None:
         "error": 0,
         "expected-failure": 0,
     }
+
+
+def test_the_costs_are_summed_for_each_target() -> None:
+    one, two, unknown = (
+        Spending("m", 2, Usage(100, 10, None, 5), Decimal("0.0300")),
+        Spending("m", 1, Usage(50, 5, 20), Decimal("0.01"), 1),
+        Spending("e", 3, Usage(), None, 3),
+    )
+    cells = [
+        replace(cell(Verdict.PASS), target=target, spending=spending)
+        for target, spending in (("a", one), ("b", unknown), ("a", two), ("c", None), ("a", unknown))
+    ]
+
+    run = RunResult("replay", tuple(cells))
+
+    assert run.costs == {"a": Spending("m, e", 6, Usage(150, 15, 20, 5), Decimal("0.04"), 4), "b": unknown}
+    document = json.loads(run.to_json())
+    assert document["costs"]["a"]["dollars"] == "0.0400"
+    assert document["costs"]["b"]["dollars"] is None
 
 
 @pytest.mark.parametrize(

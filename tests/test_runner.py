@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from harness.errors import ConnectionFailed, MissingDependency, UsageError, prov
 from harness.expected_failures import ExpectedFailure
 from harness.http import HttpRequest, HttpResponse
 from harness.model import ChatRequest, ChatResponse
-from harness.protocols import Endpoint
+from harness.protocols import Capability, Endpoint
 from harness.results import Blame, CellResult, RunResult, Severity, StaleExpectation, Verdict
 from harness.rules.evidence import Evidence
 from harness.rules.rule import Flaw, Rule
@@ -55,6 +56,11 @@ def flaw(severity: Severity = Severity.ERROR, name: str = "odd") -> Rule:
         yield Flaw("it is odd", 0, "/messages/0")
 
     return Rule(name, Subject.TOOLS, "It is even.", "us", check, severity=severity)
+
+
+def is_located(reason: str | None, text: str) -> bool:
+    """It says what was raised, and on which line of whose file."""
+    return re.fullmatch(rf"{re.escape(text)} \(.*test_runner\.py, line \d+\)", reason or "") is not None
 
 
 def run_one(run: Run, scenario: Scenario, target: Target) -> CellResult:
@@ -103,7 +109,7 @@ def test_not_applicable_by_what_the_profile_lacks() -> None:
 def test_not_applicable_by_the_profiles_that_the_scenario_names(made: Made, target: Target) -> None:
     cell = run_one(Run(InProcess(), []), made(profiles=["gemini-2", "gemini-3"]), target)
     assert cell.verdict is Verdict.NOT_APPLICABLE
-    assert cell.reason == "it holds for the profiles gemini-2, gemini-3, not for claude-adaptive"
+    assert cell.reason == "it holds only for the profiles gemini-2, gemini-3"
     assert run_one(Run(InProcess(), []), made(profiles=["claude-adaptive"]), target).verdict is Verdict.PASS
 
 
@@ -146,7 +152,7 @@ def test_an_adapter_that_cannot_be_connected_or_closed_breaks_its_cell_only(
 
     result = Run(InProcess(), [])([Cell(made(), each, "whole") for each in (connecting(target, connect), target)])
     assert [cell.verdict for cell in result.cells] == [Verdict.ERROR, Verdict.PASS]
-    assert result.cells[0].reason == f"{type(error).__name__}: {error}"
+    assert is_located(result.cells[0].reason, f"{type(error).__name__}: {error}")
 
 
 class Unclosable:
@@ -176,7 +182,8 @@ def raising(error: Exception) -> Callable[[Chat, ChatRequest], ChatResponse]:
 
 def test_an_adapter_that_crashes_is_an_error_with_its_evidence(made: Made, target: Target) -> None:
     cell = run_one(Run(InProcess(), catalog.rules()), made(), chatting(target, raising(KeyError("usage"))))
-    assert (cell.verdict, cell.reason) == (Verdict.ERROR, "KeyError: 'usage'")
+    assert cell.verdict is Verdict.ERROR
+    assert is_located(cell.reason, "KeyError: 'usage'")
     assert ("chat-failure", Blame.ADAPTER) in rules_of(cell)
 
 
@@ -193,11 +200,9 @@ def test_a_rule_that_breaks_breaks_its_cell_only(made: Made, target: Target) -> 
         return ()
 
     broken = Rule("broken", Subject.TOOLS, "It holds.", "us", check)
-    result = Run(InProcess(), [broken])(cells([made(), made(MINIMAL)], [target]))
-    assert [(cell.verdict, cell.reason) for cell in result.cells] == [
-        (Verdict.ERROR, "ZeroDivisionError: division by zero"),
-        (Verdict.PASS, None),
-    ]
+    result = Run(InProcess(), [broken])(cells([made(), made(MINIMAL)], [target], ["whole"]))
+    assert [cell.verdict for cell in result.cells] == [Verdict.ERROR, Verdict.PASS]
+    assert is_located(result.cells[0].reason, "ZeroDivisionError: division by zero")
 
 
 KNOWN = ExpectedFailure("with-*", "anthropic", "odd", "tracked as #1")
@@ -268,7 +273,7 @@ def test_several_jobs_give_the_same_result_as_one_and_so_does_a_second_run() -> 
     chosen = cells([shipped_scenarios()[name] for name in SOME], list(shipped_targets().values()))
     run = Run(Reference(), catalog.rules())
     once = without_timing(run(chosen))
-    assert once["summary"] == {**once["summary"], "pass": 19, "not-applicable": 1}
+    assert once["summary"] == {**once["summary"], "pass": 38, "not-applicable": 2}
     assert without_timing(run(chosen, jobs=4)) == once
 
 
@@ -304,12 +309,25 @@ def test_progress_is_told_of_every_cell_once(made: Made, target: Target) -> None
 
 def test_the_order_of_cells_is_that_of_scenarios_and_targets(made: Made, target: Target) -> None:
     other = shipped_targets()["gemini-3"]
-    assert [(c.scenario.id, c.target.name) for c in cells([made(), made(MINIMAL)], [target, other])] == [
-        ("with-tools", "anthropic"),
-        ("with-tools", "gemini-3"),
-        ("minimal", "anthropic"),
-        ("minimal", "gemini-3"),
+    chosen = cells([made(), made(MINIMAL)], [target, other])
+    assert [(c.scenario.id, c.target.name, c.variant) for c in chosen] == [
+        (scenario, name, variant)
+        for scenario in ("with-tools", "minimal")
+        for name in ("anthropic", "gemini-3")
+        for variant in ("whole", "stream")
     ]
+
+
+def test_the_variants_that_are_played(made: Made, target: Target) -> None:
+    deaf = replace(target, adapter=replace(target.adapter, capabilities=frozenset({Capability.TOOLS})))
+    streamed = made(variants=["stream"])
+    assert [c.variant for c in cells([made()], [target], ["stream"])] == ["stream"]
+    assert [c.variant for c in cells([streamed], [target])] == ["stream"]
+    assert cells([streamed], [target], ["whole"]) == []
+    assert [c.variant for c in cells([made()], [deaf])] == ["whole"]
+    (told,) = Run(InProcess(), [])(cells([streamed], [deaf])).cells
+    assert (told.variant, told.verdict) == ("stream", Verdict.NOT_APPLICABLE)
+    assert told.reason == "the adapter 'anthropic' does not have: streaming"
 
 
 def test_versions_are_those_of_what_is_installed() -> None:
@@ -327,13 +345,13 @@ def test_what_is_recorded_can_be_replayed(
     chosen = cells([made(), made(MINIMAL)], [way(target), way(shipped_targets()["gemini-3"])])
     recorded = Run(Reference(), catalog.rules(), recorder=Recorder(library))(chosen)
     assert recorded.mode == "record"
-    assert recorded.summary["pass"] == 4
+    assert recorded.summary["pass"] == 8
     files = {path: path.read_bytes() for path in library.paths()}
-    assert len(files) == 4
+    assert len(files) == 8
     assert library.journals() == []
     replayed = Run(Replay([library]), catalog.rules())(chosen)
     assert replayed.mode == "replay"
-    assert [(cell.verdict, cell.findings) for cell in replayed.cells] == [(Verdict.PASS, ())] * 4
+    assert [(cell.verdict, cell.findings) for cell in replayed.cells] == [(Verdict.PASS, ())] * 8
     assert replayed.cells[0].provenance is not None
     assert replayed.cells[0].provenance.origin == "reference"
     assert replayed.differences == recorded.differences
@@ -398,9 +416,10 @@ def test_an_adapter_that_exits_breaks_its_cell_and_not_the_run(
         raise SystemExit(0)
 
     leaving = connecting(target, leave) if where == "connect" else chatting(target, leave)
-    result = Run(InProcess(), catalog.rules())(cells([made()], [replace(leaving, name="leaving"), target]), jobs=jobs)
+    chosen = cells([made()], [replace(leaving, name="leaving"), target], ["whole"])
+    result = Run(InProcess(), catalog.rules())(chosen, jobs=jobs)
     assert [cell.verdict for cell in result.cells] == [Verdict.ERROR, Verdict.PASS]
-    assert result.cells[0].reason == "SystemExit: 0"
+    assert is_located(result.cells[0].reason, "SystemExit: 0")
     assert result.exit_code == 1
 
 
@@ -443,7 +462,7 @@ def test_no_more_requests_are_sent_than_allowed(made: Made, tmp_path: Path, limi
     targets = [shipped_targets()[name] for name in ("anthropic", "gemini-3", "openai-chat")]
     library, counting = Library(tmp_path / "cassettes"), Counting()
     run = Run(InProcess(counting), [], recorder=Recorder(library, max_requests=limit))
-    result = run(cells([made()], targets))
+    result = run(cells([made()], targets, ["whole"]))
     assert counting.requests == min(limit, 6)
     assert len(library.paths()) == recorded
     assert library.journals() == []

@@ -68,7 +68,7 @@ def test_an_unknown_target() -> None:
         targets_for(ALL, ["gemini3"], {})
     assert str(raised.value) == (
         "unknown target 'gemini3'. Did you mean 'gemini-3'? "
-        "Known: anthropic, gemini-2.5, gemini-3, openai-chat, openai-responses."
+        "Known: anthropic, claude-cli, gemini-2.5, gemini-3, openai-chat, openai-responses."
     )
 
 

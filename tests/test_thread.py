@@ -25,9 +25,9 @@ from harness.model import (
     Usage,
 )
 from harness.protocols import AsyncChatClient, ChatClient, MessageHandler
-from harness.thread import Ask, Run, Thread, failure
+from harness.thread import Ask, Run, Thread, ask, failure
 
-TEMPLATE = ChatRequest("m", ())
+TEMPLATE = ChatRequest("m", (), max_tokens=100)
 Tool = Callable[[ToolCall], ToolResult]
 Send = Callable[..., ChatResponse]
 
@@ -411,3 +411,60 @@ def test_results_go_back_in_the_order_in_which_they_are_sent() -> None:
         return step.request.messages
 
     assert [r.call_id for r in driven(iter([echo(call(2)), echo(call(1))]))[-1].tool_results] == ["c2", "c1"]
+
+
+def test_a_template_without_a_bound_gets_the_default() -> None:
+    model = Model([says("a"), says("b")])
+    thread = Thread(ChatRequest("m", ()))
+    thread.send(model, "Go", lambda made: failure(made, ValueError()))
+    thread.template = replace(thread.template, max_tokens=5)
+    thread.send(model, "Go", lambda made: failure(made, ValueError()))
+    assert [request.max_tokens for request in model.requests] == [8192, 5]
+
+
+@pytest.mark.parametrize("send", [send_sync, send_async], ids=["sync", "async"])
+def test_another_model_may_answer_one_message(send: Send) -> None:
+    model = Model([says("", call(1)), says("a"), says("b")])
+    thread = Thread(TEMPLATE)
+    tool: Tool = lambda made: ToolResult(made.id, made.name, "ok")  # noqa: E731
+    if send is send_sync:
+        thread.send(model, "Go", tool, model="other")
+    else:
+
+        async def run(made: ToolCall) -> ToolResult:
+            return tool(made)
+
+        asyncio.run(thread.send_async(AsyncModel(model), "Go", run, model="other"))
+    send(thread, model, "Go", tool)
+    assert [request.model for request in model.requests] == ["other", "other", "m"]
+
+
+def test_the_state_is_handed_to_the_tools() -> None:
+    state: list[str] = []
+
+    def tool(made: ToolCall, given: list[str]) -> ToolResult:
+        given.append(made.id)
+        return ToolResult(made.id, made.name, len(given))
+
+    async def slow(made: ToolCall, given: list[str]) -> ToolResult:
+        return tool(made, given)
+
+    thread = Thread(TEMPLATE, state=state)
+    thread.send(Model([says("", call(1), call(2)), says("a")]), "Go", tool)
+    asyncio.run(thread.send_async(AsyncModel(Model([says("", call(3)), says("a")])), "Go", slow))
+    assert state == ["c1", "c2", "c3"]
+
+
+def test_one_question_one_text() -> None:
+    model = Model([says("", call(1)), says("Three")])
+    template = ChatRequest("m", (), system="Be brief.")
+    assert ask(model, "1 + 2?", template, lambda made: ToolResult(made.id, made.name, 3)) == "Three"
+    assert [request.system for request in model.requests] == ["Be brief."] * 2
+    assert ask(Model([says("Hello")]), "Hi") == "Hello"
+
+
+def test_one_question_without_tools_tells_the_model_that_there_are_none() -> None:
+    model = Model([says("", call(1)), says("Sorry")])
+    assert ask(model, "1 + 2?") == "Sorry"
+    (result,) = model.requests[1].messages[-1].tool_results
+    assert (result.is_error, result.content) == (True, "there is no tool 'add'")

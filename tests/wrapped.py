@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 
-from harness.model import ChatRequest, ChatResponse
-from harness.protocols import AsyncChatClient, Capability, ChatClient, Endpoint
+from harness.model import ChatRequest, ChatResponse, StreamEvent
+from harness.protocols import AsyncChatClient, Capability, ChatClient, Endpoint, StreamingChatClient
 from harness.targets import Target
 
 Chat = Callable[[ChatRequest], ChatResponse]
@@ -26,12 +26,17 @@ class _Client:
 
 
 class _AsyncClient:
-    def __init__(self, inner: ChatClient) -> None:
+    def __init__(self, inner: StreamingChatClient) -> None:
         self._inner = inner
         self._open = asyncio.Event()
 
     async def chat(self, request: ChatRequest) -> ChatResponse:
         return await asyncio.to_thread(self._inner.chat, request)
+
+    async def stream(self, request: ChatRequest) -> AsyncIterator[StreamEvent]:
+        events = self._inner.stream(request)
+        while (event := await asyncio.to_thread(next, events, None)) is not None:
+            yield event
 
     async def close(self) -> None:
         self._open.set()
@@ -44,9 +49,9 @@ def connecting(target: Target, connect: Callable[[Endpoint, str], ChatClient | A
     return replace(target, adapter=replace(target.adapter, connect=connect))
 
 
-def inner(target: Target, endpoint: Endpoint, model: str) -> ChatClient:
+def inner(target: Target, endpoint: Endpoint, model: str) -> StreamingChatClient:
     client = target.adapter.connect(endpoint, model)
-    assert isinstance(client, ChatClient)
+    assert isinstance(client, StreamingChatClient)
     return client
 
 

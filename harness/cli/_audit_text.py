@@ -35,11 +35,12 @@ def lines(result: AuditResult, *, verbose: bool) -> Iterator[str]:
 def _table(result: AuditResult) -> Iterator[str]:
     yield ""
     if any(counts.exchanges for counts in result.apis.values()):
-        heads = ("exchanges", "unread", "accepted", "flagged", "refused", "flagged")
+        heads = ("exchanges", "unread", "accepted", "flagged", "refused", "flagged", "streamed", "broken")
         yield f"{'API':<18}" + "".join(f"{head:>11}" for head in heads)
     for api, counts in result.apis.items():
         accepted = (counts.accepted, counts.accepted_flagged)
-        values = (counts.exchanges, counts.unread, *accepted, counts.refused, counts.refused_flagged)
+        refused, streamed = (counts.refused, counts.refused_flagged), (counts.streamed, counts.streamed_broken)
+        values = (counts.exchanges, counts.unread, *accepted, *refused, *streamed)
         if counts.exchanges:
             yield f"{api:<18}" + "".join(f"{value:>11}" for value in values)
     if result.unknown:

@@ -26,6 +26,9 @@ def redrive_lines(result: RedriveResult, *, verbose: bool) -> Iterator[str]:
         values = (counts.pairs, counts.agreeing, counts.pairs - counts.agreeing - left, left)
         reasons = ", ".join(f"{reason}: {number}" for reason, number in counts.not_redrivable.items())
         yield f"{api:<18}" + "".join(f"{value:>11}" for value in values) + (f"   ({reasons})" if reasons else "")
+    if streamed := sum(counts.streamed for counts in driven.values()):
+        cuts = f" and in {count(result.recuts, 'other cut')}" if result.recuts else ""
+        yield f"{count(streamed, 'response')} came as a stream: driven as recorded, as a whole{cuts}."
     allowances = sum((Counter(counts.allowances) for counts in driven.values()), Counter[str]())
     if allowances:
         yield "Allowed: " + ", ".join(f"{kind} {number}" for kind, number in allowances.most_common())

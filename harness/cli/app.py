@@ -14,6 +14,7 @@ import typer
 from harness.cli.audit import audit
 from harness.cli.list import list_
 from harness.cli.main import COMMANDS, SUMMARY
+from harness.cli.providers import providers
 from harness.cli.record import record
 from harness.cli.run import run
 from harness.cli.validate import validate
@@ -31,7 +32,15 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for _name, _function in {"run": run, "record": record, "list": list_, "validate": validate, "audit": audit}.items():
+_FUNCTIONS = {
+    "run": run,
+    "record": record,
+    "list": list_,
+    "providers": providers,
+    "validate": validate,
+    "audit": audit,
+}
+for _name, _function in _FUNCTIONS.items():
     app.command(_name, short_help=COMMANDS[_name])(_function)
 
 

@@ -12,7 +12,7 @@ from harness.errors import UnknownName
 _FORMATS = ("terminal", "json")
 
 
-def audit(
+def audit(  # noqa: PLR0913 - a parameter for each option
     paths: Annotated[
         list[Path],
         typer.Argument(
@@ -37,6 +37,15 @@ def audit(
             "them the recorded results, and hold their follow-ups against the recorded ones.",
         ),
     ] = False,
+    recut: Annotated[
+        int,
+        typer.Option(
+            "--recut",
+            metavar="N",
+            min=0,
+            help="With --redrive: drive each streamed response in N other cuts of its bytes, too.",
+        ),
+    ] = 3,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --report json.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Each finding, not one for each rule.")] = False,
 ) -> int:
@@ -61,7 +70,7 @@ def audit(
     if redrive:
         from harness.redrive.redrive import Redrive  # noqa: PLC0415
 
-        with Redrive() as driven:
+        with Redrive(recut) as driven:
             result = run(paths, catalog.rules(), driven)
     else:
         result = run(paths, catalog.rules())

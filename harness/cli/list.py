@@ -3,27 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 import typer
 
+from harness.errors import UsageError
+
 
 def list_(
-    what: Annotated[Literal["scenarios", "targets", "rules"], typer.Argument(show_default=False, help="What to list.")],
+    what: Annotated[
+        Literal["scenarios", "targets", "rules", "models"], typer.Argument(show_default=False, help="What to list.")
+    ],
+    *,
+    targets: Annotated[
+        list[str] | None,
+        typer.Option("--target", metavar="NAME", help="Only models of this target's API. Repeatable."),
+    ] = None,
+    apis: Annotated[
+        list[str] | None, typer.Option("--api", metavar="NAME", help="Only models of this API. Repeatable.")
+    ] = None,
 ) -> None:
-    """List the shipped scenarios, the targets, or the rules."""
-    rows = {"scenarios": _scenarios, "targets": _targets, "rules": _rules}[what]()
-    for line in _aligned(list(rows)):
+    """List the shipped scenarios, the targets, the rules, or the models that are known."""
+    if what == "models":
+        rows = _models(targets or (), apis or ())
+    elif targets or apis:
+        raise UsageError(f"{'--target' if targets else '--api'}: it is for 'harness list models', not for {what}.")
+    else:
+        rows = {"scenarios": _scenarios, "targets": _targets, "rules": _rules}[what]()
+    for line in aligned(list(rows)):
         typer.echo(line)
 
 
 def _scenarios() -> Iterator[Sequence[str]]:
     from harness import suite  # noqa: PLC0415 - `harness --help` loads no pydantic
     from harness.scenarios.load import load_paths  # noqa: PLC0415 - the same
+    from harness.scenarios.schema import Variant  # noqa: PLC0415 - the same
 
-    yield "SCENARIO", "COVERS", "REQUIRES", "TITLE"
+    yield "SCENARIO", "COVERS", "REQUIRES", "VARIANTS", "TITLE"
     for scenario in load_paths([suite.shipped("scenarios")]):
-        yield scenario.id, ",".join(scenario.covers), ",".join(scenario.requires) or "-", scenario.title
+        requires, variants = ",".join(scenario.requires) or "-", ",".join(scenario.variants or get_args(Variant))
+        yield scenario.id, ",".join(scenario.covers), requires, variants, scenario.title
 
 
 def _targets() -> Iterator[Sequence[str]]:
@@ -45,7 +64,24 @@ def _rules() -> Iterator[Sequence[str]]:
         yield rule.id, rule.kind, rule.severity, rule.blame, rule.source, rule.requirement
 
 
-def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+def _models(targets: Sequence[str], apis: Sequence[str]) -> Iterator[Sequence[str]]:
+    from harness.known_models import models  # noqa: PLC0415 - `harness --help` loads no pydantic
+    from harness.targets import SHIPPED, shipped_named  # noqa: PLC0415 - the same
+
+    chosen = [shipped_named(name).api for name in targets] + list(apis) or [each.api for each in SHIPPED]
+    yield "MODEL", "API", "PROFILE", "VISION", "THINKING", "CONTEXT", "TARGET", "NOTE"
+    for api in dict.fromkeys(chosen):
+        for each in models(api):
+            vision, thinking = _KNOWN[each.vision], _KNOWN[each.thinking]
+            context, note = "?" if each.context is None else str(each.context), "deprecated" if each.deprecated else "-"
+            yield each.id, api, each.profile, vision, thinking, context, ",".join(each.targets) or "-", note
+
+
+_KNOWN = {True: "yes", False: "no", None: "?"}
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """The rows as lines, each column as wide as its widest cell."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

@@ -42,6 +42,15 @@ Words: TypeAlias = Annotated[
         "-k", metavar="EXPR", help="Only cells whose scenario, target or subjects match: 'json and not gemini'."
     ),
 ]
+Variants: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--variant",
+        metavar="whole|stream",
+        show_default=False,
+        help="Answers as whole bodies, or streamed. Repeatable. Default: both, where the adapter can stream.",
+    ),
+]
 Jobs: TypeAlias = Annotated[str, typer.Option("-n", metavar="N", help="Cells played at a time, or auto.")]
 Cassettes: TypeAlias = Annotated[
     str | None,
@@ -82,12 +91,14 @@ class Options:
     models: Sequence[str] | None
     base_urls: Sequence[str] | None
     words: str | None
+    variants: Sequence[str] | None
     jobs: str
     cassettes: str | None
     expected_failures: str | None
     reports: Sequence[str] | None
     verbose: bool
     all_differences: bool
+    recuts: int = 0
 
 
 def pairs(option: str, values: Sequence[str] | None, what: str) -> Mapping[str, str]:

@@ -24,6 +24,11 @@ class Output:
     report: Report
     path: Path | None
 
+    @property
+    def shows_terminal(self) -> bool:
+        """Whether this is the report for people, on the screen."""
+        return self.path is None and self.report.name == "terminal"
+
     def write(self, run: RunResult, presentation: Presentation) -> None:
         """Render the run. Raises `UsageError` if the file cannot be written."""
         shown = _on_screen(presentation) if self.path is None else presentation

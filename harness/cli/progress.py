@@ -8,9 +8,11 @@ from types import TracebackType
 from typing import Self
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import Progress as Bar
 from rich.progress import TaskID
 
+from harness.reports._words import label
 from harness.results import CellResult
 
 _PATIENCE = 1.0
@@ -39,7 +41,7 @@ class Progress:
                 return
             self._bar.start()
             self._task = self._bar.add_task("", total=self._total)
-        self._bar.update(self._task, completed=self._done, description=f"{cell.scenario} {cell.target}")
+        self._bar.update(self._task, completed=self._done, description=escape(f"{label(cell)} {cell.target}"))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None

@@ -17,6 +17,7 @@ from harness.cli.options import (
     Paths,
     Reports,
     Targets,
+    Variants,
     Verbose,
     Words,
 )
@@ -39,6 +40,7 @@ def record(  # noqa: PLR0913 - a parameter for each option
         int | None, typer.Option("--max-requests", metavar="N", min=1, help="Send no more than so many requests.")
     ] = None,
     words: Words = None,
+    variants: Variants = None,
     jobs: Jobs = "1",
     cassettes: Annotated[
         str | None,
@@ -54,6 +56,8 @@ def record(  # noqa: PLR0913 - a parameter for each option
 ) -> int:
     """Record cassettes. A cell's cassette is replaced only when the new one is complete.
 
+    From providers it says before anything is sent about how much it will cost, and after it how much it was.
+
     Exit codes as for `harness run`.
     """
     from harness.cli import session  # noqa: PLC0415 - `harness --help` loads none of what a run needs
@@ -65,6 +69,7 @@ def record(  # noqa: PLR0913 - a parameter for each option
         models,
         base_urls,
         words,
+        variants,
         jobs,
         cassettes,
         expected_failures,

@@ -18,6 +18,7 @@ from harness.cli.options import (
     Paths,
     Reports,
     Targets,
+    Variants,
     Verbose,
     Words,
 )
@@ -36,6 +37,17 @@ def run(  # noqa: PLR0913 - a parameter for each option
         ),
     ] = "replay",
     words: Words = None,
+    variants: Variants = None,
+    recuts: Annotated[
+        int,
+        typer.Option(
+            "--recut",
+            metavar="N",
+            min=0,
+            help="Play each streamed answer N more times, its bytes cut at other places or spelled otherwise, and "
+            "compare what the adapter makes of it. Works from the one cassette of a cell, and for any adapter.",
+        ),
+    ] = 0,
     jobs: Jobs = "1",
     cassettes: Cassettes = None,
     expected_failures: ExpectedFailures = None,
@@ -58,11 +70,13 @@ def run(  # noqa: PLR0913 - a parameter for each option
         models,
         base_urls,
         words,
+        variants,
         jobs,
         cassettes,
         expected_failures,
         reports,
         verbose,
         all_differences,
+        recuts,
     )
     return session.run(options, mode)

@@ -12,26 +12,29 @@ from pathlib import Path
 from harness import catalog, suite
 from harness.cli import keywords
 from harness.cli.options import Options, pairs
-from harness.errors import MissingDependency, UsageError
+from harness.errors import MissingDependency, UnknownName, UsageError
 from harness.protocols import Adapter, Endpoint
-from harness.runner import cells
+from harness.runner import VARIANTS, cells
 from harness.scenarios.load import load_paths, scenario_files
-from harness.scenarios.schema import Scenario
+from harness.scenarios.schema import Scenario, Variant
 from harness.stages import Cell
+from harness.tape.processes import LocalRunner
 from harness.targets import SHIPPED, Target, shipped_named, targets_for
 
-_NOWHERE = Endpoint("http://127.0.0.1:9", "not-a-key")  # a client is made for it, and nothing is sent
+_NOWHERE = Endpoint("http://127.0.0.1:9", "not-a-key", processes=LocalRunner())  # for a client that does nothing
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
     """The cells of a run.
 
-    `files` names the files of scenarios that are not shipped ones, `words` what selects a target again that is not
-    simply `--target` and its name. `left_out` says of default targets why they cannot be played here.
+    `variants` are those that were asked for. `files` names the files of scenarios that are not shipped ones, `words`
+    what selects a target again that is not simply `--target` and its name. `left_out` says of default targets why they
+    cannot be played here.
     """
 
     cells: Sequence[Cell]
+    variants: Sequence[Variant]
     files: Mapping[str, str]
     words: Mapping[str, tuple[str, ...]]
     left_out: Mapping[str, str]
@@ -50,9 +53,15 @@ def select(options: Options) -> Selection:
     """
     wanted = keywords.parse(options.words) if options.words is not None else None
     models = pairs("--model", options.models, "NAME")
+    variants = _variants(options)
     scenarios, files = _scenarios(options.paths)
     targets, specs, left_out = _targets(options, models)
-    every = cells(scenarios, targets)
+    every = cells(scenarios, targets, variants)
+    if not every:
+        raise UsageError(
+            f"--variant {variants[0]}: none of the chosen scenarios is played so. Each says under 'variants' how it "
+            "is played, and 'harness list scenarios' shows it."
+        )
     chosen = [cell for cell in every if wanted is None or wanted.match(_described(cell))]
     if not chosen:
         raise UsageError(
@@ -61,7 +70,17 @@ def select(options: Options) -> Selection:
         )
     words = {target.name: _words(target, specs[target.adapter.name], models) for target in targets}
     special = {name: given for name, given in words.items() if given != ("--target", name)}
-    return Selection(chosen, files, special, left_out)
+    return Selection(chosen, variants, files, special, left_out)
+
+
+def _variants(options: Options) -> list[Variant]:
+    for name in options.variants or ():
+        if name not in VARIANTS:
+            raise UnknownName("variant", name, VARIANTS, "--variant")
+    chosen: list[Variant] = [each for each in VARIANTS if not options.variants or each in options.variants]
+    if options.recuts and "stream" not in chosen:
+        raise UsageError("--recut: it is for streamed answers: add --variant stream, or leave --variant out.")
+    return chosen
 
 
 def _described(cell: Cell) -> str:

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
-from urllib.parse import urlsplit
 
 import harness
-from harness import catalog, expected_failures, suite
+from harness import catalog, expected_failures, factories, suite
+from harness.cli import estimates
 from harness.cli.options import Options, pairs
 from harness.cli.outputs import outputs
 from harness.cli.progress import Progress
@@ -62,7 +62,9 @@ def _play(
     expected = expected_failures.load(Path(options.expected_failures)) if options.expected_failures else []
     selection = select(options)
     stages = _stages(options, mode, libraries, selection.targets)
-    playing = Run(stages, catalog.rules(), expected=expected, recorder=recorder)
+    if recorder is not None and mode == "live":
+        estimates.before(selection.cells, _base_urls(options, mode, selection.targets), recorder.max_requests)
+    playing = Run(stages, catalog.rules(), expected=expected, recorder=recorder, recuts=options.recuts)
     with Progress(len(selection.cells)) as progress:
         result = playing(selection.cells, jobs=jobs, progress=progress)
     result = replace(
@@ -71,6 +73,8 @@ def _play(
         left_out=selection.left_out,
         invocation=_invocation(options, mode, selection, recording=recorder is not None),
     )
+    if recorder is not None and mode == "live" and not any(each.shows_terminal for each in wanted):
+        estimates.after(result)
     presentation = Presentation(verbose=options.verbose, all_differences=options.all_differences)
     for output in wanted:
         output.write(result, presentation)
@@ -99,7 +103,7 @@ def _stages(options: Options, mode: Mode, libraries: Sequence[Library], targets:
         return Reference()
     live = Live(base_urls)
     for target in targets:
-        live.key(target)  # a key that is missing is better known before anything is paid for
+        live.check(target)
     return live
 
 
@@ -111,10 +115,12 @@ def _base_urls(options: Options, mode: Mode, targets: Sequence[Target]) -> Mappi
             raise UsageError("--base-url: it is for what is sent live: add --mode live, or record --from provider.")
         if target not in known:
             raise UnknownName("target", target, known, "--base-url")
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.netloc:
-            raise UsageError(f"--base-url {target}={url}: this is no URL: it has to begin with http:// or https://.")
-    return base_urls
+        if not factories.is_base_url(url):
+            raise UsageError(f"--base-url {target}={url}: {factories.NO_BASE_URL}")
+    if mode != "live":
+        return {}
+    set_ = {target.name: factories.base_url_for(target.api) for target in targets if target.name not in base_urls}
+    return {**{name: url for name, url in set_.items() if url is not None}, **base_urls}
 
 
 def _jobs(given: str) -> int:
@@ -126,6 +132,7 @@ def _jobs(given: str) -> int:
 
 
 def _invocation(options: Options, mode: Mode, selection: Selection, *, recording: bool) -> Invocation:
+    alone = ("--variant", *selection.variants) if len(selection.variants) == 1 else ()
     kept = () if options.cassettes is None else ("--cassettes", options.cassettes)
     urls = tuple(word for url in options.base_urls or () for word in ("--base-url", url))
     record = ("harness", "record", *kept)
@@ -136,10 +143,11 @@ def _invocation(options: Options, mode: Mode, selection: Selection, *, recording
         rerun = ("harness", "run", *kept) if mode == "replay" else ("harness", "run", "--mode", mode, *urls)
     expression = () if options.words is None else ("-k", options.words)
     return Invocation(
-        rerun,
-        record,
-        reference,
+        (*rerun, *alone),
+        (*record, *alone),
+        (*reference, *alone),
         (*(options.paths or ()), *expression),
         selection.files,
         selection.words,
+        ("--recut", str(options.recuts)) if options.recuts else (),
     )

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import cast
 
 import httpx2
 
 from harness import catalog
+from harness.errors import MalformedResponse
 from harness.http import HttpRequest, HttpResponse
-from harness.model import ChatRequest, Message, Opaque, Part, Role, Text, ToolCall, ToolResult
-from harness.protocols import ChatClient, Endpoint
+from harness.model import ChatRequest, ChatResponse, Finish, Message, Opaque, Part, Role, Text, ToolCall, ToolResult
+from harness.protocols import Endpoint, StreamingChatClient
 from harness.redrive.apis import LIFTS
 from harness.redrive.lift import Lift
 from harness.redrive.pairing import answered, issued
@@ -27,44 +28,73 @@ OPENING = "…"
 """What the user says first. The conversation before the pair is not compared, and answers do not depend on it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Driven:
+    """What an adapter made of response i: its answer, and the request that it sent with the results of request j."""
+
+    answer: ChatResponse
+    request: HttpRequest
+
+
 class Driver:
     """One adapter of an API, and the HTTP that it sees: recorded answers in, its requests out."""
 
     def __init__(self, api: str) -> None:
         self._sent: list[HttpRequest] = []
-        self._answer = HttpResponse(200)
+        self._response = HttpResponse(200)
         self._http = httpx2.Client(transport=HandlerTransport(self._play))
         endpoint = Endpoint(wire_format(api).provider_url, "key-of-nobody", self._http)
-        self._client = cast("ChatClient", catalog.adapter(api).connect(endpoint, ""))
+        self._client = cast("StreamingChatClient", catalog.adapter(api).connect(endpoint, ""))
 
     def close(self) -> None:
         """Close the clients."""
         self._client.close()
         self._http.close()
 
-    def follow_up(self, pair: Pair) -> HttpRequest:
-        """What the adapter sends after response i, given the results of request j.
+    def whole(self, pair: Pair) -> Driven:
+        """What comes of response i by `chat`; of a streamed one as the body that the witness folds it to.
 
         Raises:
             harness.errors.ChatError: the adapter cannot read the response or express the request.
         """
-        self._answer = _whole(pair)
+        return self._driven(pair, _whole(pair), self._client.chat)
+
+    def streamed(self, pair: Pair, stream: HttpResponse) -> Driven:
+        """What comes of response i by `stream`, which gets `stream` for an answer. The follow-up is asked whole.
+
+        Raises:
+            harness.errors.ChatError: as `whole` does.
+        """
+        return self._driven(pair, stream, self._finish)
+
+    def _driven(self, pair: Pair, response: HttpResponse, ask: Callable[[ChatRequest], ChatResponse]) -> Driven:
         lift = LIFTS[pair.j.wire.api](pair.j.body, pair.j.request)
         asked = _asked(pair, lift)
-        answer = self._ask(asked)
-        results = Message(Role.USER, tuple(_following(pair, lift, answer)))
-        self._ask(replace(asked, messages=(*asked.messages, answer, results)))
-        return self._sent.pop()
+        answer = self._ask(response, ask, asked)
+        results = Message(Role.USER, tuple(_following(pair, lift, answer.message)))
+        follow_up = replace(asked, messages=(*asked.messages, answer.message, results))
+        self._ask(_whole(pair), self._client.chat, follow_up)
+        return Driven(answer, self._sent.pop())
 
-    def _ask(self, request: ChatRequest) -> Message:
+    def _ask(
+        self, response: HttpResponse, ask: Callable[[ChatRequest], ChatResponse], request: ChatRequest
+    ) -> ChatResponse:
+        self._response = response
         self._sent.clear()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # SDKs warn of old models, and recordings have them
-            return self._client.chat(request).message
+            return ask(request)
+
+    def _finish(self, request: ChatRequest) -> ChatResponse:
+        match list(self._client.stream(request)):
+            case [*_, Finish(response)]:
+                return response
+            case _:
+                raise MalformedResponse("the stream ended without Finish, which is its last event")
 
     def _play(self, request: HttpRequest) -> HttpResponse:
         self._sent.append(request)
-        return self._answer
+        return self._response
 
 
 def _whole(pair: Pair) -> HttpResponse:

@@ -65,7 +65,7 @@ class _Unanswered:
 
 def pairs(exchanges: Sequence[Recorded]) -> list[Pair]:
     """The pairs among the exchanges of one API. A response is in one pair at most, that with the first such request:
-    later requests of the conversation repeat it."""
+    later requests of the conversation repeat it. One that broke off is in none."""
     unanswered = _Unanswered()
     found: list[Pair] = []
     for follow_up in exchanges:
@@ -78,7 +78,8 @@ def pairs(exchanges: Sequence[Recorded]) -> list[Pair]:
             if earlier is not None and likeness >= least:
                 unanswered.remove(earlier)
                 found.append(Pair(earlier, follow_up, _with_all_said(place, follow_up.request, earlier.response)))
-        unanswered.add(follow_up)
+        if not follow_up.broken:
+            unanswered.add(follow_up)
     return found
 
 

@@ -31,6 +31,11 @@ class Recorded:
         """The model that the request names."""
         return self.wire.model_of(self.http) or ""
 
+    @property
+    def broken(self) -> bool:
+        """The response has no end, or not the one that HTTP wants: an adapter has to raise."""
+        return not self.response.complete or self.answer.delivery.ending != "complete"
+
 
 def recorded(cassette: Cassette) -> dict[str, list[Recorded]]:
     """The accepted exchanges of each API, in their order. What the witness cannot read is left out: the audit counts

@@ -8,7 +8,7 @@ from collections import Counter
 from types import TracebackType
 from typing import Self
 
-from harness.http import HttpRequest
+from harness.http import HttpRequest, HttpResponse
 from harness.redrive.apis import LIFTS
 from harness.redrive.comparison import Comparison, Disagreement
 from harness.redrive.drive import Driver
@@ -16,23 +16,30 @@ from harness.redrive.facts import hosted_facts, system_facts, tool_facts, turn_f
 from harness.redrive.pairs import Pair, pairs
 from harness.redrive.recording import recorded
 from harness.redrive.result import PairCounts, PairDisagreement, RedriveResult
+from harness.redrive.retelling import retellings
 from harness.redrive.turns import answered_turns
 from harness.tape.cassette import Cassette
-from harness.wire.apis import APIS
 from harness.wire.jsonvalue import loads
 from harness.wire.view import OpaqueView
+
+RECUTS = 3
+"""So many other cuts of each stream are driven, unless somebody wants more."""
 
 _ENCRYPTED = re.compile(rb'"encrypted_content"\s*:\s*"([\w+/=-]+)"')
 
 
 class Redrive:
-    """A redrive in the making: takes cassettes one by one. A context manager, since it holds clients."""
+    """A redrive in the making: takes cassettes one by one. A context manager, since it holds clients.
 
-    def __init__(self) -> None:
+    A response that was streamed is streamed again: as it was recorded, and cut in `recuts` other ways.
+    """
+
+    def __init__(self, recuts: int = RECUTS) -> None:
+        self._recuts = recuts
         self._drivers: dict[str, Driver] = {}
-        self._counts = {api: Counter[str]() for api in APIS}
-        self._not_redrivable = {api: Counter[str]() for api in APIS}
-        self._allowances = {api: Counter[str]() for api in APIS}
+        self._counts = {api: Counter[str]() for api in LIFTS}
+        self._not_redrivable = {api: Counter[str]() for api in LIFTS}
+        self._allowances = {api: Counter[str]() for api in LIFTS}
         self._disagreements: list[PairDisagreement] = []
 
     def __enter__(self) -> Self:
@@ -45,19 +52,20 @@ class Redrive:
             driver.close()
 
     def add(self, file: str, cassette: Cassette) -> None:
-        """Drive the pairs of one cassette.
+        """Drive the pairs of one cassette, of those APIs whose requests carry their history.
 
         Raises:
             harness.errors.MissingDependency: the SDK of an API that has pairs is not installed.
         """
         for api, exchanges in recorded(cassette).items():
-            for pair in pairs(exchanges):
+            for pair in pairs(exchanges) if api in LIFTS else ():
                 self._counts[api]["pairs"] += 1
                 reason = leaning(pair)
                 if reason is not None:
                     self._not_redrivable[api][reason] += 1
                     continue
                 found = self._driven(pair)
+                self._counts[api]["streamed"] += pair.i.response.streamed
                 self._counts[api]["agreeing"] += not found.disagreements
                 self._allowances[api].update(found.allowances)
                 self._disagreements += [_placed(file, pair, each) for each in found.disagreements]
@@ -68,21 +76,36 @@ class Redrive:
             api: PairCounts(
                 counter["pairs"],
                 counter["agreeing"],
+                counter["streamed"],
                 dict(self._not_redrivable[api]),
                 {kind: count for kind, count in sorted(self._allowances[api].items()) if count},
             )
             for api, counter in self._counts.items()
         }
-        return RedriveResult(counts, tuple(self._disagreements))
+        return RedriveResult(counts, tuple(self._disagreements), self._recuts)
 
     def _driven(self, pair: Pair) -> Comparison:
         api = pair.j.wire.api
         if api not in self._drivers:
             self._drivers[api] = Driver(api)
+        driver, stream = self._drivers[api], _stream(pair)
         try:
-            return compare(pair, self._drivers[api].follow_up(pair))
+            driven = driver.streamed(pair, stream) if stream else driver.whole(pair)
+            found = compare(pair, driven.request)
         except Exception as error:  # noqa: BLE001 - an adapter may fail in any way at all: one pair, not the audit
             return Comparison.failed(pair.slice.answers[0].part.pointer, str(error) or repr(error))
+        if stream:
+            found.disagreements += retellings(driver, pair, driven, stream, self._recuts)
+        return found
+
+
+def _stream(pair: Pair) -> HttpResponse | None:
+    """Response i as it came, if it was streamed."""
+    answer = pair.i.answer
+    if not pair.i.response.streamed:
+        return None
+    headers = {name: value for name, value in answer.headers.items() if name == "content-type"}
+    return HttpResponse(answer.status, headers, answer.body)
 
 
 def leaning(pair: Pair) -> str | None:

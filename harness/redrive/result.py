@@ -12,13 +12,14 @@ from harness.model import JSON
 class PairCounts:
     """The pairs of one API.
 
-    `not_redrivable`: reason → pairs whose follow-up leans on state that the server keeps; the reason is the field by
-    which it does. `allowances`: class → how often it was made use of; `harness.redrive.comparison` says what they are.
-    The other pairs disagree.
+    `streamed`: those that were driven through `stream`, since their response was streamed. `not_redrivable`: reason →
+    pairs whose follow-up leans on state that the server keeps; the reason is the field by which it does. The other
+    pairs disagree. `allowances`: class → how often it was made use of; `harness.redrive.comparison` says what they are.
     """
 
     pairs: int
     agreeing: int
+    streamed: int
     not_redrivable: Mapping[str, int]
     allowances: Mapping[str, int]
 
@@ -27,6 +28,7 @@ class PairCounts:
         return {
             "pairs": self.pairs,
             "pairs_agreeing": self.agreeing,
+            "pairs_streamed": self.streamed,
             "pairs_not_redrivable": dict(self.not_redrivable),
             "allowances": dict(self.allowances),
         }
@@ -37,8 +39,8 @@ class PairDisagreement:
     """One thing that an adapter sent otherwise than request `j` of `file` has it, after response `i`.
 
     `pointer` leads into the body of request j. `kind` is what is not the same, as in
-    `harness.redrive.comparison.Disagreement`, or `adapter-failed`: the adapter could not read the response or express
-    the follow-up, and `produced` is why.
+    `harness.redrive.comparison.Disagreement` and in `harness.redrive.retelling`, or `adapter-failed`: the adapter could
+    not read the response or express the follow-up, and `produced` is why.
     """
 
     file: str
@@ -64,7 +66,9 @@ class PairDisagreement:
 
 @dataclass(frozen=True, slots=True)
 class RedriveResult:
-    """A whole redrive: an entry for each API, and all disagreements in the order of files and pairs."""
+    """A whole redrive: an entry for each API, and all disagreements in the order of files and pairs. Each stream was
+    driven in `recuts` other cuts, too."""
 
     apis: Mapping[str, PairCounts]
     disagreements: tuple[PairDisagreement, ...]
+    recuts: int

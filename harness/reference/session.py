@@ -1,19 +1,23 @@
 """One conversation with the reference server: the scenario's script, played an answer for each accepted request.
 
 Answers are counted, not looked up: a tool loop that repeats itself cannot get the first answer for ever. A refused
-request uses up no answer. Ids, usage and signatures are functions of the scenario, so that runs repeat.
+request uses up no answer, nor does one that meets a fault of the scenario: asked again, the answer is given. Ids, usage
+and signatures are functions of the scenario, so that runs repeat.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
+from threading import Lock
 
 from harness.http import EXHAUSTED, HttpRequest, HttpResponse
 from harness.model import JSON
 from harness.profiles import Profile
+from harness.reference.faults import injected
 from harness.reference.memory import Memory
 from harness.scenarios.schema import Scenario, StepSpec
+from harness.wire.embedding import EmbeddingFormat
 from harness.wire.format import WireFormat
 from harness.wire.view import ModelStep, RequestView, Violation, WireError
 
@@ -23,7 +27,7 @@ endpoint, and a body that is no chat is refused for what is wrong with it."""
 
 
 class Session:
-    """A handler of requests for one cell."""
+    """A handler of requests for one cell. Requests that overlap are answered one after the other."""
 
     def __init__(self, scenario: Scenario, wire: WireFormat, model: str, profile: Profile) -> None:
         self._scenario = scenario
@@ -31,13 +35,30 @@ class Session:
         self._model = model
         self._profile = profile
         self._script = [step for turn in scenario.turns for step in turn.model]
+        self._faults = {fault.answer: fault for fault in scenario.faults}
         self._played = 0
+        self._lock = Lock()
         self._memory = Memory(scenario)
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         """Answer one request as the provider would."""
+        if self._scenario.embeddings is not None and self._wire.embeddings is not None:
+            return self._embedded(request, self._wire.embeddings)
         if not self._wire.recognises(replace(request, body=_CHAT)):
             return self._wire.refuse(_not_found(request))
+        with self._lock:
+            return self._answered(request)
+
+    def _embedded(self, request: HttpRequest, embeddings: EmbeddingFormat) -> HttpResponse:
+        """Vectors for each text of a request. They are functions of the text, so that nothing has to be counted."""
+        if not embeddings.recognises(request):
+            return self._wire.refuse(_not_found(request))
+        refused = [each for each in embeddings.violations(request) if each.severity == "error"]
+        if refused:
+            return self._wire.refuse(refused[0])
+        return _json_response(200, embeddings.build(embeddings.view(request)))
+
+    def _answered(self, request: HttpRequest) -> HttpResponse:
         asked = self._judged(request)
         if isinstance(asked, Violation):
             return self._wire.refuse(asked)
@@ -45,10 +66,13 @@ class Session:
             return exhausted(f"the script of scenario {self._scenario.id!r} has no answer {self._played + 1}")
         step = self._script[self._played]
         seed = f"{self._scenario.id}/{self._played}"
-        self._played += 1
         response = self._answer(_model_step(step, self._wire.api), seed, asked)
+        fault = self._faults.pop(self._played, None)
+        if fault is not None and fault.fails:
+            return injected(fault, self._wire, response, asked, seed)
+        self._played += 1
         self._memory.note(self._wire.read(response))
-        return response
+        return response if fault is None else injected(fault, self._wire, response, asked, seed)
 
     def _judged(self, request: HttpRequest) -> RequestView | Violation:
         """The request as the provider understands it, or why it is refused."""
@@ -82,7 +106,7 @@ def _json_response(status: int, body: dict[str, JSON]) -> HttpResponse:
 
 def _model_step(step: StepSpec, api: str) -> ModelStep:
     raw: list[JSON] = [*step.raw.get(api, ())]
-    return ModelStep(step.text, step.thinking, step.named_calls, step.refusal, step.stop, tuple(raw))
+    return ModelStep(step.text, step.thinking, step.named_calls, step.refusal, step.stop, tuple(raw), step.truncated)
 
 
 def _not_found(request: HttpRequest) -> Violation:

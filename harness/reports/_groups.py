@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from harness.reports._words import count, label
-from harness.results import Blame, CellResult, Difference, Finding, Kind, RunResult, Severity, Verdict
+from harness.reports._words import count, label, listed
+from harness.results import Blame, CellResult, Difference, Finding, Kind, RunResult, Severity, Variant, Verdict
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -19,27 +19,44 @@ _NAMED = 12
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row of the matrix: for each target, how many cells ended in each verdict."""
+    """One row of the matrix: for each target, the verdicts of its cells, each with how many or which they are."""
 
     name: str
-    cells: dict[str, Counter[Verdict]]
+    verdicts: dict[str, list[tuple[str, Verdict]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A scenario with a target, in the variants in which the same was found.
+
+    `name` says which variant, where it is not to be taken for both.
+    """
+
+    name: str
+    cells: tuple[CellResult, ...]
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def target(self) -> str:
+        """The target."""
+        return self.cells[0].target
 
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """All findings of one rule that blame the same, with their cells."""
+    """All findings of one rule that blame the same, by their places; variants that differ are places of their own."""
 
     rule: str
     kind: Kind
     severity: Severity
     blame: Blame
     source: str
-    hits: tuple[tuple[CellResult, Finding], ...]
+    places: tuple[Place, ...]
 
     @property
-    def cells(self) -> list[CellResult]:
-        """The cells in which the rule found something, each once."""
-        return list({(cell.scenario, cell.target, cell.variant): cell for cell, _ in self.hits}.values())
+    def cells(self) -> int:
+        """In how many cells the rule found something."""
+        return cells_of(self.places)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +66,7 @@ class Missing:
     targets: tuple[str, ...]
     reason: str
     scenarios: tuple[str, ...]
+    cells: tuple[CellResult, ...]
     record: str
     reference: str
 
@@ -60,12 +78,25 @@ def targets(run: RunResult) -> list[str]:
 
 def matrix(run: RunResult, *, by_scenario: bool) -> list[Row]:
     """A row for each scenario, or for each main subject of scenarios."""
-    grouped = _grouped(run.cells, lambda cell: label(cell) if by_scenario else (cell.covers or ("other",))[0])
+    grouped = _grouped(run.cells, lambda cell: cell.scenario if by_scenario else (cell.covers or ("other",))[0])
     columns = targets(run)
+    tally = _which if by_scenario else _how_many
     return [
-        Row(name, {target: Counter(cell.verdict for cell in cells if cell.target == target) for target in columns})
+        Row(name, {target: tally([cell for cell in cells if cell.target == target]) for target in columns})
         for name, cells in sorted(grouped, key=lambda group: group[0])
     ]
+
+
+def _how_many(cells: list[CellResult]) -> list[tuple[str, Verdict]]:
+    counted = Counter(cell.verdict for cell in cells)
+    return [(str(counted[verdict]), verdict) for verdict in Verdict if counted[verdict]]
+
+
+def _which(cells: list[CellResult]) -> list[tuple[str, Verdict]]:
+    """A verdict for each variant, or one for both if it is the same."""
+    if len({cell.verdict for cell in cells}) == 1:
+        return [("", cells[0].verdict)]
+    return [(cell.variant, cell.verdict) for cell in cells]
 
 
 def findings(run: RunResult, severity: Severity, *, expected: bool = False) -> list[Hits]:
@@ -78,75 +109,161 @@ def findings(run: RunResult, severity: Severity, *, expected: bool = False) -> l
         if finding.severity is severity
     )
     groups = [
-        Hits(*key, tuple(members))
+        Hits(*key, members[0][1].source, _places(run, _by_cell(members), both=" [whole and stream]"))
         for key, members in _grouped(hits, lambda hit: (hit[1].rule, hit[1].kind, hit[1].severity, hit[1].blame))
-        for key in [(*key, members[0][1].source)]
     ]
-    return sorted(groups, key=lambda group: -len(group.cells))
+    return sorted(groups, key=lambda group: -group.cells)
 
 
-def broken(run: RunResult) -> list[tuple[str, list[CellResult]]]:
+def _by_cell(hits: list[tuple[CellResult, Finding]]) -> Iterator[tuple[CellResult, tuple[Finding, ...]]]:
+    for _, members in _grouped(hits, lambda hit: id(hit[0])):
+        yield members[0][0], tuple(finding for _, finding in members)
+
+
+def _places(
+    run: RunResult, found: Iterable[tuple[CellResult, tuple[Finding, ...]]], *, both: str = ""
+) -> tuple[Place, ...]:
+    """The places of cells. `both` is added to a scenario's name if the same was found in both of its variants."""
+    paired = _paired(run)
+    places: list[Place] = []
+    for (scenario, target), members in _grouped(found, lambda each: (each[0].scenario, each[0].target)):
+        if len(members) > 1 and all(findings == members[0][1] for _, findings in members):
+            places.append(Place(scenario + both, tuple(cell for cell, _ in members), members[0][1]))
+            continue
+        for cell, findings in members:
+            name = f"{scenario} [{cell.variant}]" if (scenario, target) in paired else label(cell)
+            places.append(Place(name, (cell,), findings))
+    return tuple(places)
+
+
+def _paired(run: RunResult) -> set[tuple[str, str]]:
+    """Scenario and target of those cells that are in the run in both variants."""
+    variants = _grouped(run.cells, lambda cell: (cell.scenario, cell.target))
+    return {key for key, cells in variants if len({cell.variant for cell in cells}) > 1}
+
+
+def _by_reason(run: RunResult, cells: Iterable[CellResult]) -> list[tuple[str, tuple[Place, ...]]]:
+    return [
+        (reason, _places(run, ((cell, ()) for cell in members)))
+        for reason, members in _grouped(cells, lambda cell: cell.reason or "")
+    ]
+
+
+def cells_of(places: Iterable[Place]) -> int:
+    """How many cells they are."""
+    return sum(len(place.cells) for place in places)
+
+
+def broken(run: RunResult) -> list[tuple[str, tuple[Place, ...]]]:
     """Cells that ended in an error by its text, unless a finding tells of it."""
     cells = (
         cell
         for cell in run.cells
         if cell.verdict is Verdict.ERROR and all(finding.severity is not Severity.ERROR for finding in cell.findings)
     )
-    return list(_grouped(cells, lambda cell: cell.reason or ""))
+    return _by_reason(run, cells)
 
 
-def not_applicable(run: RunResult) -> list[tuple[str, str, list[str]]]:
-    """Target, reason and scenarios of the cells that are not applicable."""
-    cells = (cell for cell in run.cells if cell.verdict is Verdict.NOT_APPLICABLE)
-    groups = _grouped(cells, lambda cell: (cell.target, cell.reason or ""))
-    return [(target, reason, [label(cell) for cell in members]) for (target, reason), members in groups]
+_LACKS = " does not have: "
 
 
-def expected_failures(run: RunResult) -> list[tuple[str, list[CellResult]]]:
+def not_applicable(run: RunResult, most: int | None = None) -> list[tuple[str, str, str]]:
+    """Targets, which cells of theirs are not applicable, and why.
+
+    The cells are named by their scenarios. Where a target has more than `most` of these, its cells are only counted,
+    all together and for each thing that it does not have.
+    """
+    rows: list[tuple[str, str, str]] = []
+    skipped = (replace(cell, reason=_impersonal(cell)) for cell in run.cells if cell.verdict is Verdict.NOT_APPLICABLE)
+    for target, cells in _grouped(skipped, lambda cell: cell.target):
+        named = [(reason, [place.name for place in places]) for reason, places in _by_reason(run, cells)]
+        if most is None or sum(len(names) for _, names in named) <= most:
+            rows += [(target, ", ".join(names), reason) for reason, names in named]
+        else:
+            rows += [(target, cells, reason) for cells, reason in _tallied(cells, most)]
+    return [
+        (", ".join(target for target, _, _ in members), which, reason)
+        for (which, reason), members in _grouped(rows, lambda row: row[1:])
+    ]
+
+
+def _impersonal(cell: CellResult) -> str:
+    """The reason without the name of the adapter, so that it is the same for others."""
+    return (cell.reason or "").replace(f"the adapter {cell.adapter!r} ", "the adapter ")
+
+
+def _tallied(cells: Iterable[CellResult], most: int) -> Iterator[tuple[str, str]]:
+    for who, members in _grouped(cells, lambda cell: (cell.reason or "").partition(_LACKS)[0]):
+        lacking = Counter(name for cell in members for name in (cell.reason or "").partition(_LACKS)[2].split(", "))
+        del lacking[""]
+        tally = listed([f"{name} ({number})" for name, number in lacking.most_common()], most)
+        yield count(len(members), "cell"), f"{who}{_LACKS}{tally}" if tally else who
+
+
+def expected_failures(run: RunResult) -> list[tuple[str, tuple[Place, ...]]]:
     """The expected failures by the reason that is given for them."""
-    cells = (cell for cell in run.cells if cell.verdict is Verdict.EXPECTED_FAILURE)
-    return list(_grouped(cells, lambda cell: cell.reason or ""))
+    return _by_reason(run, (cell for cell in run.cells if cell.verdict is Verdict.EXPECTED_FAILURE))
 
 
 def missing(run: RunResult) -> list[Missing]:
-    """The cells at which nobody could look: targets that miss the same scenarios together."""
-    cells = (cell for cell in run.cells if cell.verdict is Verdict.MISSING)
-    by_target = _grouped(cells, lambda cell: cell.target)
+    """The cells at which nobody could look: targets that miss the same scenarios, in the same variants, together."""
+    places = _places(run, ((cell, ()) for cell in run.cells if cell.verdict is Verdict.MISSING))
+    paired = _paired(run)
+    by_target = _grouped(places, lambda place: (place.target, _alone(paired, place.cells)))
     # Words that select one column may unselect another, so a column with words of its own has commands of its own.
-    alone = run.invocation.targets
+    special = run.invocation.targets
     alike = _grouped(
-        by_target, lambda group: (group[0] if group[0] in alone else "", tuple(label(cell) for cell in group[1]))
+        by_target, lambda group: (group[0][0] if group[0][0] in special else "", tuple(each.name for each in group[1]))
     )
-    return [_missing(run, [target for target, _ in members], members[0][1]) for _, members in alike]
+    return [_missing(run, [place for _, places in members for place in places]) for _, members in alike]
 
 
-def _missing(run: RunResult, targets: list[str], cells: list[CellResult]) -> Missing:
-    names = list(dict.fromkeys(cell.scenario for cell in cells))
-    chosen, call = names if len(names) <= _NAMED else None, run.invocation
+def _missing(run: RunResult, places: list[Place]) -> Missing:
+    cells = tuple(cell for place in places for cell in place.cells)
+    targets = tuple(dict.fromkeys(cell.target for cell in cells))
+    scenarios = list(dict.fromkeys(cell.scenario for cell in cells))
+    chosen, call = scenarios if len(scenarios) <= _NAMED else None, run.invocation
+    variant = _variant_option(run, cells)
     return Missing(
-        tuple(targets),
+        targets,
         cells[0].reason or "there is no cassette",
-        tuple(label(cell) for cell in cells),
-        call.command(call.record, targets, chosen),
-        call.command(call.reference, targets, chosen),
+        tuple(dict.fromkeys(place.name for place in places)),
+        cells,
+        call.command([*call.record, *variant], targets, chosen),
+        call.command([*call.reference, *variant], targets, chosen),
     )
 
 
-def rerun(run: RunResult, cell: CellResult) -> str:
-    """The command line that plays one cell again."""
-    return run.invocation.command(run.invocation.rerun, [cell.target], [cell.scenario])
+def _alone(paired: set[tuple[str, str]], cells: Sequence[CellResult]) -> Variant | None:
+    """The variant that is meant if only one of the two that the run has of these cells is."""
+    variants: set[Variant] = {cell.variant for cell in cells}
+    alone = len(variants) == 1 and any((cell.scenario, cell.target) in paired for cell in cells)
+    return variants.pop() if alone else None
 
 
-def unrecorded(run: RunResult) -> list[tuple[str, list[CellResult]]]:
+def _variant_option(run: RunResult, cells: Sequence[CellResult]) -> Sequence[str]:
+    alone = _alone(_paired(run), cells)
+    return () if alone is None else ("--variant", alone)
+
+
+def rerun(run: RunResult, place: Place) -> str:
+    """The command line that plays a place again."""
+    call, cells = run.invocation, place.cells
+    recut = call.recut if any(cell.variant == "stream" for cell in cells) else ()
+    words = [*call.rerun, *_variant_option(run, cells), *recut]
+    return call.command(words, [place.target], [cells[0].scenario])
+
+
+def unrecorded(run: RunResult) -> list[tuple[str, tuple[Place, ...]]]:
     """The cells that were played to be recorded and were not, by the reason."""
     known = (Verdict.MISSING, Verdict.NOT_APPLICABLE, Verdict.EXPECTED_FAILURE)
     cells = (cell for cell in run.cells if run.mode == "record" and cell.reason and cell.verdict not in known)
-    return list(_grouped(cells, lambda cell: cell.reason or ""))
+    return _by_reason(run, cells)
 
 
 def provenance(run: RunResult) -> list[str]:
     """Where the answers came from, in sentences."""
-    without = [id(cell) for _, cells in unrecorded(run) for cell in cells]
+    without = {id(cell) for _, places in unrecorded(run) for place in places for cell in place.cells}
     played = [cell for cell in run.cells if cell.provenance is not None and id(cell) not in without]
     lines: list[str] = []
     origins = _grouped(played, lambda cell: cell.provenance.origin if cell.provenance else "")

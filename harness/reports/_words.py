@@ -44,7 +44,7 @@ def short(value: JSON, length: int = VALUE_LENGTH) -> str:
 
 
 def label(cell: CellResult) -> str:
-    """The scenario, with its variant if it is streamed."""
+    """The scenario, with its variant if it is streamed: unique among the cells of a target."""
     return cell.scenario if cell.variant == "whole" else f"{cell.scenario} [{cell.variant}]"
 
 
@@ -70,10 +70,22 @@ def counts(run: RunResult) -> str:
     return ", ".join(f"{number} {verdict.replace('-', ' ')}" for verdict, number in run.summary.items() if number)
 
 
+def _total(run: RunResult) -> str:
+    """How many cells there are, and in which variants: `4 cells (2 whole, 2 streamed, 6 recuts)`."""
+    streamed = sum(cell.variant == "stream" for cell in run.cells)
+    recuts = sum(cell.recuts for cell in run.cells)
+    numbers = {"whole": len(run.cells) - streamed, "streamed": streamed}
+    variants = [f"{number} {name}" for name, number in numbers.items() if number]
+    details = [name for name, number in numbers.items() if number] if len(variants) == 1 else variants
+    if recuts:
+        details.append(count(recuts, "recut"))
+    return count(len(run.cells), "cell") + (f" ({', '.join(details)})" if details else "")
+
+
 def verdict(run: RunResult) -> tuple[str, str]:
     """The verdict in one word, and the sentence that goes with it."""
     summary = run.summary
-    total = count(len(run.cells), "cell")
+    total = _total(run)
     if run.exit_code == 1:
         stale = f"; {count(len(run.stale), 'expected failure')} did not happen" if run.stale else ""
         return "FAIL", f"{total}: {counts(run)}{stale}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree as ET
 
+from harness.reports._costs import kind
 from harness.reports._groups import missing, targets
 from harness.reports._words import WHAT_TO_DO, count, label, place, short
 from harness.results import CellResult, Finding, Presentation, Report, RunResult, Severity, StaleExpectation, Verdict
@@ -27,12 +28,13 @@ _TAGS = {
 def render(run: RunResult, presentation: Presentation) -> str:  # noqa: ARG001 - for people only
     """The XML, as text."""
     root = ET.Element("testsuites", name="harness", time=f"{run.timing.get('seconds', 0.0):.3f}")
-    commands = {target: group.record for group in missing(run) for target in group.targets}
+    commands = {id(cell): group.record for group in missing(run) for cell in group.cells}
     for target in targets(run):
         suite = ET.SubElement(root, "testsuite", name=target)
+        _cost(suite, run, target)
         for cell in run.cells:
             if cell.target == target:
-                _case(suite, cell, commands.get(target, ""))
+                _case(suite, cell, commands.get(id(cell), ""))
         _count(suite)
     if run.stale:
         suite = ET.SubElement(root, "testsuite", name="expected-failures")
@@ -42,6 +44,27 @@ def render(run: RunResult, presentation: Presentation) -> str:  # noqa: ARG001 -
     _count(root)
     ET.indent(root)
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+
+
+def _cost(suite: ET.Element, run: RunResult, target: str) -> None:
+    """The target's part of what the run cost, as properties; `dollars` is left out where no price is known."""
+    cost = run.costs.get(target)
+    if cost is None or not cost.requests:
+        return
+    kinds = dict.fromkeys(kind(run, cell) for cell in run.cells if cell.target == target and cell.spending is not None)
+    values = {
+        "cost": "; ".join(kinds),
+        "cost.model": cost.model,
+        "cost.requests": cost.requests,
+        "cost.requests.unpriced": cost.unpriced,
+        "cost.tokens.input": cost.usage.input_tokens,
+        "cost.tokens.output": cost.usage.output_tokens,
+        "cost.dollars": None if cost.dollars is None else f"{cost.dollars:f}",
+    }
+    properties = ET.SubElement(suite, "properties")
+    for name, value in values.items():
+        if value is not None:
+            ET.SubElement(properties, "property", name=name, value=_legal(str(value)))
 
 
 def _case(suite: ET.Element, cell: CellResult, record: str) -> None:
@@ -79,7 +102,7 @@ def _text(finding: Finding) -> str:
 
 
 def _stale(suite: ET.Element, entry: StaleExpectation) -> None:
-    name = f"{entry.scenario} {entry.target} {entry.rule}"
+    name = " ".join([entry.scenario, *filter(None, [entry.variant]), entry.target, entry.rule])
     case = ET.SubElement(suite, "testcase", classname="expected-failures", name=_legal(name))
     message = f"the expected failure did not happen: take it off the list ({entry.reason})"
     ET.SubElement(case, "failure", message=_legal(message), type="stale")

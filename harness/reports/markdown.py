@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from harness.reports import _groups as groups
-from harness.reports._words import CRASHED, WHAT_TO_DO, count, label, listed, place, plain, short, verdict
+from harness.reports._costs import costs
+from harness.reports._words import CRASHED, WHAT_TO_DO, count, listed, place, plain, short, verdict
 from harness.results import Finding, Presentation, Report, RunResult, Severity, Verdict
 
 _SHOWN = 3  # cells of a group whose evidence is shown: GitHub refuses a summary of more than 1 MiB
@@ -32,12 +33,13 @@ def render(run: RunResult, presentation: Presentation) -> str:
         f"{_escaped(sentence)}.",
         *_matrix(run, by_scenario=presentation.verbose),
         *(_escaped(line) for line in groups.provenance(run)),
+        *(_escaped(line) for line in costs(run, by_target=presentation.verbose)),
         *_findings(run, limit),
         *_broken(run, limit),
         *_stale(run),
         *_missing(run),
         *_differences(run, everything=presentation.all_differences),
-        *_lists(run),
+        *_lists(run, verbose=presentation.verbose),
     ]
     return "\n\n".join(blocks) + "\n"
 
@@ -47,7 +49,7 @@ def _matrix(run: RunResult, *, by_scenario: bool) -> Iterator[str]:
     if not columns:
         return
     rows = (
-        [row.name, *(" ".join(f"{n} {_MARKS[v]}" for v in Verdict if (n := row.cells[t][v])) for t in columns)]
+        [row.name, *(" ".join(f"{which} {_MARKS[each]}".strip() for which, each in row.verdicts[t]) for t in columns)]
         for row in groups.matrix(run, by_scenario=by_scenario)
     )
     yield _table(["scenario" if by_scenario else "subject", *columns], rows)
@@ -64,19 +66,17 @@ def _findings(run: RunResult, limit: int | None) -> Iterator[str]:
             yield f"### {count(len(found), 'rule')} with {severity}s"
         for group in found:
             yield _details(
-                f"{group.rule}: {group.severity} in {count(len(group.cells), 'cell')}, blame: {group.blame}",
-                [*_evidence(group, limit), WHAT_TO_DO[group.blame], _code(groups.rerun(run, group.cells[0]))],
+                f"{group.rule}: {group.severity} in {count(group.cells, 'cell')}, blame: {group.blame}",
+                [*_evidence(group, limit), WHAT_TO_DO[group.blame], _code(groups.rerun(run, group.places[0]))],
             )
 
 
 def _evidence(group: groups.Hits, limit: int | None) -> Iterator[str]:
-    cells = group.cells
-    for cell in cells[:limit]:
-        mine = [finding for hit, finding in group.hits if hit is cell]
-        lines = [f"**{_escaped(label(cell))}**, {_escaped(cell.target)}", *(_item(each) for each in mine[:limit])]
-        yield "\n".join([lines[0], "", *lines[1:]])
-    if limit is not None and len(cells) > limit:
-        yield f"and {count(len(cells) - limit, 'more cell')}"
+    for each in group.places[:limit]:
+        items = map(_item, each.findings[:limit])
+        yield "\n".join([f"**{_escaped(each.name)}**, {_escaped(each.target)}", "", *items])
+    if more := groups.cells_of(group.places[len(group.places[:limit]) :]):
+        yield f"and {count(more, 'more cell')}"
     if group.source:
         yield f"Source: {_escaped(group.source)}"
 
@@ -90,12 +90,13 @@ def _item(finding: Finding) -> str:
 
 
 def _broken(run: RunResult, limit: int | None) -> Iterator[str]:
-    for reason, cells in groups.broken(run):
-        names = [f"- {_escaped(label(cell))}, {_escaped(cell.target)}" for cell in cells[:limit]]
-        more = [] if limit is None or len(cells) <= limit else [f"- and {count(len(cells) - limit, 'more cell')}"]
+    for reason, places in groups.broken(run):
+        names = [f"- {_escaped(each.name)}, {_escaped(each.target)}" for each in places[:limit]]
+        if more := groups.cells_of(places[len(names) :]):
+            names.append(f"- and {count(more, 'more cell')}")
         yield _details(
-            f"error in {count(len(cells), 'cell')}: {reason}",
-            ["\n".join([*names, *more]), CRASHED, _code(groups.rerun(run, cells[0]))],
+            f"error in {count(groups.cells_of(places), 'cell')}: {reason}",
+            ["\n".join(names), CRASHED, _code(groups.rerun(run, places[0]))],
         )
 
 
@@ -103,8 +104,8 @@ def _stale(run: RunResult) -> Iterator[str]:
     if run.stale:
         yield "### Expected failures that did not happen: take them off the list"
         yield _table(
-            ["scenario", "target", "rule", "reason"],
-            ([each.scenario, each.target, each.rule, each.reason] for each in run.stale),
+            ["scenario", "variant", "target", "rule", "reason"],
+            ([each.scenario, each.variant or "both", each.target, each.rule, each.reason] for each in run.stale),
         )
 
 
@@ -128,15 +129,14 @@ def _differences(run: RunResult, *, everything: bool) -> Iterator[str]:
         )
 
 
-def _lists(run: RunResult) -> Iterator[str]:
-    skipped = groups.not_applicable(run)
+def _lists(run: RunResult, *, verbose: bool) -> Iterator[str]:
+    skipped = groups.not_applicable(run, None if verbose else _NAMES)
     if skipped:
-        rows = ([target, reason, listed(names, _NAMES)] for target, reason, names in skipped)
-        yield _details("Not applicable", [_table(["target", "reason", "scenarios"], rows)])
+        yield _details("Not applicable", [_table(["target", "cells", "reason"], skipped)])
     expected = groups.expected_failures(run)
     if expected:
         rows = (
-            [reason, listed([f"{label(cell)}, {cell.target}" for cell in cells], _NAMES)] for reason, cells in expected
+            [reason, listed([f"{each.name}, {each.target}" for each in places], _NAMES)] for reason, places in expected
         )
         yield _details("Expected failures", [_table(["reason", "cells"], rows)])
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rich.console import RenderableType
 from rich.text import Text
 
 from harness.reports import _groups as groups
+from harness.reports._costs import costs
 from harness.reports._page import Page, hanging, heading, indented, matrix
-from harness.reports._words import CRASHED, WHAT_TO_DO, count, label, listed, place, plain, short, verdict
-from harness.results import CellResult, Difference, Finding, Presentation, Report, RunResult, Severity, Verdict
+from harness.reports._words import CRASHED, WHAT_TO_DO, count, listed, place, plain, short, verdict
+from harness.results import Difference, Finding, Presentation, Report, RunResult, Severity, Verdict
 
 MAX_LINES = 60
 """As long as the report of a run without findings may get; the differences give way."""
@@ -65,8 +65,8 @@ def render(run: RunResult, presentation: Presentation) -> str:
     page = Page(presentation)
     sections = (
         _matrix(run, page.width, verbose=presentation.verbose),
-        _provenance(run),
-        _not_applicable(run),
+        _provenance(run, verbose=presentation.verbose),
+        _not_applicable(run, verbose=presentation.verbose),
         _expected_failures(run),
         _missing(run),
         _warnings(run, verbose=presentation.verbose),
@@ -134,46 +134,47 @@ def _matrix(run: RunResult, width: int, *, verbose: bool) -> Iterator[Renderable
     rows = groups.matrix(run, by_scenario=verbose)
     yield from matrix(
         ["scenario" if verbose else "subject", *columns],
-        ([Text(plain(row.name)), *(_counted(row.cells[target], alone=verbose) for target in columns)] for row in rows),
+        ([Text(plain(row.name)), *(_counted(row.verdicts[target]) for target in columns)] for row in rows),
         width,
     )
     for target, reason in run.left_out.items():
         yield Text(plain(f"{target} is left out: {reason}"), style="yellow")
 
 
-def _counted(verdicts: Counter[Verdict], *, alone: bool) -> Text:
+def _counted(verdicts: Sequence[tuple[str, Verdict]]) -> Text:
     text = Text()
-    for each in Verdict:
-        if verdicts[each]:
-            number = "" if alone and verdicts.total() == 1 else f"{verdicts[each]} "
-            text.append(", " if text else "")
-            text.append(number + _ABBREVIATED.get(each, each.value), style=_STYLES[each])
+    for which, each in verdicts:
+        text.append(", " if text else "")
+        text.append(f"{which} {_ABBREVIATED.get(each, each.value)}".strip(), style=_STYLES[each])
     return text or Text("-", style="dim")
 
 
-def _provenance(run: RunResult) -> Iterator[RenderableType]:
+def _provenance(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
     for sentence in groups.provenance(run):
+        yield Text(plain(sentence))
+    for sentence in costs(run, by_target=verbose):
         yield Text(plain(sentence))
     if run.mode == "record":
         yield Text(plain(f"The cassettes are in {run.cassettes}."))
-    for reason, cells in groups.unrecorded(run):
-        yield Text(plain(f"{listed([_cell(cell) for cell in cells], _NAMES)}: {reason}"), style="bold red")
+    for reason, places in groups.unrecorded(run):
+        yield Text(plain(f"{listed([_place(each) for each in places], _NAMES)}: {reason}"), style="bold red")
 
 
-def _not_applicable(run: RunResult) -> Iterator[RenderableType]:
-    found = groups.not_applicable(run)
+def _not_applicable(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
+    found = groups.not_applicable(run, None if verbose else _NAMES)
     if found:
-        yield heading(f"Not applicable: {count(sum(len(names) for _, _, names in found), 'cell')}")
-    for target, reason, names in found:
-        yield indented(f"{target}: {listed(names, _NAMES)}: {reason}")
+        more = "" if found == groups.not_applicable(run) else "; --verbose names each"
+        yield heading(f"Not applicable: {count(run.summary[Verdict.NOT_APPLICABLE], 'cell')}{more}")
+    for targets, cells, reason in found:
+        yield indented(f"{targets}: {cells}: {reason}")
 
 
 def _expected_failures(run: RunResult) -> Iterator[RenderableType]:
     found = groups.expected_failures(run)
     if found:
-        yield heading(f"Expected failures: {count(sum(len(cells) for _, cells in found), 'cell')}")
-    for reason, cells in found:
-        yield indented(f"{listed([_cell(cell) for cell in cells], _SHOWN)}: {reason}")
+        yield heading(f"Expected failures: {count(run.summary[Verdict.EXPECTED_FAILURE], 'cell')}")
+    for reason, places in found:
+        yield indented(f"{listed([_place(each) for each in places], _SHOWN)}: {reason}")
 
 
 def _missing(run: RunResult) -> Iterator[RenderableType]:
@@ -201,21 +202,22 @@ def _warnings(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
     if found:
         yield heading(f"Warnings: {count(len(found), 'rule')}; --verbose shows each")
     for group in found[:_WARNINGS]:
-        cell, finding = group.hits[0]
-        more = f" and {count(len(group.cells) - 1, 'more cell')}" if len(group.cells) > 1 else ""
-        yield indented(f"{group.rule} ({group.blame}): {_cell(cell)}{more}: {finding.message}")
+        first, *others = group.places
+        more = f" and {count(groups.cells_of(others), 'more cell')}" if others else ""
+        yield indented(f"{group.rule} ({group.blame}): {_place(first)}{more}: {first.findings[0].message}")
     if len(found) > _WARNINGS:
         yield indented(f"and {count(len(found) - _WARNINGS, 'more rule')}")
 
 
 def _broken(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
-    for index, (reason, cells) in enumerate(groups.broken(run)):
+    for index, (reason, places) in enumerate(groups.broken(run)):
+        shown = places if verbose else places[:_SHOWN]
         yield from [""] if index else []
-        yield heading(f"error in {count(len(cells), 'cell')}: {reason or 'no reason is known'}")
-        for cell in cells[: None if verbose else _SHOWN]:
-            yield indented(_cell(cell), "bold")
-        yield from _more(len(cells), verbose=verbose)
-        yield from _way_out(CRASHED, groups.rerun(run, cells[0]))
+        yield heading(f"error in {count(groups.cells_of(places), 'cell')}: {reason or 'no reason is known'}")
+        for each in shown:
+            yield indented(_place(each), "bold")
+        yield from _more(places[len(shown) :])
+        yield from _way_out(CRASHED, groups.rerun(run, places[0]))
 
 
 def _errors(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
@@ -225,19 +227,18 @@ def _errors(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
 
 
 def _group(run: RunResult, group: groups.Hits, *, verbose: bool) -> Iterator[RenderableType]:
-    cells = group.cells
+    shown = group.places if verbose else group.places[:_SHOWN]
     source = f"; source: {group.source}" if group.source else ""
-    yield heading(f"{group.rule}: {group.severity} in {count(len(cells), 'cell')}")
+    yield heading(f"{group.rule}: {group.severity} in {count(group.cells, 'cell')}")
     yield indented(f"{group.kind} rule; blame: {group.blame}{source}", "dim")
-    for cell in cells[: None if verbose else _SHOWN]:
-        yield indented(_cell(cell), "bold")
-        mine = [finding for hit, finding in group.hits if hit is cell]
-        for finding in mine if verbose else mine[:1]:
+    for each in shown:
+        yield indented(_place(each), "bold")
+        for finding in each.findings if verbose else each.findings[:1]:
             yield from _evidence(finding)
-        if not verbose and len(mine) > 1:
-            yield indented(f"and {count(len(mine) - 1, 'more finding')} like it in this cell", "dim", by=4)
-    yield from _more(len(cells), verbose=verbose)
-    yield from _way_out(WHAT_TO_DO[group.blame], groups.rerun(run, cells[0]))
+        if not verbose and len(each.findings) > 1:
+            yield indented(f"and {count(len(each.findings) - 1, 'more finding')} like it in this cell", "dim", by=4)
+    yield from _more(group.places[len(shown) :])
+    yield from _way_out(WHAT_TO_DO[group.blame], groups.rerun(run, group.places[0]))
 
 
 def _evidence(finding: Finding) -> Iterator[RenderableType]:
@@ -248,9 +249,9 @@ def _evidence(finding: Finding) -> Iterator[RenderableType]:
         yield hanging("expected", short(finding.expected), width=8, by=6)
 
 
-def _more(cells: int, *, verbose: bool) -> Iterator[RenderableType]:
-    if not verbose and cells > _SHOWN:
-        yield indented(f"and {count(cells - _SHOWN, 'more cell')}; --verbose shows all", "dim")
+def _more(left: Sequence[groups.Place]) -> Iterator[RenderableType]:
+    if left:
+        yield indented(f"and {count(groups.cells_of(left), 'more cell')}; --verbose shows all", "dim")
 
 
 def _way_out(advice: str, command: str) -> Iterator[RenderableType]:
@@ -262,7 +263,8 @@ def _stale(run: RunResult) -> Iterator[RenderableType]:
     if run.stale:
         yield heading("Expected failures that did not happen: take them off the list")
     for each in run.stale:
-        yield indented(f"{each.rule} in {each.scenario}, {each.target} (listed because: {each.reason})")
+        variant = f" [{each.variant}]" if each.variant else ""
+        yield indented(f"{each.rule} in {each.scenario}{variant}, {each.target} (listed because: {each.reason})")
 
 
 def _verdict(run: RunResult) -> Iterator[RenderableType]:
@@ -273,8 +275,8 @@ def _verdict(run: RunResult) -> Iterator[RenderableType]:
     yield text
 
 
-def _cell(cell: CellResult) -> str:
-    return f"{label(cell)} . {cell.target}"
+def _place(place: groups.Place) -> str:
+    return f"{place.name} . {place.target}"
 
 
 REPORT = Report("terminal", render)

@@ -6,29 +6,55 @@ the adapter made of it; its result is the one that the tool gave when the thread
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
+from harness.http import EXHAUSTED
 from harness.model import JSON, ToolCall, ToolResult
-from harness.results import Blame, Chat, Exchange, Transcript
+from harness.results import Blame, Chat, Exchange, Retelling, Transcript
+from harness.trimming import trimmed_result
 from harness.wire.apis import wire_format
+from harness.wire.embedding import EmbeddingFormat, EmbeddingView, VectorView
 from harness.wire.format import WireFormat
-from harness.wire.view import CallView, RequestView, ResponseView, WireError
+from harness.wire.view import CallView, RequestView, ResponseView, Violation, WireError
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One exchange as the witness reads it. A side that cannot be read is `None`, with the reason in `unread`."""
+    """One exchange as the witness reads it. A side that cannot be read is `None`, with the reason in `unread`.
+
+    Of an exchange for embeddings the sides are `embedding` and `vectors`; a failure of the provider has no vectors.
+    """
 
     index: int
     exchange: Exchange
     request: RequestView | None
     response: ResponseView | None
     unread: str | None = None
+    embedding: EmbeddingView | None = None
+    vectors: tuple[VectorView, ...] | None = None
+
+    @property
+    def answer(self) -> ResponseView | None:
+        """The response, if it is a whole answer: no error, and nothing of it missing."""
+        view = self.response
+        return None if view is None or view.error is not None or self.is_cut else view
+
+    @property
+    def is_cut(self) -> bool:
+        """The response ends too early: on its connection, or as a stream without the event that makes it complete."""
+        response, view = self.exchange.response, self.response
+        broken = response is not None and response.delivery.ending != "complete"
+        return broken or (view is not None and not view.complete)
+
+    @property
+    def is_made_up(self) -> bool:
+        """The harness had nothing left to answer with."""
+        return self.exchange.response is not None and EXHAUSTED in self.exchange.response.headers
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +90,12 @@ class Evidence:
         self.wire: WireFormat = wire_format(transcript.api)
         self._derived: dict[tuple[object, int], Any] = {}
 
+    def retold(self, retellings: tuple[Retelling, ...]) -> Evidence:
+        """The evidence with the retellings that were made of it; what was read is not read again."""
+        told = Evidence(replace(self.transcript, retellings=retellings))
+        told.__dict__["readings"] = self.readings
+        return told
+
     @property
     def divergence(self) -> Blame:
         """Who is at fault where the conversation is not the scenario's: the recording of another one, the adapter where
@@ -85,6 +117,8 @@ class Evidence:
         return tuple(self._read(index, exchange) for index, exchange in enumerate(self.transcript.exchanges))
 
     def _read(self, index: int, exchange: Exchange) -> Reading:
+        if self.transcript.embedded and self.wire.embeddings is not None:
+            return _read_embedding(index, exchange, self.wire.embeddings)
         request: RequestView | None = None
         response: ResponseView | None = None
         unread: str | None = None
@@ -99,6 +133,13 @@ class Evidence:
                 unread = f"response {error}"
         return Reading(index, exchange, request, response, unread)
 
+    def violations(self, reading: Reading) -> list[Violation]:
+        """What the provider refuses in a request, or takes with a loss."""
+        request = reading.exchange.request
+        if self.transcript.embedded and self.wire.embeddings is not None:
+            return self.wire.embeddings.violations(request)
+        return self.wire.violations(request, self.transcript.profile)
+
     @cached_property
     def asked(self) -> tuple[Asked, ...]:
         """Each chat with its first request that could be read. A chat that sent nothing is left out."""
@@ -112,14 +153,34 @@ class Evidence:
             if index in first and (view := first[index].request) is not None
         )
 
+    def exchanges(self, chat: int) -> tuple[Reading, ...]:
+        """The exchanges of a chat, in their order: one, unless the adapter sent again what had failed."""
+        return self._by_chat.get(chat, ())
+
+    @cached_property
+    def _by_chat(self) -> Mapping[int | None, tuple[Reading, ...]]:
+        found: dict[int | None, list[Reading]] = {}
+        for reading in self.readings:
+            found.setdefault(reading.exchange.chat, []).append(reading)
+        return {chat: tuple(readings) for chat, readings in found.items()}
+
     def answer(self, chat: int) -> Reading | None:
-        """The exchange whose response the adapter gave back: the last one of the chat that has a response."""
-        answered = [r for r in self.readings if r.exchange.chat == chat and r.response is not None]
+        """The exchange whose response the adapter gave back: the last one of the chat with a whole answer."""
+        answered = [reading for reading in self.exchanges(chat) if reading.answer is not None]
         return answered[-1] if answered else None
 
     def expected_calls(self, chat: int) -> tuple[ExpectedCall, ...]:
-        """The calls that the request of a chat has to carry, in their order."""
-        return (*self._foreign_calls, *(call for earlier in range(chat) for call in self._issued[earlier]))
+        """The calls that a chat has to carry, in their order; results of earlier turns may be trimmed."""
+        turn = self.transcript.chats[chat].turn
+        earlier = ((call, turn > self.transcript.chats[at].turn) for at in range(chat) for call in self._issued[at])
+        every = (*((call, turn > 0) for call in self._foreign_calls), *earlier)
+        return tuple(self._trimmed(call) if is_old else call for call, is_old in every)
+
+    def _trimmed(self, call: ExpectedCall) -> ExpectedCall:
+        trim = self.transcript.scenario.trim if self.transcript.scenario else None
+        if trim is None or call.result is None:
+            return call
+        return replace(call, result=trimmed_result(call.result, trim.tools))
 
     @cached_property
     def _foreign_calls(self) -> tuple[ExpectedCall, ...]:
@@ -160,3 +221,16 @@ class Evidence:
             return None
         executed = [e.result for e in self.transcript.executions if e.chat == chat and e.call is call]
         return executed[0] if executed else None
+
+
+def _read_embedding(index: int, exchange: Exchange, embeddings: EmbeddingFormat) -> Reading:
+    try:
+        view = embeddings.view(exchange.request)
+    except WireError as error:
+        return Reading(index, exchange, None, None, f"request {error}")
+    answered = exchange.response is not None and exchange.response.status < 400
+    try:
+        vectors = embeddings.read(exchange.response) if answered and exchange.response else None
+    except WireError as error:
+        return Reading(index, exchange, None, None, f"response {error}", view)
+    return Reading(index, exchange, None, None, None, view, vectors)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from harness.protocols import Capability
 from harness.results import Blame, Chat, Severity
 from harness.rules.evidence import Evidence
+from harness.rules.failures import Due, due, failure_of, judged, waited
 from harness.rules.rule import Flaw, Rule
-from harness.scenarios.match import mismatches
+from harness.scenarios.match import Outcome, mismatches
 from harness.scenarios.schema import Scenario, Subject
 from harness.wire.jsonvalue import equal
 
@@ -24,25 +26,45 @@ def _turns(evidence: Evidence) -> Iterator[tuple[int, Scenario, list[tuple[int, 
 def _expect(evidence: Evidence) -> Iterator[Flaw]:
     for turn, scenario, chats in _turns(evidence):
         expectation = scenario.turns[turn].expect
-        last = chats[-1][1]
-        if expectation is None or (last.response is None and last.error is not None):
-            continue  # a chat that failed is reported by chat-failure
-        reading = evidence.answer(chats[-1][0])
-        for mismatch in mismatches(
-            expectation,
+        index, last = chats[-1]
+        if expectation is None or (last.error is not None and expectation.error is None):
+            continue  # chat-failure says that it should not have failed
+        ended = due(evidence, index)
+        if ended.fate == "made-up" or judged(evidence, index) is not None:
+            continue  # request-unexpected or chat-failure says what is wrong
+        outcome = Outcome(
             text=last.response.text if last.response else "",
             calls=[call for _, chat in chats if chat.response for call in chat.response.tool_calls],
             stop_reason=last.response.stop_reason if last.response else None,
-            error="iteration-limit" if last.limit_reached else None,
-        ):
+            error=failure_of(last),
+            events=next(iter(evidence.transcript.handled[turn : turn + 1]), ()),
+        )
+        for mismatch in mismatches(expectation, outcome):
+            if mismatch.path == "events" and not evidence.transcript.scripted:
+                continue  # whether it says a word before it calls is a model's choice, and model-choice has the calls
+            if mismatch.path == "error.retry_after" and (waited(evidence, index) is not None or _tells_no_wait(ended)):
+                continue  # error-retry-after says it, or there is nothing to hand on
+            if mismatch.path.startswith(("error", "events")) and _is_mended(evidence, index):
+                continue
             yield Flaw(
                 f"turn {turn}, expect.{mismatch.path}: {mismatch.message}",
-                reading.index if reading else None,
+                ended.exchange,
                 None,
                 mismatch.actual,
                 mismatch.expected,
                 blame=evidence.divergence,
             )
+
+
+def _tells_no_wait(ended: Due) -> bool:
+    """The provider's failure asks for no wait, as the API of a command line has no place for it."""
+    return ended.failure is not None and ended.failure.retry_after is None
+
+
+def _is_mended(evidence: Evidence, chat: int) -> bool:
+    """The adapter sent again what had failed, as it declares to do, and the provider then answered."""
+    declared = Capability.RETRIES in evidence.transcript.capabilities
+    return declared and len(evidence.exchanges(chat)) > 1 and evidence.transcript.chats[chat].response is not None
 
 
 def _bound(evidence: Evidence) -> Iterator[Flaw]:
@@ -62,7 +84,9 @@ def _choice_of_calls(evidence: Evidence) -> Iterator[Flaw]:
     if evidence.transcript.scripted:
         return
     for turn, scenario, chats in _turns(evidence):
-        scripted = [call for step in scenario.turns[turn].model for call in step.named_calls]
+        if not any(chat.response for _, chat in chats):
+            continue  # nothing answered, so nothing was chosen
+        scripted = [call for step in scenario.turns[turn].model for call in step.whole_calls]
         made = [(c.name, c.arguments) for _, chat in chats if chat.response for c in chat.response.tool_calls]
         same = len(made) == len(scripted) and all(
             name == wanted and equal(dict(arguments), expected)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from harness.model import JSON_INSTRUCTION, File, Image, Role, Text
 from harness.rules.content import same_medium
@@ -10,7 +11,7 @@ from harness.rules.evidence import Asked, Evidence
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
 from harness.wire.compare import likeness
-from harness.wire.view import MediaView, PartView, TextView
+from harness.wire.view import MediaView, PartView, ResultView, TextView, TurnView
 
 
 def _append_only(evidence: Evidence) -> Iterator[Flaw]:
@@ -20,9 +21,10 @@ def _append_only(evidence: Evidence) -> Iterator[Flaw]:
         previous = asked
         if before is None or asked.view.stateful or before.view.stateful:
             continue
+        trims = _trims(evidence, before, asked)
         for position, turn in enumerate(before.view.turns):
             now = asked.view.turns[position] if position < len(asked.view.turns) else None
-            if now is None or likeness(now) != likeness(turn):
+            if now is None or likeness(_weighed(now, trims)) != likeness(_weighed(turn, trims)):
                 yield Flaw(
                     "an entry that was sent before is gone or changed: the history is append-only",
                     asked.reading.index,
@@ -31,6 +33,19 @@ def _append_only(evidence: Evidence) -> Iterator[Flaw]:
                     repr(likeness(turn)),
                 )
                 break
+
+
+def _trims(evidence: Evidence, before: Asked, asked: Asked) -> bool:
+    scenario = evidence.transcript.scenario
+    return scenario is not None and scenario.trim is not None and before.chat.turn < asked.chat.turn
+
+
+def _weighed(turn: TurnView, trims: bool) -> TurnView:
+    """The turn, without what results say where they may be trimmed: result-changed knows what they have to say."""
+    if not trims:
+        return turn
+    parts = (replace(part, payload=()) if isinstance(part, ResultView) else part for part in turn.parts)
+    return replace(turn, parts=tuple(parts))
 
 
 def _texts(evidence: Evidence) -> Iterator[Flaw]:

@@ -61,8 +61,13 @@ def _moved(asked: Asked, part: PartView, behind: list[PartView], matched: set[in
 
 
 def _returned(api: str, response: ResponseView) -> Iterator[PartView]:
-    """The parts of a response that have to stand in the history, and those that tell where."""
+    """The parts of a response that have to stand in the history, and those that tell where.
+
+    A call that was cut short cannot go back as one: nothing answers it.
+    """
     for part in response.parts:
+        if isinstance(part, CallView) and part.malformed is not None:
+            continue
         if isinstance(part, OpaqueView):
             not_taken = api == "openai-chat" and part.kind in _NOT_RETURNED
             for_people = part.kind in ("thought", "refusal") and _signature(part.raw) is None

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.model import ToolResult
+from harness.model import ChatResponse, ToolCall, ToolResult
 from harness.rules.content import carries
 from harness.rules.evidence import Asked, Evidence, ExpectedCall
-from harness.wire.view import CallView, RequestView, ResultView
+from harness.wire.jsonvalue import equal
+from harness.wire.view import CallView, RequestView, ResponseView, ResultView
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,3 +118,23 @@ def _answers(evidence: Evidence, asked: Asked) -> Sequence[Answer]:
             taken_from = next((o for o in others if o.result and carries(results[0], o.result, asked.view)), None)
         found.append(Answer(one, one.result, results[0], taken_from))
     return found
+
+
+def cut_calls(wire: ResponseView, given: ChatResponse) -> list[tuple[CallView, ToolCall]]:
+    """The calls that are cut short or malformed on the wire and that the adapter hands on all the same."""
+    left = list(given.tool_calls)
+    for call in wire.calls:
+        if call.malformed is None:
+            whole = next((c for c in left if _is_handed_on(call, c) and equal(dict(c.arguments), call.arguments)), None)
+            left = [c for c in left if c is not whole]
+    found: list[tuple[CallView, ToolCall]] = []
+    for call in wire.calls:
+        handed = next((c for c in left if _is_handed_on(call, c)), None) if call.malformed is not None else None
+        if handed is not None:
+            found.append((call, handed))
+            left = [c for c in left if c is not handed]
+    return found
+
+
+def _is_handed_on(call: CallView, given: ToolCall) -> bool:
+    return given.id == call.id if call.id else given.name == call.name

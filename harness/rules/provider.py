@@ -18,8 +18,8 @@ from harness.wire.view import ResponseView
 
 def _answers(evidence: Evidence) -> Iterator[tuple[Reading, ResponseView]]:
     for reading in evidence.readings:
-        if reading.response is not None and reading.response.error is None and reading.response.complete:
-            yield reading, reading.response
+        if reading.answer is not None:
+            yield reading, reading.answer
 
 
 def _ids(evidence: Evidence) -> Iterator[Flaw]:
@@ -64,9 +64,15 @@ def _stop_reasons(evidence: Evidence) -> Iterator[Flaw]:
 
 def _usage(evidence: Evidence) -> Iterator[Flaw]:
     for reading, response in _answers(evidence):
+        if response.streamed and evidence.transcript.api == "openai-chat" and not _is_counted(reading):
+            continue  # stream-requested says that nobody asked (OC-P3)
         unfinished = response.stop_reason in (StopReason.PAUSE, StopReason.REFUSAL)  # blocked, or still at work
         if not unfinished and not response.usage.input_tokens:
             yield Flaw("no input tokens are counted (response body)", reading.index, "", response.usage.input_tokens)
+
+
+def _is_counted(reading: Reading) -> bool:
+    return reading.request is not None and reading.request.usage_pointer is not None
 
 
 def _rule(name: str, requirement: str, source: str, check: Check) -> Rule:

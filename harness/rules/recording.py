@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.http import EXHAUSTED
+from harness.protocols import Capability
 from harness.results import Blame, Severity
 from harness.rules.evidence import Evidence
+from harness.rules.failures import is_retriable
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
 from harness.tape.compare import differences
@@ -18,7 +19,7 @@ def _fault(evidence: Evidence) -> Blame | None:
 
 
 def _request(evidence: Evidence) -> Iterator[Flaw]:
-    foreign = sum(call.foreign for call in evidence.expected_calls(0))
+    foreign = sum(call.foreign for call in evidence.expected_calls(0)) if evidence.transcript.chats else 0
     for reading in evidence.readings:
         recorded = reading.exchange.recorded
         if recorded is None:
@@ -36,9 +37,17 @@ def _request(evidence: Evidence) -> Iterator[Flaw]:
 
 
 def _beyond(evidence: Evidence) -> Iterator[Flaw]:
+    """What was recorded by an adapter that does not retry says nothing against one that declares that it does."""
+    retries = Capability.RETRIES in evidence.transcript.capabilities
     for reading in evidence.readings:
-        response = reading.exchange.response
-        if response is not None and EXHAUSTED in response.headers:
+        if not reading.is_made_up:
+            continue
+        chat = reading.exchange.chat
+        first = reading if chat is None else evidence.exchanges(chat)[0]
+        if retries and not first.is_made_up and is_retriable(first):
+            message = "a retry, which the cassette has no answer for; record the cell with this adapter"
+            yield Flaw(message, reading.index, "", blame=Blame.CASSETTE)
+        else:
             yield Flaw("a request for which nothing is left to answer", reading.index, "", blame=_fault(evidence))
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from harness.model import JSON, ChatRequest
+from harness.protocols import Capability
 from harness.results import Blame, Kind, Severity
-from harness.rules.evidence import Evidence
+from harness.rules.evidence import Evidence, Reading
+from harness.rules.failures import is_retriable, is_spoilt
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
 from harness.wire.jsonvalue import equal
@@ -15,7 +17,7 @@ from harness.wire.jsonvalue import equal
 
 def _limits(evidence: Evidence) -> Iterator[Flaw]:
     for reading in evidence.readings:
-        for violation in evidence.wire.violations(reading.exchange.request, evidence.transcript.profile):
+        for violation in evidence.violations(reading):
             yield Flaw(
                 violation.message,
                 reading.index,
@@ -28,30 +30,58 @@ def _limits(evidence: Evidence) -> Iterator[Flaw]:
             )
 
 
+_MAX_RETRIES = 5
+
+
 def _one_request(evidence: Evidence) -> Iterator[Flaw]:
-    sent = Counter(exchange.chat for exchange in evidence.transcript.exchanges if exchange.chat is not None)
     for index, chat in enumerate(evidence.transcript.chats):
-        if sent[index] == 0 and chat.error is not None:
+        sent = evidence.exchanges(index)
+        if not sent and chat.error is not None:
             continue  # refused before anything was sent
-        if sent[index] != 1:
-            last = [i for i, exchange in enumerate(evidence.transcript.exchanges) if exchange.chat == index]
+        why = None if len(sent) == 1 else _why_not(evidence, sent)
+        if why is not None:
             yield Flaw(
-                f"chat {index} of the conversation took {sent[index]} requests",
-                last[-1] if last else None,
-                "" if last else None,
-                sent[index],
+                f"chat {index} of the conversation took {len(sent)} requests{why}",
+                sent[-1].index if sent else None,
+                "" if sent else None,
+                len(sent),
                 1,
             )
 
 
+def _why_not(evidence: Evidence, sent: Sequence[Reading]) -> str | None:
+    """What speaks against more than one request: nothing, where the adapter declares that it retries, and only does."""
+    if Capability.RETRIES not in evidence.transcript.capabilities:
+        again = sum(map(_is_alike, sent, sent[1:]))
+        return f"; one that retries has to declare the capability {Capability.RETRIES.value!r}" if again else ""
+    if not sent:
+        return ""
+    if len(sent) > 1 + _MAX_RETRIES:
+        return f", more than one and {_MAX_RETRIES} retries"
+    for before, after in pairwise(sent):
+        if not is_retriable(before):
+            return f": exchange {before.index} did not fail in a way that a retry may mend"
+        if not _is_alike(before, after):
+            return f": exchange {after.index} is not the request that failed before it"
+    return None
+
+
+def _is_alike(one: Reading, other: Reading) -> bool:
+    sent, again = one.exchange.request, other.exchange.request
+    return (sent.method, sent.url, sent.body) == (again.method, again.url, again.body)
+
+
 def _unreadable(evidence: Evidence) -> Iterator[Flaw]:
     for reading in evidence.readings:
+        played = reading.exchange.chat is not None
+        if played and reading.request is not None and (reading.is_cut or is_spoilt(evidence)):
+            continue  # stream-cut and chat-failure say what the adapter made of it
         if reading.unread is not None:
             yield Flaw(
                 f"the witness cannot read this exchange: {reading.unread}",
                 reading.index,
                 "",
-                blame=_author(evidence) if reading.request is not None else None,
+                blame=_author(evidence) if reading.request or reading.embedding else None,
             )
 
 
@@ -97,6 +127,24 @@ def _uninvited(evidence: Evidence) -> Iterator[Flaw]:
                 yield Flaw(f"nobody gave {name}, and it is sent", asked.reading.index, sent.pointer, sent.value)
 
 
+def _cache(evidence: Evidence) -> Iterator[Flaw]:
+    """Cache marks where they are asked for, on APIs that have them (AN-23)."""
+    for asked in evidence.asked:
+        request, marks = asked.chat.request, asked.view.cache_marks
+        if marks is None:
+            continue
+        for there, place in ((asked.view.tools, "/tools"), (asked.view.system, "/system")):
+            found = [mark for mark in marks if mark.startswith(place)]
+            if request.cache and there and not found:
+                yield Flaw(
+                    "a cache mark was asked for and is not sent", asked.reading.index, place, None, "a cache mark"
+                )
+            elif found and not request.cache:
+                yield Flaw(
+                    "nobody asked for a cache mark, and it is sent", asked.reading.index, found[0], "a cache mark"
+                )
+
+
 def _model(evidence: Evidence) -> Iterator[Flaw]:
     for asked in evidence.asked:
         if asked.view.model is not None and asked.view.model.removeprefix("models/") != asked.chat.request.model:
@@ -121,7 +169,7 @@ RULES = (
     Rule(
         "one-request-per-chat",
         Subject.REQUESTS,
-        "One chat is one HTTP request: no retry, no continuation, no second question.",
+        "One chat is one HTTP request: no continuation, no second question, no retry that is not declared.",
         "harness.protocols: ChatClient; wire-facts 7.2, GM-P5",
         _one_request,
     ),
@@ -145,6 +193,13 @@ RULES = (
         "Settings that were not given are left to the provider.",
         "harness.model: ChatRequest",
         _uninvited,
+    ),
+    Rule(
+        "cache-mark",
+        Subject.REQUESTS,
+        "Cache marks stand on tools and system prompt if they are asked for, where the API has them.",
+        "harness.model: ChatRequest; AN-23",
+        _cache,
     ),
     Rule("model-named", Subject.REQUESTS, "The request names the model that was given.", "wire-facts 1.1", _model),
 )

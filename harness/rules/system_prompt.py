@@ -15,6 +15,7 @@ _PLACES: dict[str, frozenset[str]] = {
     "openai-chat": frozenset({"message:system", "message:developer"}),
     "openai-responses": frozenset({"instructions", "message:system", "message:developer"}),
     "gemini": frozenset({"systemInstruction"}),
+    "claude-cli": frozenset({"--system-prompt"}),
 }
 """Where each API wants it (wire-facts 1.1, AN-30, OC-9, RS-5, GM-11)."""
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from harness.errors import UnknownName
-from harness.model import JSON, ToolCall
+from harness.errors import UnknownName, provider_error
+from harness.model import JSON, StopReason, ToolCall
 from harness.profiles import PROFILES
 from harness.protocols import Capability
 from harness.scenarios.document import Path
-from harness.scenarios.match import includes, misfits, mismatches
+from harness.scenarios.events import scripted
+from harness.scenarios.match import Failure, Outcome, error_name, includes, misfits, mismatches
 from harness.scenarios.schema import (
+    Expectation,
+    FaultSpec,
     HistoryMessage,
     NamedToolSpec,
     PartSpec,
@@ -38,6 +41,11 @@ def problems(scenario: Scenario) -> Iterator[Problem]:
     yield from _settings(scenario, ("settings",), scenario.settings)
     for index, turn in enumerate(scenario.turns):
         yield from _turn(scenario, ("turns", index), turn)
+    yield from _faults(scenario)
+    yield from _errors(scenario)
+    yield from _variants(scenario)
+    yield from _trim(scenario)
+    yield from _embeddings(scenario)
     yield from _requirements(scenario)
     yield from _names("profile", scenario.profiles or (), [profile.name for profile in PROFILES], ("profiles",))
 
@@ -58,12 +66,44 @@ def needs(scenario: Scenario) -> frozenset[Capability]:
         Capability.VISION: any(_has_image(turn.user) for turn in scenario.turns),
         Capability.IMAGE_RESULTS: any(_has_image(result.parts) for tool in scenario.tools for result in tool.results),
         Capability.THINKING: any(settings.thinking is not None for settings in every),
+        Capability.HISTORY: bool(len(scenario.turns) > 1 or scenario.history),
+        Capability.EMBEDDINGS: scenario.embeddings is not None,
+        Capability.TRUNCATION: any(step.truncated or step.stop is StopReason.MAX_TOKENS for step in steps),
     }
     return frozenset(capability for capability, used in uses.items() if used)
 
 
 def _has_image(parts: str | Iterable[PartSpec] | None) -> bool:
     return not isinstance(parts, str) and any(part.image is not None for part in parts or ())
+
+
+def _trim(scenario: Scenario) -> Iterator[Problem]:
+    if scenario.trim is None:
+        return
+    if len(scenario.turns) == 1:
+        yield Problem(("trim",), "a history of one turn is never trimmed. Add a turn, or remove this.")
+    yield from _names("tool", scenario.trim.tools, [tool.name for tool in scenario.tools], ("trim", "tools"))
+
+
+_FOR_BOTH = {"version", "id", "title", "covers", "requires", "embeddings", "variants", "scripted"}
+
+
+def _embeddings(scenario: Scenario) -> Iterator[Problem]:
+    if scenario.embeddings is None:
+        return
+    for key in sorted(scenario.model_fields_set - _FOR_BOTH):
+        yield Problem((key,), "this is of conversations, and embeddings are none. Remove it.")
+    if scenario.variants != ["whole"]:
+        yield Problem(("embeddings",), "vectors are not streamed. Add variants: [whole].")
+    for index, text in enumerate(scenario.embeddings.texts):
+        if not text:
+            yield Problem(("embeddings", "texts", index), "an empty text, which not every API embeds.")
+    for index, query in enumerate(scenario.embeddings.queries):
+        if not query.text:
+            yield Problem(("embeddings", "queries", index, "text"), "an empty text, which not every API embeds.")
+        if query.indexed_with is not None and query.indexed_with.dimensions == scenario.embeddings.dimensions:
+            path = ("embeddings", "queries", index, "indexed_with", "dimensions")
+            yield Problem(path, f"{scenario.embeddings.dimensions} is what the query has too. Give another length.")
 
 
 def _requirements(scenario: Scenario) -> Iterator[Problem]:
@@ -131,7 +171,7 @@ def _turn(scenario: Scenario, path: Path, turn: TurnSpec) -> Iterator[Problem]:
         yield from _settings(scenario, (*path, "settings"), turn.settings)
     yield from _choice_is_kept(scenario, path, turn)
     yield from _turn_ends(scenario, path, turn)
-    yield from _expectation_fits(path, turn)
+    yield from _expectation_fits(scenario, path, turn)
     for index, step in enumerate(turn.model):
         yield from _step(scenario, (*path, "model", index), step)
 
@@ -153,13 +193,14 @@ def _choice_is_kept(scenario: Scenario, path: Path, turn: TurnSpec) -> Iterator[
 def _turn_ends(scenario: Scenario, path: Path, turn: TurnSpec) -> Iterator[Problem]:
     bound = scenario.max_iterations
     model = (*path, "model")
-    endless = turn.expect is not None and turn.expect.error == "iteration-limit"
+    errors = _expected_errors(turn)
+    endless = errors == _ENDLESS
     for index, step in enumerate(turn.model):
         last = index == len(turn.model) - 1
-        if not step.calls and (endless or not last):
+        if not step.whole_calls and (endless or not last):
             why = "expect.error is iteration-limit" if endless else "more answers follow"
             yield Problem((*model, index), f"an answer without calls ends the turn, and {why}.")
-        elif step.calls and last and not endless:
+        elif step.whole_calls and last and not errors:
             yield Problem((*model, index), "the turn ends in a call. Add the model's answer to the results.")
     if endless and len(turn.model) != bound:
         yield Problem(
@@ -169,19 +210,124 @@ def _turn_ends(scenario: Scenario, path: Path, turn: TurnSpec) -> Iterator[Probl
         yield Problem(model, f"{len(turn.model)} answers in a turn, more than max_iterations ({bound}).")
 
 
-def _expectation_fits(path: Path, turn: TurnSpec) -> Iterator[Problem]:
+def _expectation_fits(scenario: Scenario, path: Path, turn: TurnSpec) -> Iterator[Problem]:
     """The script is the answer that the reference server plays: an expectation that it misses would blame adapters."""
     if turn.expect is None:
         return
-    found = mismatches(
-        turn.expect.model_copy(update={"stop_reason": None, "error": None}),
-        text=turn.model[-1].text or "",
-        calls=[ToolCall("", name, arguments) for step in turn.model for name, arguments in step.named_calls],
-        stop_reason=None,
-        error=None,
+    fails = bool(_failures(scenario, turn))
+    given = turn.model[:-1] if fails else turn.model
+    outcome = Outcome(
+        text="" if fails else turn.model[-1].text or "",
+        calls=[ToolCall("", name, arguments) for step in given for name, arguments in step.whole_calls],
     )
-    for mismatch in found:
+    of_content = turn.expect.model_copy(update={"stop_reason": None, "error": None, "events": None})
+    for mismatch in mismatches(of_content, outcome):
         yield Problem((*path, "expect"), f"the script itself does not meet {mismatch.path}: {mismatch.message}")
+    yield from _events_fit(scenario, (*path, "expect", "events"), turn, turn.expect)
+
+
+def _events_fit(scenario: Scenario, path: Path, turn: TurnSpec, expectation: Expectation) -> Iterator[Problem]:
+    failures = [failure.name for failure in _failures(scenario, turn)]
+    steps = turn.model[:-1] if failures else turn.model
+    endings = failures or [*_expected_errors(turn)] or [None]
+    found = [
+        mismatches(Expectation(events=expectation.events), Outcome(events=told))
+        for ending in endings
+        if (told := scripted(scenario, steps, ending)) is not None
+    ]
+    if found and all(found):
+        yield Problem(path, f"the script itself does not meet it: {found[0][0].message}")
+
+
+_ENDLESS = ("iteration-limit",)
+
+
+def _expected_errors(turn: TurnSpec) -> tuple[str, ...]:
+    return turn.expect.errors if turn.expect else ()
+
+
+def _failures(scenario: Scenario, turn: TurnSpec) -> list[Failure]:
+    """The errors in which the turn may end, of which one is the right one: its last answer is the only one to fail."""
+    last = len(_script(scenario)) - 1
+    if turn is not scenario.turns[-1]:
+        return []
+    return [failure for fault in scenario.faults if fault.answer == last for failure in _outcomes(fault)]
+
+
+def _script(scenario: Scenario) -> list[StepSpec]:
+    return [step for turn in scenario.turns for step in turn.model]
+
+
+def _outcomes(fault: FaultSpec) -> list[Failure]:
+    """The errors in which a fault may end a chat; none if it is no failure."""
+    if not fault.fails:
+        return []
+    if fault.status is not None:
+        return [_of_status(fault.status, fault.retry_after)]
+    if fault.stream_error is not None:  # said in words, and not every API has words for every status
+        return [_of_status(fault.stream_error), _of_status(500 if fault.stream_error >= 500 else 400)]
+    malformed, lost = Failure("malformed-response"), Failure("connection-failed")
+    match fault.connection:
+        case "cut" | "reset":  # errors.py has both for what breaks off: no answer came, and a cut body
+            return [lost, malformed]
+        case _:
+            return [malformed]
+
+
+def _of_status(status: int, retry_after: float | None = None) -> Failure:
+    return Failure(error_name(type(provider_error(status, "")).__name__), status, retry_after)
+
+
+def _faults(scenario: Scenario) -> Iterator[Problem]:
+    count = len(_script(scenario))
+    taken: set[int] = set()
+    for index, fault in enumerate(scenario.faults):
+        path = ("faults", index)
+        if fault.answer >= count:
+            yield Problem((*path, "answer"), f"there is no answer {fault.answer}: the script has {count}, from 0 on.")
+        elif fault.answer in taken:
+            yield Problem((*path, "answer"), f"a second fault of answer {fault.answer}.")
+        elif fault.fails and fault.answer < count - 1:
+            reason = f"a chat that fails is the last one: this can befall answer {count - 1} only."
+            yield Problem((*path, "answer"), reason)
+        taken.add(fault.answer)
+        if fault.is_of_streams and scenario.variants != ["stream"]:
+            what = "stream_error" if fault.stream_error is not None else "at: end"
+            yield Problem(path, f"{what} is of streams alone. Add variants: [stream].")
+    if scenario.faults and not scenario.scripted:
+        yield Problem(("faults",), "a provider does not fail when asked to. Add scripted: true.")
+
+
+def _errors(scenario: Scenario) -> Iterator[Problem]:
+    """An error is expected of the last turn, and is the one that the fault brings about."""
+    for index, turn in enumerate(scenario.turns):
+        path = ("turns", index, "expect", "error")
+        outcomes = _failures(scenario, turn)
+        names = _expected_errors(turn)
+        if outcomes and not names:
+            yield Problem(("turns", index), f"its last answer fails. Add expect: {{error: {outcomes[0].name}}}.")
+        if names not in ((), _ENDLESS) and turn is not scenario.turns[-1]:
+            yield Problem(path, "a chat that fails is the last one, and more turns follow.")
+        possible = [Failure("iteration-limit")] if names == _ENDLESS else [*outcomes, Failure("unsupported")]
+        unexplained = [name for name in names if name not in {failure.name for failure in possible}]
+        for name in unexplained:
+            yield Problem(path, f"nothing ends the turn in {name}. Add faults that do.")
+        if turn.expect is not None and names and not unexplained:
+            yield from _error_fits(turn.expect, [failure for failure in possible if failure.name in names], path)
+
+
+def _error_fits(expectation: Expectation, possible: list[Failure], path: Path) -> Iterator[Problem]:
+    alone = Expectation(error=expectation.error)
+    found = [mismatches(alone, Outcome(error=failure)) for failure in possible]
+    if all(found):
+        yield Problem(path, f"the script itself does not meet {found[0][0].path}: {found[0][0].message}")
+
+
+def _variants(scenario: Scenario) -> Iterator[Problem]:
+    variants = scenario.variants or []
+    for index, variant in enumerate(variants):
+        if variant in variants[:index]:
+            yield Problem(("variants", index), f"{variant!r} stands here twice.")
 
 
 def _step(scenario: Scenario, path: Path, step: StepSpec) -> Iterator[Problem]:
@@ -189,20 +335,31 @@ def _step(scenario: Scenario, path: Path, step: StepSpec) -> Iterator[Problem]:
     for api in step.raw:
         if api not in apis:
             yield Problem((*path, "raw", api), str(UnknownName("API", api, apis)))
+    if step.stop is StopReason.MALFORMED_CALL:
+        yield from _malformed_call(scenario, (*path, "stop"))
     for index, (name, arguments) in enumerate(step.named_calls):
         tool = scenario.tool_named(name)
         inner = (*path, "calls", index, name)
         if tool is not None:
-            yield from _call(tool, arguments, inner)
+            yield from _call(tool, arguments, inner, made=index < len(step.whole_calls))
         elif name not in scenario.undeclared_tools:
             reason = str(UnknownName("tool", name, [tool.name for tool in scenario.tools]))
             yield Problem(inner, f"{reason} If the model is meant to call it all the same, add it to undeclared_tools.")
 
 
-def _call(tool: ToolSpec, arguments: dict[str, JSON], path: Path) -> Iterator[Problem]:
+def _malformed_call(scenario: Scenario, path: Path) -> Iterator[Problem]:
+    telling = [profile.name for profile in PROFILES if profile.api == "gemini"]
+    if not scenario.profiles or not set(scenario.profiles) <= set(telling):
+        reason = f"only Gemini says that a call is malformed. Add profiles: of {', '.join(telling)}."
+        yield Problem(path, reason)
+    if not scenario.scripted:
+        yield Problem(path, "no model writes a malformed call when asked to. Add scripted: true.")
+
+
+def _call(tool: ToolSpec, arguments: dict[str, JSON], path: Path, *, made: bool) -> Iterator[Problem]:
     for at, message in misfits(tool.parameters or {"maxProperties": 0}, arguments):
         yield Problem((*path, *at), f"does not fit the parameters of {tool.name!r}: {message}.")
-    if not any(includes(arguments, result.when or {}) for result in tool.results):
+    if made and not any(includes(arguments, result.when or {}) for result in tool.results):
         yield Problem(path, f"{tool.name!r} has no result for these arguments. Add one, or one without when.")
 
 

@@ -28,8 +28,9 @@ _BOUNDS = {
     "string_too_short": "must not be empty.",
     "string_too_long": "must have at most {max_length} characters.",
     "string_pattern_mismatch": "has to match {pattern}",
-    "greater_than_equal": "must be at least {ge}.",
-    "less_than_equal": "must be at most {le}.",
+    "greater_than_equal": "must be at least {ge:g}.",
+    "less_than_equal": "must be at most {le:g}.",
+    "less_than": "must be below {lt:g}.",
     "value_error": "{error}",
 }
 
@@ -40,6 +41,11 @@ _VOCABULARIES = {
     "role": "role",
     "stop": "stop reason",
     "stop_reason": "stop reason",
+    "variants": "variant",
+    "error": "error",
+    "name": "error",
+    "status": "status",
+    "stream_error": "status",
 }
 
 

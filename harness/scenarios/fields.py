@@ -34,7 +34,7 @@ def misfit(reason: str, *at: str | int) -> PydanticCustomError:
     return PydanticCustomError("misfit", "{reason}", {"reason": reason, "at": at})
 
 
-TEXT, LIST, MAPPING = "<text>", "<list>", "<mapping>"
+TEXT, NUMBER, LIST, MAPPING = "<text>", "<number>", "<list>", "<mapping>"
 """Tags of a union's members, told apart by their JSON type. In angles, since they turn up in error locations."""
 
 
@@ -48,6 +48,8 @@ def _shape(value: object) -> str | None:
         return TEXT
     if isinstance(value, list):
         return LIST
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return NUMBER
     return MAPPING if isinstance(value, dict | BaseModel) else None
 
 

@@ -6,14 +6,16 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Protocol, cast
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 from referencing.exceptions import Unresolvable
 
+from harness import errors
 from harness.model import JSON, StopReason, ToolCall
-from harness.scenarios.schema import CallMatcher, Expectation, TextMatcher
+from harness.scenarios.schema import CallMatcher, ErrorMatcher, Expectation, TextMatcher
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,36 +28,54 @@ class Mismatch:
     message: str
 
 
-def mismatches(
-    expectation: Expectation,
-    *,
-    text: str,
-    calls: Sequence[ToolCall],
-    stop_reason: StopReason | None,
-    error: str | None,
-) -> list[Mismatch]:
-    """Every expectation that does not hold.
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The error in which a turn ended. `name` is in the words of `Expectation.error`; `status` and `retry_after`, in
+    seconds, are those of a `ProviderError`."""
 
-    Args:
-        expectation: what is expected of the turn.
-        text: the text of the turn's last answer.
-        calls: all calls of the turn.
-        stop_reason: why the last answer stopped; `None` if there was none.
-        error: the error that ended the turn, in the words of `Expectation.error`.
-    """
+    name: str
+    status: int | None = None
+    retry_after: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came out of a turn: the text of its last answer, all its calls, why the last answer stopped (`None`: there
+    was none), the error that ended it, and what a handler was told, in the words of `harness.scenarios.events`."""
+
+    text: str = ""
+    calls: Sequence[ToolCall] = ()
+    stop_reason: StopReason | None = None
+    error: Failure | None = None
+    events: Sequence[str] = ()
+
+
+def error_name(class_name: str) -> str:
+    """The name that scenarios have for a class of `harness.errors`: `RateLimited` is rate-limited."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "-", class_name).lower()
+
+
+def class_of(error: BaseException) -> str:
+    """The class of `harness.errors` that an error is of, as an adapter's own subclass is, or else its own class."""
+    kinds = type(error).__mro__
+    return next((kind for kind in kinds if kind.__module__ == errors.__name__), kinds[0]).__name__
+
+
+def mismatches(expectation: Expectation, outcome: Outcome) -> list[Mismatch]:
+    """Every expectation that does not hold of a turn."""
     found: list[Mismatch] = []
     if expectation.text is not None:
-        found += _text(expectation.text, text)
+        found += _text(expectation.text, outcome.text)
     for index, matcher in enumerate(expectation.calls or ()):
-        found += _call(matcher, f"calls[{index}]", calls)
+        found += _call(matcher, f"calls[{index}]", outcome.calls)
     if expectation.json_schema is not None:
-        found += _json(expectation.json_schema, text)
-    if expectation.stop_reason not in (None, stop_reason):
-        message = f"the model stopped for {stop_reason or 'no reason'}, not for {expectation.stop_reason}."
-        found.append(Mismatch("stop_reason", stop_reason, expectation.stop_reason, message))
-    if expectation.error not in (None, error):
-        message = f"the turn ended in {error or 'no error'}, not in {expectation.error}."
-        found.append(Mismatch("error", error, expectation.error, message))
+        found += _json(expectation.json_schema, outcome.text)
+    if expectation.stop_reason not in (None, outcome.stop_reason):
+        message = f"the model stopped for {outcome.stop_reason or 'no reason'}, not for {expectation.stop_reason}."
+        found.append(Mismatch("stop_reason", outcome.stop_reason, expectation.stop_reason, message))
+    found += _error(expectation, outcome.error)
+    if expectation.events is not None:
+        found += _events(expectation.events, outcome.events)
     return found
 
 
@@ -133,6 +153,36 @@ def _json(schema: dict[str, JSON], text: str) -> Iterator[Mismatch]:
         return
     for path, message in misfits(schema, value):
         yield Mismatch("json_schema", value, schema, f"at /{'/'.join(map(str, path))}: {message}.")
+
+
+def _error(expectation: Expectation, error: Failure | None) -> Iterator[Mismatch]:
+    names, matcher = expectation.errors, expectation.error
+    if not names:
+        return
+    if error is None or error.name not in names:
+        path = "error.name" if isinstance(matcher, ErrorMatcher) else "error"
+        ended, wanted = error.name if error else None, " or ".join(names)
+        yield Mismatch(path, ended, wanted, f"the turn ended in {ended or 'no error'}, not in {wanted}.")
+    elif isinstance(matcher, ErrorMatcher):
+        if matcher.status not in (None, error.status):
+            message = f"the error has {_or_no(error.status, 'status')}, not the status {matcher.status}."
+            yield Mismatch("error.status", error.status, matcher.status, message)
+        if "retry_after" in matcher.model_fields_set and matcher.retry_after != error.retry_after:
+            asked, wanted = (_or_no(seconds, "wait") for seconds in (error.retry_after, matcher.retry_after))
+            message = f"the error asks for {asked}, not for {wanted}."
+            yield Mismatch("error.retry_after", error.retry_after, matcher.retry_after, message)
+
+
+def _events(wanted: Sequence[str], told: Sequence[str]) -> Iterator[Mismatch]:
+    for place, (came, due) in enumerate(zip_longest(told, wanted)):
+        if came != due:
+            found, expected = (f"{word!r}" if word else "nothing" for word in (came, due))
+            yield Mismatch("events", [*told], [*wanted], f"event {place} is {found}, not {expected}.")
+            return
+
+
+def _or_no(number: float | None, what: str) -> str:
+    return f"no {what}" if number is None else f"the {what} {number:g}"
 
 
 def _refuse_constant(name: str) -> float:

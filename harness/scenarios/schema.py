@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field, JsonValue, Tag, field_validator, model_validator
 
@@ -27,7 +27,17 @@ from harness.model import (
     ToolChoice,
 )
 from harness.protocols import Capability
-from harness.scenarios.fields import LIST, MAPPING, TEXT, ArgumentsSchema, Pattern, SchemaObject, Strict, either
+from harness.scenarios.fields import (
+    LIST,
+    MAPPING,
+    NUMBER,
+    TEXT,
+    ArgumentsSchema,
+    Pattern,
+    SchemaObject,
+    Strict,
+    either,
+)
 
 
 class Subject(StrEnum):
@@ -41,6 +51,32 @@ class Subject(StrEnum):
     RESPONSES = "responses"
     LIMITS = "limits"
     REQUESTS = "requests"
+    STREAMING = "streaming"
+    ERRORS = "errors"
+    EMBEDDINGS = "embeddings"
+
+
+Variant: TypeAlias = Literal["whole", "stream"]
+"""How an answer comes: as one body, or streamed."""
+
+ErrorName: TypeAlias = Literal[
+    "iteration-limit",
+    "unsupported",
+    "malformed-response",
+    "connection-failed",
+    "invalid-request",
+    "authentication-failed",
+    "billing-failed",
+    "permission-denied",
+    "not-found",
+    "timed-out",
+    "conflict",
+    "request-too-large",
+    "rate-limited",
+    "overloaded",
+    "server-error",
+]
+"""The classes of `harness.errors` by which a turn can end."""
 
 
 class ImageSpec(Strict):
@@ -166,6 +202,9 @@ class Settings(Strict):
     top_p: float | None = Field(default=None, description="Many models of today refuse it.")
     stop: list[str] | None = Field(default=None, description="Texts at which the answer ends.")
     thinking: ThinkingSpec | None = Field(default=None, description="Asks the model to reason.")
+    cache: bool = Field(
+        default=False, description="Asks for a cache mark on the system prompt and the tools, where the API has one."
+    )
 
     def choice(self) -> ToolChoice | None:
         """The canonical tool choice."""
@@ -193,6 +232,10 @@ class StepSpec(Strict):
     )
     refusal: str | None = None
     stop: StopReason | None = Field(default=None, description="Why the model stops; absent: as the content says.")
+    truncated: bool = Field(
+        default=False,
+        description="The answer reaches its bound in the middle of the last call's arguments, which nobody then makes.",
+    )
     raw: dict[str, list[JsonValue]] = Field(
         default_factory=dict, description="Wire parts by API, sent verbatim before the text."
     )
@@ -214,15 +257,31 @@ class StepSpec(Strict):
         return self
 
     @model_validator(mode="after")
+    def _cuts_a_call(self) -> StepSpec:
+        if self.truncated and not any(self.calls[-1:] and self.calls[-1].values()):
+            raise ValueError("truncated cuts the arguments of the last call, and there are none.")
+        if self.truncated and self.stop not in (None, StopReason.MAX_TOKENS):
+            raise ValueError(f"a truncated answer stops for max_tokens, not for {self.stop}.")
+        if self.stop is StopReason.MALFORMED_CALL and self.calls:
+            raise ValueError("an answer that stops for malformed_call has no calls: the one that failed is not given.")
+        return self
+
+    @model_validator(mode="after")
     def _orders_its_calls(self) -> StepSpec:
-        if self.answers is not None and sorted(self.answers) != list(range(len(self.calls))):
-            raise ValueError(f"answers must name each of the {len(self.calls)} calls once, by index from 0.")
+        count = len(self.whole_calls)
+        if self.answers is not None and sorted(self.answers) != list(range(count)):
+            raise ValueError(f"answers must name each of the {count} calls once, by index from 0.")
         return self
 
     @property
     def named_calls(self) -> tuple[tuple[str, dict[str, JSON]], ...]:
         """Name and arguments of each call."""
         return tuple(pair for call in self.calls for pair in call.items())
+
+    @property
+    def whole_calls(self) -> tuple[tuple[str, dict[str, JSON]], ...]:
+        """Those that arrive whole, which are the ones that the thread makes."""
+        return self.named_calls[:-1] if self.truncated else self.named_calls
 
 
 class TextMatcher(Strict):
@@ -243,6 +302,23 @@ class CallMatcher(Strict):
     arguments: dict[str, JsonValue] | None = None
 
 
+class ErrorMatcher(Strict):
+    """The error in which a turn has to end. All that is given must hold."""
+
+    name: Annotated[
+        Annotated[ErrorName, Tag(TEXT)] | Annotated[list[ErrorName], Field(min_length=1), Tag(LIST)],
+        either("an error's name or a list of names"),
+    ] = Field(description="The error, or those of which it may be one.")
+    status: int | None = Field(default=None, description="Its HTTP status, or the one that it stands for.")
+    retry_after: float | None = Field(
+        default=None, ge=0, description="The seconds that the provider asks to wait; null: it asks for no wait."
+    )
+
+
+HandlerWord: TypeAlias = Annotated[str, Field(pattern=r"^(text|(call|result|error) [^ ]+|done( [a-z-]+)?)$")]
+"""One event that a message handler is told of, without what it says."""
+
+
 class Expectation(Strict):
     """What has to come out of a turn, for models that word things differently. All that is given must hold."""
 
@@ -250,7 +326,27 @@ class Expectation(Strict):
     calls: list[CallMatcher] | None = Field(default=None, description="Calls that must occur, in any order.")
     json_schema: SchemaObject | None = Field(default=None, description="The text is JSON that conforms.")
     stop_reason: StopReason | None = None
-    error: Literal["iteration-limit"] | None = Field(default=None, description="The turn ends in this error.")
+    error: (
+        Annotated[
+            Annotated[ErrorName, Tag(TEXT)] | Annotated[ErrorMatcher, Tag(MAPPING)],
+            either("an error's name or {name: NAME, status: …, retry_after: …}"),
+        ]
+        | None
+    ) = Field(default=None, description="The turn ends in this error.")
+    events: list[HandlerWord] | None = Field(
+        default=None,
+        description="What a message handler is told of the turn, all of it and in this order: text, call NAME, result "
+        "NAME, error NAME (a result with the error flag), and at the end done, or done ERROR. A provider's model may "
+        "choose otherwise.",
+    )
+
+    @property
+    def errors(self) -> tuple[ErrorName, ...]:
+        """The names of which the error has to have one; none if no error is expected."""
+        names = self.error.name if isinstance(self.error, ErrorMatcher) else self.error
+        if names is None:
+            return ()
+        return tuple(names) if isinstance(names, list) else (names,)
 
 
 class TurnSpec(Strict):
@@ -299,6 +395,99 @@ class HistoryMessage(Strict):
     )
 
 
+FaultStatus: TypeAlias = Literal[400, 401, 402, 403, 404, 408, 409, 413, 422, 429, 500, 502, 503, 504, 529]
+
+
+class FaultSpec(Strict):
+    """Something that goes wrong when an answer is asked for the first time; asked again, it is given.
+
+    Exactly one of status, stream_error, body, connection. The reference server does it.
+    """
+
+    answer: int = Field(default=0, ge=0, description="Which of the scenario's answers, counted from 0 over all turns.")
+    status: FaultStatus | None = Field(default=None, description="The provider fails with this HTTP status.")
+    retry_after: float | None = Field(default=None, ge=0, description="The seconds that the failure asks to wait.")
+    stream_error: FaultStatus | None = Field(
+        default=None, description="The provider reports an error of this status inside the stream, under HTTP 200."
+    )
+    body: Literal["empty", "invalid-json", "html", "wrong-type"] | None = Field(
+        default=None,
+        description="HTTP 200 with an empty body, a body that is no JSON, a page of HTML, or the right body under "
+        "another content type.",
+    )
+    connection: Literal["cut", "cut-clean", "reset", "slow"] | None = Field(
+        default=None,
+        description="The connection is closed too early, the body ends too early, the connection is reset, or the "
+        "bytes come slowly, which is no failure.",
+    )
+    at: Annotated[
+        Annotated[float, Field(ge=0, lt=1), Tag(NUMBER)] | Annotated[Literal["end"], Tag(TEXT)],
+        either("a number from 0 to below 1, or end"),
+    ] = Field(
+        default=0.5,
+        description="Where a stream_error or a broken connection comes: the share of the body's bytes that arrive, or "
+        "end: all but the event that makes a stream complete.",
+    )
+
+    @model_validator(mode="after")
+    def _is_one_fault(self) -> FaultSpec:
+        if sum(kind is not None for kind in (self.status, self.stream_error, self.body, self.connection)) != 1:
+            raise ValueError("give exactly one of status, stream_error, body, connection.")
+        if self.retry_after is not None and self.status is None:
+            raise ValueError("retry_after goes with status, and with nothing else.")
+        if "at" in self.model_fields_set and self.stream_error is None and self.connection in (None, "slow"):
+            raise ValueError("at goes with stream_error and with a connection that breaks, and with nothing else.")
+        return self
+
+    @property
+    def fails(self) -> bool:
+        """Whether the chat fails by it. Bytes that come slowly, or under another content type, are the answer still."""
+        return self.connection != "slow" and self.body != "wrong-type"
+
+    @property
+    def is_of_streams(self) -> bool:
+        """Whether it can befall a streamed answer only."""
+        return self.stream_error is not None or self.at == "end"
+
+
+class TrimSpec(Strict):
+    """What of the history is trimmed between two turns: each result of these tools becomes a note of its length, if it
+    is long, and ids and pairs stay."""
+
+    tools: list[str] = Field(min_length=1, description="The tools whose results are trimmed.")
+
+
+class RecordSpec(Strict):
+    """What made the vectors of an index, as far as it is not what the target makes them with. Something is given."""
+
+    provider: str | None = None
+    model: str | None = None
+    dimensions: int | None = Field(default=None, ge=1)
+
+    @model_validator(mode="after")
+    def _differs(self) -> RecordSpec:
+        if self.provider is None and self.model is None and self.dimensions is None:
+            raise ValueError("give provider, model or dimensions, as the index has them.")
+        return self
+
+
+class QuerySpec(Strict):
+    """A text that is to be compared with what is in an index."""
+
+    text: str
+    indexed_with: RecordSpec | None = Field(
+        default=None, description="The index was made by something else: the query is refused, and nothing is sent."
+    )
+
+
+class EmbeddingsSpec(Strict):
+    """Texts that are embedded together, as an index, and queries of it, each a text of its own."""
+
+    dimensions: int = Field(ge=1, le=3072, description="The length of every vector.")
+    texts: list[str] = Field(min_length=1)
+    queries: list[QuerySpec] = Field(default_factory=list[QuerySpec])
+
+
 Name = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=80)]
 
 
@@ -323,10 +512,28 @@ class Scenario(Strict):
     undeclared_tools: list[str] = Field(
         default_factory=list[str], description="Names that the model calls though no tool is called that."
     )
-    turns: list[TurnSpec] = Field(min_length=1)
+    turns: list[TurnSpec] = Field(
+        default_factory=list[TurnSpec], min_length=1, description="The conversation; absent where there are embeddings."
+    )
+    embeddings: EmbeddingsSpec | None = Field(default=None, description="What is embedded, in place of turns.")
     max_iterations: int = Field(default=10, ge=1, le=100, description="Bound on the model's answers in one turn.")
     profiles: list[str] | None = Field(default=None, description="Profiles for which it holds; absent: all.")
+    variants: list[Variant] | None = Field(
+        default=None, min_length=1, description="The variants that make sense; absent: both."
+    )
+    faults: list[FaultSpec] = Field(
+        default_factory=list[FaultSpec], description="What goes wrong on the provider's side, or on the way from it."
+    )
+    trim: TrimSpec | None = Field(
+        default=None, description="What is trimmed between two turns; absent: the history is append-only."
+    )
     scripted: bool = Field(default=False, description="Never sent to a provider: no model does this when asked.")
+
+    @model_validator(mode="after")
+    def _plays_something(self) -> Scenario:
+        if bool(self.turns) == (self.embeddings is not None):
+            raise ValueError("give turns or embeddings, and not both.")
+        return self
 
     def tool_named(self, name: str) -> ToolSpec | None:
         """The tool with this name."""

@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 
 from harness.http import HttpRequest, HttpResponse
 from harness.results import Provenance, Variant
+from harness.tape import delivery
 
 FORMAT = "harness 1"
 """`metadata.format` of our cassettes. A cassette without it is somebody else's."""
@@ -94,4 +95,7 @@ def _plain(interaction: Interaction) -> list[Any]:
     sent = [request.method, request.url, dict(request.headers), base64.b64encode(request.body).decode()]
     if response is None:
         return [sent, None]
-    return [sent, [response.status, dict(response.headers), base64.b64encode(response.body).decode()]]
+    received = [response.status, dict(response.headers), base64.b64encode(response.body).decode()]
+    # Only where there is one: cassettes from before a delivery was kept have their checksums.
+    delivered = delivery.stored(response.delivery)
+    return [sent, [*received, delivered] if delivered else received]

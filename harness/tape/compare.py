@@ -12,6 +12,7 @@ from harness.http import HttpRequest, endpoint
 from harness.model import JSON
 from harness.tape.redact import REQUEST_HEADERS
 from harness.wire import jsonvalue
+from harness.wire.embedding import EmbeddingView
 from harness.wire.format import WireFormat
 from harness.wire.view import (
     CallView,
@@ -67,15 +68,19 @@ def differences(
             f"the recorded request cannot be read: {one}" if isinstance(one, str) else f"cannot be read: {other}"
         )
         return [RequestDifference("", None, None, neutral=True, message=unreadable)]
-    if isinstance(one, RequestView) and isinstance(other, RequestView):
+    if isinstance(one, EmbeddingView) and isinstance(other, EmbeddingView):
+        found = list(_in_views(one, other, "", ""))
+    elif isinstance(one, RequestView) and isinstance(other, RequestView):
         found = list(_in_views(one, _with_ids_of(one, other, foreign), "", ""))
     else:
         found = []
     return found or list(_in_spelling(recorded, sent))
 
 
-def _view(request: HttpRequest, wire: WireFormat) -> RequestView | str:
+def _view(request: HttpRequest, wire: WireFormat) -> RequestView | EmbeddingView | str:
     try:
+        if wire.embeddings is not None and wire.embeddings.recognises(request):
+            return wire.embeddings.view(request)
         return wire.view(request)
     except WireError as error:
         return str(error)

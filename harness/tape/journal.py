@@ -16,6 +16,7 @@ from typing import Any
 
 from harness.errors import CassetteError
 from harness.http import HttpRequest, HttpResponse
+from harness.tape import delivery
 from harness.tape.cassette import Interaction
 from harness.tape.write import sync_folder
 
@@ -112,8 +113,13 @@ def _plain(interaction: Interaction) -> dict[str, Any]:
     request, response = interaction.request, interaction.response
     return {
         "request": [request.method, request.url, dict(request.headers), _stored(request.body)],
-        "response": response and [response.status, dict(response.headers), _stored(response.body)],
+        "response": response and _plain_response(response),
     }
+
+
+def _plain_response(response: HttpResponse) -> list[Any]:
+    received = [response.status, dict(response.headers), _stored(response.body)]
+    return [*received, delivery.stored(response.delivery)]
 
 
 def _interaction(plain: dict[str, Any]) -> Interaction:
@@ -121,8 +127,8 @@ def _interaction(plain: dict[str, Any]) -> Interaction:
     request = HttpRequest(method, url, headers, _loaded(body))
     if plain["response"] is None:
         return Interaction(request, None)
-    status, headers, body = plain["response"]
-    return Interaction(request, HttpResponse(status, headers, _loaded(body)))
+    status, headers, body, *delivered = plain["response"]
+    return Interaction(request, HttpResponse(status, headers, _loaded(body), *map(delivery.loaded, delivered)))
 
 
 def _stored(body: bytes) -> str | dict[str, str]:

@@ -23,6 +23,15 @@ _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ./;,_=()+@*?&%~-]*(?::[A-Za-z0-9/][A
 _UNUSUAL = re.compile(r"[^\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 """Control characters, byte order marks, and line breaks other than the usual."""
 
+_QUOTED = re.compile(
+    r'"((?:[^"\\]|\\(?:[0abt nvfre"/\\N_LP]|x[0-9A-F]{2}|u(?!D[89A-F])[0-9A-F]{4}|U00(?:0[1-9A-F]|10)[0-9A-F]{4}))*)"'
+)
+"""A whole scalar between double quotes, with the escapes of YAML."""
+
+_ESCAPE = re.compile(r"\\(?:x([0-9A-F]{2})|u([0-9A-F]{4})|U([0-9A-F]{8})|(.))")
+
+_ESCAPED = dict(zip('0abtnvfre "/\\N_LP', '\0\a\b\t\n\v\f\r\x1b "/\\\x85\xa0\u2028\u2029', strict=True))
+
 _INTEGER = re.compile(r"0|[1-9][0-9]{0,17}")
 
 Resolvers = Mapping[str, Sequence[tuple[str, re.Pattern[str]]]]
@@ -37,7 +46,10 @@ def read(text: str, resolvers: Resolvers) -> Any:
     """The values of a document. Raises `Unknown`."""
     if _UNUSUAL.search(text) or not text.endswith("\n"):
         raise Unknown
-    lines = _Lines(text.split("\n")[:-1], resolvers)
+    plain = text.split("\n")[:-1]
+    if plain[-1] == "...":  # the end of the document, marked where a block that keeps its empty lines stands last
+        plain.pop()
+    lines = _Lines(plain, resolvers)
     value = lines.block(0, MAX_DEPTH)
     if lines.at != len(lines.lines):
         raise Unknown
@@ -101,8 +113,8 @@ class _Lines:
         raise Unknown
 
     def _scalar(self, text: str, indent: int) -> str | int:
-        if text in {"|-", "|"}:
-            return self._lines_below(indent + 2, end="" if text == "|-" else "\n")
+        if text in {"|-", "|", "|+"}:
+            return self._lines_below(indent + 2, text[1:])
         if self.at < len(self.lines) and self.lines[self.at].startswith(" " * (indent + 1)):
             raise Unknown  # the scalar goes on there
         if text.startswith("'"):
@@ -110,6 +122,11 @@ class _Lines:
             if len(text) < 2 or not text.endswith("'") or inner.replace("''", "").count("'"):
                 raise Unknown
             return inner.replace("''", "'")
+        if text.startswith('"'):
+            quoted = _QUOTED.fullmatch(text)
+            if quoted is None:
+                raise Unknown
+            return _ESCAPE.sub(_unescaped, quoted[1])
         if not _PLAIN.fullmatch(text) or text.endswith(" "):
             raise Unknown
         if not self._resolvable(text):
@@ -118,19 +135,24 @@ class _Lines:
             return int(text)
         raise Unknown
 
-    def _lines_below(self, indent: int, end: str) -> str:
-        """A block of text: every line that is indented, or empty."""
+    def _lines_below(self, indent: int, chomping: str) -> str:
+        """A block of text: every line that is indented, or empty. Empty ones at its end need `+` for their chomping."""
         prefix = " " * indent
         first = self.at
         while self.at < len(self.lines) and (not self.lines[self.at] or self.lines[self.at].startswith(prefix)):
             self.at += 1
         block = self.lines[first : self.at]
-        if not block or not block[0] or block[0].startswith(" ", indent) or not block[-1]:
+        if not block or not block[0] or block[0].startswith(" ", indent) or not (block[-1] or chomping == "+"):
             raise Unknown
-        return "\n".join([line[indent:] for line in block]) + end
+        return "\n".join([line[indent:] for line in block]) + ("" if chomping == "-" else "\n")
 
     def _resolvable(self, text: str) -> bool:
         """Whether the loader would take a plain scalar for something other than text."""
         if text[0] not in self._resolvers:  # as most words begin
             return False
         return any(pattern.match(text) for _, pattern in self._resolvers[text[0]])
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    number = escape[1] or escape[2] or escape[3]
+    return chr(int(number, 16)) if number else _ESCAPED[escape[4]]

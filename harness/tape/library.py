@@ -8,11 +8,13 @@ from pathlib import Path
 from harness.errors import CassetteError, CassetteMissing
 from harness.results import Variant
 from harness.tape.cassette import Cassette, Metadata
+from harness.tape.document import RESTORE
 from harness.tape.journal import SUFFIX
 from harness.tape.read import read
 from harness.tape.write import dumps, replace
 
 _LONGEST_NAME = 100
+_REPLACE = "Record with --force to replace it, or into another folder (--cassettes DIR) to keep it."
 _TARGET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]*")
 _SCENARIO = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")  # no dot: `x.stream` would be the streamed `x`
 
@@ -79,6 +81,9 @@ class Library:
             present = read(path).metadata
         except CassetteMissing:
             return path
+        except CassetteError as error:  # says "record it again", which is what is being tried
+            reason = f"what is there cannot be read: {error.reason.removesuffix(RESTORE).strip()}"
+            raise CassetteError(str(path), f"{reason} {_REPLACE}", error.place) from None
         model = present.model_requested if present else "an unknown model"
         if model != metadata.model_requested:
             reason = (

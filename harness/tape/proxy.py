@@ -8,9 +8,9 @@ from typing import Self
 
 import httpx2
 
-from harness.http import HttpRequest, HttpResponse
+from harness.http import Delivery, HttpRequest, HttpResponse
 from harness.tape.tap import Tap
-from harness.tape.transport import TapTransport
+from harness.tape.transport import BROKEN_OFF, TapTransport, ending
 
 _HOP_BY_HOP = frozenset(
     {
@@ -46,15 +46,22 @@ class Proxy:
         )
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Forward a request. An upstream that does not answer is a 502."""
+        """Forward a request. An upstream that does not answer is a 502, and one that breaks off is passed on."""
         url = self._upstream + request.url.removeprefix(self._base)
         headers = _end_to_end(request.headers) | {"accept-encoding": "identity"}
+        body, failure = bytearray(), None
         try:
-            response = self._client.request(request.method, url, headers=headers, content=request.body)
+            with self._client.stream(request.method, url, headers=headers, content=request.body) as response:
+                try:
+                    for part in response.iter_bytes():
+                        body += part
+                except BROKEN_OFF as error:
+                    failure = error
         except httpx2.TransportError as error:
             message = f"harness: the upstream did not answer: {type(error).__name__}"
             return HttpResponse(502, {"content-type": "text/plain"}, message.encode())
-        return HttpResponse(response.status_code, _end_to_end(response.headers), response.content)
+        delivery = Delivery(ending=ending(failure))
+        return HttpResponse(response.status_code, _end_to_end(response.headers), bytes(body), delivery)
 
     def __enter__(self) -> Self:
         return self

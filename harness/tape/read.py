@@ -2,7 +2,7 @@
 
 Besides vcrpy's own shape it reads what recorders put around it: `!!binary` and compressed bodies, `base64_string`,
 pydantic-ai's `parsed_body`, the `status_code` and `content` of early httpx recordings, header values that are lists or
-not, and interactions without a response.
+not, and interactions without a response. How a response was delivered is the extension key `delivery`, of our own.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pydantic import ValidationError
 
 from harness.errors import CassetteError, CassetteMissing
 from harness.http import HttpRequest, HttpResponse
+from harness.tape import delivery
 from harness.tape.cassette import FORMAT, NOTES, Cassette, Interaction, Metadata, checksum
 from harness.tape.content_encoding import MAX_BYTES, decode
 from harness.tape.document import RESTORE, parse
@@ -130,7 +131,13 @@ class _Reader:
             status = status.get("code")
         if not isinstance(status, int) or not 100 <= status <= 999:
             self._refuse(f"the status is {_shown(status)} and no HTTP status. {RESTORE}", place)
-        return HttpResponse(int(status), *self._content(stored, "body" if "body" in stored else "content", place))
+        headers, body = self._content(stored, "body" if "body" in stored else "content", place)
+        if "delivery" not in stored:
+            return HttpResponse(int(status), headers, body)
+        try:
+            return HttpResponse(int(status), headers, body, delivery.loaded(stored["delivery"]))
+        except ValueError as error:
+            self._refuse(f"{error}. {RESTORE}", f"{place}.delivery")
 
     def _content(self, stored: dict[Any, Any], body_key: str, place: str) -> tuple[dict[str, str], bytes]:
         headers = self._headers(stored.get("headers"), f"{place}.headers")

@@ -2,7 +2,7 @@
 
 Headers are kept by allow-list. The secrets of the run are searched for in every spelling in which they were seen to
 slip through other recorders' filters: escaped for JSON, percent-encoded, as HTML entities, hexadecimal, base64, and cut
-over the deltas of a stream. What merely looks like a key or an account goes as well.
+over the deltas of a stream or off at the end of a body. What merely looks like a key or an account goes as well.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import base64
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from typing import Any, TypeAlias, cast
 from urllib.parse import urlsplit, urlunsplit
 
-from harness.http import EXHAUSTED, HttpRequest, HttpResponse
+from harness.http import EXHAUSTED, Delivery, HttpRequest, HttpResponse
 
 REDACTED = "REDACTED"
 
@@ -30,6 +30,9 @@ _SHORTEST_SECRET = 8
 _SECRET_PARAMETERS = frozenset(
     {"access_token", "api-key", "api_key", "apikey", "auth", "key", "password", "secret", "sig", "signature", "token"}
 )
+
+_HALF_ESCAPE = re.compile(rb"[\\%&][A-Za-z0-9\\%&#]{0,11}")
+"""What the end of a body may leave of an escape."""
 
 _SHAPES = re.compile(
     rb"""(?<![A-Za-z0-9_+/=-])(?:
@@ -49,6 +52,7 @@ class Redactor:
         self._known = re.compile(b"|".join(map(_spelled, known)), re.IGNORECASE) if known else None
         fragments = [_escaped(each) for secret in known for each in _base64_fragments(secret)]
         self._encoded = re.compile(b"|".join(fragments)) if fragments else None
+        self._secrets = known
 
     def request(self, request: HttpRequest) -> HttpRequest:
         """The request as it may be stored."""
@@ -57,9 +61,9 @@ class Redactor:
 
     def response(self, response: HttpResponse) -> HttpResponse:
         """The response as it may be stored."""
-        return HttpResponse(
-            response.status, self._headers(response.headers, RESPONSE_HEADERS), self.body(response.body)
-        )
+        headers = self._headers(response.headers, RESPONSE_HEADERS)
+        body = self.body(response.body, whole=response.delivery.ending == "complete")
+        return HttpResponse(response.status, headers, body, _still_fitting(response, body))
 
     def shown_request(self, request: HttpRequest) -> HttpRequest:
         """The request as it may be shown: every header is named, only those that may be stored have their value."""
@@ -69,7 +73,7 @@ class Redactor:
     def shown_response(self, response: HttpResponse) -> HttpResponse:
         """The response as it may be shown, likewise."""
         stored = self.response(response)
-        return HttpResponse(stored.status, _named(response.headers, stored.headers), stored.body)
+        return replace(stored, headers=_named(response.headers, stored.headers))
 
     def url(self, url: str) -> str:
         """A URL without user, password and parameters that carry keys."""
@@ -82,10 +86,16 @@ class Redactor:
         """A text without secrets."""
         return self._scrub(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
-    def body(self, body: bytes) -> bytes:
-        """A body without secrets. Bytes change only where a secret was."""
+    def body(self, body: bytes, *, whole: bool = True) -> bytes:
+        """A body without secrets. Bytes change only where a secret was. One that is not `whole` may end within one."""
         scrubbed = self._scrub(body)
-        return scrubbed if self._known is None else _without_split_secrets(scrubbed, self._spans)
+        if self._known is None:
+            return scrubbed
+        if whole:
+            return _without_split_secrets(scrubbed, self._spans)
+        scrubbed = _without_split_secrets(scrubbed, lambda data: self._spans(data, self._begun(data)))
+        begin = min((begin for begin, _ in self._begun(scrubbed)), default=None)
+        return scrubbed if begin is None else scrubbed[:begin] + REDACTED.encode()
 
     def finds(self, data: bytes) -> bool:
         """Whether a secret of this run is still in there."""
@@ -102,10 +112,11 @@ class Redactor:
                 data = pattern.sub(REDACTED.encode(), data)
         return data
 
-    def _spans(self, data: bytes) -> list[tuple[int, int]]:
-        """Where secrets stand, without overlaps, the last one first."""
+    def _spans(self, data: bytes, begun: Iterable[tuple[int, int]] = ()) -> list[tuple[int, int]]:
+        """Where secrets stand, and what has `begun`, without overlaps, the last one first."""
         patterns = (self._known, self._encoded)
-        found = sorted(match.span() for pattern in patterns if pattern is not None for match in pattern.finditer(data))
+        matches = (match.span() for pattern in patterns if pattern is not None for match in pattern.finditer(data))
+        found = sorted((*matches, *begun))
         spans: list[tuple[int, int]] = []
         for begin, end in found:
             if spans and begin < spans[-1][1]:
@@ -113,6 +124,37 @@ class Redactor:
             else:
                 spans.append((begin, end))
         return spans[::-1]
+
+    def _begun(self, data: bytes) -> list[tuple[int, int]]:
+        """Where a secret stands of which the end of the data cut something off, in any spelling but UTF-16."""
+        forms = {form for each in self._secrets for form in (each, each.encode().hex(), *_base64_fragments(each))}
+        begins = [
+            match.start()
+            for form in sorted(forms)
+            for match in re.finditer(_escaped(form[:_SHORTEST_SECRET]), data, re.IGNORECASE)
+            if _runs_out(data, match.end(), form[_SHORTEST_SECRET:])
+        ]
+        return [(begin, len(data)) for begin in begins]
+
+
+def _runs_out(data: bytes, position: int, text: str) -> bool:
+    """Whether the data end before the text does that stands in them from `position`, be it within an escape."""
+    for character in text:
+        match = re.compile(_spellings(character), re.IGNORECASE).match(data, position)
+        if match is None:
+            break
+        position = match.end()
+    return position == len(data) or _HALF_ESCAPE.fullmatch(data, position) is not None
+
+
+def _still_fitting(response: HttpResponse, body: bytes) -> Delivery:
+    """The delivery of a response whose body became `body`: cuts count from the start, and hold up to the change."""
+    delivery = response.delivery
+    if not delivery.cuts or body == response.body:
+        return delivery
+    pairs = zip(response.body, body, strict=False)
+    same = next((at for at, (one, other) in enumerate(pairs) if one != other), min(len(body), len(response.body)))
+    return replace(delivery, cuts=tuple(cut for cut in delivery.cuts if cut <= same))
 
 
 def _named(headers: Mapping[str, str], stored: Mapping[str, str]) -> dict[str, str]:

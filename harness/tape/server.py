@@ -6,9 +6,13 @@ server. It listens on 127.0.0.1 only.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
+import os
 import socket
+import struct
+import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from itertools import count
@@ -19,13 +23,21 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from harness.errors import UsageError
-from harness.http import HttpRequest, HttpResponse
+from harness.http import AT_ONCE, HttpRequest, HttpResponse
 from harness.tape.content_encoding import decode
 from harness.tape.transport import Handler
 
 _log = logging.getLogger(__name__)
+
+_FRAMING = frozenset({"content-length", "transfer-encoding"})
+
+_TRANSPORT = "harness.transport"
+
+_NO_LINGER = struct.pack("hh" if os.name == "nt" else "ii", 1, 0)
+"""Value of SO_LINGER that makes closing a connection reset it."""
 
 
 class Server:
@@ -56,8 +68,11 @@ class Server:
         except ClientDisconnect:
             return
         answer = await self._answer(request, body)
-        response = Response(answer.body, answer.status, dict(answer.headers))
-        await response(scope, receive, send)
+        if answer.delivery == AT_ONCE:
+            response = Response(answer.body, answer.status, dict(answer.headers))
+            await response(scope, receive, send)
+        else:
+            await _deliver(answer, scope, receive, send)
 
     async def _answer(self, request: Request, body: bytes) -> HttpResponse:
         handler = self._handlers.get(request.url.path.split("/")[1])
@@ -68,6 +83,66 @@ class Server:
         except Exception as error:  # noqa: BLE001 - a server outlives whatever its handlers do
             _log.exception("the handler of %s failed", request.url.path)
             return _error(500, f"{type(error).__name__}: {error}")
+
+
+async def _deliver(answer: HttpResponse, scope: Scope, receive: Receive, send: Send) -> None:
+    """Send a response as its `delivery` says, in chunks: with a length announced, a body would end by itself."""
+    headers = [
+        (name.encode("latin-1"), value.encode("latin-1"))
+        for name, value in answer.headers.items()
+        if name not in _FRAMING
+    ]
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    delivery = answer.delivery
+    transport: asyncio.Transport = scope["state"][_TRANSPORT]
+    gone = asyncio.ensure_future(_gone(receive))
+    try:
+        for number, piece in enumerate(delivery.pieces(answer.body)):
+            if number and delivery.pause:
+                await asyncio.wait([gone], timeout=delivery.pause)
+            # The transport knows first: `gone` is told only once the loop gets a turn. Of whoever goes on writing
+            # asyncio warns, on standard error if the application has not set up logging.
+            if gone.done() or transport.is_closing():
+                return
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+    finally:
+        gone.cancel()
+    if delivery.ending == "complete":
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+    elif delivery.ending == "reset":
+        await _reset(transport)
+    # uvicorn closes a connection whose response the application leaves without its end, which is a cut.
+
+
+async def _gone(receive: Receive) -> None:
+    """Returns once the client of a request that was read has hung up."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _reset(transport: asyncio.Transport) -> None:
+    """Reset a connection (TCP RST), behind all that was sent on it."""
+    connection = transport.get_extra_info("socket")
+    # A reset throws away what still waits to be sent, here or in the system: all of it has to arrive first.
+    while not transport.is_closing() and (  # noqa: ASYNC110 - no event tells of what the system has sent
+        transport.get_write_buffer_size() or _unsent(connection)
+    ):
+        await asyncio.sleep(0.001)
+    if not transport.is_closing():
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+        transport.abort()
+
+
+def _unsent(connection: socket.socket) -> int:
+    """How many bytes the system has not got to the other side yet; 0 where it does not say."""
+    try:
+        import fcntl  # noqa: PLC0415 - not on every system
+        import termios  # noqa: PLC0415
+
+        answer = fcntl.ioctl(connection.fileno(), termios.TIOCOUTQ, bytes(4))
+    except (ImportError, OSError):
+        return 0
+    return int.from_bytes(answer, sys.byteorder)
 
 
 def _plain(request: Request, body: bytes, origin: str) -> HttpRequest:
@@ -88,12 +163,24 @@ def _error(status: int, message: str) -> HttpResponse:
     return HttpResponse(status, {"content-type": "application/json"}, json.dumps(document).encode())
 
 
+class _Connection(H11Protocol):
+    """uvicorn's, but puts the transport into the state of its requests: ASGI has no message that resets a connection.
+
+    `connection_made` is asyncio's, and `state` ASGI's; of uvicorn only `app_state` is used, the place of the latter.
+    """
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] - as uvicorn has it
+        super().connection_made(transport)
+        self.app_state = {**self.app_state, _TRANSPORT: transport}
+
+
 class _Listener(uvicorn.Server):
     """Says when it takes connections."""
 
     def __init__(self, server: Server) -> None:
         config = uvicorn.Config(
             server,
+            http=_Connection,
             log_config=None,
             log_level="critical",
             access_log=False,

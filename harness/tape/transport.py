@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import TypeAlias, cast
 
 import httpx2
 
-from harness.http import HttpRequest, HttpResponse
+from harness.http import Delivery, Ending, HttpRequest, HttpResponse
 from harness.tape.content_encoding import decode
 from harness.tape.player import Player
 from harness.tape.tap import Tap
@@ -30,12 +32,11 @@ def replaying(player: Player, tap: Tap) -> Handler:
 class HandlerTransport(httpx2.BaseTransport, httpx2.AsyncBaseTransport):
     """Answers from `handler`, without a network; for `httpx2.Client` and `httpx2.AsyncClient` alike.
 
-    The body arrives in pieces of `cut` bytes, or whole if that is `None`.
+    The body arrives as the response's `delivery` says, and ends with the error that httpx2 has for such an ending.
     """
 
-    def __init__(self, handler: Handler, cut: int | None = None) -> None:
+    def __init__(self, handler: Handler) -> None:
         self._handler = handler
-        self._cut = cut
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         """Answer a request."""
@@ -49,12 +50,17 @@ class HandlerTransport(httpx2.BaseTransport, httpx2.AsyncBaseTransport):
 
     def _response(self, request: httpx2.Request) -> httpx2.Response:
         response = self._handler(plain_request(request))
-        stream = _Pieces(response.body, self._cut or max(len(response.body), 1))
+        delivery = response.delivery
+        stream = _Pieces(delivery.pieces(response.body), delivery.pause, _failure(delivery.ending))
         return httpx2.Response(response.status, headers=dict(response.headers), stream=stream)
 
 
 class TapTransport(httpx2.BaseTransport):
-    """Notes in `tap` what goes through `inner`. The response is handed on as it came, once all of it has come."""
+    """Notes in `tap` what goes through `inner`. The response is handed on as it came, once all of it has come.
+
+    One that breaks off behind its head is noted with what came of its body, and breaks off for the adapter as well. One
+    that is awaited for too long is noted as none.
+    """
 
     def __init__(self, inner: httpx2.BaseTransport, tap: Tap) -> None:
         self._inner = inner
@@ -65,14 +71,18 @@ class TapTransport(httpx2.BaseTransport):
         request.read()
         try:
             response = self._inner.handle_request(request)
+            raw, failure = bytearray(), None
             try:
-                raw = b"".join(cast("httpx2.SyncByteStream", response.stream))
+                for part in cast("httpx2.SyncByteStream", response.stream):
+                    raw += part
+            except BROKEN_OFF as error:
+                failure = error
             finally:
                 response.close()
         except httpx2.TransportError:
             self._tap.note(plain_request(request), None)
             raise
-        return _noted(self._tap, request, response, raw)
+        return _noted(self._tap, request, response, bytes(raw), failure)
 
     def close(self) -> None:
         """Close `inner`."""
@@ -91,14 +101,18 @@ class AsyncTapTransport(httpx2.AsyncBaseTransport):
         await request.aread()
         try:
             response = await self._inner.handle_async_request(request)
+            raw, failure = bytearray(), None
             try:
-                raw = b"".join([part async for part in cast("httpx2.AsyncByteStream", response.stream)])
+                async for part in cast("httpx2.AsyncByteStream", response.stream):
+                    raw += part
+            except BROKEN_OFF as error:
+                failure = error
             finally:
                 await response.aclose()
         except httpx2.TransportError:
             self._tap.note(plain_request(request), None)
             raise
-        return _noted(self._tap, request, response, raw)
+        return _noted(self._tap, request, response, bytes(raw), failure)
 
     async def aclose(self) -> None:
         """Close `inner`."""
@@ -106,26 +120,64 @@ class AsyncTapTransport(httpx2.AsyncBaseTransport):
 
 
 class _Pieces(httpx2.SyncByteStream, httpx2.AsyncByteStream):
-    def __init__(self, body: bytes, size: int) -> None:
-        self._body = body
-        self._size = size
+    """A body that arrives in pieces, with a pause before each but the first, and may end in a failure."""
+
+    def __init__(self, pieces: Sequence[bytes], pause: float, failure: httpx2.TransportError | None) -> None:
+        self._pieces = pieces
+        self._pause = pause
+        self._failure = failure
 
     def __iter__(self) -> Iterator[bytes]:
-        for start in range(0, len(self._body), self._size):
-            yield self._body[start : start + self._size]
+        for number, piece in enumerate(self._pieces):
+            if number and self._pause:
+                time.sleep(self._pause)
+            yield piece
+        if self._failure is not None:
+            raise self._failure
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        for piece in self:
+        for number, piece in enumerate(self._pieces):
+            if number and self._pause:
+                await asyncio.sleep(self._pause)
             yield piece
+        if self._failure is not None:
+            raise self._failure
 
 
-def _noted(tap: Tap, request: httpx2.Request, response: httpx2.Response, raw: bytes) -> httpx2.Response:
+BROKEN_OFF = (httpx2.RemoteProtocolError, httpx2.ReadError)
+"""What httpx2 raises within a body whose connection was closed too early, and one whose connection was reset."""
+
+
+def ending(failure: httpx2.TransportError | None) -> Ending:
+    """How a body ended that one of `BROKEN_OFF`, or nothing, was raised within."""
+    if failure is None:
+        return "complete"
+    return "cut" if isinstance(failure, httpx2.RemoteProtocolError) else "reset"
+
+
+def _failure(ending: Ending) -> httpx2.TransportError | None:
+    match ending:
+        case "complete":
+            return None
+        case "cut":
+            message = "peer closed connection without sending complete message body (incomplete chunked read)"
+            return httpx2.RemoteProtocolError(message)
+        case "reset":
+            return httpx2.ReadError("[Errno 104] Connection reset by peer")
+
+
+def _noted(
+    tap: Tap, request: httpx2.Request, response: httpx2.Response, raw: bytes, failure: httpx2.TransportError | None
+) -> httpx2.Response:
     headers = _headers(response.headers)
-    tap.note(plain_request(request), HttpResponse(response.status_code, headers, _decoded(raw, headers)))
-    extensions = {key: value for key, value in response.extensions.items() if key != "network_stream"}
-    return httpx2.Response(
-        response.status_code, headers=response.headers, stream=httpx2.ByteStream(raw), extensions=extensions
+    body = _decoded(raw, headers, whole=failure is None)
+    tap.note(
+        plain_request(request),
+        HttpResponse(response.status_code, headers, body, Delivery(ending=ending(failure))),
     )
+    extensions = {key: value for key, value in response.extensions.items() if key != "network_stream"}
+    stream = _Pieces([raw] if raw else [], 0.0, failure)
+    return httpx2.Response(response.status_code, headers=response.headers, stream=stream, extensions=extensions)
 
 
 def plain_request(request: httpx2.Request) -> HttpRequest:
@@ -138,8 +190,8 @@ def _headers(headers: httpx2.Headers) -> dict[str, str]:
     return dict(headers.items())  # lower case, repeated ones joined; indexing by name would search them all each time
 
 
-def _decoded(body: bytes, headers: dict[str, str]) -> bytes:
+def _decoded(body: bytes, headers: dict[str, str], *, whole: bool = True) -> bytes:
     try:
-        return decode(body, headers.get("content-encoding", ""))
+        return decode(body, headers.get("content-encoding", ""), whole=whole)
     except ValueError:
         return body  # the SDK meets the same damage and says so

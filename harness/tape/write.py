@@ -17,6 +17,7 @@ import yaml
 
 from harness.errors import CassetteError
 from harness.http import HttpRequest, HttpResponse
+from harness.tape import delivery
 from harness.tape.cassette import FORMAT, NOTES, Cassette, Metadata, checksum
 from harness.tape.content_encoding import MAX_BYTES
 from harness.tape.read import loads
@@ -98,10 +99,12 @@ def _request(request: HttpRequest) -> Any:
 
 
 def _response(response: HttpResponse) -> dict[str, Any]:
+    delivered = delivery.stored(response.delivery)
     return {
         "status": {"code": response.status, "message": http.client.responses.get(response.status, "")},
         "headers": {name: [value] for name, value in sorted(response.headers.items())},
         "body": {"string": response.body},
+        **({"delivery": delivered} if delivered else {}),
     }
 
 

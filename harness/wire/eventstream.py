@@ -12,9 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from harness.model import JSON
+from harness.wire.view import WireError
 
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _BOM = b"\xef\xbb\xbf"
+_FIELDS = (b"data", b"event", b"id", b"retry", b"")
+"""What stands before the colon of a line; nothing, of a comment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +29,10 @@ class Event:
 
 
 def is_event_stream(headers_content_type: str, body: bytes) -> bool:
-    """Whether a response body is an event stream, by its content type or, where that is missing, by its first line."""
+    """Whether a response body is an event stream, by its content type or, where that is missing or says no more than
+    plain text, by its first line."""
     media_type = headers_content_type.partition(";")[0].strip().lower()
-    if media_type:
+    if media_type not in ("", "text/plain"):
         return media_type == "text/event-stream"
     return body.removeprefix(_BOM).lstrip().startswith((b"data:", b"event:", b":"))
 
@@ -50,6 +54,26 @@ def events(body: bytes) -> Iterator[Event]:
             name = text
         elif key == b"data":
             data.append(text)
+
+
+def events_of(body: bytes) -> list[Event]:
+    """The events of a response body.
+
+    Raises:
+        WireError: it does not begin as an event stream does: it is a page, or plain JSON.
+    """
+    if not _begins(body):
+        raise WireError("the body is no event stream")
+    return [*events(body)]
+
+
+def _begins(body: bytes) -> bool:
+    """Whether the first line that is not blank may be one of an event stream, as far as it has come."""
+    if _BOM.startswith(body):
+        return True
+    first, *behind = _LINE_END.split(body.removeprefix(_BOM).lstrip(), maxsplit=1)
+    name, colon, _ = first.partition(b":")
+    return name in _FIELDS if colon or behind else any(field.startswith(name) for field in _FIELDS)
 
 
 def written(data: JSON, name: str | None = None) -> bytes:

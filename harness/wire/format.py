@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from harness.http import HttpRequest, HttpResponse
 from harness.model import JSON
 from harness.profiles import Profile
+from harness.wire.embedding import EmbeddingFormat
 from harness.wire.view import ModelStep, RequestView, ResponseView, Violation
 
 
@@ -27,7 +28,12 @@ class WireFormat:
     `build_stream(step, seed, model, profile, request)`: the same answer as a stream, in the form that `request` asks
     for: `read` folds it to what `build` says.
     `refuse(violation)`: the provider's refusal, in its own status and shape.
+    `fail(status, retry_after, seed)`: the provider's failure of this status, in its own shape; it asks to wait
+    `retry_after` seconds.
+    `stream_error(status, seed, request)`: what the provider writes into a stream, in the form that `request` asks for,
+    where it would have failed with `status` before the first byte.
     `model_of(request)`: the model that the request names, by body or path.
+    `embeddings`: the format of its embeddings, if it has any.
     """
 
     api: str
@@ -41,4 +47,7 @@ class WireFormat:
     build: Callable[[ModelStep, str, str, Profile], dict[str, JSON]]
     build_stream: Callable[[ModelStep, str, str, Profile, RequestView], HttpResponse]
     refuse: Callable[[Violation], HttpResponse]
+    fail: Callable[[int, float | None, str], HttpResponse]
+    stream_error: Callable[[int, str, RequestView], bytes]
     model_of: Callable[[HttpRequest], str | None]
+    embeddings: EmbeddingFormat | None = None

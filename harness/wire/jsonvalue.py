@@ -7,6 +7,7 @@ import math
 import re
 from typing import NoReturn
 
+from harness.http import HttpResponse
 from harness.model import JSON
 from harness.wire.view import WireError
 
@@ -14,6 +15,7 @@ MAX_DEPTH = 500
 """Levels of nesting that are read: as many as a function that calls itself once for each can follow in Python."""
 
 _TOO_DEEP = f"nested too deeply: more than {MAX_DEPTH} levels"
+_JSON_TYPE = re.compile(r"[^/]+/([^/]+\+)?json")
 _INDEX = re.compile(r"0|[1-9][0-9]*", re.ASCII)
 
 
@@ -35,6 +37,20 @@ def loads(data: bytes | str) -> JSON:
     if text.count("[") + text.count("{") > MAX_DEPTH and _is_deeper(value, MAX_DEPTH):
         raise WireError(_TOO_DEEP)
     return value
+
+
+def is_json(content_type: str) -> bool:
+    """Whether a body of this content type may be JSON. None at all says nothing, nor does plain text."""
+    media_type = content_type.partition(";")[0].strip().lower()
+    return media_type in ("", "text/plain") or _JSON_TYPE.fullmatch(media_type) is not None
+
+
+def body_of(response: HttpResponse) -> JSON:
+    """The JSON that a response is. Raises `WireError`, for a content type that says something else too."""
+    content_type = response.headers.get("content-type", "")
+    if not is_json(content_type):
+        raise WireError(f"the content type of the body is {content_type!r}")
+    return loads(response.body)
 
 
 def _refuse_constant(name: str) -> NoReturn:

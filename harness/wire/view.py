@@ -53,8 +53,9 @@ class JsonView:
 class CallView:
     """A tool call. `id` is what pairs it with its result, or `None` where the wire has none.
 
-    `arguments` is the parsed value, whatever its type; `malformed` holds the raw text if it is no JSON. `item_id` is a
-    second id of the carrying item (Responses `fc_…`). `opaque` is state that sits on the call (thoughtSignature).
+    `arguments` is the parsed value, whatever its type. `malformed` holds the raw text if it is no JSON, or if the
+    answer may have ended before it was whole: nobody may make such a call. `item_id` is a second id of the carrying
+    item (Responses `fc_…`). `opaque` is state that sits on the call (thoughtSignature).
     """
 
     id: str | None
@@ -180,6 +181,7 @@ class RequestView:
 
     `stateful` names the field by which the request leans on state that the server keeps (previous_response_id …).
     `usage_pointer` is where a request has a stream count its tokens, which Chat alone wants to be asked for (OC-P3).
+    `cache_marks` are the pointers of cache marks on tools and system prompt (`None`: the API has none).
     `stream_format` is the form of a streamed answer (Gemini gives an array unless `alt=sse` asks for events).
     """
 
@@ -194,6 +196,7 @@ class RequestView:
     stream: bool = False
     stateful: str | None = None
     usage_pointer: str | None = None
+    cache_marks: tuple[str, ...] | None = None
     stream_format: Literal["events", "json-array"] = "events"
 
     @property
@@ -209,11 +212,17 @@ class RequestView:
 
 @dataclass(frozen=True, slots=True)
 class ErrorView:
-    """An error that a response carries, be it by status or inside HTTP 200."""
+    """An error that a response carries, be it by status or inside HTTP 200.
+
+    `meant` is the status that it stands for: the response's own, or inside HTTP 200 the one that its code comes with
+    elsewhere (`None`: its code says nothing). `retry_after` is in seconds.
+    """
 
     status: int
     message: str
     code: str | None = None
+    meant: int | None = None
+    retry_after: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +273,7 @@ class Violation:
 @dataclass(frozen=True, slots=True)
 class ModelStep:
     """What the reference server's model does in one answer, in neutral words. `raw` are wire parts put in verbatim,
-    before the text."""
+    before the text. `truncated`: the answer reaches its bound in the middle of the last call's arguments."""
 
     text: str | None = None
     thinking: str | None = None
@@ -272,3 +281,4 @@ class ModelStep:
     refusal: str | None = None
     stop: StopReason | None = None
     raw: tuple[JSON, ...] = ()
+    truncated: bool = False

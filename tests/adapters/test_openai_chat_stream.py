@@ -505,13 +505,18 @@ def test_deep_nesting_gives_an_error_or_an_answer(depth: int) -> None:
         (DONE, "text/event-stream"),
         (event({**chunk(), "choices": []}) + DONE, "text/event-stream"),
         (b'{"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}]}', "application/json"),
-        (b'{"error": {"message": "tool_use_failed"}}', "application/json; charset=utf-8"),
     ],
 )
 def test_what_is_no_stream_is_malformed(play: Player, body: bytes, content_type: str | None) -> None:
     error = failed(play, body, content_type=content_type)
     assert isinstance(error, errors.MalformedResponse)
-    assert ("tool_use_failed" in error.reason) == (b"tool_use_failed" in body)
+
+
+def test_an_error_in_place_of_the_stream_is_what_it_says(play: Player) -> None:
+    body = b'{"error": {"message": "Slow down.", "code": "rate_limit_exceeded"}}'
+    error = failed(play, body, content_type="application/json; charset=utf-8")
+    assert isinstance(error, errors.RateLimited)
+    assert error.message == "Slow down."
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 408, 409, 413, 422, 429, 500, 502, 503])

@@ -128,13 +128,32 @@ def test_the_type_stands_in_for_a_missing_code_and_any_body_has_a_message(adapte
         b'{"output": [], "n": NaN}',
         b"[" * 100_000,
         b"\xff\xfe\x00",
-        b'{"error": {"message": "tool_use_failed"}}',
     ],
 )
 def test_what_is_no_answer_is_malformed(adapter: Adapter, body: bytes) -> None:
     with pytest.raises(errors.MalformedResponse) as caught:
         ask(adapter, Provider(body))
     assert caught.value.status == 200
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "code"),
+    [
+        ({"message": "Bad.", "code": "tool_use_failed", "status_code": 400}, errors.InvalidRequest, "tool_use_failed"),
+        ({"message": "Bad.", "code": "invalid_api_key"}, errors.AuthenticationFailed, "invalid_api_key"),
+        ({"message": "Bad.", "code": "model_not_found"}, errors.NotFound, "model_not_found"),
+        ({"message": "Bad.", "code": "503"}, errors.Overloaded, "503"),
+        ({"message": "Bad."}, errors.ServerError, None),
+        ("Bad.", errors.ServerError, None),
+    ],
+)
+def test_an_error_in_place_of_the_answer_is_what_it_says(
+    adapter: Adapter, error: object, kind: type[errors.ProviderError], code: str | None
+) -> None:
+    with pytest.raises(kind) as caught:
+        ask(adapter, Provider({"error": error}))
+    assert type(caught.value) is kind
+    assert (caught.value.message, caught.value.code) == ("Bad.", code)
 
 
 @pytest.mark.parametrize("failure", [httpx2.ConnectError("refused"), httpx2.ReadTimeout("late")])

@@ -428,7 +428,6 @@ def test_an_event_that_is_none_is_malformed(play: Player, bad: bytes) -> None:
         (b"\n\n: ping\n\n", None),
         (DONE, "text/event-stream"),
         (b'{"status": "completed", "output": []}', "application/json"),
-        (b'{"error": {"message": "no such thing"}}', "application/json; charset=utf-8"),
     ],
 )
 def test_what_is_no_stream_is_malformed(play: Player, body: bytes, content_type: str | None) -> None:

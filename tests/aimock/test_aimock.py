@@ -32,6 +32,7 @@ pytestmark = pytest.mark.skipif(
 
 SCENARIOS = {"call-single", "call-parallel-same-tool", "history-two-turns", "system-plain", "json-mode", "json-schema"}
 PATHS = {"anthropic": "", "openai-chat": "/v1", "openai-responses": "/v1", "gemini": "/v1beta"}
+SERVED = [target for target in SHIPPED if target.api in PATHS]
 KEY = "sk-harness-0123456789abcdefghijklmnopqrstuvwxyz"
 REFUSED = ("system-plain", "openai-chat")
 """aimock reads no `developer` message, so that it does not find the system prompt that its fixture asks for."""
@@ -53,7 +54,7 @@ def serving() -> Iterator[str]:
 
 
 def base_urls(origin: str) -> dict[str, str]:
-    return {target.name: origin + PATHS[target.api] for target in SHIPPED} | {"plain-http": origin}
+    return {target.name: origin + PATHS[target.api] for target in SERVED} | {"plain-http": origin}
 
 
 def run(
@@ -64,11 +65,11 @@ def run(
     models: dict[str, str] | None = None,
     recorder: Recorder | None = None,
 ) -> RunResult:
-    chosen = [shipped for shipped in SHIPPED if not targets or shipped.name in targets]
-    adapters = adapters or [catalog.adapter(name) for name in dict.fromkeys(shipped.adapter for shipped in chosen)]
+    chosen = [served for served in SERVED if not targets or served.name in targets]
+    adapters = adapters or [catalog.adapter(name) for name in dict.fromkeys(served.adapter for served in chosen)]
     scenarios = [scenario for scenario in load_paths([shipped("scenarios")]) if scenario.id in SCENARIOS]
     made = targets_for(adapters, targets, models or {})
-    return Run(stages, catalog.rules(), recorder=recorder)(cells(scenarios, made))
+    return Run(stages, catalog.rules(), recorder=recorder)(cells(scenarios, made, ["whole"]))
 
 
 def findings(result: RunResult) -> list[tuple[str, str, Finding]]:
@@ -103,7 +104,7 @@ def test_everything_is_recorded_but_what_aimock_refuses(recorded: Recorded) -> N
     fine = {cell: verdict for cell, verdict in verdicts(recorded.result).items() if cell != REFUSED}
 
     assert recorded.result.mode == "record"
-    assert len(fine) == len(SCENARIOS) * len(SHIPPED) - 1
+    assert len(fine) == len(SCENARIOS) * len(SERVED) - 1
     assert set(fine.values()) <= {Verdict.PASS, Verdict.WARN}
     assert Verdict.PASS in fine.values()
     library = Library(recorded.root)
@@ -136,7 +137,7 @@ def test_its_departures_are_found(recorded: Recorded) -> None:
         ("provider-signature-missing", "gemini-3"),
         ("provider-stop-reason", "gemini-3"),
         ("provider-stop-reason", "gemini-2.5"),
-        *(("provider-usage-missing", each.name) for each in SHIPPED if each.name != "openai-chat"),
+        *(("provider-usage-missing", each.name) for each in SERVED if each.name != "openai-chat"),
     }
     assert {str(f.actual) for _, _, f in findings(recorded.result) if f.rule == "provider-stop-reason"} == {
         "FUNCTION_CALL"

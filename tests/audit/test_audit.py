@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -82,6 +83,35 @@ def test_what_became_of_a_request(tmp_path: Path, answered: dict[str, object], o
     accepted, refused = outcome == "accepted", outcome == "refused"
     assert figures(result)[2:] == (accepted, accepted, refused, refused)
     assert {found.outcome for found in result.findings if found.finding.kind is Kind.LIMIT} == {outcome}
+
+
+TEXT = {"id": "c", "choices": [{"index": 0, "delta": {"role": "assistant", "content": "18"}, "finish_reason": None}]}
+END = {"id": "c", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+
+
+def stream(*events: dict[str, Any] | str) -> dict[str, Any]:
+    data = [event if isinstance(event, str) else json.dumps(event) for event in events]
+    answered = response("".join(f"data: {each}\n\n" for each in data))
+    return {**answered, "headers": {"content-type": ["text/event-stream"]}}
+
+
+@pytest.mark.parametrize(
+    ("answered", "streamed", "broken"),
+    [
+        (response(), 0, 0),
+        (stream(TEXT, END, "[DONE]"), 1, 0),
+        (stream(TEXT), 1, 1),
+        (stream(TEXT, REFUSAL), 1, 1),
+        ({**stream(TEXT, END, "[DONE]"), "delivery": {"ending": "reset"}}, 1, 1),
+        (response(REFUSAL, 400), 0, 0),
+    ],
+)
+def test_streams_are_counted_and_those_that_broke_off(
+    tmp_path: Path, answered: dict[str, Any], streamed: int, broken: int
+) -> None:
+    counts = audited(write(tmp_path / "one.yaml", exchange(request({**ACCEPTED, "stream": True}), answered))).apis[CHAT]
+    assert (counts.exchanges, counts.unread) == (1, 0)
+    assert (counts.streamed, counts.streamed_broken) == (streamed, broken)
 
 
 def test_an_exchange_without_a_response_is_counted_and_no_more(tmp_path: Path) -> None:
@@ -210,6 +240,8 @@ def test_the_json_has_findings_as_a_run_has_them_with_file_and_index(tmp_path: P
         "accepted_flagged": 1,
         "refused": 0,
         "refused_flagged": 0,
+        "streamed": 0,
+        "streamed_broken": 0,
     }
     limit = next(finding for finding in document["findings"] if finding["kind"] == "limit")
     keys = {"rule", "kind", "severity", "blame", "message", "pointer", "actual", "expected", "file", "index"}

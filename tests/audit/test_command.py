@@ -43,9 +43,11 @@ def test_the_text_says_what_was_accepted_and_what_was_refused(run: Run, tmp_path
     done = run(file)
     assert done.exit_code == 1
     lines = done.stdout.splitlines()
-    assert [line.split()[:7] for line in lines if line.startswith(("openai-chat", "unknown"))] == [
-        ["openai-chat", "4", "0", "2", "1", "1", "1"],
-        ["unknown", "1", "no", "chat", "of", "these", "APIs:"],
+    heads = ["API", "exchanges", "unread", "accepted", "flagged", "refused", "flagged", "streamed", "broken"]
+    assert [line.split()[:9] for line in lines if line.startswith(("API", "openai-chat", "unknown"))] == [
+        heads,
+        ["openai-chat", "4", "0", "2", "1", "1", "1", "0", "0"],
+        ["unknown", "1", "no", "chat", "of", "these", "APIs:", "not", "audited"],
     ]
     accepted = lines.index("Found in requests that were accepted")
     refused = lines.index("Found in requests that were refused")
@@ -142,7 +144,7 @@ def test_reports_go_to_files(run: Run, tmp_path: Path) -> None:
             ("--report", "json:/"),
             "--report json:/: this is a folder. Name a file in it.",
         ),
-        (("none.yaml",), "none.yaml: there is no such cassette."),
+        (("no/such/path",), "no/such/path: no such file or folder."),
     ],
 )
 def test_what_a_user_did_wrong_is_said(run: Run, tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:

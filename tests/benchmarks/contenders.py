@@ -106,7 +106,7 @@ def floor(field: Field) -> Generator[Round, None, None]:
 
 def harness(rules: Sequence[Rule]) -> Callable[[Field], Generator[Round, None, None]]:
     def enter(field: Field) -> Generator[Round, None, None]:
-        chosen = cells([each.scenario() for each in field.conversations], [field.target])
+        chosen = cells([each.scenario() for each in field.conversations], [field.target], ["whole"])
 
         def work() -> None:
             result = Run(Replay([field.library]), rules)(chosen)

@@ -24,7 +24,7 @@ def record(folder: Path, conversations: Sequence[Conversation], targets: Sequenc
 def record_scenarios(folder: Path, scenarios: Sequence[Scenario], targets: Sequence[Target]) -> Library:
     """The same for scenarios."""
     library = Library(folder)
-    chosen = cells(scenarios, targets)
+    chosen = cells(scenarios, targets, ["whole"])
     result = Run(InProcess(), (), recorder=Recorder(library))(chosen)
     if result.summary["pass"] != len(chosen):
         raise SystemExit(f"the recording failed: {result.summary}, {result.cells[0].reason}")

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import httpx2
 
-from harness.model import ChatRequest, ChatResponse, Message, Part
-from harness.protocols import Adapter, ChatClient, Endpoint
+from harness.errors import ChatError
+from harness.model import ChatRequest, ChatResponse, Finish, Message, Part, StreamEvent
+from harness.protocols import Adapter, Capability, ChatClient, Endpoint, StreamingChatClient
 from harness.results import Blame, Finding, Severity
+from harness.scenarios.schema import Variant
 from harness.stages import Stages
 from tests.broken.places import Place
 from tests.stages import InProcess
@@ -31,7 +33,8 @@ class Fault:
     """A way to be wrong, the scenario that shows it, and what has to be said about it.
 
     `pointer` is where the finding has to lead, in the request or response of exchange `exchange` (`None`: the finding
-    is about the whole cell). `targets` are those on which the fault can be expressed, `stages` what it is played on.
+    is about the whole cell). `targets` are those on which the fault can be expressed, `stages` what it is played on. A
+    streamed cell is played with `recuts` other cuts of its streams.
     """
 
     name: str
@@ -44,6 +47,8 @@ class Fault:
     blame: Blame = Blame.ADAPTER
     severity: Severity = Severity.ERROR
     stages: Callable[[], Stages] = InProcess
+    variant: Variant = "whole"
+    recuts: int = 0
 
     def found_in(self, findings: Iterable[Finding], api: str) -> list[Finding]:
         """The findings that say what has to be said, with the right blame and place."""
@@ -64,7 +69,7 @@ class Fault:
 class Wrapped:
     """A client between the caller and the shipped one, faithful as it stands."""
 
-    def __init__(self, client: ChatClient) -> None:
+    def __init__(self, client: StreamingChatClient) -> None:
         self.client = client
 
     def ask(self, request: ChatRequest) -> ChatRequest:
@@ -76,16 +81,20 @@ class Wrapped:
     def chat(self, request: ChatRequest) -> ChatResponse:
         return self.answer(self.client.chat(self.ask(request)))
 
+    def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
+        for event in self.client.stream(self.ask(request)):
+            yield Finish(self.answer(event.response)) if isinstance(event, Finish) else event
+
     def close(self) -> None:
         self.client.close()
 
 
-def client(make: Callable[[ChatClient], ChatClient]) -> Wrap:
+def client(make: Callable[[StreamingChatClient], ChatClient]) -> Wrap:
     """At the contract: the shipped client is wrapped by another one."""
 
     def wrap(adapter: Adapter) -> Adapter:
         def connect(endpoint: Endpoint, model: str) -> ChatClient:
-            return make(cast("ChatClient", adapter.connect(endpoint, model)))
+            return make(cast("StreamingChatClient", adapter.connect(endpoint, model)))
 
         return replace(adapter, connect=connect)
 
@@ -112,18 +121,88 @@ def answers(edit: Callable[[ChatResponse], ChatResponse]) -> Wrap:
     return client(Answering)
 
 
+def streams(edit: Callable[[list[StreamEvent]], Iterable[StreamEvent]]) -> Wrap:
+    """At the contract: other events are handed on than those of the stream."""
+
+    class Streaming(Wrapped):
+        def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
+            yield from edit(list(super().stream(request)))
+
+    return client(Streaming)
+
+
+def finishes(edit: Callable[[ChatResponse], ChatResponse]) -> Wrap:
+    """At the contract: a stream ends in another response than the one that was decoded; a whole answer does not."""
+
+    def finish(events: list[StreamEvent]) -> Iterator[StreamEvent]:
+        for event in events:
+            yield Finish(edit(event.response)) if isinstance(event, Finish) else event
+
+    return streams(finish)
+
+
+def rescues(kind: type[ChatError], rescue: Callable[[Any, list[StreamEvent]], ChatResponse]) -> Wrap:
+    """At the contract: an error of this kind is not handed on. `rescue` makes an answer of it and of the events before
+    it, or raises something else."""
+
+    class Rescuing(Wrapped):
+        def chat(self, request: ChatRequest) -> ChatResponse:
+            try:
+                return super().chat(request)
+            except kind as error:
+                return rescue(error, [])
+
+        def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
+            events: list[StreamEvent] = []
+            try:
+                for event in super().stream(request):
+                    events.append(event)
+                    yield event
+            except kind as error:
+                yield Finish(rescue(error, events))
+
+    return client(Rescuing)
+
+
+def declaring(wrap: Wrap, *capabilities: Capability) -> Wrap:
+    """The same by an adapter that says it has these capabilities too."""
+
+    def declared(adapter: Adapter) -> Adapter:
+        return replace(wrap(adapter), capabilities=adapter.capabilities | {*capabilities})
+
+    return declared
+
+
 def sends(edit: Callable[[str, dict[str, Any]], Any], *, times: int = 1) -> Wrap:
     """At the transport: `edit(api, body)` changes the JSON body, or gives another one, and it is sent `times` times."""
+    return _transport(lambda inner, api: _Rewriting(inner, api, edit, times))
 
+
+Reader = Callable[[Iterable[bytes]], Iterable[bytes]]
+"""What is made of the pieces of a body before the shipped adapter sees it."""
+
+
+def arrives(read: Reader, *, of_type: str = "text/event-stream") -> Wrap:
+    """At the transport: bodies of a content type go through `read`, each as soon as it is there."""
+    return _transport(lambda inner, _: _Reading(inner, read, of_type))
+
+
+def _transport(make: Callable[[httpx2.Client, str], httpx2.BaseTransport]) -> Wrap:
     def wrap(adapter: Adapter) -> Adapter:
         def connect(endpoint: Endpoint, model: str) -> ChatClient:
             inner = cast("httpx2.Client", endpoint.http_client)
-            outer = httpx2.Client(transport=_Rewriting(inner, adapter.api, edit, times), trust_env=False)
+            outer = httpx2.Client(transport=make(inner, adapter.api), trust_env=False)
             return cast("ChatClient", adapter.connect(replace(endpoint, http_client=outer), model))
 
         return replace(adapter, connect=connect)
 
     return wrap
+
+
+def _sent(inner: httpx2.Client, request: httpx2.Request, content: bytes) -> httpx2.Response:
+    """The answer to a request with another body, its own body still to come."""
+    headers = {name: value for name, value in request.headers.items() if name != "content-length"}
+    return inner.send(inner.build_request(request.method, request.url, headers=headers, content=content), stream=True)
 
 
 class _Rewriting(httpx2.BaseTransport):
@@ -137,13 +216,31 @@ class _Rewriting(httpx2.BaseTransport):
         body = json.loads(request.read())
         edited = self._edit(self._api, body)
         content = json.dumps(body if edited is None else edited, ensure_ascii=False).encode()
-        headers = {name: value for name, value in request.headers.items() if name != "content-length"}
-        responses = [
-            self._inner.request(request.method, request.url, headers=headers, content=content)
-            for _ in range(self._times)
-        ]
-        first = responses[0]
-        return httpx2.Response(first.status_code, headers=first.headers, content=first.content)
+        first, *_ = [_sent(self._inner, request, content) for _ in range(self._times)]
+        return httpx2.Response(first.status_code, headers=first.headers, stream=first.stream)
+
+
+class _Reading(httpx2.BaseTransport):
+    def __init__(self, inner: httpx2.Client, read: Reader, of_type: str) -> None:
+        self._inner = inner
+        self._read = read
+        self._of_type = of_type
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        response = _sent(self._inner, request, request.read())
+        stream = response.stream
+        if response.headers.get("content-type", "").startswith(self._of_type):
+            stream = _Read(self._read, cast("httpx2.SyncByteStream", stream))
+        return httpx2.Response(response.status_code, headers=response.headers, stream=stream)
+
+
+class _Read(httpx2.SyncByteStream):
+    def __init__(self, read: Reader, pieces: Iterable[bytes]) -> None:
+        self._read = read
+        self._pieces = pieces
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from self._read(self._pieces)
 
 
 def edited_parts(request: ChatRequest, edit: Callable[[Part], Part | None]) -> ChatRequest:

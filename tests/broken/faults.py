@@ -2,7 +2,28 @@
 
 from __future__ import annotations
 
-from tests.broken import arguments, failures, history, ids, json_mode, requests, responses, results, system, tools
+from tests.broken import (
+    arguments,
+    context,
+    deliveries,
+    embeddings,
+    events,
+    failures,
+    history,
+    ids,
+    json_mode,
+    naive,
+    outages,
+    requests,
+    responses,
+    results,
+    seeds,
+    seeds_generator,
+    seeds_scene,
+    system,
+    tools,
+    truncation,
+)
 from tests.broken.fault import Fault
 
 FAULTS: tuple[Fault, ...] = (
@@ -14,6 +35,16 @@ FAULTS: tuple[Fault, ...] = (
     *tools.FAULTS,
     *history.FAULTS,
     *requests.FAULTS,
+    *context.FAULTS,
     *responses.FAULTS,
     *failures.FAULTS,
+    *outages.FAULTS,
+    *truncation.FAULTS,
+    *events.FAULTS,
+    *deliveries.FAULTS,
+    *naive.FAULTS,
+    *embeddings.FAULTS,
+    *seeds.FAULTS,
+    *seeds_scene.FAULTS,
+    *seeds_generator.FAULTS,
 )

@@ -101,7 +101,7 @@ RESPONSE_CALL_ID = Place(
     r"/content/\d+/id",
     r"/choices/0/message/tool_calls/\d+/id",
     r"/output/\d+/call_id",
-    r"/candidates/0/content/parts/\d+/functionCall/id",
+    r"/candidates/0/content/parts/\d+/functionCall(/id)?",
 )
 RESPONSE_ARGUMENTS = Place(
     r"/content/\d+/input",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 
@@ -9,7 +10,8 @@ from harness import catalog
 from harness.play import play
 from harness.results import CellResult, Finding, Transcript
 from harness.rules.evidence import Evidence
-from harness.runner import Run
+from harness.runner import Run, cells
+from harness.scenarios.schema import Variant
 from harness.stages import Cell, Stages
 from tests.broken.fault import Fault, Wrap
 from tests.stages import InProcess, shipped_scenarios, shipped_targets
@@ -17,35 +19,51 @@ from tests.stages import InProcess, shipped_scenarios, shipped_targets
 RULES = catalog.rules()
 
 
-def cell(scenario: str, target: str, wrap: Wrap | None = None) -> Cell:
+def cell(scenario: str, target: str, wrap: Wrap | None = None, variant: Variant = "whole") -> Cell:
     """A cell of the shipped adapter, or of what `wrap` makes of it."""
     shipped = shipped_targets()[target]
     chosen = shipped if wrap is None else replace(shipped, adapter=wrap(shipped.adapter))
-    return Cell(shipped_scenarios()[scenario], chosen, "whole")
+    return Cell(shipped_scenarios()[scenario], chosen, variant)
 
 
-def played(scenario: str, target: str, wrap: Wrap | None = None, stages: Stages | None = None) -> CellResult:
+def played(
+    scenario: str,
+    target: str,
+    wrap: Wrap | None = None,
+    stages: Stages | None = None,
+    *,
+    variant: Variant = "whole",
+    recuts: int = 0,
+) -> CellResult:
     """The result of one cell, on the stage without sockets if no other is given."""
-    return Run(stages or InProcess(), RULES)([cell(scenario, target, wrap)]).cells[0]
+    run = Run(stages or InProcess(), RULES, recuts=recuts)
+    return run([cell(scenario, target, wrap, variant)]).cells[0]
 
 
 @cache
 def played_faulty(fault: Fault, target: str) -> CellResult:
     """The cell that shows a fault."""
-    return played(fault.scenario, target, fault.wrap, fault.stages())
+    return played(fault.scenario, target, fault.wrap, fault.stages(), variant=fault.variant, recuts=fault.recuts)
 
 
 @cache
-def played_shipped(scenario: str, target: str) -> CellResult:
+def played_shipped(scenario: str, target: str, variant: Variant, recuts: int) -> CellResult:
     """A cell of the shipped adapter."""
-    return played(scenario, target)
+    return played(scenario, target, variant=variant, recuts=recuts)
 
 
 def played_clean(fault: Fault, target: str) -> CellResult:
     """The cell that would show a fault, without it."""
     if fault.stages is InProcess:
-        return played_shipped(fault.scenario, target)
-    return played(fault.scenario, target, stages=fault.stages())
+        return played_shipped(fault.scenario, target, fault.variant, fault.recuts)
+    return played(fault.scenario, target, stages=fault.stages(), variant=fault.variant, recuts=fault.recuts)
+
+
+@cache
+def all_played(target: str, variant: Variant) -> tuple[CellResult, ...]:
+    """The cells of all scenarios with the shipped adapter of a target."""
+    chosen = cells([*shipped_scenarios().values()], [shipped_targets()[target]], [variant])
+    return Run(InProcess(), RULES)(chosen).cells
 
 
 def audited(scenario: str, target: str, wrap: Wrap | None = None) -> list[Finding]:
@@ -57,3 +75,8 @@ def audited(scenario: str, target: str, wrap: Wrap | None = None) -> list[Findin
     exchanges = tuple(replace(exchange, chat=None) for exchange in stage.tap.exchanges)
     evidence = Evidence(Transcript(made.api, made.model, made.profile, exchanges, "audit"))
     return [finding for rule in RULES for finding in rule.findings(evidence)]
+
+
+def said(findings: Iterable[Finding]) -> str:
+    """Findings, one a line."""
+    return "\n".join(f"{f.rule} {f.severity} {f.blame} {f.exchange} {f.pointer!r}: {f.message}" for f in findings)

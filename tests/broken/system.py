@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from harness.model import ChatRequest, Message, Role, Text
-from harness.protocols import ChatClient
+from harness.protocols import StreamingChatClient
 from tests.broken.fault import OPENAI, Fault, Wrap, Wrapped, asks, client, sends
 from tests.broken.places import BODY, SYSTEM, SYSTEM_IN_CONVERSATION, TEXT
 
@@ -55,7 +55,7 @@ class _FirstPrompt(Wrapped):
 class _AllPrompts(Wrapped):
     """Appends a changed system prompt to those before it."""
 
-    def __init__(self, inner: ChatClient) -> None:
+    def __init__(self, inner: StreamingChatClient) -> None:
         super().__init__(inner)
         self.prompts: list[str] = []
 

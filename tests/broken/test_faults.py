@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import pytest
 
-from harness.results import Blame, Finding, Verdict
+from harness.results import Blame, Verdict
 from tests.broken.arguments import AUDITED
 from tests.broken.departures import DEPARTURES, Departure
 from tests.broken.failures import refused
 from tests.broken.fault import ALL, Fault
 from tests.broken.faults import FAULTS
-from tests.broken.playing import audited, played, played_clean, played_faulty
+from tests.broken.naive import Habits, naive
+from tests.broken.playing import audited, played, played_clean, played_faulty, said
 from tests.stages import InProcess
 
 CASES = [pytest.param(fault, target, id=f"{fault.name}-{target}") for fault in FAULTS for target in fault.targets]
 DEPARTING = [pytest.param(each, target, id=f"{each.name}-{target}") for each in DEPARTURES for target in each.targets]
-
-
-def said(findings: Iterable[Finding]) -> str:
-    return "\n".join(f"{f.rule} {f.severity} {f.blame} {f.exchange} {f.pointer!r}: {f.message}" for f in findings)
 
 
 @pytest.mark.parametrize(("fault", "target"), CASES)
@@ -62,3 +57,9 @@ def test_a_provider_that_refuses_without_a_reason_is_blamed_itself(status: int, 
     refusing = InProcess(lambda request, _: refused(request, status), scripted=False)
     result = played("system-plain", target, stages=refusing)
     assert [(finding.rule, finding.blame) for finding in result.findings] == [("chat-refused", Blame.PROVIDER)]
+
+
+@pytest.mark.parametrize("scenario", ["call-single", "stream-text-then-calls", "stream-parallel-empty-arguments"])
+def test_the_naive_client_is_right_but_for_its_habits(scenario: str) -> None:
+    result = played(scenario, "openai-chat", naive(Habits()), variant="stream")
+    assert result.verdict is Verdict.PASS, said(result.findings)

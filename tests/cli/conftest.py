@@ -9,6 +9,8 @@ import pytest
 from harness.cli.main import main
 
 RECORDED = ("call-single", "json-mode", "system-plain", "thinking-tool-loop")
+FIVE = tuple(f"--target={name}" for name in ("anthropic", "openai-chat", "openai-responses", "gemini-3", "gemini-2.5"))
+"""The targets that stream, where cells are counted."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,8 @@ Command = Callable[..., Outcome]
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder to work in, without keys, colours or a terminal's width."""
-    for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "COLUMNS"):
+    keys = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY")
+    for name in (*keys, "OPENAI_BASE_URL", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
     return tmp_path

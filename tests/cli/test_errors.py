@@ -33,6 +33,10 @@ def inputs(folder: Path) -> None:
     (folder / "exits.py").write_text("raise SystemExit(0)\n")
     (folder / "empty").mkdir()
     (folder / "unreasoned.yaml").write_text("- {scenario: '*', target: '*', rule: usage}\n")
+    (folder / "whole-only.yaml").write_text(
+        "version: 1\nid: whole-only\ntitle: Whole\ncovers: [tools]\nvariants: [whole]\n"
+        "turns: [{user: Hi., model: [{text: Hello.}]}]\n"
+    )
     (folder / "malformed.yaml").write_text(
         "version: 1\nid: malformed\ntitle: Wrong\ncovers: [tools]\nrequires: [toools]\nturns: [{user: Hi.}]\n"
     )

@@ -9,6 +9,7 @@ import pytest
 from harness import catalog
 from harness.cli.app import app
 from harness.cli.main import COMMANDS, main
+from harness.known_models import models
 from harness.scenarios.load import load_paths
 from harness.suite import shipped
 from harness.targets import SHIPPED
@@ -26,12 +27,13 @@ def table(text: str, *heads: str) -> list[dict[str, str]]:
 
 
 def test_scenarios_are_listed_with_what_they_cover(harness: Command) -> None:
-    rows = table(harness("list", "scenarios").out, "SCENARIO", "COVERS", "REQUIRES", "TITLE")
+    rows = table(harness("list", "scenarios").out, "SCENARIO", "COVERS", "REQUIRES", "VARIANTS", "TITLE")
 
     scenarios = load_paths([shipped("scenarios")])
     assert [row["SCENARIO"] for row in rows] == [scenario.id for scenario in scenarios]
     assert [row["TITLE"] for row in rows] == [scenario.title for scenario in scenarios]
     assert [row["COVERS"] for row in rows] == [",".join(scenario.covers) for scenario in scenarios]
+    assert [row["VARIANTS"] for row in rows] == [",".join(each.variants or ("whole", "stream")) for each in scenarios]
 
 
 def test_targets_are_listed_with_models_and_keys(harness: Command) -> None:
@@ -82,3 +84,46 @@ def test_the_help_and_no_arguments_at_all_show_the_commands(capsys: pytest.Captu
     assert (main(["--help"]), main([])) == (0, 2)
     shown = capsys.readouterr().out
     assert all(shown.count(f"  {name} ") == 2 for name in COMMANDS)
+
+
+def test_models_are_listed_with_what_is_known_of_them(harness: Command) -> None:
+    heads = ("MODEL", "API", "PROFILE", "VISION", "THINKING", "CONTEXT", "TARGET", "NOTE")
+    words = {True: "yes", False: "no", None: "?"}
+
+    every = table(harness("list", "models").out, *heads)
+    of_one = table(harness("list", "models", "--target", "gemini-3", "--api", "gemini").out, *heads)
+
+    assert list(dict.fromkeys(row["API"] for row in every)) == list(dict.fromkeys(each.api for each in SHIPPED))
+    assert of_one == [row for row in every if row["API"] == "gemini"]
+    assert [(row["MODEL"], row["VISION"], row["THINKING"], row["PROFILE"]) for row in of_one] == [
+        (each.id, words[each.vision], words[each.thinking], each.profile) for each in models("gemini")
+    ]
+    assert {row["TARGET"] for row in of_one} == {"-", "gemini-3", "gemini-2.5"}
+    assert {row["NOTE"] for row in of_one} == {"-", "deprecated"}
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (
+            ("models", "--target", "gemini"),
+            (
+                "unknown target 'gemini'. Did you mean 'gemini-3'? Known: anthropic, claude-cli, gemini-2.5, gemini-3, "
+                "openai-chat, openai-responses."
+            ),
+        ),
+        (
+            ("models", "--api", "openai"),
+            (
+                "unknown API 'openai'. Did you mean 'openai-chat'? Known: anthropic, claude-cli, gemini, openai-chat, "
+                "openai-responses."
+            ),
+        ),
+        (("rules", "--target", "gemini-3"), "--target: it is for 'harness list models', not for rules."),
+        (("targets", "--api", "gemini"), "--api: it is for 'harness list models', not for targets."),
+    ],
+)
+def test_what_cannot_be_listed_is_told(harness: Command, words: tuple[str, ...], error: str) -> None:
+    outcome = harness("list", *words)
+
+    assert (outcome.code, outcome.out, outcome.err) == (2, "", f"harness: {error}\n")

@@ -19,14 +19,14 @@ def drawn(stream: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setattr(sys, "stderr", stream)
     with progress.Progress(2) as bar:
         bar(cell("first-scenario"))
-        bar(cell("second-scenario", "gemini-3"))
+        bar(cell("second-scenario", "gemini-3", variant="stream"))
     return stream.getvalue()
 
 
 def test_a_long_run_at_a_terminal_has_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "_PATIENCE", 0.0)
 
-    assert "second-scenario gemini-3" in drawn(Terminal(), monkeypatch)
+    assert "second-scenario [stream] gemini-3" in drawn(Terminal(), monkeypatch)
 
 
 def test_a_short_run_has_none(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,15 +7,21 @@ from pathlib import Path
 import pytest
 
 import harness as package
+from harness.cli import estimates
+from harness.estimate import estimate
 from harness.http import HttpRequest, HttpResponse
 from harness.profiles import profile_for
 from harness.reference.session import Session
-from harness.scenarios.load import load_paths
+from harness.reports._costs import money
+from harness.runner import not_applicable
+from harness.scenarios.load import load_file
+from harness.stages import Cell
 from harness.suite import shipped
 from harness.tape.server import serve
 from harness.targets import SHIPPED
 from harness.wire.apis import wire_format
 from tests.cli.conftest import Command
+from tests.stages import shipped_scenarios, shipped_targets
 
 KEY = "sk-ant-not-a-real-key-0123456789"
 
@@ -25,9 +31,12 @@ class Provider:
 
     def __init__(self) -> None:
         self.requests = 0
+        self._scenario = load_file(shipped("scenarios") / "call-single.yaml")
+        self._session = self._begun()
+
+    def _begun(self) -> Session:
         wire, model = wire_format("anthropic"), SHIPPED[0].model
-        scenario = next(each for each in load_paths([shipped("scenarios")]) if each.id == "call-single")
-        self._session = Session(scenario, wire, model, profile_for("anthropic", model))
+        return Session(self._scenario, wire, model, profile_for("anthropic", model))
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         self.requests += 1
@@ -35,6 +44,8 @@ class Provider:
             return HttpResponse(
                 401, {"content-type": "application/json"}, b'{"error": {"type": "authentication_error"}}'
             )
+        if len(json.loads(request.body)["messages"]) == 1:  # another conversation
+            self._session = self._begun()
         return self._session(request)
 
 
@@ -52,7 +63,22 @@ def test_a_recording_from_the_reference_server_can_be_played(harness: Command, f
 
     assert (recorded.code, played.code) == (0, 0)
     assert "The cassettes are in cassettes." in recorded.out.splitlines()
-    assert sorted(path.parent.name for path in folder.glob("cassettes/*/call-single.yaml")) == ["anthropic", "gemini-3"]
+    assert sorted(str(path.relative_to(folder)) for path in folder.glob("cassettes/*/*.yaml")) == [
+        "cassettes/anthropic/call-single.stream.yaml",
+        "cassettes/anthropic/call-single.yaml",
+        "cassettes/gemini-3/call-single.stream.yaml",
+        "cassettes/gemini-3/call-single.yaml",
+    ]
+
+
+@pytest.mark.parametrize(("variant", "name"), [("whole", "call-single.yaml"), ("stream", "call-single.stream.yaml")])
+def test_a_variant_that_is_named_is_recorded_alone(harness: Command, folder: Path, variant: str, name: str) -> None:
+    words = ("call-single", "--target", "gemini-3", "--variant", variant)
+
+    recorded, played = harness("record", "--from", "reference", *words), harness("run", *words)
+
+    assert (recorded.code, played.code) == (0, 0)
+    assert [path.name for path in folder.glob("cassettes/*/*.yaml")] == [name]
 
 
 def test_a_recording_from_a_provider_says_so_and_holds_no_key(
@@ -61,12 +87,13 @@ def test_a_recording_from_a_provider_says_so_and_holds_no_key(
     outcome = harness("record", "call-single", "--target", "anthropic", "--base-url", f"anthropic={provider[1]}")
     played = harness("run", "call-single", "--target", "anthropic")
 
-    cassette = (folder / "cassettes" / "anthropic" / "call-single.yaml").read_text()
+    places = [folder / "cassettes" / "anthropic" / name for name in ("call-single.yaml", "call-single.stream.yaml")]
+    cassettes = [place.read_text() for place in places]
     assert outcome.code == 0
-    assert provider[0].requests == 2
-    assert KEY not in cassette + outcome.out
-    assert "origin: provider" in cassette
-    assert "Recorded from the provider: 1 cell of anthropic (claude-opus-5-5, 20" in played.out
+    assert provider[0].requests == 4
+    assert KEY not in "".join([*cassettes, outcome.out])
+    assert all("origin: provider" in cassette for cassette in cassettes)
+    assert "Recorded from the provider: 2 cells of anthropic (claude-opus-5-5, 20" in played.out
 
 
 def test_a_cell_whose_chat_failed_is_said_to_be_unrecorded(
@@ -85,13 +112,16 @@ def test_a_cell_whose_chat_failed_is_said_to_be_unrecorded(
 def test_no_cell_is_begun_after_the_last_request_that_is_allowed(harness: Command, folder: Path) -> None:
     arguments = ("record", "call-single", "json-mode", "--from", "reference", "--target", "anthropic")
 
-    outcome = harness(*arguments, "--max-requests", "2")
+    outcome = harness(*arguments, "--max-requests", "4")
 
     assert outcome.code == 2
-    assert "Not recorded: 1 cell" in outcome.out.splitlines()
+    assert "Not recorded: 2 cells" in outcome.out.splitlines()
     assert "--max-requests allows" in outcome.out
     assert "harness record --from reference json-mode --target anthropic" in outcome.out
-    assert [path.stem for path in folder.glob("cassettes/anthropic/*.yaml")] == ["call-single"]
+    assert sorted(path.stem for path in folder.glob("cassettes/anthropic/*.yaml")) == [
+        "call-single",
+        "call-single.stream",
+    ]
 
 
 def test_another_models_cassette_is_replaced_by_force_only(harness: Command, folder: Path) -> None:
@@ -108,6 +138,20 @@ def test_another_models_cassette_is_replaced_by_force_only(harness: Command, fol
     assert "Traceback" not in refused.err
     assert forced.code == 0
     assert place.read_text() != before
+
+
+def test_what_cannot_be_read_is_replaced_by_force_only(harness: Command, folder: Path) -> None:
+    words = ("record", "call-single", "--from", "reference", "--target", "anthropic")
+    place = folder / "cassettes" / "anthropic" / "call-single.yaml"
+    harness(*words)
+    place.write_bytes(b"")
+
+    refused, forced = harness(*words), harness(*words, "--force")
+
+    assert (refused.code, forced.code) == (2, 0)
+    assert refused.err.startswith("harness: cassettes/anthropic/call-single.yaml: what is there cannot be read: ")
+    assert "Record with --force to replace it" in refused.err
+    assert harness("run", *words[1:2], *words[4:]).code == 0
 
 
 def test_another_model_is_recorded_beside_the_first(harness: Command, folder: Path) -> None:
@@ -148,3 +192,170 @@ def test_a_live_run_writes_nothing(harness: Command, folder: Path, provider: tup
 
     assert json.loads(outcome.out)["cells"][0]["provenance"]["origin"] == "provider"
     assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("words", [("run", "--mode", "live"), ("record",)])
+def test_a_command_that_is_not_installed_is_one_message(
+    harness: Command, folder: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("PATH", str(folder))
+
+    outcome = harness(*words, "call-single", "--target", "claude-cli")
+
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err.startswith("harness: the target 'claude-cli' runs the command 'claude', which is not on the")
+    assert outcome.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", [("run", "--mode", "live"), ("record",)])
+@pytest.mark.parametrize("target", ["openai-chat", "openai-responses"])
+def test_the_base_url_that_is_set_is_where_it_is_sent(
+    harness: Command, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], target: str
+) -> None:
+    asked: list[str] = []
+
+    def answer(request: HttpRequest) -> HttpResponse:
+        asked.append(request.headers["authorization"])
+        return HttpResponse(404, {"content-type": "application/json"}, b'{"error": {"message": "no such model"}}')
+
+    monkeypatch.setenv("OPENAI_API_KEY", "the-key-of-a-proxy")
+    command = (*words, "call-single", "--target", target, "--variant", "whole")
+    with serve() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.mount(answer)}/v1")
+        harness(*command)
+        assert asked == ["Bearer the-key-of-a-proxy"]
+        monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+        harness(*command, "--base-url", f"{target}={server.mount(answer)}/v1")
+        assert asked == ["Bearer the-key-of-a-proxy"] * 2
+
+
+def test_the_base_url_of_openai_is_not_sent_to_by_others(
+    harness: Command, provider: tuple[Provider, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", provider[1])
+    monkeypatch.delenv("ANTHROPIC_API_KEY")
+
+    outcome = harness("run", "call-single", "--mode", "live", "--target", "anthropic")
+
+    assert outcome.err.startswith("harness: the target 'anthropic' needs a key")  # no server of one's own
+    assert provider[0].requests == 0
+
+
+def test_a_base_url_that_is_set_and_none_is_told_without_what_may_be_a_secret_in_it(
+    harness: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", f"proxy.example/v1?key={KEY}")
+
+    outcome = harness("run", "call-single", "--mode", "live", "--target", "openai-chat")
+
+    assert (outcome.code, outcome.out, outcome.err) == (
+        2,
+        "",
+        (
+            "harness: OPENAI_BASE_URL: this is no URL: it has to begin with http:// or https://, "
+            "as in http://127.0.0.1:4000/v1.\n"
+        ),
+    )
+    assert harness("run", "call-single", "--mode", "reference", "--target", "openai-chat").code == 0
+
+
+def test_where_nobody_answered_nothing_is_said_of_a_provider_or_its_model(
+    harness: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
+    command = ("run", "call-single", "--mode", "live", "--target", "openai-chat")
+
+    outcome, document = harness(*command), json.loads(harness(*command, "--report", "json").out)
+
+    assert outcome.code == 1
+    assert "chat-failure" in outcome.out
+    assert "Answered by the provider" not in outcome.out
+    assert "model-choice" not in outcome.out
+    assert [cell["provenance"] for cell in document["cells"]] == [None, None]
+
+
+def test_what_it_will_cost_is_said_before_anything_is_sent(
+    harness: Command, folder: Path, provider: tuple[Provider, str]
+) -> None:
+    words = ("call-single", "--target", "anthropic", "--base-url", f"anthropic={provider[1]}")
+
+    outcome = harness("record", *words)
+
+    first, second = outcome.err.splitlines()
+    assert first.startswith("To be sent: about 4 requests, at a cost that is not known; reasoning comes on top (genai-")
+    assert second == "  anthropic (claude-opus-5-5): about 4 requests, at a cost that is not known"
+    assert provider[0].requests == 4
+    assert "Cost: not known for 4 requests: anthropic (claude-opus-5-5)" in outcome.out
+
+
+def test_what_it_has_cost_is_said_where_no_report_on_the_screen_does(
+    harness: Command, folder: Path, provider: tuple[Provider, str]
+) -> None:
+    words = ("call-single", "--target", "anthropic", "--base-url", f"anthropic={provider[1]}", "--max-requests", "2")
+
+    outcome = harness("record", *words, "--report", "json")
+
+    said = outcome.err.splitlines()
+    assert said[0].startswith("To be sent: about 2 requests, ")
+    assert said[2].startswith("Cost: not known for 2 requests: anthropic (claude-opus-5-5)")
+    assert json.loads(outcome.out)["costs"]["anthropic"]["requests"] == 2
+
+
+def test_a_key_that_is_missing_is_told_before_any_estimate(harness: Command) -> None:
+    outcome = harness("record", "call-single", "--target", "gemini-3")
+    assert outcome.code == 2
+    assert "To be sent" not in outcome.err
+
+
+def test_a_recording_from_the_reference_server_costs_nothing_to_estimate(harness: Command) -> None:
+    assert harness("record", "call-single", "--from", "reference", "--target", "gemini-3").err == ""
+
+
+def test_the_estimate_names_each_target_with_its_part(capsys: pytest.CaptureFixture[str]) -> None:
+    scenarios = shipped_scenarios()
+    cells = [
+        Cell(scenarios[name], shipped_targets()[target], "whole")
+        for name in ("call-single", "seeds-code-search-embeddings", "error-429")
+        for target in ("anthropic", "gemini-3")
+    ]
+    parts = estimate([cell for cell in cells if not_applicable(cell, "live") is None])
+
+    estimates.before(cells, {}, None)
+
+    shown = capsys.readouterr().err.splitlines()
+    anthropic, gemini = parts["anthropic"].dollars, parts["gemini-3"].dollars
+    embedded = parts["gemini-3"].requests - 2
+    assert anthropic is not None
+    assert gemini is not None
+    assert shown[0].startswith(f"To be sent: about {4 + embedded} requests, about {money(anthropic + gemini)}")
+    assert shown[1] == f"  anthropic (claude-opus-5-5): about 2 requests, about {money(anthropic)}"
+    assert shown[2].startswith(f"  gemini-3 (gemini-3.6-flash, gemini-embedding-2): about {2 + embedded} requests")
+    assert len(shown) == 3
+
+
+def test_where_nothing_would_be_sent_there_is_no_estimate(capsys: pytest.CaptureFixture[str]) -> None:
+    estimates.before([Cell(shipped_scenarios()["error-429"], shipped_targets()["anthropic"], "whole")], {}, None)
+    assert capsys.readouterr().err == ""
+
+
+def test_the_estimate_says_of_how_much_the_cost_is_not_known(capsys: pytest.CaptureFixture[str]) -> None:
+    scenarios, targets = shipped_scenarios(), shipped_targets()
+    cells = [Cell(scenarios["call-single"], targets[name], "whole") for name in ("anthropic", "gemini-3")]
+
+    estimates.before(cells, {"gemini-3": "http://127.0.0.1:4000"}, None)
+
+    total, _, gemini = capsys.readouterr().err.splitlines()
+    dollars = estimate(cells)["anthropic"].dollars
+    assert dollars is not None
+    assert total.startswith(
+        f"To be sent: about 4 requests, about {money(dollars)}, and 2 of them at a cost that is not known; reasoning"
+    )
+    assert gemini == "  gemini-3 (gemini-3.6-flash): about 2 requests, at a cost that is not known"
+
+
+def test_an_estimate_too_small_to_be_shown_is_not_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    cell = Cell(shipped_scenarios()["seeds-code-search-embeddings"], shipped_targets()["openai-chat"], "whole")
+
+    estimates.before([cell], {}, None)
+
+    assert "requests, less than $0.0001; reasoning" in capsys.readouterr().err

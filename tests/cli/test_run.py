@@ -11,7 +11,7 @@ import pytest
 
 from harness import suite
 from harness.results import RunResult
-from tests.cli.conftest import RECORDED, Command
+from tests.cli.conftest import FIVE, RECORDED, Command
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -19,6 +19,7 @@ WRONG_ADAPTER = """
 from dataclasses import replace
 
 from harness.adapters.anthropic import ADAPTER as SHIPPED
+from harness.protocols import Capability
 
 
 class Shouting:
@@ -27,6 +28,9 @@ class Shouting:
 
     def chat(self, request):
         return self.client.chat(replace(request, system=(request.system or "").upper()))
+
+    def stream(self, request):
+        return self.client.stream(replace(request, system=(request.system or "").upper()))
 
     def close(self):
         self.client.close()
@@ -39,6 +43,16 @@ class Crashing(Shouting):
     def chat(self, request):
         raise KeyError("no \\x1b[31mred\\x1b[0m please")
 
+    stream = chat
+
+
+class ShoutingInStreams(Shouting):
+    def chat(self, request):
+        return self.client.chat(request)
+
+
+IN_STREAMS = replace(SHIPPED, name="in-streams", connect=lambda *place: ShoutingInStreams(SHIPPED.connect(*place)))
+WHOLE_ONLY = replace(SHIPPED, name="whole-only", capabilities=SHIPPED.capabilities - {Capability.STREAMING})
 
 CRASHING = replace(SHIPPED, name="crashing", connect=lambda *place: Crashing(SHIPPED.connect(*place)))
 """
@@ -61,7 +75,7 @@ def without_timing(text: str) -> dict[str, Any]:
 def test_a_green_run_shows_differences_matrix_provenance_and_verdict_in_this_order(
     harness: Command, cassettes: Path
 ) -> None:
-    outcome = harness("run", *RECORDED, "--cassettes", str(cassettes))
+    outcome = harness("run", *RECORDED, *FIVE, "--cassettes", str(cassettes))
 
     lines = outcome.out.splitlines()
     starts = [
@@ -69,9 +83,9 @@ def test_a_green_run_shows_differences_matrix_provenance_and_verdict_in_this_ord
         for start in (
             "Differences: ",
             "subject ",
-            "Recorded from the reference server, not from a provider: 19 cells of anthropic (claude-opus-5-5), ",
-            "Not applicable: 1 cell",
-            "PASS  20 cells: 19 pass, 1 not applicable (",
+            "Recorded from the reference server, not from a provider: 38 cells of anthropic (claude-opus-5-5), ",
+            "Not applicable: 2 cells",
+            "PASS  40 cells (20 whole, 20 streamed): 38 pass, 2 not applicable (",
         )
     ]
     assert outcome.code == 0
@@ -80,12 +94,12 @@ def test_a_green_run_shows_differences_matrix_provenance_and_verdict_in_this_ord
     assert starts == sorted(starts)
     assert len(lines) <= 60
     assert "\x1b" not in outcome.out
-    assert "  openai-chat: thinking-tool-loop: the adapter 'openai-chat' does not have: thinking" in lines
+    assert "  openai-chat: thinking-tool-loop: the adapter does not have: thinking" in lines
 
 
 def test_two_runs_give_the_same_json_but_for_the_timing(harness: Command, cassettes: Path) -> None:
     runs = [
-        harness("run", *RECORDED, "--cassettes", str(cassettes), "--report", "json", "-n", jobs).out
+        harness("run", *RECORDED, "--recut", "2", "--cassettes", str(cassettes), "--report", "json", "-n", jobs).out
         for jobs in ("1", "3")
     ]
 
@@ -99,12 +113,14 @@ def test_the_json_has_every_cell_every_difference_and_the_summary(harness: Comma
     outcome = harness("run", *RECORDED, "-k", "json-mode and (gemini-3 or openai-chat)", *options)
 
     document = without_timing(outcome.out)
-    assert [(cell["scenario"], cell["target"], cell["verdict"]) for cell in document["cells"]] == [
-        ("json-mode", "openai-chat", "pass"),
-        ("json-mode", "gemini-3", "pass"),
+    assert [(cell["scenario"], cell["target"], cell["variant"], cell["verdict"]) for cell in document["cells"]] == [
+        ("json-mode", "openai-chat", "whole", "pass"),
+        ("json-mode", "openai-chat", "stream", "pass"),
+        ("json-mode", "gemini-3", "whole", "pass"),
+        ("json-mode", "gemini-3", "stream", "pass"),
     ]
     assert document["cells"][0]["provenance"]["origin"] == "reference"
-    assert document["summary"]["pass"] == 2
+    assert document["summary"]["pass"] == 4
     assert {"subject", "fact", "values", "differs"} == set(document["differences"][0])
     assert {difference["differs"] for difference in document["differences"]} == {True, False}
     assert "harness" in document["versions"] or "httpx2" in document["versions"]
@@ -116,6 +132,7 @@ def test_several_reports_go_to_files_and_the_terminal_report_to_the_screen(
     outcome = harness(
         "run",
         "call-single",
+        *FIVE,
         "--cassettes",
         str(cassettes),
         *("--report", "json:out/run.json", "--report", "junit:out/deep/run.xml", "--report", "markdown:out/run.md"),
@@ -123,8 +140,8 @@ def test_several_reports_go_to_files_and_the_terminal_report_to_the_screen(
 
     run = RunResult.from_json((folder / "out" / "run.json").read_text())
     assert outcome.code == 0
-    assert outcome.out.splitlines()[-1].startswith("PASS  5 cells: 5 pass")
-    assert len(run.cells) == 5
+    assert outcome.out.splitlines()[-1].startswith("PASS  10 cells (5 whole, 5 streamed): 10 pass")
+    assert len(run.cells) == 10
     assert '<testsuites name="harness"' in (folder / "out" / "deep" / "run.xml").read_text()
     assert (folder / "out" / "run.md").read_text().startswith("## harness: PASS\n")
 
@@ -133,14 +150,14 @@ def test_what_is_wrong_is_shown_with_evidence_and_a_way_out(harness: Command, ca
     outcome = harness("run", "system-plain", "--adapter", f"{adapters}:ADAPTER", "--cassettes", str(cassettes))
 
     assert outcome.code == 1
-    assert "system-verbatim: error in 1 cell" in outcome.out
-    assert "  system-plain . shouting" in outcome.out
+    assert "system-verbatim: error in 2 cells" in outcome.out
+    assert "  system-plain [whole and stream] . shouting" in outcome.out
     assert "    request 1 /system" in outcome.out
     assert '      actual    "YOU ' in outcome.out
     assert "  What to do   the adapter sends or reads this wrongly" in outcome.out
     again = f"harness run --cassettes {cassettes} system-plain --adapter {adapters}:ADAPTER --target anthropic"
     assert f"  Play again   {again}" in outcome.out.replace("\n" + " " * 15, " ")
-    assert outcome.out.splitlines()[-1].startswith("FAIL  1 cell: 1 fail")
+    assert outcome.out.splitlines()[-1].startswith("FAIL  2 cells (1 whole, 1 streamed): 2 fail")
 
 
 def test_an_adapter_that_crashes_is_an_error_without_a_traceback_or_its_colours(
@@ -159,17 +176,16 @@ def test_a_missing_cassette_is_no_pass_and_comes_with_commands_that_work(
 ) -> None:
     partial = folder / "partial"
     (partial / "anthropic").mkdir(parents=True)
-    (partial / "anthropic" / "call-single.yaml").write_bytes(
-        (cassettes / "anthropic" / "call-single.yaml").read_bytes()
-    )
+    for name in ("call-single.yaml", "call-single.stream.yaml"):
+        (partial / "anthropic" / name).write_bytes((cassettes / "anthropic" / name).read_bytes())
 
     outcome = harness("run", "call-single", "system-plain", "--target", "anthropic", "--cassettes", "partial")
 
     lines = [line.strip() for line in outcome.out.splitlines()]
     assert outcome.code == 2
-    assert "Could not look: no cassette of 1 cell in partial" in lines
+    assert "Could not look: no cassette of 2 cells in partial" in lines
     assert "system-plain: anthropic" in lines
-    assert lines[-1].startswith("INCOMPLETE  2 cells: 1 pass, 1 missing")
+    assert lines[-1].startswith("INCOMPLETE  4 cells (2 whole, 2 streamed): 2 pass, 2 missing")
     record = next(line for line in lines if line.startswith("record ")).removeprefix("record").split()
     play = next(line for line in lines if line.startswith("or play ")).removeprefix("or play").split()
     assert record == ["harness", "record", "--cassettes", "partial", "system-plain", "--target", "anthropic"]
@@ -178,13 +194,38 @@ def test_a_missing_cassette_is_no_pass_and_comes_with_commands_that_work(
     assert harness("run", "call-single", "system-plain", "--target", "anthropic", "--cassettes", "partial").code == 0
 
 
+def test_streams_that_are_missing_are_recorded_without_recording_the_rest_again(
+    harness: Command, cassettes: Path, folder: Path
+) -> None:
+    place = folder / "partial" / "anthropic" / "call-single.yaml"
+    place.parent.mkdir(parents=True)
+    place.write_bytes((cassettes / "anthropic" / "call-single.yaml").read_bytes())
+    written = place.stat().st_mtime_ns
+
+    outcome = harness("run", "call-single", "--target", "anthropic", "--cassettes", "partial")
+
+    lines = [line.strip() for line in outcome.out.splitlines()]
+    assert outcome.code == 2
+    assert "Could not look: no cassette of 1 cell in partial" in lines
+    assert "call-single [stream]: anthropic" in lines
+    record = next(line for line in lines if line.startswith("record ")).removeprefix("record").split()
+    play = next(line for line in lines if line.startswith("or play ")).removeprefix("or play").split()
+    words = ["--variant", "stream", "call-single", "--target", "anthropic"]
+    assert record == ["harness", "record", "--cassettes", "partial", *words]
+    assert play[1:] == ["run", "--mode", "reference", *words]
+    assert harness(*play[1:]).code == 0
+    assert harness(*record[1:], "--from", "reference").code == 0
+    assert place.stat().st_mtime_ns == written
+    assert harness("run", "call-single", "--target", "anthropic", "--cassettes", "partial").code == 0
+
+
 def test_a_failure_outranks_a_missing_cassette(harness: Command, cassettes: Path, adapters: str) -> None:
     outcome = harness(
         "run", "system-plain", "system-empty", "--adapter", f"{adapters}:ADAPTER", "--cassettes", str(cassettes)
     )
 
     assert outcome.code == 1
-    assert "1 fail, 1 missing" in outcome.out.splitlines()[-1]
+    assert "2 fail, 2 missing" in outcome.out.splitlines()[-1]
 
 
 def test_an_expected_failure_is_green_and_a_stale_one_is_red(
@@ -205,16 +246,94 @@ def test_an_expected_failure_is_green_and_a_stale_one_is_red(
 
     assert known.code == 0
     assert "  system-plain . shouting: issue 7" in known.out.splitlines()
-    assert known.out.splitlines()[-1].startswith("PASS  1 cell: 1 expected failure")
+    assert known.out.splitlines()[-1].startswith("PASS  2 cells (1 whole, 1 streamed): 2 expected failure")
     assert stale.code == 1
     assert "  usage in *, * (listed because: old)" in stale.out.splitlines()
+
+
+def test_an_expected_failure_of_one_variant_says_nothing_of_the_other(
+    harness: Command, cassettes: Path, adapters: str, folder: Path
+) -> None:
+    run = ("run", "system-plain", "--adapter", f"{adapters}:IN_STREAMS", "--cassettes", str(cassettes))
+    red = json.loads(harness(*run, "--report", "json").out)
+    rules = {f["rule"] for cell in red["cells"] for f in cell["findings"] if f["severity"] == "error"}
+    for variant in ("whole", "stream"):
+        entries = [{"scenario": "*", "target": "*", "rule": rule, "variant": variant, "reason": "r"} for rule in rules]
+        (folder / f"{variant}.yaml").write_text(json.dumps(entries))
+
+    stream, whole = (harness(*run, "--expected-failures", f"{name}.yaml") for name in ("stream", "whole"))
+
+    assert stream.code == 0
+    assert "  system-plain [stream] . in-streams: r" in stream.out.splitlines()
+    assert whole.code == 1
+    assert "  system-verbatim in * [whole], * (listed because: r)" in whole.out.splitlines()
+
+
+def test_a_variant_that_is_named_is_played_alone(harness: Command, cassettes: Path) -> None:
+    run = ("run", "call-single", "--target", "gemini-3", "--cassettes", str(cassettes))
+
+    whole, stream, both = (
+        harness(*run, *words).out.splitlines()[-1]
+        for words in (
+            ("--variant", "whole"),
+            ("--variant", "stream"),
+            ("--variant", "stream", "--variant", "whole"),
+        )
+    )
+
+    assert whole.startswith("PASS  1 cell (whole): 1 pass")
+    assert stream.startswith("PASS  1 cell (streamed): 1 pass")
+    assert both.startswith("PASS  2 cells (1 whole, 1 streamed): 2 pass")
+
+
+def test_what_only_streams_show_is_said_of_streams_and_its_command_plays_them_alone(
+    harness: Command, cassettes: Path, adapters: str
+) -> None:
+    run = ("run", "system-plain", "--adapter", f"{adapters}:IN_STREAMS", "--cassettes", str(cassettes))
+
+    both, alone = harness(*run, "--recut", "1"), harness(*run, "--recut", "1", "--variant", "stream")
+
+    again = (
+        f"harness run --cassettes {cassettes} --variant stream --recut 1 system-plain "
+        f"--adapter {adapters}:IN_STREAMS --target anthropic"
+    )
+    for outcome in (both, alone):
+        assert outcome.code == 1
+        assert "  system-plain [stream] . in-streams" in outcome.out.splitlines()
+        assert f"  Play again   {again}" in outcome.out.replace("\n" + " " * 15, " ")
+    assert both.out.splitlines()[-1].startswith("FAIL  2 cells (1 whole, 1 streamed, 1 recut): 1 pass, 1 fail")
+    assert alone.out.splitlines()[-1].startswith("FAIL  1 cell (streamed, 1 recut): 1 fail")
+
+
+def test_every_stream_is_cut_elsewhere_as_often_as_asked_from_its_one_cassette(
+    harness: Command, cassettes: Path
+) -> None:
+    before = sorted(cassettes.rglob("*"))
+
+    outcome = harness("run", *RECORDED, *FIVE, "--recut", "3", "--cassettes", str(cassettes))
+
+    assert outcome.code == 0
+    assert "PASS  40 cells (20 whole, 20 streamed, 57 recuts): 38 pass" in outcome.out
+    assert sorted(cassettes.rglob("*")) == before
+
+
+def test_an_adapter_that_cannot_stream_is_played_whole_and_streams_are_not_applicable_to_it(
+    harness: Command, cassettes: Path, adapters: str
+) -> None:
+    run = ("run", "call-single", "--adapter", f"{adapters}:WHOLE_ONLY", "--cassettes", str(cassettes))
+
+    default, streams = harness(*run), harness(*run, "--variant", "stream")
+
+    assert default.out.splitlines()[-1].startswith("PASS  1 cell (whole): 1 pass")
+    assert streams.code == 2
+    assert "  whole-only: call-single [stream]: the adapter does not have: streaming" in streams.out
 
 
 def test_nothing_applicable_is_not_a_pass(harness: Command) -> None:
     outcome = harness("run", "thinking-tool-loop", "--target", "openai-chat", "--mode", "reference")
 
     assert outcome.code == 2
-    assert outcome.out.splitlines()[-1].startswith("NOTHING RAN  1 cell: no cell is applicable")
+    assert outcome.out.splitlines()[-1].startswith("NOTHING RAN  2 cells (1 whole, 1 streamed): no cell")
 
 
 def test_targets_whose_sdk_is_missing_are_left_out_aloud(

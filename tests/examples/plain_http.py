@@ -1,4 +1,4 @@
-"""An adapter as somebody else writes it: OpenAI Chat on plain HTTP, without an SDK, in thirty lines and its imports.
+"""An adapter as somebody else writes it: OpenAI Chat on plain HTTP, without an SDK, in forty-odd lines and imports.
 
 Try it with `harness run --mode reference --adapter tests.examples.plain_http:ADAPTER`.
 """
@@ -8,37 +8,52 @@ from typing import Any
 
 import httpx2
 
-from harness.errors import provider_error
+from harness.errors import ConnectionFailed, MalformedResponse, provider_error
 from harness.model import ChatRequest, ChatResponse, Message, Part, Role, StopReason, Text, ToolCall, Usage
 from harness.protocols import Adapter, Capability, Endpoint
 
 STOP = {"stop": StopReason.END_TURN, "tool_calls": StopReason.TOOL_USE, "length": StopReason.MAX_TOKENS}
 SPENT = ("prompt_tokens", "completion_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens")
-CAN = frozenset({Capability.SYSTEM_PROMPT, Capability.TOOLS, Capability.PARALLEL_TOOL_CALLS})
+CAN = frozenset(map(Capability, ("system-prompt", "tools", "parallel-tool-calls", "history", "truncation")))
 
 
 class Client(httpx2.Client):
     def __init__(self, endpoint: Endpoint, model: str) -> None:
-        key = {"authorization": f"Bearer {endpoint.api_key}"}
-        super().__init__(base_url=endpoint.base_url, headers=key, timeout=600)
+        headers = {"authorization": f"Bearer {endpoint.api_key}"}
+        once = {"timeout": 600, "follow_redirects": True, "max_redirects": 0}  # a redirect is an error
+        super().__init__(base_url=endpoint.base_url, headers=headers, **once)
 
     def chat(self, request: ChatRequest) -> ChatResponse:
         system = [{"role": "developer", "content": request.system}] if request.system else []
-        messages = system + [wire for message in request.messages for wire in to_wire(message)]
+        messages = system + [wire for message in request.messages if message.parts for wire in to_wire(message)]
         body = {"model": request.model, "max_completion_tokens": request.max_tokens, "messages": messages}
         fns = [{"name": t.name, "description": t.description, "parameters": t.parameters} for t in request.tools]
         # these models take tools only with reasoning switched off
         body |= {"tools": [{"type": "function", "function": t} for t in fns], "reasoning_effort": "none"} if fns else {}
-        reply = self.post("/chat/completions", json=body)
-        if reply.is_error:
-            raise provider_error(reply.status_code, reply.text)
-        choice, usage = reply.json()["choices"][0], reply.json()["usage"]
-        usage |= usage.get("prompt_tokens_details", {}) | usage.get("completion_tokens_details", {})
-        parts: list[Part] = [Text(choice["message"]["content"])] if choice["message"]["content"] else []
-        calls = [(call["id"], call["function"]) for call in choice["message"].get("tool_calls") or []]
-        parts += [ToolCall(call_id, call["name"], json.loads(call["arguments"])) for call_id, call in calls]
-        stop = StopReason.REFUSAL if choice["message"].get("refusal") else STOP[choice["finish_reason"]]
-        return ChatResponse(Message(Role.ASSISTANT, tuple(parts)), stop, Usage(*map(usage.get, SPENT)))
+        try:
+            reply = self.post("/chat/completions", json=body)
+            if reply.is_success:
+                return from_wire(reply.json())
+        except httpx2.RequestError as error:
+            raise ConnectionFailed(str(error)) from error
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            raise MalformedResponse(repr(error)) from error
+        ms, seconds = (reply.headers.get(name, "") for name in ("retry-after-ms", "retry-after"))
+        wait = float(ms) / 1000 if ms else float(seconds) if seconds.isdecimal() else None  # no date is read here
+        raise provider_error(reply.status_code, reply.text, retry_after=wait)
+
+
+def from_wire(reply: dict[str, Any]) -> ChatResponse:
+    choice, message, usage = reply["choices"][0], reply["choices"][0]["message"], reply["usage"]
+    usage |= usage.get("prompt_tokens_details", {}) | usage.get("completion_tokens_details", {})
+    stop = StopReason.REFUSAL if message.get("refusal") else STOP.get(choice["finish_reason"], StopReason.UNKNOWN)
+    parts: list[Part] = [Text(message["content"])] if message["content"] else []
+    for call_id, call in [(call["id"], call["function"]) for call in message.get("tool_calls") or []]:
+        try:
+            parts.append(ToolCall(call_id, call["name"], json.loads(call["arguments"])))
+        except ValueError:  # cut off: never to be made
+            stop = stop if stop is StopReason.MAX_TOKENS else StopReason.MALFORMED_CALL
+    return ChatResponse(Message(Role.ASSISTANT, tuple(parts)), stop, Usage(*map(usage.get, SPENT)))
 
 
 def to_wire(message: Message) -> list[dict[str, Any]]:

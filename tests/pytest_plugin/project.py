@@ -45,12 +45,26 @@ class Client:
     def chat(self, request):
         return self._client.chat(replace(request, system=None))
 
+    def stream(self, request):
+        return self._client.stream(replace(request, system=None))
+
     def close(self):
         self._client.close()
 
 
 ADAPTER = replace(_GOOD, name="forgetful", connect=lambda endpoint, model: Client(_GOOD.connect(endpoint, model)))
 '''
+
+
+WHOLE_ONLY = """
+from dataclasses import replace
+
+from harness.protocols import Capability
+from harness import catalog
+
+_GOOD = catalog.adapter("openai-chat")
+ADAPTER = replace(_GOOD, name="whole-only", capabilities=_GOOD.capabilities - {Capability.STREAMING})
+"""
 
 
 def scenario(folder: Path, name: str, *, covers: str = "history", more: str = "") -> Path:
@@ -62,7 +76,7 @@ def scenario(folder: Path, name: str, *, covers: str = "history", more: str = ""
 
 @pytest.fixture
 def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
-    """Two scenarios, of which the forgetful adapter gets one wrong, and a test of the usual kind."""
+    """Two scenarios, of which the forgetful adapter gets one wrong in both variants, and a test of the usual kind."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     pytester.makepyfile(forgetful=FORGETFUL)

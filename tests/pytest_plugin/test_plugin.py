@@ -5,10 +5,12 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from tests.pytest_plugin.project import FORGETFUL, configure, play, play_apart, project, scenario
+from harness.targets import SHIPPED
+from tests.pytest_plugin.project import FORGETFUL, WHOLE_ONLY, configure, play, play_apart, project, scenario
 
 __all__ = ["project"]
 
+BOTH = ("whole", "stream")
 SCENARIOS = {"harness_scenarios": "scenarios"}
 
 
@@ -27,16 +29,18 @@ def test_without_scenarios_nothing_of_harness_is_loaded(project: pytest.Pytester
 def test_each_cell_is_an_item_and_findings_are_the_text_of_a_failure(project: pytest.Pytester) -> None:
     configure(project, **SCENARIOS)
     done = play(project)
-    done.assert_outcomes(passed=2, failed=1)
+    done.assert_outcomes(passed=3, failed=2)
     done.stdout.fnmatch_lines(
         [
-            "*_ prompted on forgetful _*",
+            "*_ prompted on forgetful[[]whole] _*",
             "system-missing (error, blame: adapter): the system prompt is nowhere in the API's place for it",
             "  at:       request 1",
             "  actual:   null",
             '  expected: "Be brief."',
             "  source:   harness.model*",
-            "FAILED scenarios/prompted.yaml::forgetful*",
+            "*_ prompted on forgetful[[]stream] _*",
+            "FAILED scenarios/prompted.yaml::forgetful[[]whole]*",
+            "FAILED scenarios/prompted.yaml::forgetful[[]stream]*",
         ]
     )
     done.stdout.no_fnmatch_line("*Traceback*")
@@ -45,8 +49,9 @@ def test_each_cell_is_an_item_and_findings_are_the_text_of_a_failure(project: py
 
 def test_scenarios_that_are_named_are_played_alone(project: pytest.Pytester) -> None:
     configure(project, **SCENARIOS)
-    play(project, "scenarios/plain.yaml").assert_outcomes(passed=1)
-    play(project, "scenarios/plain.yaml::forgetful").assert_outcomes(passed=1)
+    play(project, "scenarios/plain.yaml").assert_outcomes(passed=2)
+    play(project, "scenarios/plain.yaml::forgetful").assert_outcomes(passed=2)
+    play(project, "scenarios/plain.yaml::forgetful[stream]").assert_outcomes(passed=1)
     play(project, "tests").assert_outcomes(passed=1)
 
 
@@ -59,13 +64,15 @@ def test_yaml_elsewhere_is_let_be(project: pytest.Pytester) -> None:
 @pytest.mark.parametrize(
     ("expression", "outcomes"),
     [
-        ("prompted", {"failed": 1, "deselected": 2}),
-        ("system-prompt", {"failed": 1, "deselected": 2}),
-        ("forgetful and not prompted", {"passed": 1, "deselected": 2}),
-        ("usual", {"passed": 1, "deselected": 2}),
+        ("prompted", {"failed": 2, "deselected": 3}),
+        ("system-prompt", {"failed": 2, "deselected": 3}),
+        ("forgetful and not prompted", {"passed": 2, "deselected": 3}),
+        ("whole and prompted", {"failed": 1, "deselected": 4}),
+        ("stream and plain", {"passed": 1, "deselected": 4}),
+        ("usual", {"passed": 1, "deselected": 4}),
     ],
 )
-def test_k_selects_by_scenario_target_and_subject(
+def test_k_selects_by_scenario_target_variant_and_subject(
     project: pytest.Pytester, expression: str, outcomes: dict[str, int]
 ) -> None:
     configure(project, **SCENARIOS)
@@ -75,7 +82,7 @@ def test_k_selects_by_scenario_target_and_subject(
 def test_cells_are_spread_over_processes(project: pytest.Pytester) -> None:
     configure(project, **SCENARIOS)
     done = play_apart(project, "-p", "xdist", "-n", "2", "-v")
-    done.assert_outcomes(passed=2, failed=1)
+    done.assert_outcomes(passed=3, failed=2)
     done.stdout.fnmatch_lines(["system-missing (error, blame: adapter)*"])
 
 
@@ -85,7 +92,7 @@ def test_junit_has_the_findings_and_where_responses_came_from(project: pytest.Py
     cases = {
         case.get("classname"): case
         for case in ET.parse(project.path / "junit.xml").iter("testcase")  # noqa: S314 - pytest wrote it
-        if case.get("name") == "forgetful"
+        if case.get("name") == "forgetful[stream]"
     }
     assert len(cases) == 2
     failed = next(case for name, case in cases.items() if "prompted" in str(name))
@@ -100,15 +107,16 @@ def test_junit_has_the_findings_and_where_responses_came_from(project: pytest.Py
 def test_a_missing_cassette_fails_and_says_what_to_do(project: pytest.Pytester) -> None:
     configure(project, **SCENARIOS, harness_mode="replay", harness_cassettes="cassettes")
     done = play(project, "scenarios/plain.yaml")
-    done.assert_outcomes(failed=1)
+    done.assert_outcomes(failed=2)
     cell = "*/scenarios/plain.yaml --target openai-chat --adapter forgetful:ADAPTER"
-    done.stdout.fnmatch_lines(
-        [
-            "could not look: */cassettes/openai-chat/plain.yaml: there is no such cassette.",
-            f"  record it:          harness record --cassettes */cassettes {cell}",
-            f"  or play it without: harness run --mode reference {cell}",
-        ]
-    )
+    for variant, suffix in (("whole", ""), ("stream", ".stream")):
+        done.stdout.fnmatch_lines(
+            [
+                f"could not look: */cassettes/openai-chat/plain{suffix}.yaml: there is no such cassette.",
+                f"  record it:          harness record --cassettes */cassettes --variant {variant} {cell}",
+                f"  or play it without: harness run --mode reference --variant {variant} {cell}",
+            ]
+        )
 
 
 def test_an_adapter_that_breaks_fails_its_cell_alone(project: pytest.Pytester) -> None:
@@ -118,20 +126,22 @@ def test_an_adapter_that_breaks_fails_its_cell_alone(project: pytest.Pytester) -
     project.makepyfile(crashing=crash.replace('"forgetful"', '"crashing"'))
     configure(project, **SCENARIOS, harness_adapters="crashing:ADAPTER")
     done = play(project, "scenarios")
-    done.assert_outcomes(passed=1, failed=1)
-    done.stdout.fnmatch_lines(["AssertionError: no system here", "  to do:    the adapter or harness broke*"])
+    done.assert_outcomes(passed=2, failed=2)
+    done.stdout.fnmatch_lines(
+        ["AssertionError: no system here (*crashing.py, line *)", "  to do:    the adapter or harness broke*"]
+    )
 
 
 def test_what_does_not_apply_is_skipped_with_its_reason(project: pytest.Pytester) -> None:
     scenario(project.path / "scenarios", "elsewhere", more="profiles: [gemini-2]")
     configure(project, **SCENARIOS)
     done = play(project, "scenarios/elsewhere.yaml", "-rs")
-    done.assert_outcomes(skipped=1)
-    done.stdout.fnmatch_lines(["SKIPPED*not applicable: it holds for the profiles gemini-2, not for*"])
+    done.assert_outcomes(skipped=2)
+    done.stdout.fnmatch_lines(["SKIPPED*not applicable: it holds only for the profiles gemini-2*"])
 
 
-def _expect(project: pytest.Pytester, pattern: str, rule: str = "system-missing") -> dict[str, str]:
-    text = f"- {{scenario: '{pattern}', target: forgetful, rule: {rule}, reason: 'known as #7'}}\n"
+def _expect(project: pytest.Pytester, pattern: str, rule: str = "system-missing", *, more: str = "") -> dict[str, str]:
+    text = f"- {{scenario: '{pattern}', target: forgetful, rule: {rule}, reason: 'known as #7'{more}}}\n"
     (project.path / "known.yaml").write_text(text)
     return {**SCENARIOS, "harness_expected_failures": "known.yaml"}
 
@@ -140,15 +150,26 @@ def _expect(project: pytest.Pytester, pattern: str, rule: str = "system-missing"
 def test_an_expected_failure_xfails_with_its_reason(project: pytest.Pytester, pattern: str) -> None:
     configure(project, **_expect(project, pattern))
     done = play(project, "-rx")
-    done.assert_outcomes(passed=2, xfailed=1)
-    done.stdout.fnmatch_lines(["XFAIL scenarios/prompted.yaml::forgetful*known as #7*"])
+    done.assert_outcomes(passed=3, xfailed=2)
+    done.stdout.fnmatch_lines(["XFAIL scenarios/prompted.yaml::forgetful[[]whole]*known as #7*"])
+
+
+def test_an_expected_failure_of_one_variant_leaves_the_other_red(project: pytest.Pytester) -> None:
+    configure(project, **_expect(project, "prompted", more=", variant: stream"))
+    done = play(project, "-rxf")
+    done.assert_outcomes(passed=3, xfailed=1, failed=1)
+    done.stdout.fnmatch_lines(["XFAIL scenarios/prompted.yaml::forgetful[[]stream]*known as #7*"])
+    configure(project, **_expect(project, "plain", "call-missing", more=", variant: stream"))
+    done = play(project, "scenarios/plain.yaml")
+    done.assert_outcomes(passed=1, failed=1)
+    done.stdout.fnmatch_lines(["expected failure that did not happen: call-missing in plain on forgetful[[]stream] (*"])
 
 
 @pytest.mark.parametrize("processes", [0, 2])
 def test_an_expected_failure_that_does_not_happen_fails(project: pytest.Pytester, processes: int) -> None:
     configure(project, **_expect(project, "*", "call-missing"))
     done = play_apart(project, "-p", "xdist", "-n", str(processes)) if processes else play(project)
-    done.assert_outcomes(passed=1, failed=2)
+    done.assert_outcomes(passed=1, failed=4)
     done.stdout.fnmatch_lines(
         ["expected failure that did not happen: call-missing in [*] on forgetful (known as #7). Take the entry out*"]
     )
@@ -172,6 +193,12 @@ def test_a_scenario_that_cannot_be_read_is_an_error_with_its_place(project: pyte
         ({"harness_adapters": "nothing"}, "unknown adapter 'nothing'.*"),
         ({"harness_targets": "nowhere"}, "*unknown target 'nowhere'.*"),
         ({"harness_scenarios": "nowhere"}, "*nowhere: harness_scenarios names it, and there is no such*"),
+        (
+            {"harness_variants": "whole streamed"},
+            "harness_variants: unknown variant 'streamed'. Did you mean 'stream'? *",
+        ),
+        ({"harness_recut": "-1"}, "harness_recut: it has to be a whole number from 0 on."),
+        ({"harness_recut": "some"}, "harness_recut: it has to be a whole number from 0 on."),
         ({"harness_expected_failures": "nowhere.yaml"}, "*nowhere.yaml: cannot be read: No such file*"),
     ],
 )
@@ -186,9 +213,39 @@ def test_a_wrong_option_is_a_usage_error(project: pytest.Pytester, options: dict
 def test_the_shipped_targets_are_the_default(project: pytest.Pytester) -> None:
     configure(project, **SCENARIOS, harness_adapters="", harness_targets="openai-chat anthropic")
     done = play(project, "--collect-only", "-q", "scenarios/plain.yaml")
-    done.stdout.fnmatch_lines(["scenarios/plain.yaml::openai-chat", "scenarios/plain.yaml::anthropic"])
+    done.stdout.fnmatch_lines(
+        [f"scenarios/plain.yaml::{target}[[]{variant}]" for target in ("openai-chat", "anthropic") for variant in BOTH]
+    )
     configure(project, **SCENARIOS, harness_adapters="")
-    play(project, "--collect-only", "-q", "scenarios/plain.yaml").stdout.fnmatch_lines(["5 tests collected*"])
+    shown = play(project, "--collect-only", "-q", "scenarios/plain.yaml").stdout
+    commands = 1  # which cannot stream
+    shown.fnmatch_lines([f"{2 * len(SHIPPED) - commands} tests collected*"])
+
+
+@pytest.mark.parametrize("variant", BOTH)
+def test_a_variant_that_is_configured_is_played_alone(project: pytest.Pytester, variant: str) -> None:
+    configure(project, **SCENARIOS, harness_variants=variant)
+    done = play(project, "-v", "scenarios/plain.yaml")
+    done.assert_outcomes(passed=1)
+    done.stdout.fnmatch_lines([f"scenarios/plain.yaml::forgetful[[]{variant}] PASSED*"])
+
+
+def test_an_adapter_that_cannot_stream_has_whole_items_only(project: pytest.Pytester) -> None:
+    project.makepyfile(whole=WHOLE_ONLY)
+    configure(project, **SCENARIOS, harness_adapters="whole:ADAPTER")
+    done = play(project, "-v", "scenarios/plain.yaml")
+    done.assert_outcomes(passed=1)
+    done.stdout.fnmatch_lines(["scenarios/plain.yaml::whole-only[[]whole] PASSED*"])
+
+
+@pytest.mark.parametrize(("recuts", "streams"), [("", 1), ("2", 3)])
+def test_streams_are_cut_elsewhere_as_often_as_configured(project: pytest.Pytester, recuts: str, streams: int) -> None:
+    noting = FORGETFUL.replace("def stream(self, request):", "def stream(self, request):\n        print('a stream')")
+    project.makepyfile(noting=noting)
+    configure(project, **SCENARIOS, harness_adapters="noting:ADAPTER", harness_recut=recuts)
+    done = play(project, "-rP", "scenarios/plain.yaml")
+    done.assert_outcomes(passed=2)
+    assert done.stdout.lines.count("a stream") == streams
 
 
 def test_warnings_are_shown_with_a_cell_that_passes(project: pytest.Pytester) -> None:
@@ -202,7 +259,7 @@ def test_warnings_are_shown_with_a_cell_that_passes(project: pytest.Pytester) ->
     )
     configure(project, **SCENARIOS)
     done = play_apart(project, "scenarios/prompted.yaml", "-rP")
-    done.assert_outcomes(passed=1)
+    done.assert_outcomes(passed=2)
     done.stdout.fnmatch_lines(["*harness findings*", "system-missing (warning, blame: adapter): *"])
 
 

@@ -61,5 +61,32 @@ def exchange(sent: Sent, answer: dict[str, Any], status: int = 200) -> Interacti
     )
 
 
+def streamed(sent: Sent, *events: dict[str, Any] | str) -> Interaction:
+    """An exchange whose response came as events."""
+    url, body = sent
+    asked = HttpRequest(
+        "POST", url, {"content-type": "application/json"}, json.dumps({**body, "stream": True}).encode()
+    )
+    data = [event if isinstance(event, str) else json.dumps(event, ensure_ascii=False) for event in events]
+    stream = "".join(f"data: {each}\n\n" for each in data).encode()
+    return Interaction(asked, HttpResponse(200, {"content-type": "text/event-stream"}, stream))
+
+
+def chunk(finish_reason: str | None = None, **delta: Any) -> dict[str, Any]:
+    """An event of a streamed chat."""
+    choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
+    return {"id": "chatcmpl-1", "object": "chat.completion.chunk", "choices": [choice]}
+
+
+CHUNKS = (
+    chunk(role="assistant", content="Ich prüfe "),
+    chunk(content="das."),
+    chunk(tool_calls=[{**CALL, "index": 0, "function": {"name": "weather", "arguments": '{"city"'}}]),
+    chunk(tool_calls=[{"index": 0, "function": {"arguments": ':"Paris"}'}}]),
+    chunk("tool_calls"),
+)
+"""What `CALL` and some text come as."""
+
+
 def cassette(*interactions: Interaction) -> Cassette:
     return Cassette(interactions)

@@ -10,7 +10,7 @@ import pytest
 
 from harness.cli.main import main
 from harness.tape.cassette import Interaction
-from tests.redrive.samples import CALL, chat, chat_answer, exchange
+from tests.redrive.samples import CALL, CHUNKS, chat, chat_answer, exchange, streamed
 from tests.traffic import ROOT, needs_traffic
 
 ASKED = {"role": "user", "content": "Weather in Paris?"}
@@ -21,7 +21,11 @@ def written(path: Path, *interactions: Interaction) -> Path:
     entries = [
         {
             "request": {"method": each.request.method, "uri": each.request.url, "body": each.request.body.decode()},
-            "response": {"status": {"code": 200}, "body": {"string": each.response.body.decode()}},
+            "response": {
+                "status": {"code": 200},
+                "headers": dict(each.response.headers),
+                "body": {"string": each.response.body.decode()},
+            },
         }
         for each in interactions
         if each.response
@@ -47,11 +51,13 @@ def test_the_json_has_pairs_allowances_and_disagreements(tmp_path: Path, capsys:
     document = json.loads(capsys.readouterr().out)
     counts = document["apis"]["openai-chat"]
     assert {
-        key: counts[key] for key in ("exchanges", "pairs", "pairs_agreeing", "pairs_not_redrivable", "allowances")
+        key: counts[key]
+        for key in ("exchanges", "pairs", "pairs_agreeing", "pairs_streamed", "pairs_not_redrivable", "allowances")
     } == {
         "exchanges": 2,
         "pairs": 1,
         "pairs_agreeing": 0,
+        "pairs_streamed": 0,
         "pairs_not_redrivable": {},
         "allowances": {},
     }
@@ -82,6 +88,36 @@ def test_the_text_says_what_agrees_and_where_it_does_not(tmp_path: Path, capsys:
     ]
 
 
+def test_streams_are_driven_in_as_many_cuts_as_are_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spoken = {"role": "assistant", "content": "Ich prüfe das.", "tool_calls": [CALL]}
+    follow_up = exchange(chat(ASKED, spoken, RESULT), chat_answer(text="18"))
+    file = str(written(tmp_path / "it.json", streamed(chat(ASKED), *CHUNKS, "[DONE]"), follow_up))
+    for arguments, cuts in (
+        ([], " and in 3 other cuts"),
+        (["--recut", "1"], " and in 1 other cut"),
+        (["--recut", "0"], ""),
+    ):
+        assert main(["audit", "--redrive", *arguments, file]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert f"1 response came as a stream: driven as recorded, as a whole{cuts}." in lines
+    assert main(["audit", "--redrive", "--json", file]) == 0
+    counts = json.loads(capsys.readouterr().out)["apis"]["openai-chat"]
+    assert (counts["pairs_agreeing"], counts["pairs_streamed"]) == (1, 1)
+    assert (counts["streamed"], counts["streamed_broken"]) == (1, 0)
+
+
+def test_a_recording_without_streams_says_nothing_of_cuts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["audit", "--redrive", str(recording(tmp_path / "good.json", CALL))]) == 0
+    assert "as a stream" not in capsys.readouterr().out
+
+
+def test_fewer_than_no_cuts_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["audit", "--redrive", "--recut", "-1", str(recording(tmp_path / "good.json", CALL))]) == 2
+    assert "--recut" in capsys.readouterr().err
+
+
 def test_a_recording_without_pairs_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (
         main(["audit", "--redrive", str(written(tmp_path / "it.json", exchange(chat(ASKED), chat_answer(text="?"))))])
@@ -98,8 +134,9 @@ def test_the_shipped_cassettes_agree_but_for_results_that_a_scenario_shuffles(
     document = json.loads(capsys.readouterr().out)
     assert sum(counts["pairs"] for counts in document["apis"].values()) > 300
     assert {(Path(each["file"]).stem, each["class"]) for each in document["disagreements"]} == {
-        ("call-identical-twice", "result-order"),
-        ("call-results-reordered", "result-order"),
+        (name + variant, "result-order")
+        for name in ("call-identical-twice", "call-results-reordered", "seeds-code-generator-browser-order")
+        for variant in ("", ".stream")
     }
 
 

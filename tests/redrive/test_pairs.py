@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from harness.http import Delivery, Ending
 from harness.redrive.pairs import pairs
 from harness.redrive.recording import recorded
 from harness.tape.document import parse
 from harness.tape.read import loads
-from tests.redrive.samples import CALL, chat, chat_answer, exchange, responses, responses_answer
+from tests.redrive.samples import CALL, CHUNKS, chat, chat_answer, exchange, responses, responses_answer, streamed
 from tests.redrive.samples import cassette as made
 from tests.traffic import FOLDERS, ROOT, needs_traffic
 
@@ -69,6 +71,20 @@ def test_calls_without_results_and_refused_requests_are_no_pair() -> None:
         exchange(chat(*turns, RESULT), {"error": {"message": "no"}}, status=400),
     )
     assert found(cassette) == set()
+
+
+def test_a_stream_that_broke_off_is_in_no_pair() -> None:
+    spoken = {"role": "assistant", "content": "Ich prüfe das.", "tool_calls": [CALL]}
+    follow_up = exchange(chat(ASKED, spoken, RESULT), chat_answer(text="18"))
+    whole = streamed(chat(ASKED), *CHUNKS, "[DONE]")
+    assert found(made(whole, follow_up)) == {(0, 1)}
+    assert found(made(streamed(chat(ASKED), *CHUNKS[:-1]), follow_up)) == set()
+    assert found(made(streamed(chat(ASKED), *CHUNKS[:-1], {"error": {"message": "no"}}), follow_up)) == set()
+    endings: tuple[Ending, ...] = ("cut", "reset")
+    for ending in endings:
+        assert whole.response is not None
+        torn = replace(whole, response=replace(whole.response, delivery=Delivery(ending=ending)))
+        assert found(made(torn, follow_up)) == set()
 
 
 def test_renamed_ids_are_told_by_the_calls_and_the_conversation() -> None:

@@ -93,6 +93,15 @@ def test_95_of_100_redrivable_pairs_agree_and_each_other_one_is_explained() -> N
     assert disagreeing == {file: set(pairs) for file, pairs in EXPLAINED.items()}
 
 
+def test_streamed_pairs_are_driven_through_stream_and_no_other_cut_makes_a_difference() -> None:
+    streamed = {"anthropic": 16, "openai-chat": 43, "openai-responses": 28, "gemini": 28}
+    assert {api: counts.streamed >= streamed[api] for api, counts in result().apis.items()} == dict.fromkeys(
+        streamed, True
+    )
+    assert result().recuts >= 3
+    assert [each for each in result().disagreements if each.kind.startswith("stream-")] == []
+
+
 def test_the_kinds_of_disagreement_fit_the_reasons() -> None:
     kinds: dict[str, set[str]] = {}
     for each in result().disagreements:

@@ -74,8 +74,8 @@ def test_signatures_of_all_answers_are_remembered_and_none_has_to_come_back(memo
 
 
 def test_a_history_from_elsewhere_has_signatures_that_nobody_here_issued(tmp_path: Path) -> None:
-    content = MINIMAL | {"history": [{"role": "user", "text": "Hi"}, {"role": "assistant", "text": "Hello"}]}
-    memory = Memory(scenario(tmp_path, content))
+    told = [{"role": "user", "text": "Hi"}, {"role": "assistant", "text": "Hello"}]
+    memory = Memory(scenario(tmp_path, {**MINIMAL, "requires": ["history"], "history": told}))
     assert memory.objection("gemini", request((CALL,))) is None
 
 

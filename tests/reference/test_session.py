@@ -13,7 +13,7 @@ import httpx2
 import pytest
 
 from harness.http import EXHAUSTED, HttpResponse
-from harness.model import Usage
+from harness.model import StopReason, Usage
 from harness.profiles import profile_for
 from harness.reference.session import Session
 from harness.scenarios.schema import Scenario
@@ -346,3 +346,15 @@ def test_an_altered_thought_signature_is_refused(serving: Serving, tools: Scenar
             "error": {"code": 400, "message": "Corrupted thought signature.", "status": "INVALID_ARGUMENT"}
         }
         assert post(answered("gemini", first)).status_code == 200
+
+
+@apis
+def test_a_truncated_answer_reaches_its_bound_inside_the_last_call(serving: Serving, tmp_path: Path, api: str) -> None:
+    city = "Llanfairpwllgwyngyllgogerychwyrndrobwllllantysiliogogogoch"
+    content = copy.deepcopy(WITH_TOOLS) | {"requires": ["tools", "truncation"]}
+    content["turns"][0]["model"] = [{"calls": [{"get_weather": {"city": city}}], "truncated": True}]
+    with serving(api, scenario(tmp_path, content)) as post:
+        response = plain(post(FIRST[api]))
+    view = wire_format(api).read(response)
+    assert view.stop_reason is StopReason.MAX_TOKENS
+    assert city.encode() not in response.body

@@ -64,22 +64,43 @@ def failed(scenario: str = "call-single", target: str = "anthropic", *findings: 
     return cell(scenario, target, verdict=Verdict.FAIL, findings=findings or (finding(),), **changes)
 
 
+def both(scenario: str = "call-single", target: str = "anthropic", **changes: Any) -> tuple[CellResult, CellResult]:
+    """The cells of both variants, which are alike."""
+    return cell(scenario, target, **changes), cell(scenario, target, variant="stream", **changes)
+
+
+def skipped(scenario: str, target: str, *lacking: str) -> CellResult:
+    """A cell that is not applicable, since its adapter does not have something."""
+    reason = f"the adapter {TARGETS[target]!r} does not have: {', '.join(lacking)}"
+    return cell(scenario, target, verdict=Verdict.NOT_APPLICABLE, provenance=None, reason=reason)
+
+
+def with_many_skipped() -> RunResult:
+    """One target that lacks much, and two of different adapters that lack the same one thing."""
+    bare = [skipped(f"call-{number}", "openai-chat", "tools") for number in range(7)]
+    bare += [skipped(name, "openai-chat", "history", "tools") for name in ("history-a", "history-b")]
+    few = [skipped("image-from-user", target, "vision") for target in ("anthropic", "gemini-3")]
+    return RunResult("replay", (cell(), *bare, *few))
+
+
 def whole_suite(**changes: Any) -> RunResult:
     """As large as what ships, and larger in its differences: every fact differs, in long words."""
     cells = [
-        cell(f"scenario-of-some-length-{number}", target, covers=(SUBJECTS[number % len(SUBJECTS)],))
+        each
         for number in range(100)
         for target in TARGETS
+        for each in both(f"scenario-of-some-length-{number}", target, covers=(SUBJECTS[number % len(SUBJECTS)],))
     ]
     cells += [
-        cell(
+        each
+        for number in range(3)
+        for each in both(
             f"thinking-{number}",
             "openai-chat",
             verdict=Verdict.NOT_APPLICABLE,
             provenance=None,
             reason="the adapter 'openai-chat' does not have: thinking",
         )
-        for number in range(3)
     ]
     facts = [
         Difference(

@@ -21,7 +21,9 @@ def test_it_has_the_keys_that_programs_rely_on() -> None:
 
     assert {"mode", "cells", "differences", "stale", "summary", "versions", "timing"} <= set(document)
     cell = document["cells"][1]
-    assert {"scenario", "target", "adapter", "api", "variant", "verdict", "provenance", "findings"} <= set(cell)
+    assert {"scenario", "target", "adapter", "api", "variant", "verdict", "provenance", "findings", "recuts"} <= set(
+        cell
+    )
     keys = {"rule", "kind", "severity", "blame", "message", "pointer", "actual", "expected"}
     assert keys <= set(cell["findings"][0])
     assert document["summary"]["fail"] == 2

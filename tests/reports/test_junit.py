@@ -3,8 +3,8 @@ from __future__ import annotations
 from xml.etree import ElementTree as ET
 
 from harness.reports.junit import render
-from harness.results import Presentation, RunResult, Verdict
-from tests.reports.runs import failed, finding, red, whole_suite
+from harness.results import Presentation, RunResult, StaleExpectation, Verdict
+from tests.reports.runs import both, cell, failed, finding, red, whole_suite
 
 OUTCOMES = {
     Verdict.PASS: None,
@@ -24,11 +24,11 @@ def parsed(run: RunResult) -> ET.Element:
 def test_every_cell_is_a_case_of_its_targets_suite_with_its_outcome() -> None:
     root, run = parsed(red()), red()
 
-    for cell in run.cells:
-        case = root.find(f"testsuite[@name='{cell.target}']/testcase[@name='{cell.scenario}']")
+    for each in run.cells:
+        case = root.find(f"testsuite[@name='{each.target}']/testcase[@name='{each.scenario}']")
         assert case is not None
-        assert case.get("classname") == cell.target
-        assert [child.tag for child in case] == ([OUTCOMES[cell.verdict]] if OUTCOMES[cell.verdict] else [])
+        assert case.get("classname") == each.target
+        assert [child.tag for child in case] == ([OUTCOMES[each.verdict]] if OUTCOMES[each.verdict] else [])
 
 
 def test_the_counts_are_those_of_the_cases() -> None:
@@ -74,6 +74,35 @@ def test_streamed_cells_have_names_of_their_own() -> None:
     run = RunResult("replay", (failed(), failed(variant="stream")))
 
     assert [case.get("name") for case in parsed(run).iter("testcase")] == ["call-single", "call-single [stream]"]
+
+
+def test_no_two_cases_of_a_suite_have_one_name() -> None:
+    for suite in parsed(whole_suite()).iter("testsuite"):
+        names = [case.get("name") for case in suite.iter("testcase")]
+        assert len(names) == len(set(names)) > 0
+
+
+def test_a_missing_stream_comes_with_the_command_that_records_it_and_not_what_is_there() -> None:
+    missing = {"verdict": Verdict.MISSING, "provenance": None}
+    cells = (cell("a"), cell("a", variant="stream", **missing), *both("b", **missing))
+
+    cases = {case.get("name"): case.findtext("error") for case in parsed(RunResult("replay", cells)).iter("testcase")}
+
+    assert cases == {
+        "a": None,
+        "a [stream]": "Record it: harness record --variant stream a --target anthropic",
+        "b": "Record it: harness record b --target anthropic",
+        "b [stream]": "Record it: harness record b --target anthropic",
+    }
+
+
+def test_a_stale_expectation_of_one_variant_says_which() -> None:
+    stale = StaleExpectation("call-*", "anthropic", "usage", "old", "stream")
+
+    case = parsed(RunResult("replay", (), stale=(stale,))).find(".//testcase")
+
+    assert case is not None
+    assert case.get("name") == "call-* stream anthropic usage"
 
 
 def test_what_xml_cannot_hold_is_replaced() -> None:

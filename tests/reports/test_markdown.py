@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from harness.reports.markdown import render
-from harness.results import Presentation, RunResult, Severity
-from tests.reports.runs import TARGETS, cell, failed, finding, red, whole_suite
+from harness.results import Presentation, RunResult, Severity, StaleExpectation, Verdict
+from tests.reports.runs import TARGETS, both, cell, failed, finding, red, whole_suite, with_many_skipped
 
 
 def table(text: str, head: str) -> list[list[str]]:
@@ -22,7 +23,7 @@ def table(text: str, head: str) -> list[list[str]]:
 def test_the_verdict_comes_first_and_the_matrix_next() -> None:
     shown = render(red(), Presentation())
 
-    assert shown.startswith("## harness: FAIL\n\n8 cells: 1 pass, 1 warn, 2 fail, ")
+    assert shown.startswith("## harness: FAIL\n\n8 cells (whole): 1 pass, 1 warn, 2 fail, ")
     assert table(shown, "subject") == [
         ["subject", "anthropic", "gemini-3"],
         ["---", "---", "---"],
@@ -35,6 +36,32 @@ def test_the_matrix_of_a_large_run_has_a_column_for_each_target() -> None:
 
     assert rows[0] == ["subject", *TARGETS]
     assert len({len(row) for row in rows}) == 1
+
+
+def test_the_verbose_matrix_has_a_row_for_each_scenario_with_one_verdict_for_both_variants_if_it_is_one() -> None:
+    run = RunResult("replay", (*both("alike"), cell("unlike"), failed("unlike", variant="stream")))
+
+    assert table(render(run, Presentation(verbose=True)), "scenario")[2:] == [
+        ["alike", "✅"],
+        ["unlike", "whole ✅ stream ❌"],
+    ]
+    assert table(render(run, Presentation()), "subject")[2:] == [["tools", "3 ✅ 1 ❌"]]
+
+
+def test_the_same_findings_in_both_variants_are_there_once() -> None:
+    one, other = both("alike", verdict=Verdict.FAIL, findings=(finding(),))
+    differing = (cell("unlike"), failed("unlike", variant="stream"))
+    stale = (StaleExpectation("call-*", "anthropic", "usage", "old", "stream"),)
+
+    shown = render(RunResult("replay", (one, other, *differing), stale=stale), Presentation())
+
+    assert "<summary>result-swapped: error in 3 cells, blame: adapter</summary>" in shown
+    assert re.findall(r"^\*\*.*", shown, re.MULTILINE) == [
+        "**alike \\[whole and stream\\]**, anthropic",
+        "**unlike \\[stream\\]**, anthropic",
+    ]
+    assert "```sh\nharness run alike --target anthropic\n```" in shown
+    assert "| call-\\* | stream | anthropic | usage | old |" in shown
 
 
 def test_differences_are_a_table_with_a_column_for_each_target() -> None:
@@ -62,9 +89,9 @@ def test_everything_that_is_no_pass_is_there() -> None:
         "error in 1 cell: KeyError: &#x27;text&#x27;",
         "### Could not look: 1 cell without a cassette",
         "harness run --mode reference result-null --target anthropic",
-        "| gemini-3 | it does not think | thinking |",
+        "| gemini-3 | thinking | it does not think |",
         "| tracked as \\#12 | result-null, gemini-3 |",
-        "| call-\\* | anthropic | usage | tracked as \\#7 |",
+        "| call-\\* | both | anthropic | usage | tracked as \\#7 |",
         "**openai-chat is left out**: its SDK is missing",
         "Recorded from the reference server, not from a provider: ",
     ):
@@ -97,3 +124,22 @@ def test_warnings_are_shown_too() -> None:
     run = RunResult("replay", (cell(findings=(finding(severity=Severity.WARNING),)),))
 
     assert "### 1 rule with warnings" in render(run, Presentation())
+
+
+def test_what_much_is_not_applicable_to_is_told_by_what_it_lacks_unless_it_is_verbose() -> None:
+    heads = ["target", "cells", "reason"]
+    vision = ["anthropic, gemini-3", "image-from-user", "the adapter does not have: vision"]
+
+    assert table(render(with_many_skipped(), Presentation()), "target") == [
+        heads,
+        ["---"] * 3,
+        ["openai-chat", "9 cells", "the adapter does not have: tools (9), history (2)"],
+        vision,
+    ]
+    assert table(render(with_many_skipped(), Presentation(verbose=True)), "target") == [
+        heads,
+        ["---"] * 3,
+        ["openai-chat", ", ".join(f"call-{n}" for n in range(7)), "the adapter does not have: tools"],
+        ["openai-chat", "history-a, history-b", "the adapter does not have: history, tools"],
+        vision,
+    ]

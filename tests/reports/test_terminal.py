@@ -2,12 +2,24 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from harness.reports.terminal import MAX_LINES, render
-from harness.results import Blame, Difference, Presentation, Provenance, RunResult, Severity, Verdict
-from tests.reports.runs import PROVIDER, TARGETS, cell, failed, finding, red, whole_suite
+from harness.results import (
+    Blame,
+    CellResult,
+    Difference,
+    Invocation,
+    Presentation,
+    Provenance,
+    RunResult,
+    Severity,
+    StaleExpectation,
+    Verdict,
+)
+from tests.reports.runs import PROVIDER, TARGETS, both, cell, failed, finding, red, whole_suite, with_many_skipped
 
 PLAIN = Presentation()
 
@@ -23,7 +35,7 @@ def test_a_green_run_of_the_whole_suite_fits_on_sixty_lines(width: int) -> None:
     assert len(shown) <= MAX_LINES
     assert max(map(len, shown)) <= width
     assert shown[0].startswith("Differences: 30 of 30 facts")
-    assert shown[-1].startswith("PASS  503 cells: 500 pass, 3 not applicable")
+    assert shown[-1].startswith("PASS  1006 cells (503 whole, 503 streamed): 1000 pass, 6 not applicable")
 
 
 @pytest.mark.parametrize("width", range(60, 125, 5))
@@ -156,7 +168,7 @@ def test_targets_that_miss_the_same_share_their_commands() -> None:
     shown = lines(RunResult("replay", tuple(missing)))
 
     assert "    record     harness record a b --target anthropic --target gemini-3" in shown
-    assert shown[-1].startswith("INCOMPLETE  4 cells: 4 missing")
+    assert shown[-1].startswith("INCOMPLETE  4 cells (whole): 4 missing")
 
 
 def test_provenance_tells_recordings_of_a_provider_from_those_of_the_reference_server() -> None:
@@ -183,7 +195,7 @@ def test_warnings_of_a_green_run_are_named_by_rule() -> None:
     assert "Warnings: 1 rule; --verbose shows each" in shown
     warning = "result-swapped (adapter): call-single . anthropic and 1 more cell: the result of one call is sent as"
     assert [line for line in shown if line.startswith(f"  {warning}")]
-    assert shown[-1] == "PASS  2 cells: 2 warn"
+    assert shown[-1] == "PASS  2 cells (whole): 2 warn"
 
 
 def test_everything_else_that_happened_is_shown_with_its_reason() -> None:
@@ -195,9 +207,174 @@ def test_everything_else_that_happened_is_shown_with_its_reason() -> None:
     assert "error in 1 cell: KeyError: 'text'" in shown
     assert "  usage in call-*, anthropic (listed because: tracked as #7)" in shown
     assert " ".join(shown[-2:]) == (
-        "FAIL  8 cells: 1 pass, 1 warn, 2 fail, 1 not applicable, 1 missing, 1 error, 1 expected failure; "
+        "FAIL  8 cells (whole): 1 pass, 1 warn, 2 fail, 1 not applicable, 1 missing, 1 error, 1 expected failure; "
         "1 expected failure did not happen (1.2 s)"
     )
+
+
+def section(run: RunResult, start: str, presentation: Presentation = PLAIN) -> list[str]:
+    """The lines from the one that begins so to the next empty one."""
+    shown = lines(run, presentation)
+    first = next(number for number, line in enumerate(shown) if line.startswith(start))
+    return shown[first : shown.index("", first)]
+
+
+@pytest.mark.parametrize(
+    ("cells", "words"),
+    [
+        ([cell("a"), cell("b")], "PASS  2 cells (whole): 2 pass"),
+        ([cell("a", variant="stream")], "PASS  1 cell (streamed): 1 pass"),
+        ([*both("a"), cell("b", variant="stream")], "PASS  3 cells (1 whole, 2 streamed): 3 pass"),
+        (
+            [cell("a"), cell("a", variant="stream", recuts=3), cell("b", variant="stream", recuts=3)],
+            "PASS  3 cells (1 whole, 2 streamed, 6 recuts): 3 pass",
+        ),
+        ([cell("a", variant="stream", recuts=1)], "PASS  1 cell (streamed, 1 recut): 1 pass"),
+        ([], "NOTHING RAN  0 cells: there was no cell to play"),
+    ],
+)
+def test_the_total_says_how_many_cells_are_whole_and_streamed_and_how_often_streams_were_recut(
+    cells: list[CellResult], words: str
+) -> None:
+    assert lines(RunResult("replay", tuple(cells)))[-1] == words
+
+
+def test_the_matrix_counts_both_variants_and_verbosely_tells_them_apart_only_where_they_differ() -> None:
+    cells = (*both("alike"), cell("unlike"), failed("unlike", variant="stream"), cell("unlike", "gemini-3"))
+
+    run = RunResult("replay", cells)
+
+    assert section(run, "subject") == ["subject  anthropic       gemini-3", "tools    3 pass, 1 fail  1 pass"]
+    assert section(run, "scenario", Presentation(verbose=True)) == [
+        "scenario  anthropic                gemini-3",
+        "alike     pass                     -",
+        "unlike    whole pass, stream fail  pass",
+    ]
+
+
+INVOCATION = Invocation(recut=("--recut", "2"))
+
+
+def test_the_same_findings_in_both_variants_are_shown_once_and_played_again_together() -> None:
+    cells = both("call-parallel", verdict=Verdict.FAIL, findings=(finding(), finding(actual="a")))
+
+    shown = section(RunResult("replay", cells, invocation=INVOCATION), "result-swapped: error in 2 cells")
+
+    assert [line for line in shown if " . " in line] == ["  call-parallel [whole and stream] . anthropic"]
+    assert "    and 1 more finding like it in this cell" in shown
+    assert shown[-1] == "  Play again   harness run --recut 2 call-parallel --target anthropic"
+
+
+def test_findings_that_the_variants_do_not_share_are_shown_by_variant() -> None:
+    cells = (failed(), failed("call-single", "anthropic", finding(actual="another"), variant="stream"))
+
+    shown = section(RunResult("replay", cells, invocation=INVOCATION), "result-swapped: error in 2 cells")
+
+    assert [line for line in shown if " . " in line or "actual" in line] == [
+        "  call-single [whole] . anthropic",
+        '      actual    "18 °C"',
+        "  call-single [stream] . anthropic",
+        '      actual    "another"',
+    ]
+    assert shown[-1] == "  Play again   harness run --variant whole call-single --target anthropic"
+
+
+def test_a_finding_of_one_variant_alone_names_it_and_plays_it_alone() -> None:
+    cells = (cell(), failed(variant="stream"), failed("b", "gemini-3"))
+
+    shown = section(RunResult("replay", cells, invocation=INVOCATION), "result-swapped: error in 2 cells")
+
+    assert [line for line in shown if " . " in line] == ["  call-single [stream] . anthropic", "  b . gemini-3"]
+    assert shown[-1] == "  Play again   harness run --variant stream --recut 2 call-single --target anthropic"
+
+
+def test_where_a_run_has_one_variant_only_its_commands_name_it_once_or_not_at_all() -> None:
+    streamed = Invocation(rerun=("harness", "run", "--variant", "stream"), recut=("--recut", "2"))
+
+    of_streams = section(RunResult("replay", (failed(variant="stream"),), invocation=streamed), "result-swapped")
+    of_wholes = section(RunResult("replay", (failed(),), invocation=INVOCATION), "result-swapped")
+
+    assert of_streams[-1] == "  Play again   harness run --variant stream --recut 2 call-single --target anthropic"
+    assert of_wholes[-1] == "  Play again   harness run call-single --target anthropic"
+
+
+def test_cells_that_are_left_out_are_counted_one_by_one() -> None:
+    scenarios = [failed(f"scenario-{number}", variant=each) for number in range(5) for each in ("whole", "stream")]
+
+    shown = section(RunResult("replay", tuple(scenarios)), "result-swapped: error in 10 cells")
+
+    assert "  and 4 more cells; --verbose shows all" in shown
+
+
+def test_what_much_is_not_applicable_to_is_told_by_what_it_lacks_and_the_rest_is_named() -> None:
+    assert section(with_many_skipped(), "Not applicable") == [
+        "Not applicable: 11 cells; --verbose names each",
+        "  openai-chat: 9 cells: the adapter does not have: tools (9), history (2)",
+        "  anthropic, gemini-3: image-from-user: the adapter does not have: vision",
+    ]
+
+
+def test_verbose_names_every_cell_that_is_not_applicable() -> None:
+    shown = section(with_many_skipped(), "Not applicable", Presentation(width=120, verbose=True))
+
+    assert shown == [
+        "Not applicable: 11 cells",
+        "  openai-chat: call-0, call-1, call-2, call-3, call-4, call-5, call-6: the adapter does not have: tools",
+        "  openai-chat: history-a, history-b: the adapter does not have: history, tools",
+        "  anthropic, gemini-3: image-from-user: the adapter does not have: vision",
+    ]
+
+
+def test_what_befell_both_variants_for_one_reason_is_named_once() -> None:
+    run = RunResult(
+        "replay",
+        (
+            *both("thinking", verdict=Verdict.NOT_APPLICABLE, reason="it does not think"),
+            *both("broken", verdict=Verdict.ERROR, reason="KeyError: 'text'"),
+            *both("known", verdict=Verdict.EXPECTED_FAILURE, findings=(finding(),), reason="#12"),
+            cell("half-known", verdict=Verdict.PASS),
+            cell("half-known", variant="stream", verdict=Verdict.EXPECTED_FAILURE, reason="#13"),
+        ),
+        stale=(StaleExpectation("call-*", "anthropic", "usage", "#7", "stream"),),
+    )
+
+    assert section(run, "Not applicable") == ["Not applicable: 2 cells", "  anthropic: thinking: it does not think"]
+    assert section(run, "Expected failures: ") == [
+        "Expected failures: 3 cells",
+        "  known . anthropic: #12",
+        "  half-known [stream] . anthropic: #13",
+    ]
+    assert section(run, "error in 2 cells: KeyError")[1] == "  broken . anthropic"
+    assert "  usage in call-* [stream], anthropic (listed because: #7)" in lines(run)
+
+
+def test_warnings_of_both_variants_are_one() -> None:
+    cells = both("a", verdict=Verdict.WARN, findings=(finding(severity=Severity.WARNING),))
+
+    shown = section(RunResult("replay", (*cells, replace(cells[0], scenario="b"))), "Warnings: 1 rule")
+
+    assert shown[1].startswith("  result-swapped (adapter): a [whole and stream] . anthropic and 1 more cell: the")
+
+
+def test_missing_streams_are_recorded_without_what_is_there() -> None:
+    missing: dict[str, Any] = {"verdict": Verdict.MISSING, "provenance": None, "reason": "none"}
+    cells = [
+        each
+        for target in ("anthropic", "gemini-3")
+        for each in (cell("a", target), cell("a", target, variant="stream", **missing), *both("b", target, **missing))
+    ]
+
+    shown = section(RunResult("replay", tuple(cells)), "Could not look")
+
+    assert shown == [
+        "Could not look: no cassette of 6 cells",
+        "  a [stream]: anthropic, gemini-3",
+        "    record     harness record --variant stream a --target anthropic --target gemini-3",
+        "    or play    harness run --mode reference --variant stream a --target anthropic --target gemini-3",
+        "  b: anthropic, gemini-3",
+        "    record     harness record b --target anthropic --target gemini-3",
+        "    or play    harness run --mode reference b --target anthropic --target gemini-3",
+    ]
 
 
 def test_nothing_that_comes_from_a_model_reaches_the_terminal_as_a_command() -> None:

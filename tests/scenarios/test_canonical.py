@@ -28,13 +28,13 @@ def turns(*changes: dict[str, Any]) -> list[dict[str, Any]]:
 
 def test_a_turns_system_prompt_holds_from_there_on(tmp_path: Path) -> None:
     each = turns({}, {"system": "B"}, {}, {"system": None}, {}, {"system": ""})
-    played = scenario(tmp_path, {**MINIMAL, "system": "A", "requires": ["system-prompt"], "turns": each})
+    played = scenario(tmp_path, {**MINIMAL, "system": "A", "requires": ["system-prompt", "history"], "turns": each})
     assert [system_of(played, index) for index in range(6)] == ["A", "B", "B", None, None, ""]
 
 
 def test_a_turns_settings_hold_for_it_alone(tmp_path: Path) -> None:
     each = turns({}, {"settings": {"temperature": 0.5}}, {"settings": {}}, {})
-    played = scenario(tmp_path, {**MINIMAL, "settings": {"max_tokens": 9}, "turns": each})
+    played = scenario(tmp_path, {**MINIMAL, "requires": ["history"], "settings": {"max_tokens": 9}, "turns": each})
     assert [settings_of(played, index).max_tokens for index in range(4)] == [9, None, None, 9]
     assert settings_of(played, 1).temperature == 0.5
 
@@ -59,7 +59,7 @@ def test_a_history_becomes_messages(tmp_path: Path) -> None:
         },
         {"role": "assistant", "text": "21", "metadata": {"gemini": {"thoughtSignature": "eA=="}}},
     ]
-    content = {**WITH_TOOLS, "requires": ["tools", "parallel-tool-calls"], "history": told}
+    content = {**WITH_TOOLS, "requires": ["tools", "parallel-tool-calls", "history"], "history": told}
     assert history(scenario(tmp_path, content)) == (
         Message.user("Rome?"),
         Message(
@@ -81,7 +81,7 @@ def test_a_history_becomes_messages(tmp_path: Path) -> None:
 
 def test_user_parts_keep_their_order(tmp_path: Path) -> None:
     parts = [{"text": "a"}, {"image": {"media_type": "image/png", "uri": "https://example.org/x.png"}}, {"text": "b"}]
-    played = scenario(tmp_path, {**MINIMAL, "requires": ["vision"], "turns": turns({"user": parts}, {})})
+    played = scenario(tmp_path, {**MINIMAL, "requires": ["vision", "history"], "turns": turns({"user": parts}, {})})
     picture = Image("image/png", uri="https://example.org/x.png")
     assert user_message(played.turns[0]) == Message(Role.USER, (Text("a"), picture, Text("b")))
     assert user_message(played.turns[1]) == Message.user("x")

@@ -23,7 +23,8 @@ version: 1
 id: whole
 title: Everything that may stand in a file
 covers: [tools, history]
-requires: [tools, parallel-tool-calls, system-prompt, tool-choice, json-mode, json-with-tools, vision, thinking]
+requires:
+  [tools, parallel-tool-calls, system-prompt, tool-choice, json-mode, json-with-tools, vision, thinking, history]
 system: Be brief.
 settings: {tool_choice: {tool: look}, response_format: json, thinking: {effort: low}, max_tokens: 100, stop: [END]}
 tools:
@@ -78,16 +79,18 @@ MISTAKES: list[tuple[dict[str, Any], str, object, str]] = [
     (MINIMAL, "title", True, "title: must be a text, not true. Quote it if a text is meant."),
     (MINIMAL, "title", None, "title: must be a text, not null."),
     (MINIMAL, "title", [], "title: must be a text, not a list."),
-    (MINIMAL, "titel", "x", ("titel: unknown key 'titel'. Did you mean 'title'? Known: covers, history, id, "
-     "max_iterations, profiles, requires, scripted, settings, system, title, tools, turns, undeclared_tools, "
-     "version.")),
+    (MINIMAL, "titel", "x", ("titel: unknown key 'titel'. Did you mean 'title'? Known: covers, embeddings, faults, "
+     "history, id, max_iterations, profiles, requires, scripted, settings, system, title, tools, trim, turns, "
+     "undeclared_tools, variants, version.")),
     (MINIMAL, "covers", "tools", "covers: must be a list, not the text 'tools'."),
     (MINIMAL, "covers", [], "covers: must not be empty."),
-    (MINIMAL, "covers.0", "tool", ("covers[0]: unknown subject 'tool'. Did you mean 'tools'? Known: history, "
-     "id-matching, json-mode, limits, requests, responses, system-prompt, tools.")),
+    (MINIMAL, "covers.0", "tool", ("covers[0]: unknown subject 'tool'. Did you mean 'tools'? Known: "
+     "embeddings, errors, history, id-matching, json-mode, limits, requests, responses, streaming, "
+     "system-prompt, tools.")),
     (MINIMAL, "requires", ["json-shema"], ("requires[0]: unknown capability 'json-shema'. Did you mean 'json-schema'? "
-     "Known: http-client, image-results, json-mode, json-schema, json-with-tools, parallel-tool-calls, streaming, "
-     "system-prompt, thinking, tool-choice, tools, vision.")),
+     "Known: embeddings, history, http-client, image-results, json-mode, json-schema, json-with-tools, "
+     "parallel-tool-calls, process, retries, streaming, system-prompt, thinking, tool-choice, tools, truncation, "
+     "vision.")),
     (MINIMAL, "requires", ["vision"], "requires[0]: nothing in the scenario uses 'vision'. Remove it."),
     (MINIMAL, "max_iterations", 0, "max_iterations: must be at least 1."),
     (MINIMAL, "max_iterations", 1000, "max_iterations: must be at most 100."),
@@ -98,6 +101,13 @@ MISTAKES: list[tuple[dict[str, Any], str, object, str]] = [
      "text.contains: the text does not contain 'zzz'.")),
     (MINIMAL, "turns.0.expect", {"calls": [{"name": "look"}]}, ("turns[0].expect: the script itself does not meet "
      "calls[0].name: no call of 'look'.")),
+    (MINIMAL, "turns.0.expect", {"events": ["text", "bye"]}, ("turns[0].expect.events[1]: has to match "
+     "^(text|(call|result|error) [^ ]+|done( [a-z-]+)?)$")),
+    (MINIMAL, "turns.0.expect", {"events": ["done"]}, ("turns[0].expect.events: the script itself does not meet it: "
+     "event 0 is 'text', not 'done'.")),
+    (WITH_TOOLS, "turns.0.expect", {"events": ["call get_weather", "error get_weather", "text", "done"]},
+     ("turns[0].expect.events: the script itself does not meet it: event 1 is 'result get_weather', not 'error "
+     "get_weather'.")),
     (MINIMAL, "tools", [{"name": "get weather"}], "tools[0].name: has to match ^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$"),
     (MINIMAL, "settings", "auto", "settings: must be a mapping, not the text 'auto'."),
     (MINIMAL, "settings", {"temperature": "hot"}, "settings.temperature: must be a number, not the text 'hot'."),
@@ -132,7 +142,7 @@ MISTAKES: list[tuple[dict[str, Any], str, object, str]] = [
     (MINIMAL, "turns.0.model.0.stop", "length", ("turns[0].model[0].stop: unknown stop reason 'length'. Known: "
      "end_turn, error, malformed_call, max_tokens, pause, refusal, stop_sequence, tool_use, unknown.")),
     (MINIMAL, "turns.0.model.0.raw", {"openai": []}, ("turns[0].model[0].raw.openai: unknown API 'openai'. Did you "
-     "mean 'openai-chat'? Known: anthropic, gemini, openai-chat, openai-responses.")),
+     "mean 'openai-chat'? Known: anthropic, claude-cli, gemini, openai-chat, openai-responses.")),
     (MINIMAL, "turns.0.model.1", {"text": "more"}, ("turns[0].model[0]: an answer without calls ends the turn, and "
      "more answers follow.")),
     (MINIMAL, "turns.0.expect", {"text": {"matches": "(["}}, ("turns[0].expect.text.matches: not a regular expression: "
@@ -227,6 +237,7 @@ def test_all_mistakes_are_found_in_the_order_of_their_lines(tmp_path: Path) -> N
 HISTORY: dict[str, Any] = {
     **WITH_TOOLS,
     "id": "history",
+    "requires": ["tools", "history"],
     "history": [
         {"role": "user", "text": "Rome?"},
         {"role": "assistant", "calls": [{"id": "a", "name": "get_weather", "arguments": {"city": "Rome"}}]},

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.model import JSON, StopReason, ToolCall
-from harness.scenarios.match import Mismatch, includes, mismatches
+from harness.scenarios.match import Failure, Mismatch, Outcome, includes, mismatches
 from harness.scenarios.schema import Expectation
 
 JSON_VALUES = st.recursive(
@@ -18,8 +18,8 @@ JSON_VALUES = st.recursive(
 
 
 def found(expectation: dict[str, Any], **outcome: Any) -> list[Mismatch]:
-    defaults: dict[str, Any] = {"text": "", "calls": [], "stop_reason": StopReason.END_TURN, "error": None}
-    return mismatches(Expectation.model_validate(expectation, strict=False), **defaults | outcome)
+    defaults: dict[str, Any] = {"stop_reason": StopReason.END_TURN}
+    return mismatches(Expectation.model_validate(expectation, strict=False), Outcome(**defaults | outcome))
 
 
 def call(name: str, **arguments: JSON) -> ToolCall:
@@ -149,12 +149,69 @@ def test_more_keys_do_not_matter_and_missing_ones_do(value: dict[str, JSON], key
             {},
             Mismatch("error", None, "iteration-limit", "the turn ended in no error, not in iteration-limit."),
         ),
+        (
+            {"error": "rate-limited"},
+            {"error": Failure("overloaded", 529)},
+            Mismatch("error", "overloaded", "rate-limited", "the turn ended in overloaded, not in rate-limited."),
+        ),
+        (
+            {"error": {"name": ["connection-failed", "malformed-response"], "status": 200}},
+            {},
+            Mismatch(
+                "error.name",
+                None,
+                "connection-failed or malformed-response",
+                "the turn ended in no error, not in connection-failed or malformed-response.",
+            ),
+        ),
+        (
+            {"error": {"name": "overloaded", "status": 529}},
+            {"error": Failure("overloaded", 503)},
+            Mismatch("error.status", 503, 529, "the error has the status 503, not the status 529."),
+        ),
+        (
+            {"error": {"name": "connection-failed", "status": 529}},
+            {"error": Failure("connection-failed")},
+            Mismatch("error.status", None, 529, "the error has no status, not the status 529."),
+        ),
+        (
+            {"error": {"name": "rate-limited", "retry_after": 7}},
+            {"error": Failure("rate-limited", 429)},
+            Mismatch("error.retry_after", None, 7.0, "the error asks for no wait, not for the wait 7."),
+        ),
+        (
+            {"error": {"name": "rate-limited", "retry_after": None}},
+            {"error": Failure("rate-limited", 429, 2.5)},
+            Mismatch("error.retry_after", 2.5, None, "the error asks for the wait 2.5, not for no wait."),
+        ),
     ],
 )
 def test_a_mismatch_says_what_and_where(
     expectation: dict[str, Any], outcome: dict[str, Any], mismatch: Mismatch
 ) -> None:
     assert found(expectation, **outcome) == [mismatch]
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        (["text", "done"], "event 1 is 'done', not 'call look'."),
+        (["text", "call look", "error look", "text", "done"], "event 2 is 'error look', not 'result look'."),
+        (["text", "call look", "result look", "text"], "event 4 is nothing, not 'done'."),
+        (["text", "call look", "result look", "text", "done", "text"], "event 5 is 'text', not nothing."),
+        ([], "event 0 is nothing, not 'text'."),
+    ],
+)
+def test_what_a_handler_is_told_has_to_be_all_of_it_in_its_order(told: list[str], message: str) -> None:
+    wanted = ["text", "call look", "result look", "text", "done"]
+    assert found({"events": wanted}, events=told) == [Mismatch("events", [*told], [*wanted], message)]
+    assert found({"events": wanted}, events=wanted) == []
+
+
+@pytest.mark.parametrize("word", ["Text", "call", "call ", "result", "finish", "done Error", "call a b", ""])
+def test_a_word_that_no_handler_is_told_is_refused(word: str) -> None:
+    with pytest.raises(ValueError, match="should match pattern"):
+        Expectation.model_validate({"events": [word]})
 
 
 def test_all_mismatches_are_found() -> None:
@@ -172,7 +229,10 @@ def test_what_holds_gives_nothing() -> None:
     }
     calls = [call("look", at={"planet": "Mars", "year": 2026}, zoom=3)]
     assert found(expectation, text='{"moons": 2}', calls=calls) == []
-    assert found({"error": "iteration-limit"}, error="iteration-limit", stop_reason=None) == []
+    assert found({"error": "iteration-limit"}, error=Failure("iteration-limit"), stop_reason=None) == []
+    matcher = {"name": ["overloaded", "rate-limited"], "status": 429, "retry_after": 1.5}
+    assert found({"error": matcher}, error=Failure("rate-limited", 429, 1.5)) == []
+    assert found({"error": {"name": "overloaded"}}, error=Failure("overloaded", 529, 30)) == []
     assert found({}) == []
 
 

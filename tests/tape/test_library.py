@@ -106,3 +106,21 @@ def test_the_recording_of_another_cell_is_refused(tmp_path: Path, change: dict[s
     elsewhere.rename(place)
     with pytest.raises(CassetteError, match=r"weather\.yaml \(metadata\): this is the recording of "):
         library.load("openai-chat", "weather", "whole")
+
+
+@pytest.mark.parametrize("damage", ["cut", "edited", "empty", "binary"])
+def test_what_cannot_be_read_is_replaced_by_force_only(tmp_path: Path, damage: str) -> None:
+    library = Library(tmp_path)
+    path = library.save(cassette("Paris?"))
+    whole = path.read_bytes()
+    damaged = {"cut": whole[:-40], "edited": whole.replace(b"Paris", b"Rome "), "empty": b"", "binary": b"\xff\x00"}
+    path.write_bytes(damaged[damage])
+    with pytest.raises(CassetteError) as refusal:
+        library.save(cassette("Paris?"))
+    assert refusal.value.reason.startswith("what is there cannot be read: ")
+    assert refusal.value.reason.endswith(
+        ". Record with --force to replace it, or into another folder (--cassettes DIR) to keep it."
+    )
+    assert "record it again" not in str(refusal.value).lower()
+    library.save(cassette("Paris?"), force=True)
+    assert path.read_bytes() == whole

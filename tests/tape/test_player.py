@@ -3,7 +3,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-from harness.http import EXHAUSTED, HttpRequest
+from harness.http import EXHAUSTED, Delivery, HttpRequest
 from harness.tape.cassette import Cassette
 from harness.tape.player import Player
 from tests.tape.samples import cassette, request, response
@@ -42,6 +42,14 @@ def test_when_nothing_is_left_the_answer_says_that_it_is_the_harnesss() -> None:
     answer, recorded = player.answer(request("a"))
     assert (answer.status, answer.headers[EXHAUSTED], recorded) == (500, "1", None)
     assert b"harness: the cassette has no further exchange" in answer.body
+
+
+def test_pieces_and_endings_are_played_and_pauses_are_not() -> None:
+    [interaction] = cassette("a").interactions
+    delivery = Delivery((1, 5), 60.0, "reset")
+    player = Player(Cassette((replace(interaction, response=replace(response("re: a"), delivery=delivery)),)))
+    played, _ = player.answer(request("a"))
+    assert played == replace(response("re: a"), delivery=Delivery((1, 5), 0.0, "reset"))
 
 
 def test_unplayed_exchanges_are_counted() -> None:

@@ -4,6 +4,7 @@ import base64
 import gzip
 import html
 import json
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -11,7 +12,7 @@ import httpx2
 import pytest
 
 from harness.errors import CassetteError
-from harness.http import HttpRequest, HttpResponse
+from harness.http import Delivery, Ending, HttpRequest, HttpResponse
 from harness.tape.library import Library
 from harness.tape.recording import Recording
 from harness.tape.redact import Redactor
@@ -147,6 +148,53 @@ def test_headers_are_kept_by_allow_list_and_masked_ones_stay_visible() -> None:
     answer = HttpResponse(200, {"set-cookie": "a=b", "request-id": "req_1", "retry-after": "1", "x-org": "acme"})
     assert Redactor(SECRETS).response(answer).headers == {"request-id": "req_1", "retry-after": "1"}
     assert Redactor(SECRETS).shown_response(answer).headers["set-cookie"] == "REDACTED"
+
+
+@pytest.mark.parametrize("text", ["before", f"before {KEY} after {KEY} end"])
+@pytest.mark.parametrize("shown", [False, True])
+def test_the_delivery_is_kept_with_the_cuts_that_still_fit(text: str, shown: bool) -> None:
+    delivery = Delivery((1, 7, 8, 30), 0.5, "cut")
+    redactor = Redactor(SECRETS)
+    clean = redactor.shown_response if shown else redactor.response
+    kept = clean(HttpResponse(200, {}, text.encode(), delivery)).delivery
+    assert kept == (delivery if text == "before" else Delivery((1, 7), 0.5, "cut"))
+
+
+HALVES = {
+    "plain": KEY[:-1],
+    "the shortest": KEY[:8],
+    "escaped for JSON": escaped(KEY)[:-6],
+    "within an escape": escaped(KEY)[:-3],
+    "percent-encoded, within an escape": percent(KEY)[:-1],
+    "HTML entities, within one": SPELLINGS["HTML entities"][:-2],
+    "hexadecimal": KEY.encode().hex()[:-1],
+    "base64": base64.b64encode(f"user:{KEY}".encode()).decode()[:-6],
+    "another token": TOKEN[:12],
+}
+
+
+@pytest.mark.parametrize("half", HALVES.values(), ids=HALVES)
+@pytest.mark.parametrize("ending", ["cut", "reset"])
+def test_a_secret_that_a_broken_connection_cut_in_two_is_found(half: str, ending: Ending) -> None:
+    broken = HttpResponse(200, {}, f'{{"text": "key {half}'.encode(), Delivery(ending=ending))
+    body = Redactor(SECRETS).response(broken).body
+    assert body.startswith(b'{"text": "key ')
+    assert body.endswith(b"REDACTED")
+    assert len(body) <= len(b'{"text": "key ') + len("dXNlcjp") + len(b"REDACTED")
+    whole = replace(broken, delivery=Delivery())
+    assert Redactor(SECRETS).response(whole).body == broken.body
+
+
+def test_of_a_secret_over_deltas_the_half_before_the_end_is_found() -> None:
+    body = stream([f"it is {KEY[:6]}", KEY[6:12], KEY[12:18]])
+    clean = Redactor(SECRETS).response(HttpResponse(200, {}, body, Delivery(ending="reset"))).body
+    events = [json.loads(line[5:]) for line in clean.splitlines() if line.startswith(b"data:")]
+    assert [event["delta"]["text"] for event in events if event["index"] == 0] == ["it is REDACTED", "", ""]
+
+
+def test_a_body_that_breaks_off_without_a_secret_keeps_its_bytes() -> None:
+    for body in (b"", b"data: 1", f"{KEY[:7]}".encode(), f"{KEY[:12]} and more".encode(), b"100%"):
+        assert Redactor(SECRETS).response(HttpResponse(200, {}, body, Delivery(ending="cut"))).body == body
 
 
 PLANTED_HEADERS = {

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import gzip
 import http.client
 import logging
@@ -11,18 +13,19 @@ import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import Any
 
 import httpx2
 import pytest
 
-from harness.http import HttpRequest, HttpResponse
+from harness.http import Delivery, Ending, HttpRequest, HttpResponse
 from harness.tape.player import Player
 from harness.tape.proxy import Proxy
 from harness.tape.redact import Redactor
 from harness.tape.server import Server, serve
 from harness.tape.tap import Tap
 from harness.tape.transport import replaying
-from tests.tape.samples import cassette, request, response
+from tests.tape.samples import STREAM, cassette, request, response
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +111,139 @@ def test_clients_that_hang_up_do_no_harm(
     assert capfd.readouterr() == ("", "")
 
 
+def stream(client: httpx2.Client, url: str) -> tuple[httpx2.Response, list[bytes], Exception | None]:
+    """A response, the pieces that came of its body, and the error that ended them."""
+    pieces: list[bytes] = []
+    with client.stream("GET", url) as answer:
+        try:
+            pieces.extend(answer.iter_raw())
+        except httpx2.TransportError as error:
+            return answer, pieces, error
+    return answer, pieces, None
+
+
+def test_a_stream_is_sent_in_its_pieces(server: Server, client: httpx2.Client) -> None:
+    sent = HttpResponse(206, {"content-type": "text/event-stream", "content-length": "99"}, STREAM, Delivery((1, 9)))
+    host, _, port = server.origin.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port))) as connection:
+        path = server.mount(lambda _: sent).removeprefix(server.origin)
+        connection.sendall(f"GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n".encode())
+        head, _, body = b"".join(iter(lambda: connection.recv(4096), b"")).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 206 ")
+    assert b"content-type: text/event-stream" in head.lower()
+    assert b"content-length" not in head.lower()
+    chunks = (STREAM[:1], STREAM[1:9], STREAM[9:], b"")
+    assert body == b"".join(b"%x\r\n%s\r\n" % (len(chunk), chunk) for chunk in chunks)
+
+
+def test_it_pauses_between_the_pieces(server: Server, client: httpx2.Client) -> None:
+    base = server.mount(lambda _: HttpResponse(200, {}, b"ab", Delivery((1,), pause=0.2)))
+    answer, pieces, error = stream(client, base)
+    assert (pieces, error) == ([b"a", b"b"], None)
+    assert answer.elapsed.total_seconds() >= 0.2
+
+
+class Gone:
+    """A client that asked and hung up, and its transport."""
+
+    def __init__(self) -> None:
+        self.said = [{"type": "http.request", "body": b""}, {"type": "http.disconnect"}]
+        self.sent: list[bytes] = []
+        self.aborted = False
+
+    async def receive(self) -> Any:
+        return self.said.pop(0)
+
+    async def send(self, message: Any) -> None:
+        self.sent.append(message.get("body"))  # at once, as uvicorn does: nobody else gets a turn
+
+    def is_closing(self) -> bool:
+        return len(self.sent) > 1  # it goes with the first bytes of the body
+
+    def get_extra_info(self, name: str) -> None:
+        return None
+
+    def get_write_buffer_size(self) -> int:
+        return 1
+
+    def abort(self) -> None:
+        self.aborted = True
+
+
+@pytest.mark.parametrize(
+    ("delivery", "sent"),
+    [
+        (Delivery((1,), pause=600), [None, b"a"]),
+        (Delivery((1,)), [None, b"a"]),
+        (Delivery(ending="reset"), [None, b"ab"]),
+    ],
+)
+def test_it_does_not_wait_for_a_client_that_has_gone(delivery: Delivery, sent: list[bytes | None]) -> None:
+    app = Server("http://127.0.0.1:1")
+    path = app.mount(lambda _: HttpResponse(200, {}, b"ab", delivery)).removeprefix(app.origin)
+    gone = Gone()
+    state = {"harness.transport": gone}
+    scope = {"type": "http", "method": "GET", "path": path, "raw_path": path.encode(), "query_string": b""}
+    asyncio.run(asyncio.wait_for(app({**scope, "headers": [], "state": state}, gone.receive, gone.send), timeout=30))
+    assert (gone.sent, gone.aborted) == (sent, False)
+
+
+def test_a_client_that_leaves_a_stream_early_is_not_complained_of(
+    server: Server, client: httpx2.Client, capfd: pytest.CaptureFixture[str]
+) -> None:
+    body = b"x" * 20_000
+    answer = HttpResponse(200, {}, body, Delivery(tuple(range(1, len(body)))))
+    path = server.mount(lambda _: answer).removeprefix(server.origin)
+    host, _, port = server.origin.removeprefix("http://").partition(":")
+    logger, handlers = logging.getLogger("asyncio"), [*logging.root.handlers]
+    logging.root.handlers.clear()  # pytest's: without any, warnings go to standard error
+    try:
+        with socket.create_connection((host, int(port))) as connection:
+            connection.sendall(f"GET {path} HTTP/1.1\r\nhost: x\r\n\r\n".encode())
+            assert connection.recv(100)  # and leaves the rest, which resets the connection
+        assert client.post(server.mount(echo), content=b"x").content == b"x"
+    finally:
+        logging.root.handlers.extend(handlers)
+    assert capfd.readouterr() == ("", "")
+    assert (logger.level, logger.handlers, logger.filters) == (logging.NOTSET, [], [])  # the host application's
+
+
+ERRORS: dict[Ending, type[httpx2.TransportError]] = {"cut": httpx2.RemoteProtocolError, "reset": httpx2.ReadError}
+
+MESSAGES: dict[Ending, str] = {"cut": "without sending complete message body", "reset": "reset by peer"}
+
+
+@pytest.mark.parametrize("ending", ERRORS)
+@pytest.mark.parametrize("body", [b"", STREAM, STREAM * 100_000], ids=["empty", "short", "long"])
+def test_a_connection_breaks_off_behind_the_bytes_and_the_server_goes_on(
+    server: Server, capfd: pytest.CaptureFixture[str], ending: Ending, body: bytes
+) -> None:
+    base = server.mount(lambda _: HttpResponse(200, {}, body, Delivery((7, 8), ending=ending)))
+    with httpx2.Client(trust_env=False) as client:
+        for _ in range(3):
+            _, pieces, error = stream(client, base)
+            assert b"".join(pieces) == body
+            assert type(error) is ERRORS[ending]
+            assert MESSAGES[ending] in str(error)
+        assert client.post(server.mount(echo), content=b"x").content == b"x"
+    assert capfd.readouterr() == ("", "")
+
+
+def test_an_asynchronous_client_sees_the_same(server: Server) -> None:
+    async def ask(ending: Ending) -> list[bytes]:
+        base = server.mount(lambda _: HttpResponse(200, {}, STREAM, Delivery((7,), ending=ending)))
+        pieces: list[bytes] = []
+        async with httpx2.AsyncClient(trust_env=False) as client, client.stream("GET", base) as answer:
+            received = answer.aiter_raw()
+            with contextlib.suppress(ERRORS[ending]):
+                while True:
+                    pieces.append(await anext(received))
+        return pieces
+
+    assert b"".join(asyncio.run(ask("cut"))) == STREAM
+    assert b"".join(asyncio.run(ask("reset"))) == STREAM
+
+
 def test_it_starts_and_stops_quickly_and_leaves_no_thread(capfd: pytest.CaptureFixture[str]) -> None:
     before = {thread for thread in threading.enumerate() if thread.name == "harness-server"}
     start = time.perf_counter()
@@ -152,6 +288,18 @@ def test_the_proxy_forwards_and_notes(server: Server, client: httpx2.Client) -> 
     assert (seen[0].url, seen[0].body, seen[0].headers["x-api-key"]) == (f"{provider}/v1/x?a=b", b"ask", "secret-key-1")
     assert [sent.url for sent, _ in kept] == ["https://api.example/v1/x?a=b"]
     assert tap.exchanges[0].request.headers["x-api-key"] == "REDACTED"
+
+
+@pytest.mark.parametrize("ending", ERRORS)
+def test_the_proxy_passes_on_an_answer_that_breaks_off(server: Server, client: httpx2.Client, ending: Ending) -> None:
+    provider = server.mount(lambda _: HttpResponse(200, {}, STREAM, Delivery((7,), ending=ending)))
+    kept: list[HttpResponse] = []
+    tap = Tap(provider, "https://api.example", Redactor(), lambda _, response: kept.append(response))
+    with Proxy(provider, provider, tap) as proxy:
+        _, pieces, error = stream(client, server.mount(lambda sent: proxy(replace(sent, url=provider))))
+    assert b"".join(pieces) == STREAM
+    assert type(error) is ERRORS[ending]
+    assert [(each.body, each.delivery) for each in kept] == [(STREAM, Delivery(ending=ending))]
 
 
 def test_the_proxy_follows_no_redirect_and_no_environment(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,18 +2,25 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import TypeAlias
 
 import httpx2
 import pytest
 
-from harness.http import HttpRequest, HttpResponse
+from harness.http import Delivery, Ending, HttpRequest, HttpResponse
 from harness.results import Exchange
+from harness.tape.cassette import Cassette, Interaction
 from harness.tape.player import Player
 from harness.tape.redact import Redactor
 from harness.tape.tap import Tap
 from harness.tape.transport import AsyncTapTransport, HandlerTransport, TapTransport, replaying
 from tests.tape.samples import STREAM, cassette, request, response
+
+Receive: TypeAlias = Callable[[HandlerTransport], tuple[list[bytes], BaseException | None]]
+Upstream: TypeAlias = httpx2.MockTransport
+ReceiveTapped: TypeAlias = Callable[[Upstream, Tap], tuple[list[bytes], BaseException | None]]
 
 PUBLIC = "http://reference-server.invalid"
 BASE = "http://127.0.0.1:8/cell-1"
@@ -51,13 +58,91 @@ def test_the_same_transport_serves_an_asynchronous_client() -> None:
     assert asyncio.run(ask()) == response("re: a").body
 
 
-@pytest.mark.parametrize("cut", [1, 7, 1000, None])
-def test_a_stream_is_played_in_any_cut(cut: int | None) -> None:
-    transport = HandlerTransport(lambda _: HttpResponse(200, {"content-type": "text/event-stream"}, STREAM), cut)
+def delivered(delivery: Delivery) -> HandlerTransport:
+    """Answers with the stream, delivered like this."""
+    return HandlerTransport(lambda _: HttpResponse(200, {"content-type": "text/event-stream"}, STREAM, delivery))
+
+
+def receive(transport: httpx2.BaseTransport) -> tuple[list[bytes], BaseException | None]:
+    """The pieces that a client receives, and the error that ends them."""
+    pieces: list[bytes] = []
     with httpx2.Client(transport=transport) as client, client.stream("GET", "http://host.example/") as answer:
-        pieces = list(answer.iter_raw())
-    assert b"".join(pieces) == STREAM
-    assert len(pieces) == -(-len(STREAM) // (cut or len(STREAM)))
+        try:
+            pieces.extend(answer.iter_raw())
+        except httpx2.TransportError as error:
+            return pieces, error
+    return pieces, None
+
+
+def receive_asynchronously(transport: httpx2.AsyncBaseTransport) -> tuple[list[bytes], BaseException | None]:
+    pieces: list[bytes] = []
+
+    async def ask() -> BaseException | None:
+        async with httpx2.AsyncClient(transport=transport) as client, client.stream("GET", "http://h.example/") as got:
+            received = got.aiter_raw()
+            try:
+                while True:
+                    pieces.append(await anext(received))
+            except httpx2.TransportError as error:
+                return error
+            except StopAsyncIteration:
+                return None
+
+    error = asyncio.run(ask())
+    return pieces, error
+
+
+@pytest.mark.parametrize("receive", [receive, receive_asynchronously])
+def test_a_stream_is_played_in_its_pieces(receive: Receive) -> None:
+    assert receive(delivered(Delivery((1, 7, 30)))) == (
+        [STREAM[:1], STREAM[1:7], STREAM[7:30], STREAM[30:]],
+        None,
+    )
+    assert receive(delivered(Delivery())) == ([STREAM], None)
+
+
+@pytest.mark.parametrize("receive", [receive, receive_asynchronously])
+@pytest.mark.parametrize(
+    ("ending", "kind", "message"),
+    [
+        ("cut", httpx2.RemoteProtocolError, "peer closed connection without sending complete message body"),
+        ("reset", httpx2.ReadError, "Connection reset by peer"),
+    ],
+)
+def test_a_stream_breaks_off_as_a_connection_does(
+    receive: Receive, ending: Ending, kind: type[Exception], message: str
+) -> None:
+    pieces, error = receive(delivered(Delivery((5,), ending=ending)))
+    assert pieces == [STREAM[:5], STREAM[5:]]
+    assert type(error) is kind
+    assert message in str(error)
+
+
+def test_it_pauses_before_each_further_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+
+    async def wait(seconds: float) -> None:
+        waited.append(-seconds)
+
+    monkeypatch.setattr("time.sleep", waited.append)
+    receive(delivered(Delivery((1, 2), pause=3.5)))
+    monkeypatch.setattr("asyncio.sleep", wait)
+    receive_asynchronously(delivered(Delivery((1, 2), pause=3.5)))
+    assert waited == [3.5, 3.5, -3.5, -3.5]
+
+
+def test_what_a_cassette_says_of_time_makes_nothing_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wait(seconds: float) -> None:
+        pytest.fail(f"waits for {seconds} s")
+
+    monkeypatch.setattr("time.sleep", wait)
+    slow = HttpResponse(429, {"retry-after": "3600"}, STREAM, Delivery((1, 2), 3600.0, "cut"))
+    player = Player(Cassette((Interaction(request("a"), slow),)))
+    noted = tap()
+    pieces, error = receive(HandlerTransport(replaying(player, noted)))
+    assert (pieces, type(error)) == ([STREAM[:1], STREAM[1:2], STREAM[2:]], httpx2.RemoteProtocolError)
+    [exchange] = noted.exchanges
+    assert exchange.response == replace(slow, delivery=Delivery((1, 2), 0.0, "cut"))
 
 
 def check_gzipped(answer: httpx2.Response, noted: Tap) -> None:
@@ -89,41 +174,84 @@ def test_the_asynchronous_tap_does_the_same() -> None:
     check_gzipped(asyncio.run(ask()), noted)
 
 
-class Broken(httpx2.SyncByteStream, httpx2.AsyncByteStream):
+class Failing(httpx2.SyncByteStream, httpx2.AsyncByteStream):
+    """A body whose second piece is an error."""
+
+    def __init__(self, failure: Exception, piece: bytes = b"half") -> None:
+        self._failure = failure
+        self._piece = piece
+
     def __iter__(self) -> Iterator[bytes]:
-        yield b"half"
-        raise httpx2.ReadError("reset")
+        yield self._piece
+        raise self._failure
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         for piece in self:
             yield piece
 
 
-def broken(request: httpx2.Request) -> httpx2.Response:
-    return httpx2.Response(200, stream=Broken())
+def failing(failure: Exception, piece: bytes = b"half", headers: Mapping[str, str] | None = None) -> Upstream:
+    return httpx2.MockTransport(lambda _: httpx2.Response(200, headers=headers, stream=Failing(failure, piece)))
 
 
-def test_an_answer_that_breaks_off_is_noted_as_none_and_not_kept() -> None:
+def receive_tapped(upstream: Upstream, tap: Tap) -> tuple[list[bytes], BaseException | None]:
+    return receive(TapTransport(upstream, tap))
+
+
+def receive_tapped_asynchronously(upstream: Upstream, tap: Tap) -> tuple[list[bytes], BaseException | None]:
+    return receive_asynchronously(AsyncTapTransport(upstream, tap))
+
+
+tapped = pytest.mark.parametrize("receive", [receive_tapped, receive_tapped_asynchronously])
+
+
+@tapped
+@pytest.mark.parametrize(
+    ("failure", "ending"), [(httpx2.RemoteProtocolError("closed"), "cut"), (httpx2.ReadError("reset"), "reset")]
+)
+def test_an_answer_that_breaks_off_is_noted_kept_and_breaks_off_for_the_adapter(
+    receive: ReceiveTapped, failure: Exception, ending: Ending
+) -> None:
+    kept: list[HttpResponse] = []
+    noted = tap(lambda _, response: kept.append(response))
+    assert receive(failing(failure), noted) == ([b"half"], failure)
+    half = HttpResponse(200, {}, b"half", Delivery(ending=ending))
+    assert (kept, [each.response for each in noted.exchanges]) == ([half], [half])
+
+
+@tapped
+def test_of_a_compressed_answer_that_breaks_off_what_came_is_noted_unpacked(receive: ReceiveTapped) -> None:
+    packed = gzip.compress(bytes(range(256)) * 8)[:-9]
+    noted = tap()
+    pieces, _ = receive(failing(httpx2.ReadError("reset"), packed, {"content-encoding": "gzip"}), noted)
+    assert pieces == [packed]
+    [exchange] = noted.exchanges
+    assert exchange.response is not None
+    assert exchange.response.body.startswith(bytes(range(256)))
+
+
+@tapped
+@pytest.mark.parametrize("failure", [httpx2.ReadTimeout("slow"), httpx2.ConnectError("refused")])
+def test_an_answer_that_is_awaited_for_too_long_is_noted_as_none_and_not_kept(
+    receive: ReceiveTapped, failure: Exception
+) -> None:
     kept: list[object] = []
     noted = tap(lambda *exchange: kept.append(exchange))
-    with (
-        httpx2.Client(transport=TapTransport(httpx2.MockTransport(broken), noted)) as client,
-        pytest.raises(httpx2.ReadError),
-    ):
-        client.post(f"{BASE}/v1")
+    with pytest.raises(type(failure)):
+        receive(failing(failure), noted)
     assert noted.exchanges == [Exchange(noted.exchanges[0].request, None)]
     assert kept == []
 
 
-def test_an_answer_that_breaks_off_asynchronously_is_noted_as_none() -> None:
+@tapped
+@pytest.mark.parametrize("failure", [httpx2.RemoteProtocolError("no head"), httpx2.ReadError("reset")])
+def test_a_connection_that_breaks_off_before_the_head_is_no_answer(receive: ReceiveTapped, failure: Exception) -> None:
+    def refuse(request: httpx2.Request) -> httpx2.Response:
+        raise failure
+
     noted = tap()
-
-    async def ask() -> None:
-        async with httpx2.AsyncClient(transport=AsyncTapTransport(httpx2.MockTransport(broken), noted)) as client:
-            await client.post(f"{BASE}/v1")
-
-    with pytest.raises(httpx2.ReadError):
-        asyncio.run(ask())
+    with pytest.raises(type(failure)):
+        receive(httpx2.MockTransport(refuse), noted)
     assert [each.response for each in noted.exchanges] == [None]
 
 

@@ -225,19 +225,19 @@ def test_usage_stays_where_the_end_says_nothing_new() -> None:
 def test_an_error_in_a_stream() -> None:
     error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
     view = streamed(start(), *text(0, "a"), error)
-    assert view.error == ErrorView(200, "Overloaded", "overloaded_error")
+    assert view.error == ErrorView(200, "Overloaded", "overloaded_error", 529)
     assert (view.text, view.stop_reason, view.complete) == ("a", StopReason.ERROR, False)
-    assert streamed(error).error == ErrorView(200, "Overloaded", "overloaded_error")
+    assert streamed(error).error == ErrorView(200, "Overloaded", "overloaded_error", 529)
 
 
 def test_errors() -> None:
     body = {"type": "error", "error": {"type": "not_found_error", "message": "model: x"}, "request_id": "req_1"}
     view = read(body, 404)
-    assert (view.error, view.body) == (ErrorView(404, "model: x", "not_found_error"), body)
-    assert read(body).error == ErrorView(200, "model: x", "not_found_error")
-    assert read({"message": "no"}, 400).error == ErrorView(400, "no")
-    assert read(b"<html>Bad gateway</html>", 502).error == ErrorView(502, "<html>Bad gateway</html>")
-    assert read([], 500).error == ErrorView(500, "[]")
+    assert (view.error, view.body) == (ErrorView(404, "model: x", "not_found_error", 404), body)
+    assert read(body).error == ErrorView(200, "model: x", "not_found_error", 404)
+    assert read({"message": "no"}, 400).error == ErrorView(400, "no", meant=400)
+    assert read(b"<html>Bad gateway</html>", 502).error == ErrorView(502, "<html>Bad gateway</html>", meant=502)
+    assert read([], 500).error == ErrorView(500, "[]", meant=500)
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"{}", b'{"content": "text"}', b'{"choices": []}'])
@@ -356,7 +356,7 @@ def test_refusals(status: int, code: str | None, kind: str) -> None:
     assert response.headers == {"content-type": "application/json", "request-id": body["request_id"]}
     assert body["request_id"].startswith("req_011")
     assert body["error"] == {"type": kind, "message": "messages.0: no — never"}
-    assert WIRE.read(response).error == ErrorView(status, "messages.0: no — never", kind)
+    assert WIRE.read(response).error == ErrorView(status, "messages.0: no — never", kind, status)
     assert WIRE.refuse(violation) == response
 
 

@@ -262,7 +262,7 @@ def test_fields_of_the_message_beside_the_delta_are_kept() -> None:
 
 def test_an_error_without_a_type_is_an_error() -> None:
     view = streamed(START, {"error": {"type": "overloaded_error", "message": "Overloaded"}})
-    assert view.error == ErrorView(200, "Overloaded", "overloaded_error")
+    assert view.error == ErrorView(200, "Overloaded", "overloaded_error", 529)
     assert (view.stop_reason, view.complete) == (StopReason.ERROR, False)
 
 

@@ -96,6 +96,7 @@ def test_arbitrary_bytes_never_raise(body: bytes) -> None:
         ("Text/Event-Stream; charset=utf-8", b"{}", True),
         ("application/json", b"data: this is no stream", False),
         ("text/plain", b"event not found", False),
+        ("text/plain; charset=utf-8", b"data: {}\n\n", True),
         ("", b"data: {}\n\n", True),
         ("", b"event: x\n", True),
         ("", b"\n: ping\n", True),

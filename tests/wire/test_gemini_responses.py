@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -200,7 +201,7 @@ def test_a_json_array_cut_inside_a_character_is_read_up_to_there() -> None:
 
 
 ERROR = {"error": {"code": 400, "message": "Corrupted thought signature.", "status": "INVALID_ARGUMENT"}}
-ERROR_VIEW = ErrorView(400, "Corrupted thought signature.", "INVALID_ARGUMENT")
+ERROR_VIEW = ErrorView(400, "Corrupted thought signature.", "INVALID_ARGUMENT", 400)
 
 
 def test_an_error_body_plain_and_in_a_list() -> None:
@@ -211,13 +212,14 @@ def test_an_error_body_plain_and_in_a_list() -> None:
 
 def test_an_error_in_mid_stream_keeps_what_came_before() -> None:
     seen = streamed(chunk({"text": "Hi"}), ERROR)
-    assert (seen.error, seen.text, seen.stop_reason, seen.complete) == (ERROR_VIEW, "Hi", StopReason.ERROR, False)
+    in_stream = replace(ERROR_VIEW, status=200)
+    assert (seen.error, seen.text, seen.stop_reason, seen.complete) == (in_stream, "Hi", StopReason.ERROR, False)
 
 
 def test_a_refusal_that_is_not_the_providers_becomes_an_error_too() -> None:
     page = read(b"<html>Bad Gateway</html>", status=502, content_type="text/html")
-    assert page.error == ErrorView(502, "<html>Bad Gateway</html>")
-    assert read(b"", status=500, content_type="text/event-stream").error == ErrorView(500, "")
+    assert page.error == ErrorView(502, "<html>Bad Gateway</html>", meant=502)
+    assert read(b"", status=500, content_type="text/event-stream").error == ErrorView(500, "", meant=500)
 
 
 @pytest.mark.parametrize("body", [b"", b"null", b'"Hi"', b'{"choices": []}', b"<html>", b"[1]", b"\xff"])

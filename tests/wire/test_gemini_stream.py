@@ -51,7 +51,7 @@ def whole(step: ModelStep, seed: str = "seed", model: str = MODELS[0]) -> Respon
 
 
 def chunks(body: bytes) -> list[dict[str, Any]]:
-    return array_chunks(body) if body.startswith(b"[") else event_chunks(body)
+    return array_chunks(body)[0] if body.startswith(b"[") else event_chunks(body)
 
 
 def parts(chunk: dict[str, Any]) -> list[dict[str, Any]]:
@@ -265,7 +265,7 @@ ERROR = {"error": {"code": 503, "message": "The model is overloaded.", "status":
 def test_an_error_inside_a_stream_however_it_comes(said: str) -> None:
     body = b'data: {"candidates": [{"content": {"parts": [{"text": "Hi"}]}}]}\r\n\r\n' + said.encode()
     view = WIRE.read(HttpResponse(200, {"content-type": "text/event-stream"}, body))
-    assert view.error == ErrorView(503, "The model is overloaded.", "UNAVAILABLE")
+    assert view.error == ErrorView(200, "The model is overloaded.", "UNAVAILABLE", 503)
     assert (view.text, view.stop_reason, view.complete) == ("Hi", StopReason.ERROR, False)
 
 

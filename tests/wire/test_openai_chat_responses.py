@@ -264,31 +264,31 @@ def test_a_chunk_that_the_cut_hit_is_dropped() -> None:
 )
 def test_an_error_in_the_middle_of_a_stream_is_an_error(event: str) -> None:
     seen = stream(chunk({"content": "1"}), event, done=False)
-    assert seen.error == ErrorView(200, "down", "server_error")
+    assert seen.error == ErrorView(200, "down", "server_error", 500)
     assert seen.stop_reason == StopReason.ERROR
     assert seen.text == "1"
 
 
 def test_an_error_beside_choices_is_an_error() -> None:
     seen = stream(chunk({"content": "1"}, "length"), chunk({}, error={"code": 400, "message": "limit"}))
-    assert seen.error == ErrorView(200, "limit", "400")
+    assert seen.error == ErrorView(200, "limit", "400", 400)
     assert seen.raw_stop_reason == "length"
 
 
 @pytest.mark.parametrize(
     ("status", "body", "expected"),
     [
-        (400, {"error": {"message": "no", "type": "invalid_request", "code": None}}, ("no", "invalid_request")),
-        (429, {"error": {"message": "slow", "type": "tokens", "code": "rate_limit"}}, ("slow", "rate_limit")),
-        (200, {"error": {"message": "down", "code": 502}}, ("down", "502")),
-        (400, {"error": "no"}, ("no", None)),
-        (400, {"object": "error", "message": "no", "type": "invalid_function_call", "code": "3280"}, ("no", "3280")),
-        (200, {"object": "error", "message": "no", "code": 40303}, ("no", "40303")),
-        (422, {"detail": "missing"}, ("missing", None)),
-        (200, {"choices": [{"error": {"message": "down", "code": 502}, "finish_reason": "error"}]}, ("down", "502")),
+        (400, {"error": {"message": "no", "type": "invalid_request", "code": None}}, ("no", "invalid_request", 400)),
+        (429, {"error": {"message": "slow", "type": "tokens", "code": "rate_limit"}}, ("slow", "rate_limit", 429)),
+        (200, {"error": {"message": "down", "code": 502}}, ("down", "502", 502)),
+        (400, {"error": "no"}, ("no", None, 400)),
+        (400, {"object": "error", "message": "no", "type": "invalid_call", "code": "3280"}, ("no", "3280", 400)),
+        (200, {"object": "error", "message": "no", "code": 40303}, ("no", "40303", None)),
+        (422, {"detail": "missing"}, ("missing", None, 422)),
+        (200, {"choices": [{"error": {"message": "down", "code": 502}}]}, ("down", "502", 502)),
     ],
 )  # fmt: skip
-def test_an_error_is_read_in_every_shape(status: int, body: Any, expected: tuple[str, str | None]) -> None:
+def test_an_error_is_read_in_every_shape(status: int, body: Any, expected: tuple[str, str | None, int | None]) -> None:
     seen = WIRE.read(HttpResponse(status, {"content-type": "application/json"}, json.dumps(body).encode()))
     assert seen.error == ErrorView(status, *expected)
     assert seen.stop_reason == StopReason.ERROR
@@ -296,7 +296,7 @@ def test_an_error_is_read_in_every_shape(status: int, body: Any, expected: tuple
 
 def test_an_error_that_is_no_json_is_still_an_error() -> None:
     seen = WIRE.read(HttpResponse(502, {"content-type": "text/html"}, b"<h1>Bad gateway</h1>"))
-    assert seen.error == ErrorView(502, "<h1>Bad gateway</h1>")
+    assert seen.error == ErrorView(502, "<h1>Bad gateway</h1>", meant=502)
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"{}", b"[]", b'{"choices": null}', b'{"content": []}'])

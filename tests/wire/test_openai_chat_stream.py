@@ -30,6 +30,7 @@ CONVERSATIONS = ("openai-chat", "openai-compat-chat", "errors/openai-compat-chat
 STREAM_TYPE = {"content-type": "text/event-stream"}
 
 TWO_CALLS = ModelStep(text="Let me see.", calls=(("get_weather", {"city": "Zürich"}), ("now", {})))
+OVERLAPPING = ModelStep(calls=(("now", {"zone": "Europe/Zurich"}), ("now", {"zone": "Europe/Paris"})))
 
 _RAW: list[Any] = [
     {"id": "call_9", "type": "custom", "custom": {"name": "shell", "input": "ls -l"}},
@@ -157,6 +158,24 @@ def test_ids_and_names_come_once_and_pieces_are_told_apart_by_index() -> None:
     assert all(piece.keys() == {"index", "function"} and piece["function"].keys() == {"arguments"} for piece in later)
 
 
+def alternates(response: HttpResponse) -> bool:
+    """Whether a piece of one call comes behind a piece of the arguments of a later one."""
+    order = [piece["index"] for piece in pieces(response) if piece["function"]["arguments"]]
+    return order != sorted(order)
+
+
+def test_pieces_of_several_calls_alternate_for_some_seeds() -> None:
+    sent = [stream(OVERLAPPING, str(seed)) for seed in range(40)]
+    assert {alternates(one) for one in sent} == {True, False}
+    for one in sent:
+        assert [piece["index"] for piece in pieces(one) if "id" in piece] == [0, 1]
+
+
+def test_calls_of_an_answer_that_is_cut_off_come_one_after_another() -> None:
+    cut = replace(OVERLAPPING, truncated=True)
+    assert not any(alternates(stream(cut, str(seed))) for seed in range(40))
+
+
 def test_the_finish_reason_comes_beside_an_empty_delta() -> None:
     *others, last = [choice for chunk in chunks(stream(TWO_CALLS)) for choice in chunk["choices"]]
     assert (last["delta"], last["finish_reason"]) == ({}, "tool_calls")
@@ -258,6 +277,23 @@ def test_ids_can_be_empty_absent_or_repeated() -> None:
 def test_the_index_can_start_at_one_or_be_absent() -> None:
     assert {piece["index"] for piece in pieces(spoken("index-from-one"))} == {1, 2}
     assert not any("index" in piece for piece in pieces(spoken("no-index")))
+
+
+@pytest.mark.parametrize("name", sorted({*DIALECTS} - {"no-index"}))
+def test_pieces_alternate_in_every_dialect_that_says_their_index(name: str) -> None:
+    profile = replace(PROFILE, dialect=name)
+    assert any(alternates(stream(OVERLAPPING, str(seed), profile)) for seed in range(40))
+
+
+def test_pieces_without_an_index_are_those_of_the_call_before_them() -> None:
+    profile = replace(PROFILE, dialect="no-index")
+    for seed in range(40):
+        texts: list[str] = []
+        for piece in pieces(stream(OVERLAPPING, str(seed), profile)):
+            if "id" in piece:
+                texts.append("")
+            texts[-1] += piece["function"]["arguments"]
+        assert [json.loads(text) for text in texts] == [arguments for _, arguments in OVERLAPPING.calls]
 
 
 def test_no_arguments_can_be_no_text_at_all() -> None:

@@ -170,7 +170,9 @@ def test_a_refusal_by_status(body: bytes, code: str | None, text: str) -> None:
     assert seen.stop_reason is StopReason.ERROR
 
 
-@pytest.mark.parametrize("body", [b"[]", b"{}", b'{"choices": []}', b"no json", b'{"output": ["x"]}'])
+@pytest.mark.parametrize(
+    "body", [b"[]", b"{}", b'{"error": null}', b'{"choices": []}', b"no json", b'{"output": ["x"]}']
+)
 def test_what_is_no_response_is_said_so(body: bytes) -> None:
     with pytest.raises(WireError):
         WIRE.read(HttpResponse(200, JSON_TYPE, body))
@@ -298,7 +300,9 @@ def test_the_sentinel_of_chat_is_ignored() -> None:
     assert WIRE.read(stream(CREATED, completed(message("Hi")), end=b"data: [DONE]\n\n")).text == "Hi"
 
 
-@pytest.mark.parametrize("body", [b"", b"data: 7\n\n", b"data: {\n\n", b': ping\n\ndata: {"type":"x"}\n\n'])
+@pytest.mark.parametrize(
+    "body", [b"[]", b"data: [DONE]\n\n", b"data: 7\n\n", b"data: {\n\n", b': ping\n\ndata: {"type":"x"}\n\n']
+)
 def test_a_stream_of_something_else_is_said_so(body: bytes) -> None:
     with pytest.raises(WireError):
         WIRE.read(HttpResponse(200, STREAM_TYPE, body))
@@ -383,7 +387,7 @@ def test_usage_is_consistent_and_its_details_are_sometimes_there() -> None:
 
 
 def test_the_token_limit_cuts_the_last_call() -> None:
-    body = built(ModelStep(calls=(("f", {"a": 1}), ("f", {"city": "Paris"})), stop=StopReason.MAX_TOKENS))
+    body = built(ModelStep(calls=(("f", {"a": 1}), ("f", {"city": "Paris"})), truncated=True))
     seen = WIRE.read(HttpResponse(200, JSON_TYPE, json.dumps(body).encode()))
     assert seen.stop_reason is StopReason.MAX_TOKENS
     assert [one.malformed is None for one in seen.calls] == [True, False]

@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness.errors import MissingDependency
-from harness.protocols import Adapter, Capability
+from harness.protocols import Adapter, Capability, Requirement
 
 if TYPE_CHECKING:
     from harness.adapters.anthropic.client import AnthropicClient
@@ -41,4 +41,10 @@ def connect(endpoint: Endpoint, model: str) -> AnthropicClient:
     return AnthropicClient(endpoint, model)
 
 
-ADAPTER = Adapter("anthropic", "anthropic", frozenset(Capability), connect)
+ADAPTER = Adapter(
+    "anthropic",
+    "anthropic",
+    frozenset(Capability) - {Capability.EMBEDDINGS, Capability.PROCESS, Capability.RETRIES},
+    connect,
+    requires=Requirement("anthropic", "anthropic"),
+)

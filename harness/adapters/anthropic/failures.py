@@ -95,7 +95,7 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
         return seconds
     try:
         return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
-    except ValueError:
+    except (ValueError, OverflowError):  # no date, or one of a year that no clock has
         return None
 
 

@@ -18,14 +18,17 @@ One adapter for models with ids on the wire and without. What it does where the 
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from harness.errors import MissingDependency
-from harness.protocols import Adapter, Capability
+from harness.protocols import Adapter, Capability, Embeddings, Requirement
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from harness.adapters.gemini.client import GeminiClient
-    from harness.protocols import Endpoint
+    from harness.protocols import EmbeddingProvider, Endpoint
 
 
 def connect(endpoint: Endpoint, model: str) -> GeminiClient:
@@ -34,13 +37,37 @@ def connect(endpoint: Endpoint, model: str) -> GeminiClient:
     Raises:
         MissingDependency: the SDK is not installed.
     """
-    try:
+    with _needing_the_sdk():
         from harness.adapters.gemini.client import GeminiClient  # noqa: PLC0415 - imports the SDK
+    return GeminiClient(endpoint, model)
+
+
+def connect_embeddings(endpoint: Endpoint, model: str, dimensions: int) -> EmbeddingProvider:
+    """A provider of `model`'s vectors, each with so many `dimensions`; see `harness.adapters.gemini.embeddings`.
+
+    Raises:
+        MissingDependency: the SDK is not installed.
+    """
+    with _needing_the_sdk():
+        from harness.adapters.gemini.embeddings import GeminiEmbeddings  # noqa: PLC0415 - imports the SDK
+    return GeminiEmbeddings(endpoint, model, dimensions)
+
+
+@contextmanager
+def _needing_the_sdk() -> Generator[None]:
+    try:
+        yield
     except ImportError as error:
         if error.name not in ("google", "google.genai"):
             raise
         raise MissingDependency("gemini", "google-genai", "gemini") from None
-    return GeminiClient(endpoint, model)
 
 
-ADAPTER = Adapter("gemini", "gemini", frozenset(Capability), connect)
+ADAPTER = Adapter(
+    name="gemini",
+    api="gemini",
+    capabilities=frozenset(Capability) - {Capability.PROCESS, Capability.RETRIES},
+    connect=connect,
+    embeddings=Embeddings("gemini-embedding-2", 768, connect_embeddings),
+    requires=Requirement("google-genai", "gemini"),
+)

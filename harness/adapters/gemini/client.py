@@ -1,4 +1,5 @@
-"""The client: one chat, whole or streamed, is one request through the SDK, answered by the raw body."""
+"""The client: one chat, whole or streamed, or one batch of texts to embed is one request through the SDK, answered by
+the raw body."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from harness.adapters.gemini.failures import connection_failed, refused_by_sdk, 
 from harness.adapters.gemini.stream import answer
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Generator, Iterator, Sequence
 
     from harness.model import ChatRequest, ChatResponse, StreamEvent
     from harness.protocols import Endpoint
@@ -67,6 +68,18 @@ class GeminiClient:
         """Ask the model; see `harness.protocols.StreamingChatClient`."""
         with closing(self._opened(request)) as response, _transport_failures_translated():
             yield from answer(response.iter_bytes(), request)
+
+    def embedded(self, texts: Sequence[str], dimensions: int) -> bytes:
+        """The body of the answer to one request for the vectors of these texts."""
+        http = BodyKeeper(self._http)
+        models = cast("Any", self._connected(http).models)
+        # A content for each text: bare strings become the parts of one content on gemini-embedding-2, and one vector.
+        contents = [types.Content(parts=[types.Part(text=text)]) for text in texts]
+        config = types.EmbedContentConfig(output_dimensionality=dimensions)
+        with _failures_translated():
+            models.embed_content(model=self._model, contents=contents, config=config)
+        with closing(http.response) as response, _transport_failures_translated():
+            return response.read()
 
     def close(self) -> None:
         """Close the HTTP client, unless it is the caller's."""

@@ -90,6 +90,6 @@ def _seconds(header: str) -> float | None:
     except ValueError:
         try:
             return max(0.0, parsedate_to_datetime(header).timestamp() - time.time())
-        except ValueError:
+        except (ValueError, OverflowError):  # no date, or one of a year that no clock has
             return None
     return number if math.isfinite(number) and number >= 0 else None

@@ -16,14 +16,17 @@ What this API does not offer, and what becomes of it:
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from harness.adapters.openai_chat.metadata import API
 from harness.errors import MissingDependency
-from harness.protocols import Adapter, Capability
+from harness.protocols import Adapter, Capability, Embeddings, Requirement
 
 if TYPE_CHECKING:
-    from harness.protocols import ChatClient, Endpoint
+    from collections.abc import Generator
+
+    from harness.protocols import ChatClient, EmbeddingProvider, Endpoint
 
 
 def connect(endpoint: Endpoint, model: str) -> ChatClient:
@@ -32,18 +35,37 @@ def connect(endpoint: Endpoint, model: str) -> ChatClient:
     Raises:
         MissingDependency: the SDK is not installed.
     """
-    try:
+    with _needing_the_sdk():
         from harness.adapters.openai_chat.client import Client  # noqa: PLC0415 - the SDK loads when it is needed
+    return Client(endpoint, model)
+
+
+def connect_embeddings(endpoint: Endpoint, model: str, dimensions: int) -> EmbeddingProvider:
+    """A provider of `model`'s vectors, each with so many `dimensions`; see `harness.adapters.openai_chat.embeddings`.
+
+    Raises:
+        MissingDependency: the SDK is not installed.
+    """
+    with _needing_the_sdk():
+        from harness.adapters.openai_chat.embeddings import OpenAIEmbeddings  # noqa: PLC0415 - as above
+    return OpenAIEmbeddings(endpoint, model, dimensions)
+
+
+@contextmanager
+def _needing_the_sdk() -> Generator[None]:
+    try:
+        yield
     except ModuleNotFoundError as error:
         if error.name != "openai":
             raise
         raise MissingDependency(API, "openai", "openai") from error
-    return Client(endpoint, model)
 
 
 ADAPTER = Adapter(
     name=API,
     api=API,
-    capabilities=frozenset(Capability) - {Capability.THINKING},
+    capabilities=frozenset(Capability) - {Capability.PROCESS, Capability.RETRIES, Capability.THINKING},
     connect=connect,
+    embeddings=Embeddings("text-embedding-3-small", 1536, connect_embeddings),
+    requires=Requirement("openai", "openai"),
 )

@@ -53,6 +53,7 @@ class Client:
         sdk = _Sdk(endpoint, self._owned or cast("httpx2.Client", endpoint.http_client))
         # the streaming variant is the one whose body can be read as it came
         self._create: Callable[..., AbstractContextManager[Any]] = sdk.chat.completions.with_streaming_response.create
+        self._embed: Callable[..., AbstractContextManager[Any]] = sdk.embeddings.with_streaming_response.create
 
     def chat(self, request: ChatRequest) -> ChatResponse:
         """Ask the model; see `harness.protocols.ChatClient.chat`."""
@@ -71,6 +72,13 @@ class Client:
                 decode(response.read(), status, request.messages)  # an error in it says more than what is raised below
                 raise MalformedResponse("the answer is whole, although a stream was asked for", status)
             yield from stream_events(_received(response), status, request.messages)
+
+    def embedded(self, body: dict[str, JSON]) -> tuple[bytes, int]:
+        """The body and the status of the answer to one request for embeddings."""
+        # The SDK asks for base64 unless told otherwise. Its own parameters are overridden, as in `_sent`.
+        call = self._embed(model=str(body["model"]), input=(), encoding_format="float", extra_body=body)
+        with _failures(), call as response:
+            return response.read(), response.status_code
 
     def _sent(self, request: ChatRequest, switches: dict[str, JSON]) -> AbstractContextManager[Any]:
         """The response to the one request, its body not read yet."""
@@ -135,7 +143,7 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
             seconds = float(headers["retry-after-ms"]) / 1000
         else:
             seconds = _seconds(headers.get("retry-after", ""))
-    except ValueError:
+    except (ValueError, OverflowError):  # neither, or a date in a year that no clock has
         return None
     return seconds if math.isfinite(seconds) and seconds >= 0 else None
 

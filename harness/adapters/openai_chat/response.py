@@ -6,6 +6,7 @@ import json
 import math
 from typing import TYPE_CHECKING, NoReturn
 
+from harness.adapters.openai_chat.failures import reported
 from harness.adapters.openai_chat.ids import is_legal, synthesised
 from harness.adapters.openai_chat.metadata import API, kept
 from harness.errors import MalformedResponse
@@ -48,6 +49,7 @@ def decode(data: bytes, status: int, history: Sequence[Message]) -> ChatResponse
 
     Raises:
         MalformedResponse: this is no answer.
+        ProviderError: this is an error, under HTTP 200 as some compatible servers have it.
     """
     try:
         body = loads(data)
@@ -61,12 +63,13 @@ def response_of(body: JSON, status: int, history: Sequence[Message]) -> ChatResp
 
     Raises:
         MalformedResponse: this is no answer.
+        ProviderError: this is an error, under HTTP 200 as some compatible servers have it.
     """
     match body:
         case {"choices": [{"message": dict(message), **choice}, *_], **rest}:
             pass
-        case {"error": {"message": str(reason)}}:
-            raise MalformedResponse(f"an error inside HTTP {status}: {reason}", status)
+        case {"error": dict(error)} | {"error": str(error)} if error:
+            raise reported(error)
         case _:
             raise MalformedResponse("there is no choice with a message", status)
     raw_stop = _text(choice.get("finish_reason"))
@@ -124,10 +127,12 @@ def _calls(message: dict[str, JSON], raw_stop: str | None, history: Sequence[Mes
     calls = message.get("tool_calls")
     taken = [call.id for turn in history for call in turn.tool_calls]
     parts: list[Part] = []
-    for raw in calls if isinstance(calls, list) else ():
+    made = calls if isinstance(calls, list) else []
+    for number, raw in enumerate(made, 1):
         call_id = identify(raw, taken)
         taken.append(call_id)
-        parts.append(_call(raw, call_id, cut_short=raw_stop == "length") or Opaque(API, raw))
+        cut_short = raw_stop == "length" and number == len(made)  # those before it were whole when it began
+        parts.append(_call(raw, call_id, cut_short=cut_short) or Opaque(API, raw))
     return parts
 
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from harness.adapters.openai_responses.metadata import API
 from harness.errors import MissingDependency
-from harness.protocols import Adapter, Capability
+from harness.protocols import Adapter, Capability, Requirement
 
 if TYPE_CHECKING:
     from harness.protocols import ChatClient, Endpoint
@@ -42,4 +42,10 @@ def connect(endpoint: Endpoint, model: str) -> ChatClient:
     return Client(endpoint, model)
 
 
-ADAPTER = Adapter(name=API, api=API, capabilities=frozenset(Capability), connect=connect)
+ADAPTER = Adapter(
+    name=API,
+    api=API,
+    capabilities=frozenset(Capability) - {Capability.EMBEDDINGS, Capability.PROCESS, Capability.RETRIES},
+    connect=connect,
+    requires=Requirement("openai", "openai"),
+)

@@ -133,7 +133,7 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
             seconds = float(headers["retry-after-ms"]) / 1000
         else:
             seconds = _seconds(headers.get("retry-after", ""))
-    except ValueError:
+    except (ValueError, OverflowError):  # neither, or a date in a year that no clock has
         return None
     return seconds if math.isfinite(seconds) and seconds >= 0 else None
 

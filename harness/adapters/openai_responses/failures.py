@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from harness.errors import provider_error
@@ -14,13 +15,17 @@ _STATUSES = {
     "invalid_request_error": 400,
     "invalid_prompt": 400,
     "authentication_error": 401,
+    "invalid_api_key": 401,
     "permission_error": 403,
+    "unsupported_country_region_territory": 403,
     "not_found_error": 404,
+    "model_not_found": 404,
     "rate_limit_error": 429,
     "rate_limit_exceeded": 429,
     "insufficient_quota": 429,
     "overloaded_error": 503,
     "server_is_overloaded": 503,
+    "service_unavailable_error": 503,
 }
 """The provider's word → the status that it would have come with, had nothing been sent before."""
 
@@ -45,5 +50,5 @@ def reported(error: JSON) -> ProviderError:
 
 def _status(said: JSON) -> int | None:
     if isinstance(said, str):
-        return _STATUSES.get(said)
+        return _STATUSES.get(said) or (_status(int(said)) if re.fullmatch(r"[45]\d\d", said) else None)
     return said if isinstance(said, int) and 400 <= said < 600 else None

@@ -65,8 +65,8 @@ def response_of(body: JSON, status: int, history: Sequence[Message]) -> ChatResp
             raise reported(error)
         case {"output": list(output), **rest}:
             pass
-        case {"error": {"message": str(reason)}}:
-            raise MalformedResponse(f"an error inside HTTP {status}: {reason}", status)
+        case {"error": dict(error)} | {"error": str(error)} if error:
+            raise reported(error)
         case _:
             raise MalformedResponse("there is no list of output items", status)
     parts = tuple(_parts(output, history))

@@ -2,12 +2,13 @@
 
 `conversation` reads messages of any shape, `requests` and `responses` give the neutral views, `limits` says what the
 provider refuses (`blocks`, `pairing`, `systems`, `tools`, `schemas` and `settings` hold the rules by subject), and
-`answers` speaks as the provider (`events` where it streams, `streams` folds what was streamed).
+`answers` and `failures` speak as the provider (`events` where it streams, `streams` folds what was streamed).
 """
 
 from __future__ import annotations
 
-from harness.wire.anthropic.answers import build, build_stream, refuse
+from harness.wire.anthropic.answers import build, build_stream
+from harness.wire.anthropic.failures import fail, refuse, stream_error
 from harness.wire.anthropic.limits import violations
 from harness.wire.anthropic.requests import model_of, recognises, view
 from harness.wire.anthropic.responses import read
@@ -25,6 +26,8 @@ WIRE = WireFormat(
     build=build,
     build_stream=build_stream,
     refuse=refuse,
+    fail=fail,
+    stream_error=stream_error,
     model_of=model_of,
 )
 

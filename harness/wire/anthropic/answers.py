@@ -1,15 +1,15 @@
-"""The provider's part: answers and refusals, for the reference server."""
+"""The provider's answers, for the reference server."""
 
 from __future__ import annotations
 
-import json
+from itertools import islice
 
 from harness.http import HttpResponse
 from harness.model import JSON, StopReason
 from harness.profiles import Profile
 from harness.wire import seeded
 from harness.wire.anthropic.events import spell
-from harness.wire.view import ModelStep, RequestView, Violation
+from harness.wire.view import ModelStep, RequestView
 
 _WORDS = {
     StopReason.END_TURN: "end_turn",
@@ -19,23 +19,14 @@ _WORDS = {
     StopReason.REFUSAL: "refusal",
     StopReason.PAUSE: "pause_turn",
 }
-_ERROR_TYPES = {
-    401: "authentication_error",
-    402: "billing_error",
-    403: "permission_error",
-    404: "not_found_error",
-    409: "conflict_error",
-    413: "request_too_large",
-    429: "rate_limit_error",
-    504: "timeout_error",
-    529: "overloaded_error",
-}
 
 
 def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str, JSON]:
     """The body of a response that says what `step` says. Ids, usage and signatures are functions of `seed`.
 
     A stop reason that this API has no word for goes out under its canonical name, as an unknown word would come.
+    A call that is cut short has the parameters that were whole before: the API holds each one back until it is, and
+    closes the JSON (anthropics/anthropic-sdk-python#794), so that what is there parses and is not what was meant.
     """
     stop = step.stop or _derived(step)
     refused = stop is StopReason.REFUSAL
@@ -58,20 +49,9 @@ def build_stream(step: ModelStep, seed: str, model: str, profile: Profile, _requ
     return HttpResponse(200, {"content-type": "text/event-stream; charset=utf-8"}, body)
 
 
-def refuse(violation: Violation) -> HttpResponse:
-    """The provider's refusal of a request, in its own status and shape."""
-    request_id = f"req_011{seeded.token(f'{violation.rule} {violation.pointer}', 'request', 21)}"
-    fallback = "api_error" if violation.status >= 500 else "invalid_request_error"
-    error = {
-        "type": violation.code or _ERROR_TYPES.get(violation.status, fallback),
-        "message": violation.message,
-    }
-    body = {"type": "error", "error": error, "request_id": request_id}
-    headers = {"content-type": "application/json", "request-id": request_id}
-    return HttpResponse(violation.status, headers, json.dumps(body).encode())
-
-
 def _derived(step: ModelStep) -> StopReason:
+    if step.truncated:
+        return StopReason.MAX_TOKENS
     if step.refusal is not None:
         return StopReason.REFUSAL
     return StopReason.TOOL_USE if step.calls else StopReason.END_TURN
@@ -86,12 +66,13 @@ def _content(step: ModelStep, seed: str) -> list[JSON]:
     if step.text:  # the API has no empty text block (AN-16)
         content.append({"type": "text", "text": step.text})
     for index, (name, arguments) in enumerate(step.calls):
+        cut_short = step.truncated and index == len(step.calls) - 1
         content.append(
             {
                 "type": "tool_use",
                 "id": f"toolu_01{seeded.token(seed, f'call {index}', 22)}",
                 "name": name,
-                "input": arguments,
+                "input": dict(islice(arguments.items(), len(arguments) // 2)) if cut_short else arguments,
                 "caller": {"type": "direct"},
             }
         )

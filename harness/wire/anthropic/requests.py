@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from harness.http import HttpRequest
 from harness.model import JSON
+from harness.wire.anthropic.conversation import objects
 from harness.wire.jsonvalue import equal, join, loads
 from harness.wire.view import (
     CallView,
@@ -127,6 +128,12 @@ def view(request: HttpRequest) -> RequestView:
         },
         stream=body.get("stream") is True,
         stateful="container" if body.get("container") else None,
+        cache_marks=tuple(
+            join(place, "cache_control")
+            for key in ("tools", "system")
+            for place, data in objects(body.get(key), join("", key))
+            if data.get("cache_control") is not None
+        ),
     )
 
 

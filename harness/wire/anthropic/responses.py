@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+
 from harness.http import HttpResponse
 from harness.model import JSON, StopReason, Usage
+from harness.wire.anthropic.failures import read_error
 from harness.wire.anthropic.requests import content_parts
 from harness.wire.anthropic.streams import fold
 from harness.wire.eventstream import is_event_stream
-from harness.wire.jsonvalue import loads
-from harness.wire.view import ErrorView, OpaqueView, PartView, ResponseView, WireError
+from harness.wire.failure import error_view
+from harness.wire.jsonvalue import body_of, loads
+from harness.wire.view import CallView, ErrorView, OpaqueView, PartView, ResponseView, WireError
 
 _STOP_REASONS = {
     "end_turn": StopReason.END_TURN,
@@ -19,6 +24,7 @@ _STOP_REASONS = {
     "refusal": StopReason.REFUSAL,
     "pause_turn": StopReason.PAUSE,
 }
+_ENDED = (StopReason.TOOL_USE, StopReason.END_TURN, StopReason.STOP_SEQUENCE)
 
 
 def read(response: HttpResponse) -> ResponseView:
@@ -32,9 +38,10 @@ def read(response: HttpResponse) -> ResponseView:
         return _refusal(response)
     if is_event_stream(response.headers.get("content-type", ""), response.body):
         folded = fold(response.body)
-        return _message(folded.message, streamed=True, complete=folded.complete, error=_error(folded.error, 200))
-    body = loads(response.body)
-    error = _error(body, response.status)
+        error = read_error(folded.error, response)
+        return _message(folded.message, streamed=True, complete=folded.complete, error=error)
+    body = body_of(response)
+    error = read_error(body, response)
     return _message({} if error else body, error=error, body=body)
 
 
@@ -44,7 +51,7 @@ def _refusal(response: HttpResponse) -> ResponseView:
         body = loads(response.body)
     except WireError:
         body = None
-    error = _error(body, response.status) or ErrorView(response.status, text)
+    error = read_error(body, response) or error_view(response, text)
     return _message({}, error=error, body=body)
 
 
@@ -62,12 +69,15 @@ def _message(
         raise WireError("a message has a list of content blocks", "/content")
     raw, model, usage, details = (message.get(key) for key in ("stop_reason", "model", "usage", "stop_details"))
     parts: tuple[PartView, ...] = content_parts(message.get("content"), "/content")
+    stop_reason = _stop_reason(raw, parts, error)
+    if stop_reason is StopReason.MAX_TOKENS and parts and isinstance(parts[-1], CallView):
+        parts = (*parts[:-1], _cut_short(parts[-1]))
     if raw == "refusal" and isinstance(details, dict):
         parts = (*parts, OpaqueView("refusal", details, "/stop_details"))
     return ResponseView(
         api="anthropic",
         parts=parts,
-        stop_reason=_stop_reason(raw, error),
+        stop_reason=stop_reason,
         raw_stop_reason=raw if isinstance(raw, str) else None,
         usage=_usage(usage if isinstance(usage, dict) else {}),
         model=model if isinstance(model, str) else None,
@@ -78,10 +88,21 @@ def _message(
     )
 
 
-def _stop_reason(raw: JSON, error: ErrorView | None) -> StopReason:
+def _stop_reason(raw: JSON, parts: tuple[PartView, ...], error: ErrorView | None) -> StopReason:
+    """Table 1.3. The API has no word for a call that is none (AN-P6): it stops as if all were well."""
     if error:
         return StopReason.ERROR
-    return _STOP_REASONS.get(raw, StopReason.UNKNOWN) if isinstance(raw, str) else StopReason.UNKNOWN
+    reason = _STOP_REASONS.get(raw, StopReason.UNKNOWN) if isinstance(raw, str) else StopReason.UNKNOWN
+    if reason in _ENDED and any(isinstance(part, CallView) and not isinstance(part.arguments, dict) for part in parts):
+        return StopReason.MALFORMED_CALL
+    return reason
+
+
+def _cut_short(call: CallView) -> CallView:
+    """The last call of an answer that reached its bound. Nobody can tell whether it was whole: the API closes the JSON
+    of one that it cuts (anthropics/anthropic-sdk-python#794), or leaves it open (AN-P6)."""
+    text = json.dumps(call.arguments, ensure_ascii=False) if call.malformed is None else call.malformed
+    return replace(call, arguments=None, malformed=text)
 
 
 def _usage(usage: dict[str, JSON]) -> Usage:
@@ -100,15 +121,3 @@ def _usage(usage: dict[str, JSON]) -> Usage:
 
 def _count(value: JSON) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _error(body: JSON, status: int) -> ErrorView | None:
-    """The error that a body carries. Bedrock, which speaks the same messages, has only a `message`."""
-    if not isinstance(body, dict):
-        return None
-    error = body.get("error")
-    if isinstance(error, dict):
-        code, message = error.get("type"), error.get("message")
-        return ErrorView(status, message if isinstance(message, str) else "", code if isinstance(code, str) else None)
-    message = body.get("message")
-    return ErrorView(status, message) if isinstance(message, str) and status >= 400 else None

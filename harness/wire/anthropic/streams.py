@@ -6,7 +6,7 @@ import copy
 from dataclasses import dataclass, field
 
 from harness.model import JSON
-from harness.wire.eventstream import events
+from harness.wire.eventstream import events_of
 from harness.wire.jsonvalue import join, loads
 from harness.wire.view import WireError
 
@@ -122,11 +122,12 @@ def fold(body: bytes) -> Folded:
     """Fold an event stream into the message of a whole response; one that is cut before its first event is empty.
 
     Raises:
-        WireError: an event is no JSON object, a delta belongs to no block, or there is neither a message nor an error.
+        WireError: this is no event stream, an event is no JSON object, a delta belongs to no block, or there is neither
+            a message nor an error.
     """
     fold_ = _Fold()
     silent = True
-    for event in events(body):
+    for event in events_of(body):
         data = loads(event.data)
         if not isinstance(data, dict):
             raise WireError("an event is not an object")

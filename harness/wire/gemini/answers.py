@@ -1,16 +1,16 @@
-"""What the reference server says as this API: answers, whole or streamed, and refusals."""
+"""What the reference server says as this API: answers, whole or streamed."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
+from dataclasses import replace
 
 from harness.http import HttpResponse
 from harness.model import JSON, StopReason
 from harness.profiles import Profile
 from harness.wire import seeded
 from harness.wire.gemini import chunks
-from harness.wire.view import ModelStep, RequestView, Violation
+from harness.wire.view import ModelStep, RequestView
 
 _LOWER_ALPHANUMERIC = "0123456789abcdefghijklmnopqrstuvwxyz"
 
@@ -26,32 +26,27 @@ _FINISH_REASONS = {
     StopReason.UNKNOWN: "FINISH_REASON_UNSPECIFIED",
 }
 
-_STATUS_NAMES = {
-    400: "INVALID_ARGUMENT",
-    401: "UNAUTHENTICATED",
-    403: "PERMISSION_DENIED",
-    404: "NOT_FOUND",
-    429: "RESOURCE_EXHAUSTED",
-    500: "INTERNAL",
-    503: "UNAVAILABLE",
-    504: "DEADLINE_EXCEEDED",
-}
-
 
 def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str, JSON]:
     """The body of an answer. Ids, usage and signatures are functions of `seed`.
 
     The signature sits on the first call, or on the text if there is none (section 11). A refusal is a candidate that
     says why in `finishMessage`, as recorded ones do; the API has no field for the model's own words.
+    Calls come whole (GM-P1) or not at all: of one that is cut short nothing comes (K), and of a malformed one only the
+    beginning of the model's own notation in `finishMessage` (GM-P3; langchain-ai/langchain-google#725).
     """
-    stop = step.stop or (StopReason.REFUSAL if step.refusal is not None else StopReason.END_TURN)
+    bound = StopReason.MAX_TOKENS if step.truncated else StopReason.END_TURN
+    stop = step.stop or (StopReason.REFUSAL if step.refusal is not None else bound)
     candidate: dict[str, JSON] = {}
-    if parts := [*_parts(step, seed, profile)]:
+    whole = replace(step, calls=step.calls[:-1]) if step.truncated else step
+    if parts := [*_parts(whole, seed, profile)]:
         candidate["content"] = {"parts": parts, "role": "model"}
     candidate["finishReason"] = _FINISH_REASONS[stop]
     candidate["index"] = 0
     if step.refusal is not None:
         candidate["finishMessage"] = step.refusal
+    elif stop is StopReason.MALFORMED_CALL:
+        candidate["finishMessage"] = "Malformed function call: print(default_api."
     elif step.calls and candidate["finishReason"] == "STOP":
         candidate["finishMessage"] = "Model generated function call(s)."
     if stop is StopReason.PAUSE:
@@ -70,20 +65,6 @@ def build_stream(step: ModelStep, seed: str, model: str, profile: Profile, reque
     if request.stream_format == "json-array":
         return HttpResponse(200, {"content-type": "application/json; charset=UTF-8"}, chunks.array(body, seed))
     return HttpResponse(200, {"content-type": "text/event-stream"}, chunks.events(body, seed))
-
-
-def refuse(violation: Violation) -> HttpResponse:
-    """The provider's refusal of a request with this violation."""
-    code = violation.code or _STATUS_NAMES.get(violation.status, "UNKNOWN")
-    error: dict[str, JSON] = {"code": violation.status, "message": violation.message, "status": code}
-    return HttpResponse(
-        violation.status,
-        {
-            "content-type": "application/json; charset=UTF-8",
-            "x-goog-request-id": seeded.token(f"{violation.rule} {violation.pointer}", "request", 23),
-        },
-        json.dumps({"error": error}, indent=2).encode(),
-    )
 
 
 def _signed(step: ModelStep, profile: Profile) -> bool:

@@ -7,11 +7,13 @@ from http import HTTPStatus
 from harness.http import HttpResponse
 from harness.model import JSON, StopReason, Usage
 from harness.wire.eventstream import is_event_stream
+from harness.wire.failure import error_view
+from harness.wire.gemini.failures import read_error
 from harness.wire.gemini.parts import part_views
 from harness.wire.gemini.proto import ProtoMessage
 from harness.wire.gemini.streams import array_chunks, event_chunks, fold
-from harness.wire.jsonvalue import loads
-from harness.wire.view import CallView, ErrorView, PartView, ResponseView, WireError
+from harness.wire.jsonvalue import body_of, is_json, loads
+from harness.wire.view import CallView, PartView, ResponseView, WireError
 
 _STOP_REASONS = {
     "STOP": StopReason.END_TURN,
@@ -47,25 +49,23 @@ def read(response: HttpResponse) -> ResponseView:
         WireError: the body is not one of this API.
     """
     content_type = response.headers.get("content-type", "")
-    if is_event_stream(content_type, response.body):
-        return _folded(event_chunks(response.body), response.status)
-    if response.body.lstrip()[:1] == b"[":
-        return _folded(array_chunks(response.body), response.status)
     try:
-        return _view(loads(response.body), response.status, streamed=False)
+        if is_event_stream(content_type, response.body):
+            return _view(fold(event_chunks(response.body)), response, streamed=True)
+        if response.body.lstrip()[:1] == b"[" and is_json(content_type):
+            chunks, closed = array_chunks(response.body)
+            return _view(fold(chunks), response, streamed=True, closed=closed)
+        body = body_of(response) if response.status < HTTPStatus.BAD_REQUEST else loads(response.body)
+        return _view(body, response, streamed=False)
     except WireError:
         if response.status < HTTPStatus.BAD_REQUEST:
             raise
         text = response.body.decode("utf-8", errors="replace")
-        failure = ErrorView(response.status, text)
+        failure = error_view(response, text)
         return ResponseView("gemini", (), StopReason.ERROR, None, Usage(), None, text, error=failure)
 
 
-def _folded(chunks: list[dict[str, JSON]], status: int) -> ResponseView:
-    return _view(fold(chunks), status, streamed=True)
-
-
-def _view(body: JSON, status: int, *, streamed: bool) -> ResponseView:
+def _view(body: JSON, response: HttpResponse, *, streamed: bool, closed: bool = True) -> ResponseView:
     message = ProtoMessage.of(body)
     if not _FIELDS & {*message.names} and not (streamed and not message.names):
         raise WireError("the body is not a GenerateContentResponse")
@@ -73,7 +73,7 @@ def _view(body: JSON, status: int, *, streamed: bool) -> ResponseView:
     candidate = next(iter(message.messages("candidates")), None)
     content = candidate and candidate.message("content")
     parts = part_views(content) if content else ()
-    failure = _error(error, status)
+    failure = read_error(error, response)
     stop_reason, raw = _stop(message, candidate, parts)
     return ResponseView(
         api="gemini",
@@ -84,18 +84,9 @@ def _view(body: JSON, status: int, *, streamed: bool) -> ResponseView:
         model=message.text("modelVersion"),
         body=body,
         streamed=streamed,
-        complete=not streamed or raw is not None,
+        complete=not streamed or (closed and raw is not None),
         error=failure,
     )
-
-
-def _error(error: ProtoMessage | None, status: int) -> ErrorView | None:
-    if error is None:
-        return ErrorView(status, "") if status >= HTTPStatus.BAD_REQUEST else None
-    code = error.get("code")
-    if status < HTTPStatus.BAD_REQUEST and isinstance(code, int):
-        status = code
-    return ErrorView(status, error.text("message") or "", error.text("status"))
 
 
 def _stop(
@@ -106,8 +97,10 @@ def _stop(
         feedback = message.message("promptFeedback")
         blocked = feedback.text("blockReason") if feedback else None
         return (StopReason.REFUSAL if blocked else StopReason.UNKNOWN), blocked
-    if raw == "STOP" and any(isinstance(part, CallView) for part in parts):
-        return StopReason.TOOL_USE, raw
+    calls = [part for part in parts if isinstance(part, CallView)]
+    if raw == "STOP" and calls:
+        malformed = any(not isinstance(call.arguments, dict) for call in calls)
+        return StopReason.MALFORMED_CALL if malformed else StopReason.TOOL_USE, raw
     if raw.startswith("IMAGE_"):
         return StopReason.REFUSAL, raw
     return _STOP_REASONS.get(raw, StopReason.UNKNOWN), raw

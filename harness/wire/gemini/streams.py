@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from harness.model import JSON
-from harness.wire.eventstream import events
+from harness.wire.eventstream import events, events_of
 from harness.wire.gemini.partial_args import whole_calls
 from harness.wire.jsonvalue import loads
 from harness.wire.view import WireError
@@ -18,7 +18,9 @@ _BARE = re.compile(rb"(?:\A|[\r\n])([\[{].*)", re.DOTALL)
 
 def event_chunks(body: bytes) -> list[dict[str, JSON]]:
     """The chunks of an event stream. Raises `WireError`."""
-    return [*(_chunk(loads(event.data)) for event in events(body)), *_bare_error(body)]
+    bare = [*_bare_error(body)]
+    sent = events(body) if bare else events_of(body)
+    return [*(_chunk(loads(event.data)) for event in sent), *bare]
 
 
 def _bare_error(body: bytes) -> Iterator[dict[str, JSON]]:
@@ -32,8 +34,12 @@ def _bare_error(body: bytes) -> Iterator[dict[str, JSON]]:
         yield _chunk(value)
 
 
-def array_chunks(body: bytes) -> list[dict[str, JSON]]:
-    """The chunks of a JSON array; one that the end of the body cuts off is dropped. Raises `WireError`."""
+def array_chunks(body: bytes) -> tuple[list[dict[str, JSON]], bool]:
+    """The chunks of a JSON array, and whether it is closed; a chunk that the end of the body cuts off is dropped.
+
+    Raises:
+        WireError: a chunk is no object.
+    """
     try:
         text = body.decode()
     except UnicodeDecodeError as error:
@@ -48,7 +54,7 @@ def array_chunks(body: bytes) -> list[dict[str, JSON]]:
             break
         chunks.append(_chunk(loads(text[position:end])))
         position = _next(text, end)
-    return chunks
+    return chunks, text[position : position + 1] == "]"
 
 
 def _next(text: str, position: int) -> int:

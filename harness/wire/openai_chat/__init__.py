@@ -4,15 +4,18 @@
 - `limits`: what the provider refuses, collected from `messages`, `pairing`, `tools`, `schemas` and `settings`;
   `chat` is what they all look at, and says when a request is held to OpenAI's own rules.
 - `responses`: body → neutral view; `streams`: chunks → the whole body.
-- `answers`: model step → body, violation → refusal; `chunks`: the body → chunks; `dialects`: how compatible servers
-  put both.
+- `answers`: model step → body; `chunks`: the body → chunks; `dialects`: how compatible servers put both.
+- `embeddings`: the same for `/embeddings`.
+- `failures`: violation → refusal, status → failure, and what either says.
 """
 
 from __future__ import annotations
 
 from harness.wire.format import WireFormat
-from harness.wire.openai_chat.answers import build, refuse
+from harness.wire.openai_chat.answers import build
 from harness.wire.openai_chat.chunks import build_stream
+from harness.wire.openai_chat.embeddings import EMBEDDINGS
+from harness.wire.openai_chat.failures import fail, refuse, stream_error
 from harness.wire.openai_chat.limits import violations
 from harness.wire.openai_chat.requests import model_of, recognises, view
 from harness.wire.openai_chat.responses import read
@@ -29,5 +32,8 @@ WIRE = WireFormat(
     build=build,
     build_stream=build_stream,
     refuse=refuse,
+    fail=fail,
+    stream_error=stream_error,
     model_of=model_of,
+    embeddings=EMBEDDINGS,
 )

@@ -1,16 +1,14 @@
-"""What the reference server answers with: a model step as a body, a violation as a refusal."""
+"""What the reference server answers with: a model step as a body."""
 
 from __future__ import annotations
 
 import json
 
-from harness.http import HttpResponse
 from harness.model import JSON, StopReason
 from harness.profiles import Profile
-from harness.wire.openai_chat.chat import param
 from harness.wire.openai_chat.dialects import call_as, dialect_of
 from harness.wire.seeded import number, token
-from harness.wire.view import ModelStep, Violation
+from harness.wire.view import ModelStep
 
 _FINISH_REASONS = {
     StopReason.END_TURN: "stop",
@@ -28,9 +26,14 @@ def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str,
 
     The API shows nothing of the model's thinking; it counts as reasoning tokens. An answer has no list of parts:
     an entry of `step.raw` is a tool call of a type of its own if it has a `type`, else fields of the message.
+    Of a call that is cut short the JSON of the arguments ends where the answer does (wire-facts, section 11).
     """
     calls: list[JSON] = [raw for raw in step.raw if isinstance(raw, dict) and "type" in raw]
-    calls += [_call(name, arguments, seed, index) for index, (name, arguments) in enumerate(step.calls)]
+    texts = [json.dumps(arguments, ensure_ascii=False, separators=(",", ":")) for _, arguments in step.calls]
+    if texts and step.truncated:
+        texts[-1] = texts[-1][: number(seed, "cut", 1, len(texts[-1]) - 1)]
+    named = zip(step.calls, texts, strict=True)
+    calls += [_call(name, text, seed, index) for index, ((name, _), text) in enumerate(named)]
     dialect = dialect_of(profile)
     message: dict[str, JSON] = {"role": "assistant", "content": step.text, "refusal": step.refusal, "annotations": []}
     for raw in step.raw:
@@ -57,27 +60,11 @@ def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str,
     }
 
 
-def refuse(violation: Violation) -> HttpResponse:
-    """The refusal of a request, in OpenAI's shape."""
-    error: JSON = {
-        "message": violation.message,
-        "type": "invalid_request_error",
-        "param": param(violation.pointer) or None,
-        "code": violation.code,
-    }
-    request_id = token(f"{violation.rule}{violation.pointer}{violation.message}", "request", 32, _HEX)
-    return HttpResponse(
-        violation.status,
-        {"content-type": "application/json", "x-request-id": f"req_{request_id}"},
-        json.dumps({"error": error}).encode(),
-    )
-
-
-def _call(name: str, arguments: dict[str, JSON], seed: str, index: int) -> JSON:
+def _call(name: str, arguments: str, seed: str, index: int) -> JSON:
     return {
         "id": f"call_{token(seed, f'call {index}', 24)}",
         "type": "function",
-        "function": {"name": name, "arguments": json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))},
+        "function": {"name": name, "arguments": arguments},
     }
 
 
@@ -85,7 +72,8 @@ def _finish_reason(step: ModelStep, *, has_calls: bool) -> str:
     """The API's word; for a stop reason that it has none for, the canonical one, which nobody will know."""
     if step.refusal is not None and step.stop in (None, StopReason.REFUSAL):
         return "stop"  # the words stand in the message, and it ends like any other
-    stop = step.stop or (StopReason.TOOL_USE if has_calls else StopReason.END_TURN)
+    said = StopReason.TOOL_USE if has_calls else StopReason.END_TURN
+    stop = step.stop or (StopReason.MAX_TOKENS if step.truncated else said)
     return _FINISH_REASONS.get(stop, stop.value)
 
 

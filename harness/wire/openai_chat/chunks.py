@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import TypeAlias
 
 from harness.http import HttpResponse
@@ -20,7 +21,12 @@ Fields: TypeAlias = dict[str, JSON]
 
 
 def build_stream(step: ModelStep, seed: str, model: str, profile: Profile, request: RequestView) -> HttpResponse:
-    """What `build` says, as a stream. It counts its tokens only where the request asks for it."""
+    """What `build` says, as a stream. It counts its tokens only where the request asks for it.
+
+    Several calls come one after another for about half of the seeds, as in every recording, OpenAI's among them. For
+    the others all are opened and then their pieces alternate. No recording shows that, but the index in each piece is
+    what a call is put together by (OC-P2), so a client that adds each piece to the call that came last is to fail.
+    """
     body = build(step, seed, model, profile)
     stream = streamed(body, seed, usage=request.usage_pointer is not None, dialect=dialect_of(profile))
     return HttpResponse(200, {"content-type": "text/event-stream; charset=utf-8"}, stream)
@@ -69,14 +75,17 @@ def _choices(body: Fields, seed: str, dialect: Dialect) -> Iterator[Fields]:
         if not isinstance(choice, dict) or not isinstance(message, dict):
             continue
         unsaid: Fields = {key: None for key in ("logprobs", "finish_reason") if key in choice}
-        for delta in _deltas(message, f"{seed} {index}", dialect):
+        # an answer that was cut off is cut off in its last call; pieces without an index belong to the call before them
+        whole = choice.get("finish_reason") == "tool_calls" and dialect.first_index is not None
+        at_once = whole and number(seed, "calls at once", 0, 1) == 1
+        for delta in _deltas(message, f"{seed} {index}", dialect, at_once=at_once):
             yield {"index": index, "delta": delta, **unsaid}
         if choice.get("finish_reason") is not None or body.get("error") is None:
             said = {key: value for key, value in choice.items() if key not in ("index", "message")}
             yield {"index": index, "delta": {}, **said}
 
 
-def _deltas(message: Fields, seed: str, dialect: Dialect) -> Iterator[Fields]:
+def _deltas(message: Fields, seed: str, dialect: Dialect, *, at_once: bool) -> Iterator[Fields]:
     content, calls = message.get("content"), _calls(message)
     announced: Fields = {"role": message.get("role"), "content": "" if isinstance(content, str) else None}
     if "refusal" in message:
@@ -91,9 +100,23 @@ def _deltas(message: Fields, seed: str, dialect: Dialect) -> Iterator[Fields]:
     yield announced
     for key in spoken:
         yield from _pieces(key, message[key], seed)
-    for pieces in starts:
-        for piece in pieces:
-            yield {"tool_calls": [piece]}
+    for piece in _woven(starts, seed) if at_once and len(calls) > 1 else chain.from_iterable(starts):
+        yield {"tool_calls": [piece]}
+
+
+def _woven(calls: list[Iterator[Fields]], seed: str) -> Iterator[Fields]:
+    """Pieces of calls that are open at once: all begin, in their order, then their pieces come as it happens."""
+    for call in calls:
+        yield next(call)
+    waiting, turn = list(calls), 0
+    while waiting:
+        call = waiting[number(seed, f"turn {turn}", 0, len(waiting) - 1)]
+        piece = next(call, None)
+        if piece is None:
+            waiting.remove(call)
+        else:
+            yield piece
+        turn += 1
 
 
 def _pieces(key: str, value: JSON, seed: str) -> Iterator[Fields]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from harness.http import HttpResponse
 from harness.model import JSON, StopReason, Usage
 from harness.wire.eventstream import is_event_stream
-from harness.wire.jsonvalue import loads
-from harness.wire.openai_chat.parts import assistant_views, is_blank
+from harness.wire.failure import error_view
+from harness.wire.jsonvalue import body_of, loads, resolve
+from harness.wire.openai_chat.failures import read_error
+from harness.wire.openai_chat.parts import assistant_views
 from harness.wire.openai_chat.streams import fold
 from harness.wire.view import CallView, ErrorView, OpaqueView, PartView, ResponseView, WireError
 
@@ -30,16 +34,16 @@ def read(response: HttpResponse) -> ResponseView:
     """
     if is_event_stream(response.headers.get("content-type", ""), response.body):
         body, complete = fold(response.body)
-        return _view(body, _error(body, response.status), streamed=True, complete=complete)
+        return _view(body, read_error(body, _choice(body), response), streamed=True, complete=complete)
     try:
-        body = loads(response.body)
+        body = body_of(response) if response.status < 400 else loads(response.body)
     except WireError:
         if response.status < 400:
             raise
         text = response.body.decode("utf-8", errors="replace")
-        return _view({}, ErrorView(response.status, text), streamed=False, complete=True)
+        return _view({}, error_view(response, text), streamed=False, complete=True)
     whole = body if isinstance(body, dict) else {}
-    error = _error(whole, response.status)
+    error = read_error(whole, _choice(whole), response)
     if error is None and not isinstance(whole.get("choices"), list):
         raise WireError("a body without choices", "/choices")
     return _view(whole, error, streamed=False, complete=True)
@@ -52,6 +56,8 @@ def _view(body: dict[str, JSON], error: ErrorView | None, *, streamed: bool, com
     if isinstance(message, dict):
         parts = tuple(assistant_views(message, "/choices/0/message"))
     word, model = choice.get("finish_reason"), body.get("model")
+    if word == "length":
+        parts = _cut_short(parts, body)
     raw = word if isinstance(word, str) else None
     return ResponseView(
         api="openai-chat",
@@ -73,8 +79,27 @@ def _choice(body: dict[str, JSON]) -> dict[str, JSON]:
     return first if isinstance(first, dict) else {}
 
 
+def _cut_short(parts: tuple[PartView, ...], body: dict[str, JSON]) -> tuple[PartView, ...]:
+    """The parts of an answer that reached its bound. Arguments that end early are no JSON; if none had come yet, the
+    last call looks like one without arguments (OC-P4), and is none."""
+    last = next((part for part in reversed(parts) if isinstance(part, CallView)), None)
+    if last is None or last.arguments != {} or resolve(body, last.arguments_pointer) == "{}":
+        return parts
+    return tuple(replace(part, arguments=None, malformed="") if part is last else part for part in parts)
+
+
+def _is_malformed(part: PartView) -> bool:
+    """Whether a part is a call of a function whose arguments are no object. A custom tool takes any text."""
+    if not isinstance(part, CallView) or "/custom" in part.arguments_pointer:
+        return False
+    return not isinstance(part.arguments, dict)
+
+
 def _stop_reason(raw: str | None, parts: tuple[PartView, ...]) -> StopReason:
-    """Table 1.3: a forced call ends with `stop` all the same, and a refusal in the message does too."""
+    """Table 1.3: a forced call ends with `stop` all the same, and a refusal in the message does too. The API has no
+    word for a call whose arguments are none (OC-P1)."""
+    if raw in ("stop", "tool_calls", "function_call") and any(map(_is_malformed, parts)):
+        return StopReason.MALFORMED_CALL
     if raw == "stop" and any(isinstance(part, CallView) for part in parts):
         return StopReason.TOOL_USE
     if raw == "stop" and any(isinstance(part, OpaqueView) and part.kind == "refusal" for part in parts):
@@ -99,25 +124,3 @@ def _usage(usage: JSON) -> Usage:
 def _count(counts: JSON, key: str) -> int | None:
     value = counts.get(key) if isinstance(counts, dict) else None
     return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _error(body: dict[str, JSON], status: int) -> ErrorView | None:
-    """The error of a body, in OpenAI's shape or in those of compatible servers."""
-    error = body.get("error")
-    if is_blank(error):  # OpenRouter puts a failure of the model's host into the choice
-        error = _choice(body).get("error")
-    if not is_blank(error):
-        return _error_view(error if isinstance(error, dict) else {"message": error}, status)
-    if status >= 400 or body.get("object") == "error":  # Mistral and its kin have no envelope
-        return _error_view(body, status)
-    return None
-
-
-def _error_view(error: dict[str, JSON], status: int) -> ErrorView:
-    message = error.get("message", error.get("detail"))
-    code = next((error[key] for key in ("code", "type") if not is_blank(error.get(key))), None)
-    return ErrorView(
-        status,
-        message if isinstance(message, str) else str(message or error),
-        str(code) if isinstance(code, str | int) else None,
-    )

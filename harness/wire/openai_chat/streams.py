@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from harness.model import JSON
-from harness.wire.eventstream import events
+from harness.wire.eventstream import events_of
 from harness.wire.jsonvalue import loads
 from harness.wire.view import WireError
 
@@ -40,12 +40,12 @@ def fold(stream: bytes) -> tuple[dict[str, JSON], bool]:
     The end is `[DONE]`, which some compatible servers leave out, or the finish reason of every choice.
 
     Raises:
-        WireError: an event is no chunk.
+        WireError: this is no event stream, or an event is no chunk.
     """
     whole: dict[str, JSON] = {"object": "chat.completion"}
     choices: dict[int, _Choice] = {}
     complete = False
-    for event in events(stream):
+    for event in events_of(stream):
         if event.data.strip() == "[DONE]":
             complete = True
             break

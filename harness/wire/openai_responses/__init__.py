@@ -9,8 +9,9 @@ from __future__ import annotations
 from harness.wire.format import WireFormat
 from harness.wire.openai_responses.bodies import build
 from harness.wire.openai_responses.events import build_stream
+from harness.wire.openai_responses.failures import fail, refuse, stream_error
 from harness.wire.openai_responses.limits import violations
-from harness.wire.openai_responses.refusals import API, refuse
+from harness.wire.openai_responses.refusals import API
 from harness.wire.openai_responses.requests import model_of, recognises, view
 from harness.wire.openai_responses.responses import read
 
@@ -26,6 +27,8 @@ WIRE = WireFormat(
     build=build,
     build_stream=build_stream,
     refuse=refuse,
+    fail=fail,
+    stream_error=stream_error,
     model_of=model_of,
 )
 

@@ -26,14 +26,21 @@ def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str,
     """The body of a response.
 
     A refusal in words is a completed response, a refusal without words is one that the content filter cut off. A step
-    that stops at `max_tokens` has its last item cut short, and with it the arguments of a call.
+    that stops at `max_tokens` has its text cut short, or if it is `truncated` the arguments of its last call: the item
+    is then `incomplete` or still `in_progress` (both are seen: vercel/ai#20405).
     """
-    stop = None if step.refusal is not None else step.stop
+    bound = StopReason.MAX_TOKENS if step.truncated else None
+    stop = None if step.refusal is not None else step.stop or bound
     status = _STATUS.get(stop, "completed") if stop else "completed"
     created = _EPOCH + number(seed, "created", 0, _YEAR)
     output = _output(step, seed, profile)
-    if stop is StopReason.MAX_TOKENS:
-        _cut(output)
+    last = output[-1] if output else None
+    if isinstance(last, dict) and last.get("type") == "message" and stop is StopReason.MAX_TOKENS:
+        last["status"] = "incomplete"
+    if isinstance(last, dict) and last.get("type") == "function_call" and step.truncated:
+        arguments = str(last["arguments"])
+        last["arguments"] = arguments[: number(seed, "cut", 1, len(arguments) - 1)]
+        last["status"] = ("incomplete", "in_progress")[number(seed, "cut status", 0, 1)]
     return {
         "id": f"resp_{_hex(seed, 'response')}",
         "object": "response",
@@ -113,16 +120,6 @@ def _message(step: ModelStep, seed: str) -> dict[str, JSON]:
         "status": "completed",
         "content": content,
     }
-
-
-def _cut(output: list[JSON]) -> None:
-    last = output[-1] if output else None
-    if not isinstance(last, dict) or last.get("type") not in ("message", "function_call"):
-        return
-    last["status"] = "incomplete"
-    arguments = last.get("arguments")
-    if isinstance(arguments, str):
-        last["arguments"] = arguments[: len(arguments) // 2]
 
 
 def _usage(step: ModelStep, seed: str, profile: Profile) -> dict[str, JSON]:

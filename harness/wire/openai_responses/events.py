@@ -137,5 +137,5 @@ def _text(family: str, key: str, holder: Fields, place: Fields, seed: str) -> It
     if not nothing or number(seed, "pieces of nothing", 0, 1):
         for piece in fragments(text, seed, key):
             yield f"{family}.delta", {**place, "delta": piece, **logprobs}
-    if holder.get("status") != "incomplete":
+    if holder.get("status") not in ("incomplete", "in_progress"):
         yield f"{family}.done", {**place, key: text, **logprobs}

@@ -6,7 +6,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 
 from harness.model import JSON
-from harness.wire.eventstream import events
+from harness.wire.eventstream import events_of
 from harness.wire.jsonvalue import loads
 from harness.wire.openai_responses.items import string
 from harness.wire.view import WireError
@@ -73,20 +73,23 @@ class Folded:
 
 
 def fold(stream: bytes) -> Folded:
-    """Add up a stream. Items are correlated by `output_index` or `item_id`, since several may be open (RS-P2).
+    """Add up a stream; one that is cut before its first event is empty.
+
+    Items are correlated by `output_index` or `item_id`, since several may be open (RS-P2).
 
     Raises:
-        WireError: an event that is no JSON object, or no event of a response at all.
+        WireError: this is no event stream, an event is no JSON object, or none is of a response.
     """
     folded = Folded()
-    for event in events(stream):
+    sent = events_of(stream)
+    for event in sent:
         if event.data == "[DONE]":  # compatible servers end with Chat's sentinel
             continue
         payload = loads(event.data)
         if not isinstance(payload, dict):
             raise WireError("an event that is not an object")
         _take(folded, string(payload.get("type")) or "", payload)
-    if not folded.response and not folded.items and folded.error is None:
+    if sent and not folded.response and not folded.items and folded.error is None:
         raise WireError("no event of a response")
     return folded
 

@@ -1,23 +1,18 @@
-"""Violations, and the provider's refusals that they stand for."""
+"""Limits of this API, and the violations of them."""
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from typing import Literal
 
-from harness.http import HttpResponse
 from harness.model import JSON
-from harness.wire.seeded import token
 from harness.wire.view import Violation
 
 API = "openai-responses"
 
 MISSING, WRONG_TYPE, WRONG_VALUE = "missing_required_parameter", "invalid_type", "invalid_value"
 TOO_LONG, EMPTY = "string_above_max_length", "empty_string"
-
-_HEX = "0123456789abcdef"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,18 +33,3 @@ def parameter(pointer: str) -> str:
     """A JSON pointer as the provider's messages write it: `input[3].call_id`."""
     path = re.sub(r"/(\d+)(?=/|$)", r"[\1]", pointer).removeprefix("/").replace("/", ".")
     return path.replace("~1", "/").replace("~0", "~")
-
-
-def refuse(violation: Violation) -> HttpResponse:
-    """The provider's refusal of a request with this violation. The request id is a function of the violation."""
-    body = {
-        "error": {
-            "message": violation.message,
-            "type": "invalid_request_error",
-            "param": parameter(violation.pointer) or None,
-            "code": violation.code,
-        }
-    }
-    request_id = token(violation.message, violation.rule + violation.pointer, 32, _HEX)
-    headers = {"content-type": "application/json", "x-request-id": f"req_{request_id}"}
-    return HttpResponse(violation.status, headers, json.dumps(body, indent=2).encode())

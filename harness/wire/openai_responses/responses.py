@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from harness.http import HttpResponse
 from harness.model import JSON, StopReason, Usage
 from harness.wire.eventstream import is_event_stream
-from harness.wire.jsonvalue import join, loads
+from harness.wire.jsonvalue import body_of, join, loads
+from harness.wire.openai_responses.failures import read_error
 from harness.wire.openai_responses.folding import fold
 from harness.wire.openai_responses.items import item_kind, item_parts, string
 from harness.wire.openai_responses.refusals import API
-from harness.wire.view import ErrorView, OpaqueView, PartView, ResponseView, WireError
+from harness.wire.view import CallView, OpaqueView, PartView, ResponseView, WireError
 
 _CALLS = ("function_call", "custom_tool_call")
+_UNFINISHED = ("in_progress", "incomplete")
 _INCOMPLETE = {"max_output_tokens": StopReason.MAX_TOKENS, "content_filter": StopReason.REFUSAL}
 _STATUS = {
     "in_progress": StopReason.PAUSE,
@@ -30,13 +34,13 @@ def read(response: HttpResponse) -> ResponseView:
     if response.status >= 400:
         return _refusal(response)
     if not is_event_stream(response.headers.get("content-type", ""), response.body):
-        whole = loads(response.body)
-        if not isinstance(whole, dict) or not ("output" in whole or "error" in whole):
+        whole = body_of(response)
+        if not isinstance(whole, dict) or ("output" not in whole and whole.get("error") is None):
             raise WireError("not a response")
-        return _view(whole, whole.get("error"), streamed=False, complete=True)
+        return _view(whole, whole.get("error"), response, streamed=False, complete=True)
     folded = fold(response.body)
     error = folded.error or folded.body.get("error")
-    return _view(folded.body or {"error": error}, error, streamed=True, complete=folded.complete)
+    return _view(folded.body or {"error": error}, error, response, streamed=True, complete=folded.complete)
 
 
 def _refusal(response: HttpResponse) -> ResponseView:
@@ -54,20 +58,19 @@ def _refusal(response: HttpResponse) -> ResponseView:
         usage=Usage(),
         model=None,
         body=body,
-        error=_error(error if error is not None else body, response.status),
+        error=read_error(error if error is not None else body, response),
     )
 
 
-def _error(error: JSON, status: int) -> ErrorView:
-    if not isinstance(error, dict):
-        return ErrorView(status, string(error) or "")
-    code = error.get("code")
-    return ErrorView(status, string(error.get("message")) or "", None if code is None else str(code))
-
-
-def _view(body: dict[str, JSON], error: JSON, *, streamed: bool, complete: bool) -> ResponseView:
+def _view(
+    body: dict[str, JSON], error: JSON, response: HttpResponse, *, streamed: bool, complete: bool
+) -> ResponseView:
     items = _items(body)
-    parts = tuple(part for pointer, item in items for part in item_parts(item, pointer))
+    parts = tuple(
+        _unless_cut_short(part, item, last=index == len(items) - 1) if body.get("status") == "incomplete" else part
+        for index, (pointer, item) in enumerate(items)
+        for part in item_parts(item, pointer)
+    )
     kinds = tuple(item_kind(item) for _, item in items)
     stop, word = _stop(body, kinds, parts)
     if error is not None:
@@ -84,8 +87,19 @@ def _view(body: dict[str, JSON], error: JSON, *, streamed: bool, complete: bool)
         body=body,
         streamed=streamed,
         complete=complete,
-        error=None if error is None else _error(error, 200),
+        error=None if error is None else read_error(error, response),
     )
+
+
+def _unless_cut_short(part: PartView, item: dict[str, JSON], *, last: bool) -> PartView:
+    """A part of an answer that is incomplete. A call that is cut short is malformed, whatever its arguments say: by
+    the status of its item, or as the last one without any arguments, where a server calls every item completed."""
+    raw = item.get("arguments")
+    if not isinstance(part, CallView) or not isinstance(raw, str):
+        return part
+    if item.get("status") in _UNFINISHED or (last and not raw):
+        return replace(part, arguments=None, malformed=raw)
+    return part
 
 
 def _items(body: dict[str, JSON]) -> list[tuple[str, dict[str, JSON]]]:
@@ -103,6 +117,8 @@ def _stop(body: dict[str, JSON], kinds: tuple[str, ...], parts: tuple[PartView, 
     """Table 1.3: there is no finish reason, so the status and the items have to tell (RS-P1)."""
     status, details = string(body.get("status")), body.get("incomplete_details")
     if status == "completed":
+        if any(isinstance(part, CallView) and not isinstance(part.arguments, dict) for part in parts):
+            return StopReason.MALFORMED_CALL, status
         if any(kind in _CALLS for kind in kinds):
             return StopReason.TOOL_USE, status
         refused = any(isinstance(part, OpaqueView) and part.kind == "refusal" for part in parts)

@@ -1,0 +1,87 @@
+"""Plays a streamed cell again with the same answers, told in another way: whole, or cut elsewhere.
+
+The answers are those of the cell's own exchanges, from wherever they came, and go through the adapter: what it makes of
+a stream must not depend on how the network cut it, nor differ from what it makes of the same answer as one body.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from threading import Lock
+
+from harness.http import HttpRequest, HttpResponse
+from harness.play import play
+from harness.reference.session import exhausted
+from harness.results import Retelling
+from harness.rules.evidence import Evidence, Reading
+from harness.scenarios.schema import Variant
+from harness.stages import Cell, Stages
+from harness.tape.recut import recut
+from harness.tape.redact import REDACTED
+
+
+def retellings(cell: Cell, evidence: Evidence, stages: Stages, recuts: int) -> Iterator[Retelling]:
+    """The cell as whole answers, if each of its streams amounts to one, and with `recuts` other cuts of its streams.
+
+    Raises what connecting and closing the adapter's client raises.
+    """
+    answered = [reading for reading in evidence.readings if reading.exchange.response is not None]
+    if not any(reading.response is not None and reading.response.streamed for reading in answered):
+        return
+    whole = [_whole(reading) for reading in answered]
+    if None not in whole:
+        answers = [response for response in whole if response is not None]
+        yield _retold(cell, stages, "as a whole body", "whole", answers)
+    for number in range(recuts):
+        told = [recut(response, number, _seed(cell)) for response in _responses(answered)]
+        ways = dict.fromkeys(way for _, way in told)
+        yield _retold(cell, stages, "; ".join(ways), "stream", [response for response, _ in told])
+
+
+def _retold(cell: Cell, stages: Stages, way: str, variant: Variant, answers: Sequence[HttpResponse]) -> Retelling:
+    with stages.answered(cell.target, _in_order(answers)) as endpoint:
+        playing = play(cell.scenario, cell.target, endpoint, _unnoticed, variant)
+    return Retelling(way, variant, playing.chats)
+
+
+def _unnoticed(_chat: int) -> None:
+    pass
+
+
+def _in_order(answers: Sequence[HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
+    """Answers one after another, whatever is asked: the requests follow from the answers."""
+    left = iter(answers)
+    lock = Lock()
+
+    def handle(_request: HttpRequest) -> HttpResponse:
+        with lock:
+            return next(left, None) or exhausted("the cell was played with fewer requests than it is retold with")
+
+    return handle
+
+
+def _responses(answered: Sequence[Reading]) -> Iterator[HttpResponse]:
+    for reading in answered:
+        if reading.exchange.response is not None:
+            yield reading.exchange.response
+
+
+def _whole(reading: Reading) -> HttpResponse | None:
+    """The response as one body; `None` for a stream that does not amount to one."""
+    response, view = reading.exchange.response, reading.response
+    if view is None or response is None or not view.streamed:
+        return response and replace(response, headers=_known(response.headers))
+    if view.error is not None or not view.complete or response.delivery.ending != "complete":
+        return None
+    return HttpResponse(200, {"content-type": "application/json"}, json.dumps(view.body).encode())
+
+
+def _known(headers: Mapping[str, str]) -> dict[str, str]:
+    """The headers whose values were kept; what stands for the others would be sent as theirs."""
+    return {name: value for name, value in headers.items() if value != REDACTED}
+
+
+def _seed(cell: Cell) -> str:
+    return f"{cell.scenario.id}/{cell.target.name}"

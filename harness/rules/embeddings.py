@@ -1,0 +1,162 @@
+"""Embeddings: each text arrives as it is, its vector comes back in its place, and vectors that cannot be compared are
+never made.
+
+The texts of one step may take several requests; they are read as one list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+
+from harness.results import Blame, Embedded
+from harness.rules.evidence import Evidence, Reading
+from harness.rules.rule import Check, Flaw, Rule
+from harness.scenarios.schema import Subject
+from harness.wire.embedding import VectorView
+from harness.wire.view import TextView
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """One step with the exchanges that it took."""
+
+    name: str
+    made: Embedded
+    readings: Sequence[Reading]
+
+    @property
+    def texts(self) -> list[tuple[Reading, TextView]]:
+        return [(each, text) for each in self.readings if each.embedding for text in each.embedding.texts]
+
+    @property
+    def vectors(self) -> list[tuple[Reading, VectorView]]:
+        return [(each, vector) for each in self.readings for vector in each.vectors or ()]
+
+
+def _steps(evidence: Evidence) -> Iterator[_Step]:
+    for index, made in enumerate(evidence.transcript.embedded):
+        yield _Step(f"query {index - 1}" if index else "the index", made, evidence.exchanges(index))
+
+
+def _made(evidence: Evidence) -> Iterator[_Step]:
+    return (step for step in _steps(evidence) if not step.made.refuses)
+
+
+def _texts(evidence: Evidence) -> Iterator[Flaw]:
+    """To the code point, in order, none twice; each a vector of its own."""
+    for step in _made(evidence):
+        if not step.readings:
+            continue  # embedding-failed
+        for place, (sent, given) in enumerate(zip_longest(step.texts, step.made.texts)):
+            if sent is None:
+                yield Flaw(f"{step.name}: text {place} is not sent", step.readings[-1].index, "", None, given)
+                break
+            reading, text = sent
+            if given is None or text.text != given:
+                what = "is one too many" if given is None else "is not the one that was given"
+                yield Flaw(f"{step.name}: text {place} {what}", reading.index, text.pointer, text.text, given)
+                break
+
+
+def _vectors(evidence: Evidence) -> Iterator[Flaw]:
+    for step in _made(evidence):
+        if step.made.vectors is None:
+            continue
+        came, handed = len(step.vectors), len(step.made.vectors)
+        if came != handed:
+            yield Flaw(f"{step.name}: {came} vectors came, {handed} were handed on", None, None, handed, came)
+            continue
+        for place, ((reading, vector), given) in enumerate(zip(step.vectors, step.made.vectors, strict=True)):
+            if vector.values != given:
+                message = f"{step.name}: vector {place} is not the one of its text (response body)"
+                yield Flaw(message, reading.index, vector.pointer, [*given[:4]], [*vector.values[:4]])
+                break
+
+
+def _dimensions(evidence: Evidence) -> Iterator[Flaw]:
+    scenario = evidence.transcript.scenario
+    wanted = scenario.embeddings.dimensions if scenario and scenario.embeddings else None
+    for step in _made(evidence):
+        if step.made.declared is None or wanted is None:
+            continue
+        declared = step.made.declared[2]
+        if declared != wanted:
+            yield Flaw(f"{step.name}: {wanted} dimensions were asked for", None, None, declared, wanted)
+        for reading in step.readings:
+            view = reading.embedding
+            if view is not None and view.dimensions != declared:
+                message = f"{step.name}: the vectors are declared to have {declared} dimensions"
+                yield Flaw(message, reading.index, view.dimensions_pointer, view.dimensions, declared)
+        lengths = {len(vector) for vector in step.made.vectors or ()} - {declared}
+        if lengths:
+            yield Flaw(f"{step.name}: vectors of another length than is declared", None, None, min(lengths), declared)
+
+
+def _model(evidence: Evidence) -> Iterator[Flaw]:
+    for step in _steps(evidence):
+        for reading in step.readings:
+            view = reading.embedding
+            if view is not None and step.made.declared is not None and view.model != step.made.declared[1]:
+                message = f"{step.name}: the vectors are declared to be of another model"
+                yield Flaw(message, reading.index, "", view.model, step.made.declared[1])
+
+
+def _mismatch(evidence: Evidence) -> Iterator[Flaw]:
+    for step in _steps(evidence):
+        if not step.made.refuses:
+            continue
+        if step.readings:
+            message = (
+                f"{step.name}: nothing may be sent, since its vector could not be compared with those of the index"
+            )
+            yield Flaw(message, step.readings[0].index, "")
+        elif step.made.error != "EmbeddingMismatch":
+            message = f"{step.name}: the index was made by something else, and it is not refused"
+            yield Flaw(message, None, None, step.made.error, "EmbeddingMismatch")
+
+
+def _failed(evidence: Evidence) -> Iterator[Flaw]:
+    for step in _made(evidence):
+        if step.made.error is None:
+            continue
+        last = step.readings[-1] if step.readings else None
+        innocent = last is not None and not _is_right(last) and not evidence.violations(last)
+        yield Flaw(
+            f"{step.name} ended in {step.made.error}: {step.made.error_text}",
+            last.index if last else None,
+            "" if last else None,
+            step.made.error,
+            blame=Blame.PROVIDER if innocent and not step.made.crashed else None,
+        )
+
+
+def _is_right(reading: Reading) -> bool:
+    """Whether the provider gave what it was asked for."""
+    view, vectors = reading.embedding, reading.vectors
+    if view is None or vectors is None or len(vectors) != len(view.texts):
+        return False
+    return all(view.dimensions in (None, len(vector.values)) for vector in vectors)
+
+
+def _rule(name: str, requirement: str, check: Check) -> Rule:
+    return Rule(name, Subject.EMBEDDINGS, requirement, "harness.protocols: EmbeddingProvider", check)
+
+
+RULES = (
+    _rule("embedding-text", "Each text is sent once, to the code point and in order, for a vector of its own.", _texts),
+    _rule("embedding-vector", "Each text gets the vector that the provider made of it, in its place.", _vectors),
+    _rule(
+        "embedding-dimensions",
+        "Vectors have the length that was asked for and is declared, and the provider is asked for that.",
+        _dimensions,
+    ),
+    _rule("embedding-model", "The model that is asked is the one that is declared.", _model),
+    _rule(
+        "embedding-mismatch",
+        "A query of an index that something else has made is refused before anything is sent.",
+        _mismatch,
+    ),
+    _rule("embedding-failed", "Embedding ends in vectors, unless it has to be refused.", _failed),
+)

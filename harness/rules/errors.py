@@ -1,0 +1,42 @@
+"""Errors: a chat fails if the provider did, by the canonical error for it, and says how long to wait."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness.rules.evidence import Evidence
+from harness.rules.failures import judged, waited
+from harness.rules.rule import Flaw, Rule
+from harness.scenarios.schema import Subject
+
+
+def _failures(evidence: Evidence) -> Iterator[Flaw]:
+    for chat in range(len(evidence.transcript.chats)):
+        flaw = judged(evidence, chat)
+        if flaw is not None and flaw.rule != "stream-cut":
+            yield flaw
+
+
+def _retry_after(evidence: Evidence) -> Iterator[Flaw]:
+    for chat in range(len(evidence.transcript.chats)):
+        flaw = waited(evidence, chat)
+        if flaw is not None:
+            yield flaw
+
+
+RULES = (
+    Rule(
+        "chat-failure",
+        Subject.ERRORS,
+        "A chat fails if the provider did, by the canonical error of its status or code, and only then.",
+        "harness.errors; wire-facts 7.2; AN-P10, OC-P5, RS-P4",
+        _failures,
+    ),
+    Rule(
+        "error-retry-after",
+        Subject.ERRORS,
+        "An error has the time to wait that the provider asked for, and none where it did not ask.",
+        "harness.errors: ProviderError; wire-facts 7.2",
+        _retry_after,
+    ),
+)

@@ -1,0 +1,366 @@
+"""Streaming: it is asked for, its events are in order and add up to the response, and what is cut is no answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from harness.model import (
+    JSON,
+    ArgumentsDelta,
+    ChatResponse,
+    Finish,
+    StreamEvent,
+    TextDelta,
+    Thinking,
+    ThinkingDelta,
+    ToolCall,
+    ToolCallEnd,
+    ToolCallStart,
+)
+from harness.results import Chat
+from harness.rules.evidence import Evidence, Reading
+from harness.rules.failures import judged
+from harness.rules.pairing import cut_calls
+from harness.rules.rule import Flaw, Rule
+from harness.scenarios.schema import Subject
+from harness.wire.jsonvalue import equal, loads
+from harness.wire.view import CallView, TextView, WireError
+
+
+@dataclass(slots=True)
+class _Announced:
+    """A call as its events tell it."""
+
+    start: ToolCallStart
+    pieces: list[str] = field(default_factory=list[str])
+    ended: bool = False
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces)
+
+
+@dataclass(frozen=True, slots=True)
+class _Streamed:
+    """A streamed chat with the exchange that answered it."""
+
+    index: int
+    chat: Chat
+    reading: Reading | None
+
+    @property
+    def exchange(self) -> int | None:
+        return self.reading.index if self.reading else None
+
+    @property
+    def announced(self) -> list[_Announced]:
+        """The calls of the events, in the order of their starts. What is out of order is `stream-life-cycle`'s."""
+        found: dict[int, _Announced] = {}
+        for event in self.chat.events:
+            match event:
+                case ToolCallStart(index):
+                    found.setdefault(index, _Announced(event))
+                case ArgumentsDelta(index, text) if index in found:
+                    found[index].pieces.append(text)
+                case ToolCallEnd(index) if index in found:
+                    found[index].ended = True
+                case _:
+                    pass
+        return list(found.values())
+
+    def handed_on(self, response: ChatResponse) -> list[tuple[ToolCall, _Announced | None]]:
+        """The calls of the response, each with the events that told of it: those of the same place. Calls that were
+        cut short are announced as well, and have no end."""
+        announced, calls = self.announced, response.tool_calls
+        ended = [each for each in announced if each.ended]
+        for told in (announced, ended):
+            if len(told) == len(calls):
+                return list(zip(calls, told, strict=True))
+        by_id = {each.start.id: each for each in announced}
+        return [(call, by_id.get(call.id)) for call in calls]
+
+    def is_cut_short(self, told: _Announced) -> bool:
+        """The wire has this call, and not all of it: `truncated-call` says what is wrong with it."""
+        view = self.reading.response if self.reading else None
+        return view is not None and any(
+            call.malformed is not None and call.id and call.id == told.start.id for call in view.calls
+        )
+
+    def place(self, wanted: Callable[[CallView], str], position: int) -> str | None:
+        """Where the whole call at `position` stands in the folded body."""
+        if self.reading is None:
+            return None
+        view = self.reading.response
+        whole = [call for call in view.calls if call.malformed is None] if view else []
+        return wanted(whole[position]) if position < len(whole) else ""
+
+
+def _streamed(evidence: Evidence) -> Iterator[_Streamed]:
+    if evidence.transcript.variant != "stream":
+        return
+    for index, chat in enumerate(evidence.transcript.chats):
+        exchanges = evidence.exchanges(index)
+        yield _Streamed(index, chat, exchanges[-1] if exchanges else None)
+
+
+def _answered(evidence: Evidence) -> Iterator[tuple[_Streamed, ChatResponse]]:
+    """The streamed chats that came to a response. One of an answer that was none is `chat-failure`'s or
+    `stream-cut`'s."""
+    for streamed in _streamed(evidence):
+        if streamed.chat.response is not None and judged(evidence, streamed.index) is None:
+            yield streamed, streamed.chat.response
+
+
+def _life_cycle(evidence: Evidence) -> Iterator[Flaw]:
+    for streamed in _streamed(evidence):
+        problem = _out_of_order(streamed.chat) or _unfinished(evidence, streamed)
+        if problem is not None:
+            at, message = problem
+            events = streamed.chat.events
+            shown = _shown(events[at]) if at < len(events) else None
+            pointer = None if streamed.reading is None else ""
+            yield Flaw(f"chat {streamed.index}, event {at}: {message}", streamed.exchange, pointer, shown)
+
+
+def _shown(event: object) -> str:
+    return repr(event) if isinstance(event, StreamEvent) else f"a {type(event).__name__}"
+
+
+def _out_of_order(chat: Chat) -> tuple[int, str] | None:
+    """The first event that cannot stand where it stands, and why."""
+    started = 0
+    open_: set[int] = set()
+    for at, event in enumerate(chat.events):
+        why: str | None = None
+        match event:
+            case ToolCallStart(index):
+                why = None if index == started else f"a call starts as number {index}, and it is number {started}"
+                started += 1
+                open_.add(index)
+            case ArgumentsDelta(index) | ToolCallEnd(index):
+                what = "arguments" if isinstance(event, ArgumentsDelta) else "the end"
+                if index not in open_:
+                    has = "has ended" if 0 <= index < started else "has not started"
+                    why = f"{what} of call {index}, which {has}"
+                if isinstance(event, ToolCallEnd):
+                    open_.discard(index)
+            case Finish():
+                why = None if at == len(chat.events) - 1 else "Finish, which is the last event"
+            case TextDelta() | ThinkingDelta():
+                pass
+            case _:  # an adapter may be untyped
+                why = "this is no event of a stream"
+        if why is not None:
+            return at, why
+    return None
+
+
+def _unfinished(evidence: Evidence, streamed: _Streamed) -> tuple[int, str] | None:
+    """What is missing at the end, or stands there though the chat failed."""
+    chat = streamed.chat
+    last = len(chat.events) - 1
+    finished = bool(chat.events) and isinstance(chat.events[-1], Finish)
+    if chat.response is None:
+        # where the answer is good, chat-failure says that it should not have failed
+        failed = finished and evidence.answer(streamed.index) is None
+        return (last, "Finish, though the stream then fails") if failed else None
+    if not finished:
+        return last + 1, "the stream ends without Finish"
+    for call, told in streamed.handed_on(chat.response):
+        if told is not None and not told.ended and not streamed.is_cut_short(told):
+            return last, f"call {told.start.index} ({call.name}) is whole, and has no end before Finish"
+    return None
+
+
+def _in_order(evidence: Evidence) -> Iterator[_Streamed]:
+    """The streamed chats whose events tell of calls in their order: of others it is not clear which piece is whose."""
+    return (streamed for streamed in _streamed(evidence) if _out_of_order(streamed.chat) is None)
+
+
+def _text(evidence: Evidence) -> Iterator[Flaw]:
+    for streamed, response in _answered(evidence):
+        events = streamed.chat.events
+        thoughts = "".join(part.text for part in response.message.parts if isinstance(part, Thinking))
+        said = "".join(event.text for event in events if isinstance(event, TextDelta))
+        thought = "".join(event.text for event in events if isinstance(event, ThinkingDelta))
+        for what, joined, whole in (("text", said, response.text), ("thinking", thought, thoughts)):
+            if joined != whole:
+                message = f"the pieces of the {what} do not add up to that of the response (response body)"
+                pointer = _first_text(streamed.reading) if what == "text" else ""
+                yield Flaw(message, streamed.exchange, pointer if streamed.reading else None, joined, whole)
+
+
+def _first_text(reading: Reading | None) -> str:
+    view = reading.response if reading else None
+    return next((part.pointer for part in view.parts if isinstance(part, TextView)), "") if view else ""
+
+
+def _arguments(evidence: Evidence) -> Iterator[Flaw]:
+    for streamed in _in_order(evidence):
+        response = streamed.chat.response
+        calls = streamed.handed_on(response) if response else []
+        known = [told for _, told in calls]
+        for position, (call, told) in enumerate(calls):
+            if told is not None and not streamed.is_cut_short(told) and not _spells(told.text, call.arguments):
+                yield Flaw(
+                    f"the pieces of the arguments of {call.name} do not add up to those of the call (response body)",
+                    streamed.exchange,
+                    streamed.place(lambda view: view.arguments_pointer, position),
+                    told.text,
+                    dict(call.arguments),
+                )
+        for told in streamed.announced:
+            if any(told.start is other.start for other in known if other) or streamed.is_cut_short(told):
+                continue
+            if told.ended and not _is_whole(told.text):
+                yield Flaw(
+                    f"the call of {told.start.name} has ended, and its arguments are no JSON object (response body)",
+                    streamed.exchange,
+                    "" if streamed.reading else None,
+                    told.text,
+                )
+
+
+def _spells(text: str, arguments: dict[str, JSON]) -> bool:
+    try:
+        return equal(loads(text or "{}"), dict(arguments))
+    except WireError:
+        return False
+
+
+def _is_whole(text: str) -> bool:
+    try:
+        return isinstance(loads(text or "{}"), dict)
+    except WireError:
+        return False
+
+
+def _identity(evidence: Evidence) -> Iterator[Flaw]:
+    for streamed in _in_order(evidence):
+        response = streamed.chat.response
+        if response is None:
+            continue
+        calls = streamed.handed_on(response)
+        for position, (call, told) in enumerate(calls):
+            pointer = streamed.place(lambda view: view.id_pointer, position)
+            if told is None:
+                message = f"the call of {call.name} ({call.id}) is in the response, and no event announced it"
+                yield Flaw(f"{message} (response body)", streamed.exchange, pointer, None, call.id)
+            elif (told.start.id, told.start.name) != (call.id, call.name):
+                yield Flaw(
+                    f"call {told.start.index} starts as another than the response has (response body)",
+                    streamed.exchange,
+                    pointer,
+                    f"{told.start.id} {told.start.name}",
+                    f"{call.id} {call.name}",
+                )
+        for told in streamed.announced:
+            lost = told.ended and not any(told.start is other.start for _, other in calls if other)
+            if lost and not streamed.is_cut_short(told):
+                message = f"call {told.start.index} has ended, and the response has no such call (response body)"
+                yield Flaw(message, streamed.exchange, "", f"{told.start.id} {told.start.name}", None)
+
+
+def _truncated(evidence: Evidence) -> Iterator[Flaw]:
+    """A response's calls, and for a stream also the ends of calls, be it one that failed later."""
+    for index, chat in enumerate(evidence.transcript.chats):
+        exchanges = evidence.exchanges(index)
+        reading = exchanges[-1] if exchanges else None
+        if reading is None or reading.response is None:
+            continue
+        given = cut_calls(reading.response, chat.response) if chat.response else []
+        ended = [told for told in _Streamed(index, chat, reading).announced if told.ended]
+        for call in reading.response.calls:
+            if call.malformed is None:
+                continue
+            how = _taken_for_whole(call, [cut for cut, _ in given], ended)
+            if how is not None:
+                yield Flaw(
+                    f"the arguments of {call.name} ({call.id or 'without id'}) are cut short or malformed, and {how} "
+                    "(response body)",
+                    reading.index,
+                    call.arguments_pointer,
+                    how,
+                    call.malformed,
+                )
+
+
+def _taken_for_whole(call: CallView, given: list[CallView], ended: list[_Announced]) -> str | None:
+    if any(call is other for other in given):
+        return "the adapter hands it on as a call"
+    if call.id and any(told.start.id == call.id for told in ended):
+        return "the events have an end of it"
+    return None
+
+
+def _cut(evidence: Evidence) -> Iterator[Flaw]:
+    for index in range(len(evidence.transcript.chats)):
+        flaw = judged(evidence, index)
+        if flaw is not None and flaw.rule == "stream-cut":
+            yield flaw
+
+
+def _requested(evidence: Evidence) -> Iterator[Flaw]:
+    if not evidence.transcript.chats:
+        return
+    wanted = evidence.transcript.variant == "stream"
+    for reading in evidence.readings:
+        if reading.request is None:
+            continue
+        if reading.request.stream is not wanted:
+            message = "the answer is to be streamed" if wanted else "the answer is to come whole"
+            asks = "a stream" if reading.request.stream else "a whole answer"
+            yield Flaw(f"{message}, and the request asks for {asks}", reading.index, "", not wanted, wanted)
+        elif wanted and reading.request.api == "openai-chat" and reading.request.usage_pointer is None:
+            message = "the request does not ask for the tokens of its stream to be counted"
+            yield Flaw(message, reading.index, "/stream_options", None, {"include_usage": True})
+
+
+_EVENTS = "harness.model: StreamEvent"
+
+RULES = (
+    Rule(
+        "stream-life-cycle",
+        Subject.STREAMING,
+        "Each call starts, arrives and ends, in that order and under one number; Finish comes last, once.",
+        _EVENTS,
+        _life_cycle,
+    ),
+    Rule("stream-text", Subject.STREAMING, "The pieces of text and thinking add up to the response's.", _EVENTS, _text),
+    Rule(
+        "stream-arguments",
+        Subject.STREAMING,
+        "The pieces of a call's arguments add up to its arguments.",
+        _EVENTS + "; AN-P4, OC-P2, OC-P4, RS-P2",
+        _arguments,
+    ),
+    Rule(
+        "stream-call-identity",
+        Subject.STREAMING,
+        "A call starts with the id and the name that it has in the response.",
+        _EVENTS + "; OC-P2",
+        _identity,
+    ),
+    Rule(
+        "truncated-call",
+        Subject.STREAMING,
+        "A call whose arguments are cut short or malformed is handed on as none, and has no end.",
+        "harness.model: ToolCall; AN-P6, OC-P1; wire-facts 9.13",
+        _truncated,
+    ),
+    Rule(
+        "stream-cut",
+        Subject.STREAMING,
+        "An answer that ends too early is an error, never a response.",
+        "AN-P9, OC-P5, RS-P5; wire-facts 9.13",
+        _cut,
+    ),
+    Rule(
+        "stream-requested",
+        Subject.STREAMING,
+        "A streamed answer is asked for as one, its token count as well, and a whole one as a whole.",
+        "harness.protocols; OC-P3",
+        _requested,
+    ),
+)

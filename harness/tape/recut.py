@@ -1,0 +1,268 @@
+"""The same response told in another way: its bytes in other pieces, or other bytes that mean the same.
+
+What a client makes of a stream must not depend on where the network cut it, nor on what the grammar of the stream
+leaves open: line ends, comments and a byte order mark (WHATWG, "Server-sent events"), white space between the elements
+of a JSON array, escapes in JSON strings.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from random import Random
+from typing import TypeAlias
+
+from harness.http import Delivery, HttpResponse
+from harness.wire.eventstream import is_event_stream
+from harness.wire.jsonvalue import loads
+from harness.wire.view import WireError
+
+BYTE_BY_BYTE = 8 * 1024
+"""Bytes. A longer body comes in small random pieces instead: each piece costs a client some microseconds."""
+
+_OBSOLETE_HEADERS = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+"""What no longer holds of a body that is spelled anew."""
+
+_BOM = b"\xef\xbb\xbf"
+_LINE_END = re.compile(rb"\r\n|\n|\r")
+_EVENT_ENDS = re.compile(rb"((?>\r\n|\n|\r)(?>\r\n|\n|\r)++)")
+_EVENT_STARTS = re.compile(rb"(?:\A(?:\xef\xbb\xbf)?|(?>\r\n|\n|\r){2})(?=data:|event:)")
+_DATA_LINE = re.compile(rb"(?:\A(?:\xef\xbb\xbf)?|(?<=[\r\n]))data(?::([^\r\n]*))?(?=[\r\n]|\Z)")
+_SEPARATOR = re.compile(rb"\\u(2028|2029|0085)|\\.|\xe2\x80[\xa8\xa9]|\xc2\x85", re.DOTALL)
+"""A line end of Unicode that is none in an event stream, escaped or raw; or another escape, which is to be passed."""
+
+_ARRAY_START = re.compile(r"[ \t\r\n]*\[[ \t\r\n]*")
+_ARRAY_BREAK = re.compile(r"[ \t\r\n]*([,\]])[ \t\r\n]*")
+
+_Cuts: TypeAlias = Callable[[bytes, Random], Iterable[int]]
+_Spelling: TypeAlias = Callable[[bytes, Random], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """One way to tell a response: how it is spelled, in which order, and then where it is cut. `words` name it."""
+
+    words: str
+    cuts: _Cuts
+    spellings: tuple[_Spelling, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Sort:
+    """What can be done with a sort of body: its ways, and the spellings to combine, at most one of each group."""
+
+    ways: tuple[_Way, ...]
+    groups: tuple[tuple[tuple[str, _Spelling] | None, ...], ...] = ()
+
+
+def recut(response: HttpResponse, number: int, seed: str) -> tuple[HttpResponse, str]:
+    """The response told in another way, and in words which; the same for the same `response`, `number` and `seed`.
+
+    The first numbers go through the ways of a sort of body, in order. Further ones, and those whose way would change
+    nothing of this body, combine them at random. Only event streams and JSON arrays that are whole are spelled anew,
+    other bodies are cut. The ending of the delivery is kept, its pause is not.
+    """
+    random = Random(f"{seed}/{number}")  # noqa: S311 - the same in every run, and no secret
+    sort = _sort(response)
+    if number < len(sort.ways):
+        way = sort.ways[number]
+        if way is _EACH_BYTE and len(response.body) > BYTE_BY_BYTE:
+            way = _SMALL_PIECES
+        told = _told(response, way, random)
+        if (told.body, told.delivery.cuts) != (response.body, response.delivery.cuts):
+            return told, way.words
+    way = _drawn(sort, number, random)
+    return _told(response, way, random), way.words
+
+
+def _sort(response: HttpResponse) -> _Sort:
+    content_type = response.headers.get("content-type", "")
+    whole = response.delivery.ending == "complete"
+    if is_event_stream(content_type, response.body):
+        return _EVENTS if whole else _BROKEN_EVENTS
+    is_json = content_type.partition(";")[0].strip().lower() in {"", "application/json"}
+    return _ARRAY if whole and is_json and _elements(response.body) else _BYTES
+
+
+def _told(response: HttpResponse, way: _Way, random: Random) -> HttpResponse:
+    body = response.body
+    for spell in way.spellings:
+        body = spell(body, random)
+    headers = {name: value for name, value in response.headers.items() if name not in _OBSOLETE_HEADERS}
+    cuts = tuple(cut for cut in way.cuts(body, random) if 0 < cut < len(body))
+    return replace(response, headers=headers, body=body, delivery=Delivery(cuts, ending=response.delivery.ending))
+
+
+def _drawn(sort: _Sort, number: int, random: Random) -> _Way:
+    chosen = [option for option in map(random.choice, sort.groups) if option is not None]
+    words, cuts = random.choice((("in small pieces", _small_pieces), ("cut in a few places", _few)))
+    said = ", ".join([*(words for words, _ in chosen), words])
+    return _Way(f"at random ({number}): {said}", cuts, tuple(spelling for _, spelling in chosen))
+
+
+def _nowhere(_body: bytes, _random: Random) -> Iterable[int]:
+    return ()
+
+
+def _everywhere(body: bytes, _random: Random) -> Iterable[int]:
+    return range(1, len(body))
+
+
+def _small_pieces(body: bytes, random: Random) -> Iterable[int]:
+    return accumulate(random.randint(1, 32) for _ in body)
+
+
+def _few(body: bytes, random: Random) -> Iterable[int]:
+    places = range(1, len(body))
+    return sorted(random.sample(places, min(len(places), random.randint(1, 8))))
+
+
+def _in_characters(body: bytes, _random: Random) -> Iterable[int]:
+    return (match.start() for match in re.finditer(rb"[\x80-\xbf]", body))
+
+
+def _in_crlf(body: bytes, _random: Random) -> Iterable[int]:
+    return (match.end() for match in re.finditer(rb"\r(?=\n)", body))
+
+
+def _behind_cr(body: bytes, _random: Random) -> Iterable[int]:
+    return (match.end() for match in re.finditer(rb"\r", body))
+
+
+def _behind_events(body: bytes, _random: Random) -> Iterable[int]:
+    return (match.end() for match in _EVENT_ENDS.finditer(body))
+
+
+def _behind_elements(body: bytes, _random: Random) -> Iterable[int]:
+    return (end for _, end in _elements(body))
+
+
+def _in_bom(_body: bytes, _random: Random) -> Iterable[int]:
+    return (1, 2)
+
+
+def _with_crlf(body: bytes, _random: Random) -> bytes:
+    return _LINE_END.sub(b"\r\n", body)
+
+
+def _with_cr(body: bytes, _random: Random) -> bytes:
+    return _LINE_END.sub(b"\r", body)
+
+
+def _with_lf(body: bytes, _random: Random) -> bytes:
+    return _LINE_END.sub(b"\n", body)
+
+
+def _with_bom(body: bytes, _random: Random) -> bytes:
+    return _BOM + body.removeprefix(_BOM)
+
+
+def _with_comments(body: bytes, _random: Random) -> bytes:
+    """A comment in front of each event, as gateways send to keep the connection open."""
+    return _EVENT_STARTS.sub(lambda match: match[0] + b": keep-alive\n\n", body)
+
+
+def _with_other_separators(body: bytes, _random: Random) -> bytes:
+    return b"".join(map(_respelled, _EVENT_ENDS.split(body)))
+
+
+def _respelled(event: bytes) -> bytes:
+    try:
+        loads(b"\n".join(line[1] or b"" for line in _DATA_LINE.finditer(event)))
+    except WireError:  # no JSON, so that a backslash might stand for itself
+        return event
+    return _DATA_LINE.sub(lambda line: _SEPARATOR.sub(_other_spelling, line[0]), event)
+
+
+def _other_spelling(separator: re.Match[bytes]) -> bytes:
+    if separator[1]:
+        return chr(int(separator[1], 16)).encode()
+    if separator[0].startswith(b"\\"):
+        return separator[0]
+    return b"\\u%04x" % ord(separator[0].decode())
+
+
+def _elements(body: bytes) -> list[tuple[int, int]]:
+    """Where the elements of a JSON array begin and end; none if the body is no array, or not a whole one."""
+    # One character for a byte, so that offsets count bytes: what JSON gives a meaning is ASCII.
+    text = body.decode("latin-1")
+    decoder = json.JSONDecoder()
+    spans: list[tuple[int, int]] = []
+    mark = _ARRAY_START.match(text)
+    while mark is not None:
+        if mark.lastindex and mark[1] == "]":
+            return spans if mark.end() == len(text) else []
+        try:
+            _, end = decoder.raw_decode(text, mark.end())
+        except (ValueError, RecursionError):
+            break
+        spans.append((mark.end(), end))
+        mark = _ARRAY_BREAK.match(text, end)
+    return []
+
+
+def _spaced(body: bytes, space: Callable[[], bytes]) -> bytes:
+    """A JSON array with other white space around its elements."""
+    elements = [body[begin:end] for begin, end in _elements(body)]
+    return b"[" + b",".join(space() + element + space() for element in elements) + b"]"
+
+
+def _with_crlf_between(body: bytes, _random: Random) -> bytes:
+    return _spaced(body, lambda: b"\r\n")
+
+
+def _without_space(body: bytes, _random: Random) -> bytes:
+    return _spaced(body, lambda: b"")
+
+
+def _with_random_space(body: bytes, random: Random) -> bytes:
+    return _spaced(body, lambda: b"".join(random.choices((b" ", b"\n", b"\r\n", b"\t"), k=random.randint(0, 4))))
+
+
+_SEPARATORS = "U+2028, U+2029 and U+0085 raw where they were escaped, and the other way round"
+
+_SMALL_PIECES = _Way("in small pieces", _small_pieces)
+_EACH_BYTE = _Way("each byte by itself", _everywhere)
+_CHARACTERS = _Way("cut inside every multi-byte character", _in_characters)
+_AT_ONCE = _Way("all at once", _nowhere)
+_EACH_EVENT = _Way("each event by itself", _behind_events)
+
+_BYTES = _Sort((_EACH_BYTE, _CHARACTERS, _AT_ONCE))
+
+_BROKEN_EVENTS = _Sort((_EACH_BYTE, _CHARACTERS, _EACH_EVENT, _AT_ONCE))
+
+_EVENTS = _Sort(
+    (
+        _EACH_BYTE,
+        _CHARACTERS,
+        _Way("CRLF line ends, each cut in two", _in_crlf, (_with_crlf,)),
+        _EACH_EVENT,
+        _AT_ONCE,
+        _Way("keep-alive comments between the events, each by itself", _behind_events, (_with_comments,)),
+        _Way("CR line ends, cut behind each", _behind_cr, (_with_cr,)),
+        _Way(_SEPARATORS, _in_characters, (_with_other_separators,)),
+        _Way("a byte order mark in front, in three pieces", _in_bom, (_with_bom,)),
+    ),
+    (
+        (None, (_SEPARATORS, _with_other_separators)),
+        (None, ("keep-alive comments", _with_comments)),
+        (None, ("LF line ends", _with_lf), ("CRLF line ends", _with_crlf), ("CR line ends", _with_cr)),
+        (None, ("a byte order mark", _with_bom)),
+    ),
+)
+
+_ARRAY = _Sort(
+    (
+        _EACH_BYTE,
+        _CHARACTERS,
+        _Way("CRLF between the elements, each cut in two", _in_crlf, (_with_crlf_between,)),
+        _Way("each element by itself", _behind_elements),
+        _AT_ONCE,
+        _Way("no white space between the elements", _behind_elements, (_without_space,)),
+        _Way("other white space between the elements", _behind_elements, (_with_random_space,)),
+    ),
+    ((None, ("other white space between the elements", _with_random_space)),),
+)

@@ -1,0 +1,229 @@
+"""Asynchronous adapters as somebody else writes them: on the SDKs' own asynchronous clients, one for each API.
+
+The SDKs send; what they received is read as it came, by the modules that the shipped adapters have for that. Try one
+with `harness run --mode reference --adapter tests.examples.async_sdk:ANTHROPIC`.
+"""
+
+import asyncio
+import ssl
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterable, Iterator
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, contextmanager
+from typing import Any
+
+import anthropic
+import httpx2
+import openai
+from google import genai
+from google.genai import types
+
+from harness.adapters import anthropic as messages
+from harness.adapters import gemini, openai_chat, openai_responses
+from harness.adapters.anthropic import decode, encode
+from harness.adapters.anthropic.failures import translated as anthropic_failure
+from harness.adapters.anthropic.stream import answer as message_events
+from harness.adapters.gemini import decode as gemini_decode
+from harness.adapters.gemini import encode as gemini_encode
+from harness.adapters.gemini.failures import translated as gemini_failure
+from harness.adapters.gemini.stream import answer as gemini_events
+from harness.adapters.openai_chat import request as chat_request
+from harness.adapters.openai_chat import response as chat_response
+from harness.adapters.openai_chat.metadata import merged, own
+from harness.adapters.openai_chat.stream import stream_events as chat_events
+from harness.adapters.openai_responses import metadata
+from harness.adapters.openai_responses import request as responses_request
+from harness.adapters.openai_responses import response as responses_response
+from harness.adapters.openai_responses.stream import stream_events as responses_events
+from harness.errors import ConnectionFailed, Unsupported, provider_error
+from harness.model import ChatRequest, ChatResponse, StreamEvent
+from harness.protocols import Adapter, Capability, Connect, Endpoint
+
+TIMEOUT = 600.0
+"""Seconds."""
+
+TLS = ssl.create_default_context()
+"""For all clients, since reading the certificates takes longer than a chat with the reference server."""
+
+
+class Client(ABC):
+    """An `AsyncStreamingChatClient`. A subclass says how a request is sent, and what the bytes behind it mean."""
+
+    def __init__(self, model: str, http: httpx2.AsyncClient) -> None:
+        self._model = model
+        self._http = http
+
+    async def chat(self, request: ChatRequest) -> ChatResponse:
+        with failures_translated():
+            async with self._sent(request, stream=False) as response:
+                data = await response.aread()
+        return self._decoded(data, request)
+
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[StreamEvent]:
+        with failures_translated():
+            async with self._sent(request, stream=True) as response:
+                async for event in arriving(lambda body: self._events(body, request), response.aiter_bytes()):
+                    yield event
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    @abstractmethod
+    def _sent(self, request: ChatRequest, *, stream: bool) -> AbstractAsyncContextManager[httpx2.Response]: ...
+
+    @abstractmethod
+    def _decoded(self, data: bytes, request: ChatRequest) -> ChatResponse: ...
+
+    @abstractmethod
+    def _events(self, body: Iterable[bytes], request: ChatRequest) -> Iterator[StreamEvent]: ...
+
+
+async def arriving(
+    parse: Callable[[Iterable[bytes]], Iterator[StreamEvent]], body: AsyncIterator[bytes]
+) -> AsyncGenerator[StreamEvent]:
+    """The events while their bytes arrive: a parser pulls its bytes, so it waits for them in a thread."""
+    loop = asyncio.get_running_loop()
+
+    async def piece() -> bytes | None:
+        return await anext(body, None)
+
+    events = parse(iter(lambda: asyncio.run_coroutine_threadsafe(piece(), loop).result(), None))
+    while (event := await asyncio.to_thread(next, events, None)) is not None:
+        yield event
+
+
+@contextmanager
+def failures_translated() -> Generator[None]:
+    try:
+        yield
+    except anthropic.AnthropicError as error:
+        raise anthropic_failure(error) from error
+    except genai.errors.APIError as error:
+        raise gemini_failure(error) from error
+    except openai.APIStatusError as error:
+        headers, code = error.response.headers, error.code or error.type
+        seconds = float(headers.get("retry-after-ms", 0)) / 1000 or float(headers.get("retry-after", 0)) or None
+        raise provider_error(error.status_code, error.message, code=code, retry_after=seconds) from error
+    except (openai.APIConnectionError, httpx2.HTTPError) as error:
+        raise ConnectionFailed(str(error)) from error
+    except UnicodeEncodeError as error:
+        raise Unsupported("this adapter", "a lone surrogate in a text", "UTF-8 has no code for it") from error
+
+
+class Messages(Client):
+    def __init__(self, endpoint: Endpoint, model: str) -> None:
+        super().__init__(model, httpx2.AsyncClient(trust_env=False, verify=TLS))
+        options = {"api_key": endpoint.api_key, "base_url": endpoint.base_url, "http_client": self._http}
+        self._sdk = anthropic.AsyncAnthropic(**options, max_retries=0)
+
+    @asynccontextmanager
+    async def _sent(self, request: ChatRequest, *, stream: bool) -> AsyncIterator[httpx2.Response]:
+        body: Any = encode.body(request, self._model)
+        send: Any = self._sdk.messages.with_streaming_response.create
+        required = {"model": body["model"], "max_tokens": body["max_tokens"], "messages": (), "timeout": TIMEOUT}
+        async with send(**required, **({"stream": True} if stream else {}), extra_body=body) as response:
+            yield response.http_response
+
+    def _decoded(self, data: bytes, request: ChatRequest) -> ChatResponse:
+        return decode.response(data)
+
+    def _events(self, body: Iterable[bytes], request: ChatRequest) -> Iterator[StreamEvent]:
+        return message_events(body)
+
+
+class OpenAI(Client):
+    def __init__(self, endpoint: Endpoint, model: str) -> None:
+        super().__init__(model, httpx2.AsyncClient(trust_env=False, verify=TLS))
+        options = {"api_key": endpoint.api_key, "base_url": endpoint.base_url, "http_client": self._http}
+        self._sdk = openai.AsyncOpenAI(**options, max_retries=0)
+
+
+class Chat(OpenAI):
+    @asynccontextmanager
+    async def _sent(self, request: ChatRequest, *, stream: bool) -> AsyncIterator[httpx2.Response]:
+        switches: Any = {"stream": True, "stream_options": {"include_usage": True}} if stream else {}
+        wire = chat_request.encode(request, request.model or self._model) | switches
+        body = merged(wire, own(request.provider_metadata))
+        send: Any = self._sdk.chat.completions.with_streaming_response.create
+        async with send(model=body["model"], messages=(), extra_body=body) as response:
+            yield response.http_response
+
+    def _decoded(self, data: bytes, request: ChatRequest) -> ChatResponse:
+        return chat_response.decode(data, 200, request.messages)
+
+    def _events(self, body: Iterable[bytes], request: ChatRequest) -> Iterator[StreamEvent]:
+        return chat_events(body, 200, request.messages)
+
+
+class Responses(OpenAI):
+    @asynccontextmanager
+    async def _sent(self, request: ChatRequest, *, stream: bool) -> AsyncIterator[httpx2.Response]:
+        wire = responses_request.encode(request, request.model or self._model) | ({"stream": True} if stream else {})
+        body = metadata.merged(wire, metadata.own(request.provider_metadata))
+        async with self._sdk.responses.with_streaming_response.create(extra_body=body) as response:
+            yield response.http_response
+
+    def _decoded(self, data: bytes, request: ChatRequest) -> ChatResponse:
+        return responses_response.decode(data, 200, request.messages)
+
+    def _events(self, body: Iterable[bytes], request: ChatRequest) -> Iterator[StreamEvent]:
+        return responses_events(body, 200, request.messages)
+
+
+class Gemini(Client):
+    def __init__(self, endpoint: Endpoint, model: str) -> None:
+        self._keeper = BodyKeeper(trust_env=False, verify=TLS)
+        super().__init__(model, self._keeper)
+        others = {"verify": TLS, "ssl": TLS}  # of the clients that the SDK makes beside ours
+        options = types.HttpOptions(
+            base_url=endpoint.base_url,
+            api_version="v1",
+            timeout=round(TIMEOUT * 1000),
+            httpx_async_client=self._keeper,
+            client_args=others,
+            async_client_args=others,
+        )
+        self._sdk = genai.Client(api_key=endpoint.api_key, vertexai=False, http_options=options)
+
+    @asynccontextmanager
+    async def _sent(self, request: ChatRequest, *, stream: bool) -> AsyncIterator[httpx2.Response]:
+        body: Any = gemini_encode.body(request, self._model)
+        config = types.GenerateContentConfig(
+            automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
+            automatic_continuation=False,
+            http_options=types.HttpOptions(extra_body=body),
+        )
+        parameters = {"model": request.model or self._model, "contents": "replaced by extra_body", "config": config}
+        models: Any = self._sdk.aio.models
+        if stream:
+            [_ async for _ in await models.generate_content_stream(**parameters)]
+        else:
+            await models.generate_content(**parameters)
+        async with aclosing(self._keeper.response) as response:
+            yield response
+
+    def _decoded(self, data: bytes, request: ChatRequest) -> ChatResponse:
+        return gemini_decode.response(data.decode(), request)
+
+    def _events(self, body: Iterable[bytes], request: ChatRequest) -> Iterator[StreamEvent]:
+        return gemini_events(body, request)
+
+
+class BodyKeeper(httpx2.AsyncClient):
+    """Keeps the answer from the SDK, which has no raw access to streams and takes a cut one for whole (GM-P4)."""
+
+    response: httpx2.Response
+
+    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        self.response = await super().send(request, **options)
+        return self.response if self.response.is_error else httpx2.Response(200, request=request)
+
+
+def asynchronous(shipped: Adapter, connect: Connect) -> Adapter:
+    can = shipped.capabilities - {Capability.EMBEDDINGS, Capability.HTTP_CLIENT}
+    return Adapter(f"{shipped.name}-async", shipped.api, can, connect)
+
+
+ANTHROPIC = asynchronous(messages.ADAPTER, Messages)
+OPENAI_CHAT = asynchronous(openai_chat.ADAPTER, Chat)
+OPENAI_RESPONSES = asynchronous(openai_responses.ADAPTER, Responses)
+GEMINI = asynchronous(gemini.ADAPTER, Gemini)

@@ -1,0 +1,188 @@
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager, suppress
+
+import pytest
+
+from harness import catalog
+from harness.http import HttpRequest
+from harness.model import ChatRequest, Finish, Message, StreamEvent, TextDelta
+from harness.profiles import profile_for
+from harness.protocols import Adapter, AsyncStreamingChatClient, Capability, Endpoint
+from harness.results import RunResult, Verdict
+from harness.runner import Run, cells
+from harness.scenarios.load import load_paths
+from harness.scenarios.schema import Subject
+from harness.stages import Reference, Replay, Stages
+from harness.suite import shipped
+from harness.tape.library import Library
+from harness.targets import targets_for
+from harness.wire.apis import wire_format
+from harness.wire.view import ModelStep
+from tests.examples import async_sdk
+
+TARGETS = {
+    "anthropic": async_sdk.ANTHROPIC,
+    "openai-chat": async_sdk.OPENAI_CHAT,
+    "openai-responses": async_sdk.OPENAI_RESPONSES,
+    "gemini-3": async_sdk.GEMINI,
+}
+FINE = (Verdict.PASS, Verdict.WARN, Verdict.NOT_APPLICABLE)
+
+every_adapter = pytest.mark.parametrize("target", TARGETS)
+
+
+def run(target: str, stages: Stages, *subjects: Subject) -> RunResult:
+    about = set(subjects or Subject)
+    scenarios = [scenario for scenario in load_paths([shipped("scenarios")]) if about.intersection(scenario.covers)]
+    return Run(stages, catalog.rules())(cells(scenarios, targets_for([TARGETS[target]], [target], {})))
+
+
+def unclean(result: RunResult) -> list[tuple[str, str, str, list[str]]]:
+    return [
+        (cell.scenario, cell.variant, cell.reason or "", [finding.message for finding in cell.findings])
+        for cell in result.cells
+        if cell.verdict not in FINE
+    ]
+
+
+@every_adapter
+def test_it_passes_the_whole_suite_whole_and_streamed(target: str) -> None:
+    result = run(target, Reference())
+
+    assert unclean(result) == []
+    played = [cell.variant for cell in result.cells if cell.verdict is Verdict.PASS]
+    assert min(played.count("whole"), played.count("stream")) > 100
+
+
+@every_adapter
+def test_the_shipped_cassettes_replay_through_it_whole_and_streamed(target: str) -> None:
+    stages = Replay([Library(shipped("cassettes"))])
+
+    result = run(target, stages, Subject.ID_MATCHING, Subject.STREAMING, Subject.ERRORS)
+
+    assert unclean(result) == []
+    played = [cell.variant for cell in result.cells if cell.verdict is not Verdict.NOT_APPLICABLE]
+    assert min(played.count("whole"), played.count("stream")) > 20
+    wording = {finding.rule for cell in result.cells for finding in cell.findings}
+    assert wording <= {"recorded-request"}  # spelling, if anything
+
+
+def test_a_stream_that_is_cut_elsewhere_is_the_same_to_it() -> None:
+    scenarios = [
+        scenario for scenario in load_paths([shipped("scenarios")]) if scenario.id == "call-parallel-same-tool"
+    ]
+    chosen = cells(scenarios, targets_for([async_sdk.OPENAI_CHAT], ["openai-chat"], {}), ["stream"])
+
+    result = Run(Reference(), catalog.rules(), recuts=3)(chosen)
+
+    assert unclean(result) == []
+    assert [cell.recuts for cell in result.cells] == [3]
+
+
+Served = Callable[[asyncio.StreamWriter, bytes], Awaitable[None]]
+
+
+def answer(api: str, model: str, head: bytes, body: bytes) -> bytes:
+    """What the reference server would answer to a streamed request."""
+    wire = wire_format(api)
+    path = head.split()[1].decode()
+    request = wire.view(HttpRequest("POST", f"http://127.0.0.1{path}", {"content-type": "application/json"}, body))
+    assert request.stream
+    step = ModelStep(text="one two three four five six seven eight nine ten", calls=(("weather", {"city": "Paris"}),))
+    return wire.build_stream(step, "seed", model, profile_for(api, model), request).body
+
+
+@asynccontextmanager
+async def connected(target: str, serve: Served) -> AsyncIterator[async_sdk.Client]:
+    """A client of a server that answers one request by `serve`, which is given the whole answer."""
+    adapter = TARGETS[target]
+    (chosen,) = targets_for([adapter], [target], {})
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        lines = dict(line.lower().split(b": ", 1) for line in head.splitlines()[1:] if line)
+        body = await reader.readexactly(int(lines[b"content-length"]))
+        whole = answer(adapter.api, chosen.model, head, body)
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
+        try:
+            await serve(writer, whole)
+        finally:
+            writer.close()
+
+    async with await asyncio.start_server(handle, "127.0.0.1") as server:
+        port = server.sockets[0].getsockname()[1]
+        version = "" if adapter.api in {"anthropic", "gemini"} else "/v1"
+        client = adapter.connect(Endpoint(f"http://127.0.0.1:{port}{version}", "no-key"), chosen.model)
+        assert isinstance(client, AsyncStreamingChatClient)
+        assert isinstance(client, async_sdk.Client)
+        try:
+            yield client
+        finally:
+            await client.close()
+
+
+def chunk(data: bytes) -> bytes:
+    return b"%x\r\n%s\r\n" % (len(data), data)
+
+
+def ask(target: str) -> ChatRequest:
+    (chosen,) = targets_for([TARGETS[target]], [target], {})
+    return ChatRequest(chosen.model, (Message.user("Count to ten."),), max_tokens=100)
+
+
+@every_adapter
+def test_the_events_come_while_the_bytes_arrive(target: str) -> None:
+    """The second half of the answer is sent once text of the first half has come out of the adapter."""
+
+    async def play() -> list[StreamEvent]:
+        heard = asyncio.Event()
+
+        async def serve(writer: asyncio.StreamWriter, whole: bytes) -> None:
+            middle = len(whole) // 2
+            writer.write(chunk(whole[:middle]))
+            await heard.wait()
+            writer.write(chunk(whole[middle:]) + chunk(b""))
+
+        seen: list[StreamEvent] = []
+        async with connected(target, serve) as client, asyncio.timeout(60):
+            async for event in client.stream(ask(target)):
+                seen.append(event)
+                if isinstance(event, TextDelta):
+                    heard.set()
+        return seen
+
+    *before, last = asyncio.run(play())
+    assert isinstance(last, Finish)
+    assert last.response.text == "one two three four five six seven eight nine ten"
+    assert [call.arguments for call in last.response.tool_calls] == [{"city": "Paris"}]
+    assert sum(isinstance(event, TextDelta) for event in before) > 1
+
+
+@every_adapter
+def test_a_caller_that_has_heard_enough_closes_the_connection(target: str) -> None:
+    async def play() -> None:
+        left = asyncio.Event()
+
+        async def serve(writer: asyncio.StreamWriter, whole: bytes) -> None:
+            writer.write(chunk(whole[: len(whole) // 2]))
+            with suppress(ConnectionError):
+                while not writer.is_closing():
+                    await writer.drain()
+                    await asyncio.sleep(0.01)
+                    writer.write(chunk(b": still there\n\n"))
+            left.set()
+
+        async with connected(target, serve) as client, asyncio.timeout(60):
+            async with aclosing(client.stream(ask(target))) as events:
+                await anext(events)
+                assert not left.is_set()
+            await left.wait()
+
+    asyncio.run(play())
+
+
+def test_they_are_played_on_loopback_since_they_take_no_client() -> None:
+    adapters: list[Adapter] = [*TARGETS.values()]
+    assert {Capability.HTTP_CLIENT in adapter.capabilities for adapter in adapters} == {False}
+    assert {Capability.STREAMING in adapter.capabilities for adapter in adapters} == {True}

@@ -1,0 +1,56 @@
+"""What no broken adapter of tests/broken shows of the rules of embeddings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from harness.results import Transcript
+from harness.stages import Cell
+from tests.broken.embeddings import EMBEDDING, INDEX, SWITCHED
+from tests.rules.transcripts import found, only, transcript_of
+from tests.stages import shipped_scenarios, shipped_targets
+
+
+def transcript(scenario: str, target: str) -> Transcript:
+    return transcript_of(Cell(shipped_scenarios()[scenario], shipped_targets()[target], "whole"))
+
+
+@pytest.mark.parametrize("target", EMBEDDING)
+def test_a_query_that_should_have_been_refused(target: str) -> None:
+    played = transcript(SWITCHED, target)
+    first, second, *rest = played.embedded
+    wrong = replace(second, error=None, error_text=None, vectors=(first.vectors or ())[:1])
+    finding = only(replace(played, embedded=(first, wrong, *rest)), "embedding-mismatch")
+    assert finding.message == "query 0: the index was made by something else, and it is not refused"
+    assert (finding.actual, finding.expected) == (None, "EmbeddingMismatch")
+
+
+@pytest.mark.parametrize("target", EMBEDDING)
+def test_a_refusal_by_another_error(target: str) -> None:
+    played = transcript(SWITCHED, target)
+    first, second, *rest = played.embedded
+    wrong = replace(second, error="InvalidRequest")
+    assert only(replace(played, embedded=(first, wrong, *rest)), "embedding-mismatch").actual == "InvalidRequest"
+
+
+@pytest.mark.parametrize("target", EMBEDDING)
+def test_a_vector_of_another_length(target: str) -> None:
+    played = transcript(INDEX, target)
+    first, *rest = played.embedded
+    vectors = first.vectors or ()
+    changed = replace(first, vectors=(*vectors[:-1], vectors[-1][:-1]))
+    rules = {finding.rule: finding for finding in found(replace(played, embedded=(changed, *rest)))}
+    assert rules.keys() == {"embedding-vector", "embedding-dimensions"}
+    assert rules["embedding-dimensions"].message == "the index: vectors of another length than is declared"
+    assert (rules["embedding-dimensions"].actual, rules["embedding-dimensions"].expected) == (127, 128)
+
+
+@pytest.mark.parametrize("target", EMBEDDING)
+def test_an_error_before_anything_was_sent(target: str) -> None:
+    played = transcript(INDEX, target)
+    failed = replace(played.embedded[0], vectors=None, error="Unsupported", error_text="no")
+    finding = only(replace(played, embedded=(failed,), exchanges=()), "embedding-failed")
+    assert finding.message == "the index ended in Unsupported: no"
+    assert (finding.exchange, finding.pointer) == (None, None)

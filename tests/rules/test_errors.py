@@ -1,0 +1,254 @@
+"""Failures: the canonical error for what the wire says, with its status and the time to wait, and nobody blamed for
+what the scenario wants."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Any
+
+import pytest
+
+from harness.http import HttpResponse
+from harness.model import ChatResponse, Message, Role, StopReason, Text, Usage
+from harness.results import Blame, Exchange, Severity, Transcript
+from harness.scenarios.schema import Expectation, Scenario, Variant
+from tests.rules.transcripts import found, only, played, with_chat, with_exchange
+from tests.stages import shipped_targets
+
+ALL = tuple(shipped_targets())
+FAILING = (
+    "error-429-retry-after",
+    "error-400",
+    "error-500",
+    "error-529",
+    "error-in-tool-loop",
+    "body-html",
+    "body-empty",
+)
+INSIDE = ("stream-error-at-start", "stream-error-behind-text", "stream-error-in-arguments")
+NOTHING = ChatResponse(Message(Role.ASSISTANT, (Text(""),)), StopReason.END_TURN, Usage())
+
+
+@pytest.mark.parametrize("target", ALL)
+@pytest.mark.parametrize("variant", ["whole", "stream"])
+@pytest.mark.parametrize("scenario", FAILING)
+def test_what_the_scenario_wants_is_nobodys_fault(scenario: str, variant: Variant, target: str) -> None:
+    transcript = played(scenario, target, variant)
+    assert transcript.chats[-1].error
+    assert found(transcript) == []
+
+
+@pytest.mark.parametrize("target", ALL)
+@pytest.mark.parametrize("scenario", INSIDE)
+def test_an_error_inside_a_stream_is_no_less_foreseen(scenario: str, target: str) -> None:
+    transcript = played(scenario, target)
+    assert transcript.chats[-1].error
+    assert found(transcript) == []
+
+
+@pytest.mark.parametrize("target", ALL)
+@pytest.mark.parametrize("variant", ["whole", "stream"])
+@pytest.mark.parametrize("error", ["ServerError", "MalformedResponse", "KeyError"])
+def test_another_error_than_the_statuss(error: str, variant: Variant, target: str) -> None:
+    broken = with_chat(played("error-429", target, variant), error=error, crashed=error == "KeyError")
+    finding = only(broken, "chat-failure")
+    assert (finding.actual, finding.expected, finding.exchange) == (error, "RateLimited", 0)
+
+
+def test_a_crash_of_the_right_name_is_a_crash() -> None:
+    assert only(with_chat(played("error-429"), crashed=True), "chat-failure").actual == "RateLimited"
+
+
+@pytest.mark.parametrize("target", ALL)
+def test_another_error_than_the_one_inside_the_stream(target: str) -> None:
+    broken = with_chat(played("stream-error-behind-text", target), error="MalformedResponse")
+    finding = only(broken, "chat-failure")
+    assert finding.expected in ("Overloaded", "ServerError")
+    assert "which stands for" in finding.message or "503" in finding.message
+
+
+def swallowed(transcript: Transcript) -> Transcript:
+    return with_chat(
+        transcript, response=NOTHING, error=None, error_text=None, status=None, retry_after=None, events=()
+    )
+
+
+@pytest.mark.parametrize("scenario", ["error-429", "body-html", "body-invalid-json"])
+def test_a_failure_that_becomes_a_response(scenario: str) -> None:
+    finding = only(swallowed(played(scenario, variant="whole")), "chat-failure")
+    assert finding.actual == "a response"
+
+
+def test_a_failure_inside_a_stream_that_becomes_a_response() -> None:
+    findings = found(swallowed(played("stream-error-behind-text")))
+    assert ("chat-failure", "a response") in [(finding.rule, finding.actual) for finding in findings]
+    assert {finding.rule for finding in findings} <= {"chat-failure", "stream-life-cycle"}  # it has no Finish either
+
+
+@pytest.mark.parametrize("target", ALL)
+def test_an_error_with_another_status(target: str) -> None:
+    finding = only(with_chat(played("error-529", target), status=500), "chat-failure")
+    assert (finding.actual, finding.expected) == (500, 529)
+    assert "and the error that the adapter raises says 500" in finding.message
+
+
+def test_an_error_inside_a_stream_has_the_status_that_it_stands_for_or_the_responses() -> None:
+    failed = played("stream-error-behind-text")
+    wanted = failed.chats[0].status
+    assert found(with_chat(failed, status=200)) == []
+    finding = only(with_chat(failed, status=400), "chat-failure")
+    assert finding.expected == wanted == 529
+
+
+def in_stream(error: dict[str, Any]) -> Callable[[Exchange], Exchange]:
+    body = f"event: error\ndata: {json.dumps({'type': 'error', 'error': error})}\n\n".encode()
+    return lambda exchange: replace(exchange, response=HttpResponse(200, {"content-type": "text/event-stream"}, body))
+
+
+@pytest.mark.parametrize("error", ["Overloaded", "ServerError", "ProviderError"])
+def test_an_error_whose_code_says_nothing_is_any_of_the_providers(error: str) -> None:
+    unheard_of = in_stream({"type": "volcano_error", "message": "it erupts"})
+    failed = with_exchange(with_chat(played("stream-error-at-start"), error=error, status=500), unheard_of)
+    assert [f for f in found(failed) if f.rule == "chat-failure"] == []
+    finding = [f for f in found(with_chat(failed, error="MalformedResponse")) if f.rule == "chat-failure"]
+    assert [f.expected for f in finding] == ["any ProviderError"]
+
+
+@pytest.mark.parametrize("variant", ["whole", "stream"])
+def test_a_body_that_nobody_can_read_is_malformed(variant: Variant) -> None:
+    finding = only(with_chat(played("body-html", variant=variant), error="ServerError", status=200), "chat-failure")
+    assert "MalformedResponse" in str(finding.expected)
+
+
+def test_an_answer_under_another_content_type_is_one_where_the_scenario_says_so() -> None:
+    transcript = played("body-wrong-type", variant="whole")
+    assert found(transcript) == []
+    refused = with_chat(transcript, response=None, error="MalformedResponse", error_text="text/plain")
+    assert only(refused, "chat-failure").blame is Blame.ADAPTER
+
+
+def test_no_answer_is_a_connection_that_failed() -> None:
+    failed = played("error-429")
+    silent = with_exchange(failed, lambda exchange: replace(exchange, response=None))
+    assert only(silent, "chat-failure").expected == "ConnectionFailed"
+    assert only(swallowed(replace(silent, variant="whole", exchanges=whole_exchanges(silent))), "chat-failure")
+
+
+def whole_exchanges(transcript: Transcript) -> tuple[Exchange, ...]:
+    asked = played("error-429", variant="whole").exchanges
+    return tuple(replace(one, response=other.response) for one, other in zip(asked, transcript.exchanges, strict=True))
+
+
+def without_expectations(transcript: Transcript, **changes: Any) -> Transcript:
+    scenario = transcript.scenario
+    assert isinstance(scenario, Scenario)
+    turns = [turn.model_copy(update={"expect": None}) for turn in scenario.turns]
+    return replace(transcript, scenario=scenario.model_copy(update={"turns": turns, **changes}))
+
+
+def test_a_failure_that_nobody_foresaw_is_the_providers() -> None:
+    assert found(without_expectations(played("error-529"))) == []  # it has faults
+    unforeseen = replace(without_expectations(played("error-529"), faults=[]), scripted=False)
+    (finding,) = [f for f in found(unforeseen) if f.severity is Severity.ERROR]
+    assert (finding.rule, finding.blame, finding.actual) == ("chat-refused", Blame.PROVIDER, 529)
+    cut = replace(without_expectations(played("connection-cut"), faults=[]), scripted=False)
+    (finding,) = [f for f in found(cut) if f.severity is Severity.ERROR]
+    assert (finding.rule, finding.blame) == ("chat-failure", Blame.PROVIDER)
+
+
+def test_a_failure_where_the_scenario_expects_an_answer_is_not_foreseen() -> None:
+    failed = played("error-529")
+    assert failed.scenario
+    turns = [
+        turn.model_copy(update={"expect": Expectation.model_validate({"text": {"contains": "x"}})})
+        for turn in failed.scenario.turns
+    ]
+    answered = replace(failed, scenario=failed.scenario.model_copy(update={"turns": turns}))
+    assert only(answered, "chat-refused").blame is Blame.PROVIDER
+
+
+@pytest.mark.parametrize("target", ALL)
+@pytest.mark.parametrize("seconds", [None, 0.0, 7.5])
+def test_the_time_to_wait_is_the_providers(seconds: float | None, target: str) -> None:
+    finding = only(with_chat(played("error-429-retry-after", target), retry_after=seconds), "error-retry-after")
+    assert (finding.actual, finding.expected) == (seconds, 7)
+
+
+@pytest.mark.parametrize("target", ALL)
+def test_nobody_waits_who_was_not_asked_to(target: str) -> None:
+    finding = only(with_chat(played("error-429", target), retry_after=1.0), "error-retry-after")
+    assert "asks for no wait" in finding.message
+
+
+def test_a_date_to_wait_for_comes_nearer() -> None:
+    tomorrow = format_datetime(datetime.now(UTC) + timedelta(days=1), usegmt=True)
+
+    def dated(exchange: Exchange) -> Exchange:
+        assert exchange.response
+        headers = {**exchange.response.headers, "retry-after": tomorrow}
+        return replace(exchange, response=replace(exchange.response, headers=headers))
+
+    limited = with_exchange(without_expectations(played("error-429")), dated)
+    assert found(with_chat(limited, retry_after=86_395.0)) == []
+    assert only(with_chat(limited, retry_after=86_400.0 / 2), "error-retry-after")
+
+
+def expecting(transcript: Transcript, error: object) -> Transcript:
+    assert transcript.scenario
+    expect = Expectation.model_validate({"error": error})
+    turns = [turn.model_copy(update={"expect": expect}) for turn in transcript.scenario.turns]
+    return replace(transcript, scenario=transcript.scenario.model_copy(update={"turns": turns}))
+
+
+@pytest.mark.parametrize(
+    ("error", "path"),
+    [
+        ("server-error", "error"),
+        ({"name": "overloaded"}, "error.name"),
+        ({"name": "rate-limited", "status": 503}, "error.status"),
+        ({"name": "rate-limited", "retry_after": 1}, "error.retry_after"),
+    ],
+    ids=["name", "matcher", "status", "wait"],
+)
+def test_the_right_error_may_not_be_the_expected_one(error: object, path: str) -> None:
+    finding = only(expecting(played("error-429-retry-after"), error), "expectation")
+    assert finding.message.startswith(f"turn 0, expect.{path}: ")
+    assert finding.exchange == 0
+
+
+@pytest.mark.parametrize("error", ["rate-limited", {"name": ["overloaded", "rate-limited"], "status": 429}])
+def test_the_expected_error(error: object) -> None:
+    assert found(expecting(played("error-429-retry-after"), error)) == []
+
+
+def test_an_answer_where_an_error_is_expected() -> None:
+    finding = only(expecting(played("system-plain"), "rate-limited"), "expectation")
+    assert (finding.actual, finding.expected) == (None, "rate-limited")
+
+
+def test_an_expected_error_where_nothing_is_sent() -> None:
+    sent = played("system-plain", variant="whole")
+    refusing = with_chat(replace(sent, exchanges=()), response=None, error="Unsupported", error_text="no")
+    assert only(refusing, "chat-failure").actual == "Unsupported"
+    assert found(expecting(refusing, "unsupported")) == []
+    assert only(expecting(refusing, "not-found"), "chat-failure")
+
+
+def test_a_redirect_is_no_answer() -> None:
+    def elsewhere(exchange: Exchange) -> Exchange:
+        return replace(exchange, response=HttpResponse(307, {"location": "https://elsewhere.example"}, b"<html>"))
+
+    redirected = with_exchange(without_expectations(played("body-html", variant="whole")), elsewhere)
+    assert found(with_chat(redirected, error="ConnectionFailed")) == []
+    assert only(with_chat(redirected, error="MalformedResponse"), "chat-failure").expected == "ConnectionFailed"
+
+
+def test_an_audit_has_no_chats_to_fail() -> None:
+    failed = played("connection-cut")
+    exchanges = tuple(replace(exchange, chat=None) for exchange in failed.exchanges)
+    audited = Transcript(failed.api, failed.model, failed.profile, exchanges, "audit")
+    assert found(audited) == []

@@ -1,0 +1,50 @@
+"""What an adapter may make of a response whose calls are none."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from harness.http import HttpRequest, HttpResponse
+from harness.model import StopReason, ToolCall
+from harness.results import Transcript
+from harness.stages import Cell
+from harness.tape.transport import Handler
+from tests.rules.transcripts import found, given, only, transcript_of, with_chat, with_parts
+from tests.stages import InProcess, shipped_scenarios, shipped_targets
+
+CUT = '{"city": "Par'
+
+
+def malformed() -> Transcript:
+    """A chat that ends in a call whose arguments are no JSON, though the API says that all is well."""
+
+    def provider(request: HttpRequest, session: Handler) -> HttpResponse:
+        response = session(request)
+        body = json.loads(response.body)
+        body["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"] = CUT
+        return replace(response, body=json.dumps(body).encode())
+
+    scenario = shipped_scenarios()["call-single"]
+    silent = scenario.model_copy(update={"turns": [scenario.turns[0].model_copy(update={"expect": None})]})
+    return transcript_of(Cell(silent, shipped_targets()["openai-chat"], "whole"), InProcess(provider))
+
+
+def test_a_call_that_is_none_is_the_reason_though_the_api_says_that_all_is_well() -> None:
+    transcript = malformed()
+    assert given(transcript).stop_reason is StopReason.MALFORMED_CALL
+    assert found(transcript) == []
+    believing = with_chat(transcript, response=replace(given(transcript), stop_reason=StopReason.TOOL_USE))
+    assert only(believing, "stop-reason").expected == "malformed_call"
+
+
+def test_a_malformed_call_is_handed_on_as_none() -> None:
+    transcript = malformed()
+    response = given(transcript)
+    for arguments in ({}, {"city": "Par"}):
+        (wire,) = json.loads((transcript.exchanges[0].response or HttpResponse(0)).body)["choices"][0]["message"][
+            "tool_calls"
+        ]
+        handed_on = with_parts(response, [ToolCall(wire["id"], "get_weather", dict(arguments))])
+        finding = only(with_chat(transcript, response=handed_on), "truncated-call")
+        assert (finding.expected, finding.pointer) == (CUT, "/choices/0/message/tool_calls/0/function/arguments")

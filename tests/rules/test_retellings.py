@@ -1,0 +1,267 @@
+"""A streamed cell told in another way: what must be the same, what need not be, and where the difference is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from harness.http import Delivery
+from harness.model import (
+    JSON,
+    ArgumentsDelta,
+    ChatResponse,
+    Finish,
+    Opaque,
+    Refusal,
+    StopReason,
+    Text,
+    TextDelta,
+    Thinking,
+    ToolCall,
+    ToolCallStart,
+)
+from harness.results import Chat, Exchange, Retelling, Transcript
+from harness.scenarios.schema import Variant
+from tests.rules.transcripts import found, given, only, played, with_exchange, with_parts
+from tests.stages import shipped_targets
+
+ALL = tuple(shipped_targets())
+CALLS = "call-after-text"
+
+
+def recorded(target: str = "anthropic", scenario: str = CALLS) -> Transcript:
+    return played(scenario, target, "stream", 4)
+
+
+def retold(transcript: Transcript, variant: Variant, edit: Callable[[Chat], Chat], *, times: int = 1) -> Transcript:
+    """The transcript of which the first `times` retellings of a variant have another first chat."""
+    left = times
+    retellings: list[Retelling] = []
+    for retelling in transcript.retellings:
+        if retelling.variant == variant and left:
+            left -= 1
+            first, *others = retelling.chats
+            retellings.append(replace(retelling, chats=(edit(first), *others)))
+        else:
+            retellings.append(retelling)
+    assert not left
+    return replace(transcript, retellings=tuple(retellings))
+
+
+def answering(edit: Callable[[ChatResponse], ChatResponse]) -> Callable[[Chat], Chat]:
+    def change(chat: Chat) -> Chat:
+        assert chat.response
+        return replace(chat, response=edit(chat.response))
+
+    return change
+
+
+def parts(edit: Callable[[Any], Any]) -> Callable[[Chat], Chat]:
+    """Each part of the answer edited."""
+    return answering(lambda response: with_parts(response, [edit(part) for part in response.message.parts]))
+
+
+def of_kind(kind: type, edit: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda part: edit(part) if isinstance(part, kind) else part
+
+
+DIFFERENT = [
+    pytest.param(parts(of_kind(Text, lambda p: replace(p, text=p.text + " "))), "message[0].text", id="text"),
+    pytest.param(parts(of_kind(ToolCall, lambda p: replace(p, id="x"))), "message[1].call.id", id="id"),
+    pytest.param(parts(of_kind(ToolCall, lambda p: replace(p, name="x"))), "message[1].call.name", id="name"),
+    pytest.param(
+        parts(of_kind(ToolCall, lambda p: replace(p, arguments={**p.arguments, "city": 1}))),
+        "message[1].call.arguments.city",
+        id="arguments",
+    ),
+    pytest.param(parts(of_kind(ToolCall, lambda p: Refusal(p.name))), "message[1]", id="another-part"),
+    pytest.param(answering(lambda r: with_parts(r, r.message.parts[:1])), "message[1]", id="call-lost"),
+    pytest.param(
+        answering(lambda r: with_parts(r, [*r.message.parts, Opaque("anthropic", {"type": "x"})])),
+        "message[2]",
+        id="more",
+    ),
+    pytest.param(
+        parts(of_kind(ToolCall, lambda p: replace(p, provider_metadata={"gemini": {"thoughtSignature": "x"}}))),
+        "state",
+        id="state",
+    ),
+    pytest.param(answering(lambda r: replace(r, stop_reason=StopReason.UNKNOWN)), "stop_reason", id="stop"),
+    pytest.param(answering(lambda r: replace(r, raw_stop_reason="x")), "raw_stop_reason", id="raw-stop"),
+    pytest.param(
+        answering(lambda r: replace(r, usage=replace(r.usage, output_tokens=0))), "usage.output_tokens", id="usage"
+    ),
+    pytest.param(answering(lambda r: replace(r, model="x")), "model", id="model"),
+]
+
+
+@pytest.mark.parametrize("target", ALL)
+def test_the_shipped_adapters_give_the_same_however_it_is_told(target: str) -> None:
+    transcript = recorded(target)
+    assert [retelling.variant for retelling in transcript.retellings] == ["whole", *["stream"] * 4]
+    assert found(transcript) == []
+
+
+@pytest.mark.parametrize("target", ALL)
+@pytest.mark.parametrize(("edit", "path"), DIFFERENT)
+def test_a_whole_answer_that_is_another(edit: Callable[[Chat], Chat], path: str, target: str) -> None:
+    finding = only(retold(recorded(target), "whole", edit), "stream-equals-whole")
+    assert "chat 0 comes out differently when its stream is told as a whole body" in finding.message
+    assert f": the first difference is at {path}" in finding.message
+    assert finding.actual != finding.expected
+    assert finding.exchange == 0
+
+
+@pytest.mark.parametrize(("edit", "path"), DIFFERENT)
+def test_an_answer_that_depends_on_the_cut(edit: Callable[[Chat], Chat], path: str) -> None:
+    finding = only(retold(recorded(), "stream", edit), "stream-recut")
+    assert "told in another way (each byte by itself)" in finding.message
+    assert ", as 1 of 4 ways do: the first difference is at " in finding.message
+    if path != "state":
+        assert f"the first difference is at {path}" in finding.message
+
+
+def test_a_whole_answer_that_fails() -> None:
+    edit = lambda chat: replace(chat, response=None, error="MalformedResponse")  # noqa: E731
+    finding = only(retold(recorded(), "whole", edit), "stream-equals-whole")
+    assert (finding.actual, finding.expected) == (None, "MalformedResponse")
+    edit = lambda chat: replace(chat, response=None, error="MalformedResponse", error_text="no JSON")  # noqa: E731
+    assert only(retold(recorded(), "whole", edit), "stream-equals-whole").expected == "MalformedResponse: no JSON"
+
+
+def test_an_error_that_depends_on_the_cut_is_shown_with_its_text() -> None:
+    broken = retold(
+        failing("error-429-retry-after"),
+        "stream",
+        lambda chat: replace(chat, error="ServerError", error_text="it broke"),
+    )
+    finding = only(broken, "stream-recut")
+    chat = broken.chats[0]
+    assert chat.error_text
+    assert (finding.actual, finding.expected) == ("ServerError: it broke", f"RateLimited: {chat.error_text}")
+
+
+def test_the_ways_that_make_a_difference_are_counted() -> None:
+    edit = answering(lambda r: replace(r, model="x"))
+    assert ", as 3 of 4 ways do" in only(retold(recorded(), "stream", edit, times=3), "stream-recut").message
+
+
+SIGNED: dict[str, JSON] = {"gemini": {"thoughtSignature": "c2ln"}}
+
+
+def telling(streamed: list[Any], whole: list[Any]) -> list[str]:
+    """What is found where a stream came to some parts, and the whole body to others."""
+    transcript = played("system-plain")
+    said = "".join(part.text for part in streamed if isinstance(part, Text))
+    thought = "".join(part.text for part in streamed if isinstance(part, Thinking))
+    response = with_parts(given(transcript), streamed)
+    chat = replace(transcript.chats[0], response=response)
+    retelling = Retelling("as a whole body", "whole", (replace(chat, response=with_parts(response, whole)),))
+    events = [kind(text) for kind, text in ((TextDelta, said),) if text]
+    assert not thought or said
+    broken = replace(transcript, chats=(replace(chat, events=(*events, Finish(response))),), retellings=(retelling,))
+    return [finding.message.rpartition(" at ")[2] for finding in found(broken) if finding.rule == "stream-equals-whole"]
+
+
+def test_how_a_text_is_divided_makes_no_difference() -> None:
+    assert telling([Text("18 °C.")], [Text("18 "), Text(""), Text("°C.")]) == []
+    assert telling([Text("18 °C."), Text("", SIGNED)], [Text("18 °C.", SIGNED)]) == []
+    assert telling([Text("a"), Text("", SIGNED), Text("b")], [Text("ab", SIGNED)]) == []
+
+
+def test_what_stands_between_texts_makes_one() -> None:
+    between = Opaque("gemini", {"executableCode": {}})
+    assert telling([Text("a"), between, Text("b")], [Text("ab"), between]) == ["message[0].text"]
+    assert telling([Text("a", SIGNED)], [Text("a")]) == ["state[0]"]
+    assert telling([Text("a", SIGNED), Text("b", {"gemini": {"x": 1}})], [Text("ab", SIGNED)]) == ["state[1]"]
+    assert telling([Text("a"), Refusal("b")], [Text("a"), Text("b")]) == ["message[0].text"]
+    assert telling([Text("a"), Opaque("x", 1)], [Text("a"), Opaque("x", True)]) == ["message[1].opaque"]
+
+
+def events(edit: Callable[[list[Any]], list[Any]]) -> Callable[[Chat], Chat]:
+    return lambda chat: replace(chat, events=tuple(edit(list(chat.events))))
+
+
+def test_the_pieces_of_events_make_no_difference() -> None:
+    def letters(said: list[Any]) -> list[Any]:
+        cut: list[Any] = []
+        for event in said:
+            if isinstance(event, TextDelta | ArgumentsDelta):
+                cut += [replace(event, text=letter) for letter in event.text] + [replace(event, text="")]
+            else:
+                cut.append(event)
+        return cut
+
+    assert found(retold(recorded(), "stream", events(letters))) == []
+
+
+@pytest.mark.parametrize(
+    ("edit", "path"),
+    [
+        pytest.param(lambda said: said[1:], "events[0].text", id="text"),
+        pytest.param(lambda said: [e for e in said if not isinstance(e, ToolCallStart)], "events[1]", id="start"),
+        pytest.param(
+            lambda said: [replace(e, id="x") if isinstance(e, ToolCallStart) else e for e in said],
+            "events[1].start of call 0",
+            id="id",
+        ),
+        pytest.param(
+            lambda said: [e for e in said if not isinstance(e, ArgumentsDelta)],
+            "events[2]",
+            id="arguments",
+        ),
+        pytest.param(lambda said: [*said[:-2], said[-1]], "events[3]", id="end"),
+        pytest.param(lambda said: said[:-1], "events[4]", id="finish"),
+    ],
+)
+def test_events_that_depend_on_the_cut(edit: Callable[[list[Any]], list[Any]], path: str) -> None:
+    finding = only(retold(recorded(), "stream", events(edit)), "stream-recut")
+    assert f"the first difference is at {path}" in finding.message
+
+
+@pytest.mark.parametrize("scenario", ["stream-error-in-arguments", "connection-cut-clean", "error-429-retry-after"])
+def test_an_error_is_the_same_however_it_is_told(scenario: str) -> None:
+    transcript = failing(scenario)
+    assert transcript.chats[0].error
+    assert len(transcript.retellings) == 2
+    assert found(transcript) == []
+
+
+def failing(scenario: str) -> Transcript:
+    """The transcript of a chat that failed, retold twice."""
+    transcript = played(scenario)
+    return replace(transcript, retellings=tuple(Retelling("cut", "stream", transcript.chats) for _ in range(2)))
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        ({"error": "ServerError"}, "error"),
+        ({"status": 500}, "status"),
+        ({"retry_after": None}, "retry_after"),
+        ({"retry_after": 70.0}, "retry_after"),
+        ({"error": None}, "error"),
+    ],
+    ids=["class", "status", "no-wait", "another-wait", "none"],
+)
+def test_an_error_that_depends_on_the_cut(change: dict[str, Any], path: str) -> None:
+    broken = retold(failing("error-429-retry-after"), "stream", lambda chat: replace(chat, **change))
+    finding = only(broken, "stream-recut")
+    assert finding.message.endswith(f"the first difference is at {path}")
+
+
+def test_events_before_an_error_count_unless_the_connection_broke() -> None:
+    broken = retold(failing("connection-cut-clean"), "stream", events(lambda said: said[:-1]))
+    assert only(broken, "stream-recut").message.startswith("chat 0 comes out differently")
+
+    def reset(exchange: Exchange) -> Exchange:
+        assert exchange.response
+        return replace(exchange, response=replace(exchange.response, delivery=Delivery(ending="reset")))
+
+    assert found(with_exchange(broken, reset)) == []
+    other = retold(failing("connection-cut-clean"), "stream", lambda chat: replace(chat, error="ConnectionFailed"))
+    assert found(with_exchange(other, reset)) == []
+    assert str(only(other, "stream-recut").expected).startswith("MalformedResponse: ")
