@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from harness.meaning.models import is_named
 from harness.model import JSON, ChatRequest
 from harness.protocols import Capability
 from harness.results import Blame, Kind, Severity
@@ -147,7 +148,7 @@ def _cache(evidence: Evidence) -> Iterator[Flaw]:
 
 def _model(evidence: Evidence) -> Iterator[Flaw]:
     for asked in evidence.asked:
-        if asked.view.model is not None and asked.view.model.removeprefix("models/") != asked.chat.request.model:
+        if asked.view.model is not None and not is_named(asked.view.model, asked.chat.request.model):
             yield Flaw(
                 "the request names another model",
                 asked.reading.index,

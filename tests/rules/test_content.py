@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from harness.model import Image, Text, ToolResult
-from harness.rules.content import carries, content_shown, is_verbatim, same_medium, shown
+from harness.meaning.results import carries, same_medium
+from harness.rules.content import content_shown, is_verbatim, shown
 from harness.wire.view import JsonView, MediaView, RequestView, ResultView, TextView, TurnView
 
 PNG = Image("image/png", b"\x89PNG")

@@ -1,0 +1,1 @@
+"""Meaning: what a provider and a model cannot tell apart."""
