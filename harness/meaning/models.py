@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_DATED = re.compile(r"([-@](\d{8}|\d{4}-\d{2}-\d{2}|latest)|-\d{3}|-preview-\d{2}-\d{2}(\d{2})?)?")
+_DATED = re.compile(r"([-@](\d{8}|\d{4}-\d{2}-\d{2})|-\d{3}|-preview-\d{2}-\d{2}(\d{2})?)?")
 """What the APIs put behind an alias: `-20250929`, `-2026-03-05`, Vertex's `@20250929`, Gemini's `-001`."""
 
 

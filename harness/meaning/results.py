@@ -47,6 +47,12 @@ def carries(view: ResultView, result: ToolResult, request: RequestView) -> bool:
     return _is_said(readings, result.content) or (result.is_error and _is_mentioned(readings, result.content))
 
 
+def says_no_more(view: ResultView, result: ToolResult) -> bool:
+    """The payload is the tool's own words, with none around them that tell what they are."""
+    words = result.text if isinstance(result.content, tuple) else result.content
+    return any(_means(reading, words) for reading in _readings(view, result.name, is_error=False))
+
+
 def core(view: ResultView) -> str | None:
     """One text for all tellings of a result, whatever its tool answered; `None` where it is not text or JSON alone."""
     if any(isinstance(part, MediaView | OpaqueView) for part in view.payload):

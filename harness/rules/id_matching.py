@@ -172,6 +172,7 @@ def _foreign_ids(evidence: Evidence) -> Iterator[Flaw]:
                     call.id_pointer,
                     call.id,
                     mapped[expected.id],
+                    kind=Kind.CONVENTION,  # each request pairs by itself, and no API issued either of them
                 )
             if call.id is not None and sent.setdefault(call.id, expected.id) != expected.id:
                 yield Flaw(

@@ -132,7 +132,13 @@ def _uninvited(evidence: Evidence) -> Iterator[Flaw]:
         for name, value in _given_settings(asked.chat.request).items():
             sent = asked.view.settings.get(name)
             if value is None and sent is not None and name != "max_tokens":
-                yield Flaw(f"nobody gave {name}, and it is sent", asked.reading.index, sent.pointer, sent.value)
+                yield Flaw(
+                    f"nobody gave {name}, and it is sent",
+                    asked.reading.index,
+                    sent.pointer,
+                    sent.value,
+                    kind=Kind.LOSS if name == "stop" else None,  # it cuts answers short that would have gone on
+                )
 
 
 def _cache(evidence: Evidence) -> Iterator[Flaw]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.meaning import choices
-from harness.meaning.results import carries
+from harness.meaning.results import carries, says_no_more
 from harness.results import Kind
 from harness.rules.content import content_shown, is_verbatim, shown
 from harness.rules.evidence import Asked, Evidence, ExpectedCall
@@ -145,21 +145,23 @@ def _result_renamed(evidence: Evidence) -> Iterator[Flaw]:
 def _error_mark(evidence: Evidence) -> Iterator[Flaw]:
     for exchange, answer in _answers(evidence):
         name, view = answer.expected.name, answer.view
-        if answer.given.is_error and view.error_mark is None and evidence.transcript.api in _FLAGGED:
+        flagged = evidence.transcript.api in _FLAGGED
+        if answer.given.is_error and view.error_mark is None and (flagged or says_no_more(view, answer.given)):
             yield Flaw(
                 f"{name} failed, and its result does not say so",
                 exchange,
                 view.pointer,
                 shown(view),
                 "a result that is marked as an error",
+                kind=None if flagged else Kind.CONVENTION,
             )
         if not answer.given.is_error and _is_marked_by_adapter(answer):
             yield Flaw(f"{name} did not fail, and its result is marked as an error", exchange, view.pointer)
 
 
 _FLAGGED = frozenset({"anthropic", "claude-cli"})
-"""The APIs that have a field for it. On the others the words of the error are all that a model gets, in whatever form
-they come, and result-changed sees to it that they are there."""
+"""The APIs that have a field for it. On the others the words of the error are all that a model gets, and result-changed
+sees to it that they are there: to say beside them that they are an error is a custom, ours with an `error` key."""
 
 
 def _is_marked_by_adapter(answer: Answer) -> bool:

@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, TypeAlias, TypeGuard, cast
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, TypeGuard, cast
 from urllib.parse import urlsplit
 
 from harness.http import HttpRequest, endpoint
+from harness.meaning.ids import with_ids_of
+from harness.meaning.requests import meant
 from harness.model import JSON
 from harness.tape.redact import REQUEST_HEADERS
 from harness.wire import jsonvalue
 from harness.wire.embedding import EmbeddingView
 from harness.wire.format import WireFormat
-from harness.wire.view import (
-    CallView,
-    JsonView,
-    MediaView,
-    OpaqueView,
-    PartView,
-    RequestView,
-    ResultView,
-    TextView,
-    ToolView,
-    WireError,
-)
-
-_Payload: TypeAlias = TextView | MediaView | JsonView | OpaqueView
+from harness.wire.view import RequestView, WireError
 
 _HEADERS = sorted(REQUEST_HEADERS - {"accept"})
 """What an HTTP client says that it accepts is its own affair: the APIs answer alike."""
@@ -52,11 +41,11 @@ class RequestDifference:
 
 
 def differences(
-    recorded: HttpRequest, sent: HttpRequest, wire: WireFormat, *, foreign: int = 0
+    recorded: HttpRequest, sent: HttpRequest, wire: WireFormat, *, issued: Container[str]
 ) -> list[RequestDifference]:
     """The differences in meaning; if there are none, those in spelling.
 
-    The first `foreign` calls come from another API: each adapter maps their ids one-to-one onto legal ones of its own.
+    `issued` are the ids of calls that the API has issued; those of any other call only have to pair.
     """
     # Nearly every request is spelled as it was recorded, and then means the same: reading both to walk the views costs
     # more than the rest of a replayed exchange.
@@ -71,7 +60,7 @@ def differences(
     if isinstance(one, EmbeddingView) and isinstance(other, EmbeddingView):
         found = list(_in_views(one, other, "", ""))
     elif isinstance(one, RequestView) and isinstance(other, RequestView):
-        found = list(_in_views(one, _with_ids_of(one, other, foreign), "", ""))
+        found = list(_in_views(meant(one), meant(with_ids_of(one, other, issued)), "", ""))
     else:
         found = []
     return found or list(_in_spelling(recorded, sent))
@@ -88,31 +77,9 @@ def _view(request: HttpRequest, wire: WireFormat) -> RequestView | EmbeddingView
         return "nested too deeply"
 
 
-def _with_ids_of(recorded: RequestView, sent: RequestView, foreign: int) -> RequestView:
-    """`sent` with its foreign ids replaced by the recorded ones, unless that would merge two of them."""
-    pairs = zip(sent.calls[:foreign], recorded.calls[:foreign], strict=False)
-    ids = {own.id: other.id for own, other in pairs}
-    if len(set(ids.values())) < len(ids):
-        return sent
-    turns = [replace(turn, parts=tuple(_renamed(part, ids) for part in turn.parts)) for turn in sent.turns]
-    return replace(sent, turns=tuple(turns))
-
-
-def _renamed(part: PartView, ids: Mapping[str | None, str | None]) -> PartView:
-    if isinstance(part, CallView):
-        return replace(part, id=ids.get(part.id, part.id))
-    if isinstance(part, ResultView):
-        return replace(part, call_id=ids.get(part.call_id, part.call_id))
-    return part
-
-
 def _in_views(one: Any, other: Any, path: str, pointer: str) -> Iterator[RequestDifference]:
     """Walk two neutral views at once. `path` names the place in the view, `pointer` the one in the body sent."""
-    if isinstance(one, ResultView) and isinstance(other, ResultView):
-        yield from _in_fields(_with_json(one), _with_json(other), path, pointer)
-    elif isinstance(one, ToolView) and isinstance(other, ToolView):
-        yield from _in_fields(_with_arguments(one), _with_arguments(other), path, pointer)
-    elif _is_view(one) and type(one) is type(other):
+    if _is_view(one) and type(one) is type(other):
         yield from _in_fields(one, other, path, pointer)
     elif isinstance(one, tuple) and isinstance(other, tuple):
         yield from _in_sequences(cast("tuple[Any, ...]", one), cast("tuple[Any, ...]", other), path, pointer)
@@ -121,32 +88,6 @@ def _in_views(one: Any, other: Any, path: str, pointer: str) -> Iterator[Request
             yield from _in_views(one.get(key), other.get(key), f"{path}.{key}", pointer)
     elif not jsonvalue.equal(_plain(one), _plain(other)):
         yield _difference(one, other, path, _pointer_of(other, pointer), neutral=True)
-
-
-def _with_json(result: ResultView) -> ResultView:
-    """The result with its texts in one, as rules read them, and objects and lists in it read: how their JSON is spaced
-    is each adapter's own affair."""
-    payload = result.payload
-    if payload and all(isinstance(part, TextView) for part in payload):
-        joined = "".join(part.text for part in payload if isinstance(part, TextView))
-        payload = (TextView(joined, payload[0].pointer),)
-    return replace(result, payload=tuple(map(_as_json, payload)))
-
-
-def _with_arguments(tool: ToolView) -> ToolView:
-    """The tool, with one spelling for a schema that takes no arguments: none, `{}` and an object without properties."""
-    schema = tool.parameters
-    takes_none = schema in (None, {}, {"type": "object"})
-    return replace(tool, parameters={"type": "object", "properties": {}}) if takes_none else tool
-
-
-def _as_json(part: _Payload) -> _Payload:
-    if isinstance(part, TextView) and part.text.lstrip().startswith(("{", "[")):
-        try:
-            return JsonView(jsonvalue.loads(part.text), part.pointer)
-        except WireError:
-            return part
-    return part
 
 
 def _in_fields(one: Any, other: Any, path: str, pointer: str) -> Iterator[RequestDifference]:
@@ -203,8 +144,19 @@ def _in_json(one: JSON, other: JSON, pointer: str) -> Iterator[RequestDifference
     elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
         for at, (left, right) in enumerate(zip(one, other, strict=True)):
             yield from _in_json(left, right, jsonvalue.join(pointer, at))
-    elif not jsonvalue.equal(one, other):
+    elif not jsonvalue.equal(one, other) and not _is_same_json(one, other):
         yield _difference(one, other, f"body {pointer or '/'}", pointer, neutral=False)
+
+
+def _is_same_json(one: JSON, other: JSON) -> bool:
+    """Two texts that are JSON, such as arguments and results, in which only spaces and the order of keys differ: that
+    is every JSON library's own affair."""
+    if not (isinstance(one, str) and isinstance(other, str)):
+        return False
+    try:
+        return jsonvalue.equal(jsonvalue.loads(one), jsonvalue.loads(other))
+    except WireError:
+        return False
 
 
 def _difference(one: Any, other: Any, place: str, pointer: str, *, neutral: bool) -> RequestDifference:

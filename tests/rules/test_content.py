@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from harness.model import Image, Text, ToolResult
 from harness.meaning.results import carries, same_medium
+from harness.model import Image, Text, ToolResult
 from harness.rules.content import content_shown, is_verbatim, shown
 from harness.wire.view import JsonView, MediaView, RequestView, ResultView, TextView, TurnView
 
