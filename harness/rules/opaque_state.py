@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice, takewhile
+from itertools import dropwhile, islice
 
 from harness.model import JSON
 from harness.results import Kind
@@ -54,8 +54,8 @@ def _lost_in(evidence: Evidence, asked: Asked) -> Iterator[Flaw]:
 def _is_beside(part: TextView, sent: list[PartView], roles: list[str], position: int) -> bool:
     """The signature of a text came back on a neighbour of it, in the same turn: it is optional, and what counts is that
     the model has it (GM-10). A signature of a call has to stand on the call."""
-    turn = takewhile(lambda place: roles[place] == "assistant", range(position, len(sent)))
-    near = [*range(max(position - 1, 0), position), *islice(turn, 2)]
+    ahead = dropwhile(lambda place: roles[place] == "user", range(position, len(sent)))
+    near = [*range(max(position - 1, 0), position), *islice(ahead, 2)]
     return part.opaque is not None and any(
         roles[place] == "assistant" and any(equal(state, part.opaque) for state in _states(sent[place]))
         for place in near

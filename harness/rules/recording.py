@@ -29,9 +29,9 @@ def _request(evidence: Evidence) -> Iterator[Flaw]:
         if recorded is None:
             continue
         for found in differences(recorded, reading.exchange.request, evidence.wire, issued=evidence.issued_ids):
-            if not found.neutral and not is_own:
+            asked_for = is_own or (found.neutral and reading.index in _faulty(evidence))
+            if not asked_for and (not found.neutral or found.fact in _JUDGED):
                 continue
-            asked_for = is_own or reading.index in _faulty(evidence)
             what = "not the request that was recorded" if asked_for else "not as it was recorded, as nobody asked for"
             yield Flaw(
                 f"{what}: {found.message}",
@@ -44,6 +44,9 @@ def _request(evidence: Evidence) -> Iterator[Flaw]:
                 blame=_fault(evidence),
             )
 
+
+_JUDGED = frozenset({"model", "system", "turns", "tool_choice"})
+"""The facts that the scenario always has a say in: where no rule finds fault with them, both tell the same."""
 
 _JUDGES = (history, id_matching, json_mode, opaque_state, requests, system_prompt, tools)
 """Between them they hold a request against all that the scenario asks for."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Container, Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, TypeGuard, cast
 from urllib.parse import urlsplit
 
@@ -29,8 +29,9 @@ _SHOWN = 120
 class RequestDifference:
     """One difference. `pointer` leads into the body that was sent (empty: method, path or a header).
 
-    `neutral` says that the requests mean different things; otherwise only their spelling differs. `recorded` and
-    `sent` are JSON values, `None` also where there is nothing.
+    `neutral` says that the requests mean different things; otherwise only their spelling differs. `fact` is the field
+    of the neutral view that it belongs to, empty where there is none. `recorded` and `sent` are JSON values, `None` also
+    where there is nothing.
     """
 
     pointer: str
@@ -38,6 +39,7 @@ class RequestDifference:
     sent: JSON
     neutral: bool
     message: str
+    fact: str = ""
 
 
 def differences(
@@ -60,7 +62,7 @@ def differences(
     if isinstance(one, EmbeddingView) and isinstance(other, EmbeddingView):
         found = list(_in_views(one, other, "", ""))
     elif isinstance(one, RequestView) and isinstance(other, RequestView):
-        found = list(_in_views(meant(one), meant(with_ids_of(one, other, issued)), "", ""))
+        found = list(_in_facts(meant(one), meant(with_ids_of(one, other, issued))))
     else:
         found = []
     return found or list(_in_spelling(recorded, sent))
@@ -75,6 +77,12 @@ def _view(request: HttpRequest, wire: WireFormat) -> RequestView | EmbeddingView
         return str(error)
     except RecursionError:
         return "nested too deeply"
+
+
+def _in_facts(one: RequestView, other: RequestView) -> Iterator[RequestDifference]:
+    for fact in fields(one):
+        for found in _in_views(getattr(one, fact.name), getattr(other, fact.name), fact.name, ""):
+            yield replace(found, fact=fact.name)
 
 
 def _in_views(one: Any, other: Any, path: str, pointer: str) -> Iterator[RequestDifference]:

@@ -11,18 +11,21 @@ from tests.unusual.form import Form
 
 
 def chosen(choice: ToolChoice) -> Wrap:
-    """Another tool choice is encoded, where one was given."""
+    """Another tool choice is encoded, where a call is forced."""
 
     def edit(request: ChatRequest) -> ChatRequest:
-        return replace(request, tool_choice=choice) if request.tool_choice is not None else request
+        return request if request.tool_choice in (None, "auto") else replace(request, tool_choice=choice)
 
     return asks(edit)
 
 
 def calling(mode: str, *, named: int | None = None) -> Wrap:
-    """Gemini's function calling config, with the names of the first `named` tools."""
+    """Gemini's function calling config: with the names of the first `named` tools, where it is for some tools only."""
 
     def edit(_api: str, body: dict[str, Any]) -> None:
+        chosen = body.get("toolConfig", {}).get("functionCallingConfig", {}).get("mode")
+        if named is not None and chosen != "ANY":
+            return
         names = [each["name"] for tool in body["tools"] for each in tool["functionDeclarations"]]
         config = {"mode": mode} | ({} if named is None else {"allowedFunctionNames": names[:named]})
         body["toolConfig"] = {"functionCallingConfig": config}
@@ -31,9 +34,11 @@ def calling(mode: str, *, named: int | None = None) -> Wrap:
 
 
 def among(mode: str, count: int) -> Wrap:
-    """OpenAI's choice among the first `count` tools."""
+    """OpenAI's choice among the first `count` tools, where one is required or `mode` is none that requires one."""
 
     def edit(api: str, body: dict[str, Any]) -> None:
+        if mode == "required" and body.get("tool_choice") != "required":
+            return
         names = [tool.get("function", tool)["name"] for tool in body["tools"]][:count]
         if api == "openai-chat":
             tools = [{"type": "function", "function": {"name": name}} for name in names]
@@ -47,7 +52,9 @@ def among(mode: str, count: int) -> Wrap:
 
 def _only_tool(request: ChatRequest) -> ChatRequest:
     """The one tool that there is, by its name."""
-    return request if request.tool_choice is None else replace(request, tool_choice=NamedTool(request.tools[0].name))
+    return (
+        request if request.tool_choice != "required" else replace(request, tool_choice=NamedTool(request.tools[0].name))
+    )
 
 
 FORMS = (

@@ -110,7 +110,7 @@ FORMS = (
         answers_parts(lambda part: replace(part, id="") if isinstance(part, ToolCall) else part),
         "synthesised-id-unique",
         Verdict.NOTE,
-        frozenset({"synthesised-id-marked"}),
+        frozenset({"synthesised-id-marked", "synthesised-id-sent"}),
     ),
     Form(
         "foreign-ids-random",
