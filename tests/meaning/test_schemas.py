@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from harness.rules.schemas import Dialect, change
+from harness.meaning.schemas import Dialect, change
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 OPTIONAL = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}, "required": ["a"]}
