@@ -50,8 +50,9 @@ def _declaration_changed(evidence: Evidence) -> Iterator[Flaw]:
                 )
             found = change(tool.parameters, view.parameters, view.dialect)
             if found is not None:
+                place = found.pointer or "/"
                 yield Flaw(
-                    f"the parameters of {tool.name} were changed at {found.pointer or '/'} of their schema{found.said()}",
+                    f"the parameters of {tool.name} were changed at {place} of their schema{found.said()}",
                     asked.reading.index,
                     view.pointer,
                     found.actual,

@@ -9,7 +9,7 @@ from jsonschema.exceptions import SchemaError
 
 from harness.meaning.schemas.form import Dialect
 from harness.model import JSON
-from harness.wire.jsonvalue import join
+from harness.wire.jsonvalue import join, resolve
 
 _SCHEMA = frozenset({"items", "additionalProperties", "contains", "propertyNames", "not", "if", "then", "else"})
 _SCHEMA_LIST = frozenset({"prefixItems", "allOf", "anyOf", "oneOf"})
@@ -37,8 +37,9 @@ class Document:
         self._openapi = dialect == "openapi"
         self.reads_nullable = nullable or self._openapi
         self.root = self._read(schema, "")
+        root: Any = self.root
         try:
-            Draft202012Validator.check_schema(self.root)
+            Draft202012Validator.check_schema(root)
         except (SchemaError, RecursionError) as error:
             raise UnreadableError(str(error)) from error
 
@@ -54,10 +55,10 @@ class Document:
         """
         if not isinstance(reference, str) or not reference.startswith("#"):
             raise UnreadableError(f"{reference} leads out of the schema")
-        found = _resolve(self.root, reference[1:])
-        if not isinstance(found, dict | bool):
-            raise UnreadableError(f"{reference} leads nowhere")
-        return found
+        found = resolve(self.root, reference[1:])
+        if isinstance(found, dict | bool):
+            return found
+        raise UnreadableError(f"{reference} leads nowhere")
 
     def behind(self, schema: JSON) -> JSON:
         """The schema that a mere reference stands for; any other one itself."""
@@ -120,15 +121,3 @@ def _number(value: JSON) -> JSON:
     except ValueError:
         return value
     return int(number) if number.is_integer() else number
-
-
-def _resolve(root: Any, pointer: str) -> Any:
-    for token in pointer.split("/")[1:]:
-        key = token.replace("~1", "/").replace("~0", "~")
-        if isinstance(root, dict) and key in root:
-            root = root[key]
-        elif isinstance(root, list) and key.isdecimal() and int(key) < len(root):
-            root = root[int(key)]
-        else:
-            return None
-    return root

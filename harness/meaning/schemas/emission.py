@@ -41,7 +41,8 @@ def _schema(form: Form, here: str, above: Sequence[str], location: str | None = 
         return {"$ref": above[len(above) - form.cycle]}
     inside = (*above, location or here)
     cases = [(kind, case) for kind in KINDS for case in form.kinds.get(kind, ())]
-    return {"anyOf": [_case(*each, join(here, "anyOf", at), inside) for at, each in enumerate(cases)]} if cases else False
+    branches = [_case(*each, join(here, "anyOf", at), inside) for at, each in enumerate(cases)]
+    return {"anyOf": branches} if branches else False
 
 
 def _case(kind: str, case: Case, here: str, inside: Sequence[str]) -> dict[str, Any]:

@@ -24,6 +24,7 @@ _LONGEST = 20_000
 
 _LOWER = ("minimum", "exclusiveMinimum")
 _UPPER = ("maximum", "exclusiveMaximum")
+_SIZES = ("minProperties", "maxProperties")
 
 
 def example(form: Form, above: Sequence[Form]) -> JSON:
@@ -122,7 +123,7 @@ def _texts(case: Case) -> Iterator[str]:
     least, most = int(case.keywords.get("minLength", 0)), case.keywords.get("maxLength")
     pattern = case.keywords.get("pattern")
     if pattern is not None:
-        found = list(matching(pattern, Random(pattern), 40))  # noqa: S311 - nothing secret
+        found = matching(pattern, 40)
         yield from sorted(found, key=lambda text: not _has_length(case, text))
         yield from (f"{text} " for text in found[:5])
         yield from (text[1:] for text in found[:5])
@@ -144,13 +145,12 @@ def _arrays(case: Case, inside: Sequence[Form], depth: int) -> Iterator[JSON]:
     if items is not None and items.takes_nothing:
         items = None
     item = example(items, inside) if items else "a"
-    several = list(dict.fromkeys(map(repr, candidates(items, inside, 0)))) if items and depth else []
     lengths = {0, 1, 2, least - 1, least, *((int(most), int(most) + 1) if most is not None else ())}
     for length in sorted({min(max(length, 0), _LONGEST) for length in lengths} | {len(prefix), len(prefix) + 1}):
         yield [*prefix, *[item] * (length - len(prefix))][:length]
         yield [*prefix, *range(length - len(prefix))][:length]
-    if several or depth:
-        for value in candidates(items, inside, depth - 1) if items and depth else _EVERYDAY:
+    if depth:
+        for value in candidates(items, inside, depth - 1) if items else _EVERYDAY:
             yield [*prefix, value, *[item] * (least - len(prefix) - 1)]
     for at, form in enumerate(case.keywords.get("prefixItems", ())):
         yield from ([*prefix[:at], value, *prefix[at + 1 :]] for value in candidates(form, inside, 0))
@@ -170,10 +170,11 @@ def _objects(case: Case, inside: Sequence[Form], depth: int) -> Iterator[JSON]:
         yield {**base, "another": value}
     names = case.keywords.get("patternProperties", {})
     for pattern, form in names.items():
-        for name in matching(pattern, Random(pattern), 3):  # noqa: S311 - nothing secret
+        for name in matching(pattern, 3):
             yield from ({**base, name: value} for value in (*_EVERYDAY, example(form, inside)))
-    for count in {case.keywords.get(name) for name in ("minProperties", "maxProperties")} - {None}:
-        for size in (count - 1, count, count + 1):
+    bounds: list[int] = [int(case.keywords[name]) for name in _SIZES if name in case.keywords]
+    for bound in bounds:
+        for size in (bound - 1, bound, bound + 1):
             yield {f"p{number}": "a" for number in range(min(size, _LONGEST))}
     if depth:
         for name, form in case.properties.items():

@@ -8,13 +8,12 @@ from functools import lru_cache
 from typing import Literal
 
 from harness.meaning.schemas.document import Document, UnreadableError
-from harness.meaning.schemas.form import Dialect, Form
-from harness.meaning.schemas.instances import example
+from harness.meaning.schemas.form import Dialect
 from harness.meaning.schemas.partings import Parting, Partings
 from harness.meaning.schemas.reading import read
 from harness.meaning.schemas.words import reworded
 from harness.model import JSON
-from harness.wire.jsonvalue import MAX_DEPTH, canonical, equal, join, resolve
+from harness.wire.jsonvalue import equal, join, resolve
 
 _SHOWN = 200
 """Characters of an instance that a message shows."""
@@ -25,7 +24,7 @@ class SchemaChange:
     """A place where the wire's schema says something else. `pointer` is relative to the schema.
 
     `instance` is what only one of the two accepts, as `accepted_by` says; if that is `None`, they accept the same, and
-    the change is one of words. The instance is a value of the place `inside` the value of the schema (empty: all of it).
+    the change is one of words. It is a value of the place `inside` the value of the whole schema (empty: all of it).
     """
 
     pointer: str
@@ -66,24 +65,41 @@ def change(
         return SchemaChange("", wire, given)
 
 
-def same(one: JSON, other: JSON, dialect: Dialect = "json-schema", other_dialect: Dialect = "json-schema") -> bool:
-    """Whether two schemas that were made of one say the same, up to what an API forces on either of them."""
-    return change(one, other, other_dialect, dialect) is None or change(other, one, dialect, other_dialect) is None
+def apart(
+    one: JSON, other: JSON, dialect: Dialect = "json-schema", other_dialect: Dialect = "json-schema"
+) -> SchemaChange | None:
+    """Where two schemas that were made of one say something else, up to what an API forces on either of them.
+
+    `None` if nowhere. `one` stands for the given schema, `other` for the wire's: it has to have the words of `one`.
+    """
+    found = change(one, other, other_dialect, dialect)
+    if found is None or found.accepted_by is None or change(other, one, dialect, other_dialect) is not None:
+        return found
+    return _reworded(*_documents(json.dumps(one), json.dumps(other), other_dialect, dialect))
 
 
 @lru_cache(maxsize=1024)  # a conversation sends the same tools with every request
 def _changed(given_text: str, wire_text: str, dialect: Dialect, given_dialect: Dialect) -> SchemaChange | None:
     given, wire = json.loads(given_text), json.loads(wire_text)
-    nullable = '"nullable"' in given_text  # whose author writes OpenAPI means it
     try:
-        documents = Document(given, given_dialect, nullable=nullable), Document(wire, dialect, nullable=nullable)
-        one, other = map(read, documents)
+        documents = _documents(given_text, wire_text, dialect, given_dialect)
+        one, other = read(documents[0]), read(documents[1])
         parting = Partings(openapi=dialect == "openapi").first(one, other)
-        if parting is not None:
-            return _shown(parting, given, wire)
-        found = reworded(*documents)
+        return _reworded(*documents) if parting is None else _shown(parting, given, wire)
     except UnreadableError:
         return SchemaChange("", wire, given)
+
+
+def _documents(given_text: str, wire_text: str, dialect: Dialect, given_dialect: Dialect) -> tuple[Document, Document]:
+    nullable = '"nullable"' in given_text  # whose author writes OpenAPI means it
+    return (
+        Document(json.loads(given_text), given_dialect, nullable=nullable),
+        Document(json.loads(wire_text), dialect, nullable=nullable),
+    )
+
+
+def _reworded(given: Document, wire: Document) -> SchemaChange | None:
+    found = reworded(given, wire)
     return None if found is None else SchemaChange(found.pointer, found.actual, found.expected)
 
 

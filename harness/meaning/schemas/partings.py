@@ -28,6 +28,7 @@ from harness.wire.jsonvalue import join
 _CONSTRUCTED = 5000
 _GENERATED = 300
 _SEED = 9
+_ITEMS = ("prefixItems", "items")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,7 @@ class Partings:
         """The given form as an API may force it, this level of it, where the wire's looks as if it had."""
         kinds = dict(given.kinds)
         case = given.only("object")
-        if wire.kinds.keys() == {"object"} and kinds.keys() == {*KINDS} and case is not None and case.properties:
+        if [*wire.kinds] == ["object"] and kinds.keys() == {*KINDS} and case is not None and case.properties:
             kinds = {"object": kinds["object"]}
         if "object" in kinds:
             cases = [*kinds["object"]]
@@ -175,26 +176,31 @@ class _Step:
         return {**(base if isinstance(base, dict) else {}), "another" if self.key is None else self.key: value}
 
 
-def _steps(
-    kind: str, given: Case, wire: Case, pointers: tuple[str, str], forced: frozenset[str]
-) -> Iterator[_Step]:
+def _steps(kind: str, given: Case, wire: Case, pointers: tuple[str, str], forced: frozenset[str]) -> Iterator[_Step]:
     one, other = given.form("additionalProperties"), wire.form("additionalProperties")
+    places = [join(pointer, "additionalProperties") for pointer in pointers]
     if kind == "object" and "patternProperties" not in {**given.keywords, **wire.keywords}:
         for name in (*given.properties, *(name for name in wire.properties if name not in given.properties)):
-            places = [join(pointer, "properties", name) for pointer in pointers]
-            here = given.properties.get(name) or replace(one or anything(), pointer=places[0])
-            there = wire.properties.get(name) or replace(other or anything(), pointer=places[1])
-            yield _Step(here, there, name, name in forced)
+            at = [join(pointer, "properties", name) for pointer in pointers]
+            here = given.properties.get(name) or replace(one or anything(), pointer=at[0])
+            there = wire.properties.get(name) or replace(other or anything(), pointer=at[1])
+            yield _Step(_placed(here, at[0]), _placed(there, at[1]), name, name in forced)
     if kind == "object" and one is not None and other is not None:
-        yield _Step(one, other, None)
+        yield _Step(_placed(one, places[0]), _placed(other, places[1]), None)
     if kind == "array":
         tuples = given.keywords.get("prefixItems", ()), wire.keywords.get("prefixItems", ())
         if len(tuples[0]) == len(tuples[1]):
             for at, (here, there) in enumerate(zip(*tuples, strict=True)):
                 yield _Step(here, there, at)
-            here, there = given.form("items"), wire.form("items")
-            if here is not None and there is not None:
-                yield _Step(here, there, len(tuples[0]))
+            if "items" in {**given.keywords, **wire.keywords}:
+                at = [join(pointer, "items") for pointer in pointers]
+                here, there = given.form("items") or anything(), wire.form("items") or anything()
+                yield _Step(_placed(here, at[0]), _placed(there, at[1]), len(tuples[0]))
+
+
+def _placed(form: Form, pointer: str) -> Form:
+    """The form of `true` or `false`, which know of no place of their own, with one."""
+    return form if form.pointer or form.cycle is not None else replace(form, pointer=pointer)
 
 
 def _pairs(given: Form, wire: Form) -> Iterator[tuple[str, Case, Case]]:
@@ -234,14 +240,12 @@ def _with_inner(given: Mapping[str, Any], wire: Mapping[str, Any]) -> dict[str, 
     keywords = dict(given)
     if "patternProperties" not in {**given, **wire}:
         keywords |= {"properties": wire.get("properties", {})}
-    for name in ("additionalProperties", "items", "prefixItems"):
-        if name in given and name in wire and _same_length(given[name], wire[name]):
-            keywords[name] = wire[name]
+    if "additionalProperties" in given and "additionalProperties" in wire:
+        keywords["additionalProperties"] = wire["additionalProperties"]
+    if len(given.get("prefixItems", ())) == len(wire.get("prefixItems", ())):
+        keywords = {name: value for name, value in keywords.items() if name not in _ITEMS}
+        keywords |= {name: wire[name] for name in _ITEMS if name in wire}
     return keywords
-
-
-def _same_length(one: Any, other: Any) -> bool:
-    return not isinstance(one, tuple) or len(one) == len(other)
 
 
 def _keyword(given: Form, wire: Form, value: JSON) -> str:

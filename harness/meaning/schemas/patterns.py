@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
 from random import Random
 from typing import Any
 
@@ -14,16 +15,16 @@ _MORE = 3
 """Repetitions beyond the least that are tried."""
 
 
-def matching(pattern: str, random: Random, count: int = 20) -> Iterator[str]:
-    """Texts that match a pattern as JSON Schema searches for it; none for what Python cannot read."""
+@lru_cache(maxsize=256)
+def matching(pattern: str, count: int) -> tuple[str, ...]:
+    """Up to `count` texts that match a pattern as JSON Schema searches for it; none for what Python cannot read."""
     try:
         expression, tree = re.compile(pattern), _parser.parse(pattern)
     except (re.error, OverflowError, RecursionError):
-        return
-    for _ in range(count):
-        text = _sequence(tree, random, {})
-        if expression.search(text):
-            yield text
+        return ()
+    random = Random(pattern)  # noqa: S311 - nothing secret
+    texts = dict.fromkeys(_sequence(tree, random, {}) for _ in range(count))
+    return tuple(text for text in texts if expression.search(text))
 
 
 def _sequence(tree: Any, random: Random, groups: dict[int, str]) -> str:

@@ -122,9 +122,7 @@ class _Reading:
                 keywords["required"] = sorted({name for name in _list(schema["required"]) if isinstance(name, str)})
         return _whole_bounds(keywords) if whole else keywords
 
-    def _conditions(
-        self, form: Form, schema: dict[str, JSON], above: Sequence[JSON], inside: Sequence[JSON]
-    ) -> Form:
+    def _conditions(self, form: Form, schema: dict[str, JSON], above: Sequence[JSON], inside: Sequence[JSON]) -> Form:
         """What only can be checked: `not`, `if` and schemas that depend on a property."""
         names = ("not", *(("if", "then", "else") if "if" in schema else ()))
         found: dict[str, Any] = {name: self._form(schema[name], above, inside) for name in names if name in schema}
@@ -151,6 +149,8 @@ class _Reading:
         return Form(kinds, one.pointer)
 
     def _both_cases(self, kind: str, one: Case, other: Case) -> Case | None:
+        if not one.keywords or not other.keywords:
+            return one if one.keywords else other
         if "enum" in one.keywords or "enum" in other.keywords:
             rest, checks = (one, other) if "enum" in one.keywords else (other, one)
             fits = Acceptance(Form({kind: (checks,)}), [anything()] * MAX_DEPTH)
@@ -201,9 +201,9 @@ def _whole_bounds(keywords: dict[str, Any]) -> dict[str, Any]:
 
 def _exclude(one: Form, other: Form) -> bool:
     """Whether it can be seen that no value is an instance of both."""
-    return one.cycle is other.cycle is None and all(
-        _apart(a, b) for kind in one.kinds.keys() & other.kinds.keys() for a in one.kinds[kind] for b in other.kinds[kind]
-    )
+    shared = one.kinds.keys() & other.kinds.keys()
+    pairs = [(a, b) for kind in shared for a in one.kinds[kind] for b in other.kinds[kind]]
+    return one.cycle is other.cycle is None and all(_apart(a, b) for a, b in pairs)
 
 
 def _apart(one: Case, other: Case) -> bool:
