@@ -13,7 +13,7 @@ from threading import Lock
 from harness.costs import price_version, spending
 from harness.differences import Observations, observe, tables
 from harness.errors import CassetteError, CassetteMissing, UsageError
-from harness.expected_failures import ExpectedFailure, stale
+from harness.expected_failures import ExpectedFailure, accepted, stale, unmatched
 from harness.play import BROKEN, Playing, located, play
 from harness.protocols import Capability
 from harness.results import (
@@ -151,6 +151,7 @@ class Run:
             stale(self._expected, played),
             versions() | price_version(),
             {"seconds": round(time.perf_counter() - started, 3)},
+            unmatched=unmatched(self._expected, results),
         )
 
     def _judged(self, cells: Sequence[Cell], jobs: int, progress: Progress | None) -> Iterable[_Judged]:
@@ -229,10 +230,10 @@ class Run:
     def _verdict(self, result: CellResult, stage: Stage, evidence: Evidence) -> CellResult:
         transcript = evidence.transcript
         findings = tuple(self._weighed(finding) for rule in self._rules for finding in rule.findings(evidence))
-        errors = [finding for finding in findings if finding.severity is Severity.ERROR]
-        if not errors:  # else the tool was asked something that nobody had meant to ask
-            errors = [_unanswered(execution) for execution in transcript.executions if execution.unanswered]
-            findings += tuple(errors)
+        if not any(finding.severity is Severity.ERROR for finding in findings):
+            # else the tool was asked something that nobody had meant to ask
+            findings += tuple(_unanswered(execution) for execution in transcript.executions if execution.unanswered)
+        findings = tuple(accepted(self._expected, result, finding) for finding in findings)
         recuts = sum(retelling.variant == "stream" for retelling in transcript.retellings)
         result = replace(
             result,
@@ -245,12 +246,15 @@ class Run:
         if self._recorder and not _is_complete(transcript):
             result = replace(result, reason="not recorded: a chat failed, and what was there before stays")
         crashed = next((each for each in (*transcript.chats, *transcript.embedded) if each.crashed), None)
-        if errors and all(any(entry.expects(result, f) for entry in self._expected) for f in errors):
-            reasons = {entry.reason for entry in self._expected for f in errors if entry.expects(result, f)}
-            return replace(result, verdict=Verdict.EXPECTED_FAILURE, reason="; ".join(sorted(reasons)))
-        if crashed is not None and (errors or not findings):  # else all that is wrong is what it raised
+        verdict = _worst(findings)
+        if verdict is Verdict.EXPECTED_FAILURE:
+            reasons = {finding.accepted for finding in findings if finding.accepted is not None}
+            return replace(result, verdict=verdict, reason="; ".join(sorted(reasons)))
+        if crashed is not None and (
+            verdict is Verdict.FAIL or not findings
+        ):  # else all that is wrong is what it raised
             return replace(result, verdict=Verdict.ERROR, reason=f"{crashed.error}: {crashed.error_text}")
-        return replace(result, verdict=_worst(findings))
+        return replace(result, verdict=verdict)
 
     def _weighed(self, finding: Finding) -> Finding:
         """A finding with the severity that its kind has in this run."""
@@ -260,8 +264,10 @@ class Run:
 
 
 def _worst(findings: Sequence[Finding]) -> Verdict:
+    if any(finding.fails for finding in findings):
+        return Verdict.FAIL
     severities = {finding.severity for finding in findings}
-    verdicts = {Severity.ERROR: Verdict.FAIL, Severity.WARNING: Verdict.WARN, Severity.NOTE: Verdict.NOTE}
+    verdicts = {Severity.ERROR: Verdict.EXPECTED_FAILURE, Severity.WARNING: Verdict.WARN, Severity.NOTE: Verdict.NOTE}
     return next((verdict for severity, verdict in verdicts.items() if severity in severities), Verdict.PASS)
 
 
