@@ -107,7 +107,8 @@ def _shown(parting: Parting, given: JSON, wire: JSON) -> SchemaChange:
     actual, expected, pointer = resolve(wire, parting.pointer), resolve(given, parting.given_pointer), parting.pointer
     if isinstance(actual, dict) and isinstance(expected, dict):
         for name in (parting.keyword, *_ALSO.get(parting.keyword, ())):
-            if not equal(actual.get(name), expected.get(name)):
+            says_it = all(name in node or not _COMBINED & node.keys() for node in (actual, expected))
+            if says_it and not equal(actual.get(name), expected.get(name)):
                 actual, expected, pointer = actual.get(name), expected.get(name), join(pointer, name)
                 break
     return SchemaChange(
@@ -119,6 +120,9 @@ def _shown(parting: Parting, given: JSON, wire: JSON) -> SchemaChange:
         parting.inside,
     )
 
+
+_COMBINED = frozenset({"$ref", "allOf", "anyOf", "oneOf"})
+"""Keywords behind which another one may stand: its absence beside them says nothing."""
 
 _ALSO = {
     "type": ("nullable", "anyOf", "oneOf", "enum", "const", "$ref"),
