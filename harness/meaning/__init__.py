@@ -1,1 +1,1 @@
-"""Meaning: what a provider and a model cannot tell apart."""
+"""What a provider and a model cannot tell apart."""

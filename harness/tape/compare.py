@@ -11,12 +11,13 @@ from urllib.parse import urlsplit
 from harness.http import HttpRequest, endpoint
 from harness.meaning.ids import with_ids_of
 from harness.meaning.requests import meant
+from harness.meaning.schemas import SchemaChange, apart
 from harness.model import JSON
 from harness.tape.redact import REQUEST_HEADERS
 from harness.wire import jsonvalue
 from harness.wire.embedding import EmbeddingView
 from harness.wire.format import WireFormat
-from harness.wire.view import RequestView, WireError
+from harness.wire.view import FormatView, RequestView, ToolView, WireError
 
 _HEADERS = sorted(REQUEST_HEADERS - {"accept"})
 """What an HTTP client says that it accepts is its own affair: the APIs answer alike."""
@@ -30,8 +31,8 @@ class RequestDifference:
     """One difference. `pointer` leads into the body that was sent (empty: method, path or a header).
 
     `neutral` says that the requests mean different things; otherwise only their spelling differs. `fact` is the field
-    of the neutral view that it belongs to, empty where there is none. `recorded` and `sent` are JSON values, `None` also
-    where there is nothing.
+    of the neutral view that it belongs to, empty where there is none. `recorded` and `sent` are JSON values, `None`
+    also where there is nothing.
     """
 
     pointer: str
@@ -43,7 +44,7 @@ class RequestDifference:
 
 
 def differences(
-    recorded: HttpRequest, sent: HttpRequest, wire: WireFormat, *, issued: Container[str]
+    recorded: HttpRequest, sent: HttpRequest, wire: WireFormat, *, issued: Container[str] = ()
 ) -> list[RequestDifference]:
     """The differences in meaning; if there are none, those in spelling.
 
@@ -87,7 +88,9 @@ def _in_facts(one: RequestView, other: RequestView) -> Iterator[RequestDifferenc
 
 def _in_views(one: Any, other: Any, path: str, pointer: str) -> Iterator[RequestDifference]:
     """Walk two neutral views at once. `path` names the place in the view, `pointer` the one in the body sent."""
-    if _is_view(one) and type(one) is type(other):
+    if isinstance(one, ToolView | FormatView) and type(one) is type(other):
+        yield from _in_declared(one, other, path, pointer)
+    elif _is_view(one) and type(one) is type(other):
         yield from _in_fields(one, other, path, pointer)
     elif isinstance(one, tuple) and isinstance(other, tuple):
         yield from _in_sequences(cast("tuple[Any, ...]", one), cast("tuple[Any, ...]", other), path, pointer)
@@ -96,6 +99,34 @@ def _in_views(one: Any, other: Any, path: str, pointer: str) -> Iterator[Request
             yield from _in_views(one.get(key), other.get(key), f"{path}.{key}", pointer)
     elif not jsonvalue.equal(_plain(one), _plain(other)):
         yield _difference(one, other, path, _pointer_of(other, pointer), neutral=True)
+
+
+def _in_declared(
+    one: ToolView | FormatView, other: ToolView | FormatView, path: str, pointer: str
+) -> Iterator[RequestDifference]:
+    """A tool or an answer's format: its schema by what it accepts, in whatever dialect, and the rest by value."""
+    found, name, place = None, "", ""
+    if isinstance(one, ToolView) and isinstance(other, ToolView):
+        name, place = "parameters", other.pointer
+        found = apart(one.parameters, other.parameters, one.dialect, other.dialect)
+        other = replace(other, parameters=one.parameters, dialect=one.dialect)
+    elif isinstance(one, FormatView) and isinstance(other, FormatView):
+        name, place = "schema", other.schema_pointer
+        found = apart(one.schema, other.schema, one.dialect, other.dialect)
+        mechanism = (
+            other.mechanism if one.dialect == other.dialect else one.mechanism
+        )  # each dialect has one of its own
+        other = replace(other, schema=one.schema, dialect=one.dialect, mechanism=mechanism)
+    if found is not None:
+        yield _in_schema(found, f"{path}.{name}", place)
+    yield from _in_fields(one, other, path, pointer)
+
+
+def _in_schema(found: SchemaChange, path: str, pointer: str) -> RequestDifference:
+    """A schema that accepts other instances, or says other words."""
+    place = f"{path}{found.pointer}: recorded {_shown(found.expected)}, sent {_shown(found.actual)}"
+    message = place + found.said("the recorded schema")
+    return RequestDifference(pointer, found.expected, found.actual, neutral=True, message=message)
 
 
 def _in_fields(one: Any, other: Any, path: str, pointer: str) -> Iterator[RequestDifference]:

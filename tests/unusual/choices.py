@@ -52,9 +52,8 @@ def among(mode: str, count: int) -> Wrap:
 
 def _only_tool(request: ChatRequest) -> ChatRequest:
     """The one tool that there is, by its name."""
-    return (
-        request if request.tool_choice != "required" else replace(request, tool_choice=NamedTool(request.tools[0].name))
-    )
+    only = NamedTool(request.tools[0].name)
+    return replace(request, tool_choice=only) if request.tool_choice == "required" else request
 
 
 FORMS = (
