@@ -45,6 +45,12 @@ def request(*parts: Any) -> RequestView:
         ([value({"a": 1})], {"a": 1}),
         ([value({"output": [1, 2]})], [1, 2]),
         ([value({"result": "18"})], "18"),
+        (['{"output": [1]}'], [1]),
+        (['{"name": "f", "content": "18 \u00b0C", "error": null}'], "18 \u00b0C"),
+        (['{"status": "success", "result": "{\\"a\\": 1}"}'], {"a": 1}),
+        ([value({"result": 18})], "18"),
+        ([value({"a": [1, 2]})], '{ "a":[1,2] }'),
+        ([value({})], None),
     ],
 )
 def test_what_the_tool_answered_is_carried(payload: list[Any], content: Any) -> None:
@@ -68,6 +74,12 @@ def test_what_the_tool_answered_is_carried(payload: list[Any], content: Any) -> 
         ([value({"a": 1}), value({"a": 1})], {"a": 1}),
         ([MEDIUM], "picture"),
         (["NaN"], None),
+        (['{"name": "g", "content": "18"}'], "18"),
+        (['{"status": "error", "result": "18"}'], "18"),
+        (['{"result": "18", "note": "stale"}'], "18"),
+        ([value({"result": 1.5})], "1.50"),
+        ([value({"a": 2})], '{"a": 1, "a": 2}'),
+        (["null"], ""),
     ],
 )
 def test_anything_else_is_not(payload: list[Any], content: Any) -> None:
@@ -82,6 +94,10 @@ def test_anything_else_is_not(payload: list[Any], content: Any) -> None:
         (['{"error": "station offline"}'], "station offline", True),
         (['{"error": {"code": 7}}'], {"code": 7}, True),
         ([value({"error": "station offline"})], "station offline", True),
+        (["The tool failed: station offline. Try later."], "station offline", True),
+        (['Error: {"code": 7} (try later)'], {"code": 7}, True),
+        (["Error: {'code': 7}"], {"code": 7}, False),
+        (["station offlines"], "station offline", False),
         (["error"], "station offline", False),
         (['{"error": {"code": 8}}'], {"code": 7}, False),
     ],
