@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from harness.model import JSON, StopReason, Usage
+from harness.scenarios.schema import Provocation
 
 
 class WireError(Exception):
@@ -273,7 +274,8 @@ class Violation:
 @dataclass(frozen=True, slots=True)
 class ModelStep:
     """What the reference server's model does in one answer, in neutral words. `raw` are wire parts put in verbatim,
-    before the text. `truncated`: the answer reaches its bound in the middle of the last call's arguments."""
+    before the text. `truncated`: the answer reaches its bound in the middle of the last call's arguments.
+    `provocations`: what its stream does that no provider was recorded doing."""
 
     text: str | None = None
     thinking: str | None = None
@@ -282,3 +284,4 @@ class ModelStep:
     stop: StopReason | None = None
     raw: tuple[JSON, ...] = ()
     truncated: bool = False
+    provocations: frozenset[Provocation] = frozenset()

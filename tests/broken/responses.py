@@ -38,6 +38,20 @@ def _fresh_tokens_only(usage: Usage) -> Usage:
     )
 
 
+def _ended(response: ChatResponse) -> ChatResponse:
+    paused = response.stop_reason is StopReason.PAUSE
+    return replace(response, stop_reason=StopReason.END_TURN) if paused else response
+
+
+def _without_the_last_answer(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """An answer counts as one only if the user has said something to it."""
+    return messages[:-1] if messages[-1].role is Role.ASSISTANT else messages
+
+
+def _with_a_word(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    return (*messages, Message.user("Continue.")) if messages[-1].role is Role.ASSISTANT else messages
+
+
 class _Repeating(Wrapped):
     """Gives its first answer for ever."""
 
@@ -96,6 +110,15 @@ FAULTS = (
         "stop-reason",
         BODY,
         0,
+    ),
+    *(
+        Fault(f"{name}-{variant}", wrap, "stop-pause", rule, place, at, ("anthropic",), variant=variant)
+        for variant in VARIANTS
+        for name, wrap, rule, place, at in (
+            ("takes-a-pause-for-the-end", answers(_ended), "stop-reason", BODY, 0),
+            ("goes-on-without-what-was-paused", asks_messages(_without_the_last_answer), "opaque-state-lost", BODY, 1),
+            ("asks-a-paused-model-in-words", asks_messages(_with_a_word), "turns-invented", PART_OR_BODY, 1),
+        )
     ),
     Fault("refusal-as-answer", answers(_refusal_as_text), "stop-refusal", "stop-reason", BODY, 0),
     Fault(

@@ -45,7 +45,7 @@ def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str,
 
 def build_stream(step: ModelStep, seed: str, model: str, profile: Profile, _request: RequestView) -> HttpResponse:
     """The same answer as an event stream. The API streams in one way, whatever the request says."""
-    body = spell(build(step, seed, model, profile), seed)
+    body = spell(build(step, seed, model, profile), seed, step.provocations)
     return HttpResponse(200, {"content-type": "text/event-stream; charset=utf-8"}, body)
 
 
