@@ -1,8 +1,8 @@
 """A conversation and its tool loop, as one sans-IO generator with a synchronous and an asynchronous driver.
 
-The loop follows the calls that a response holds, not its stop reason, but for one: a model that has paused is asked again,
-with what it has said so far. A tool that raises becomes an error result. The history is append-only and kept whatever
-happens: however a turn ends, every call of it has its result, so that the conversation can go on.
+The loop follows the calls that a response holds, not its stop reason, but for one: a model that has paused is asked
+again, with what it has said so far. A tool that raises becomes an error result. The history is append-only and kept
+whatever happens: however a turn ends, every call of it has its result, so that the conversation can go on.
 """
 
 from __future__ import annotations

@@ -347,7 +347,7 @@ def _provocations(scenario: Scenario) -> Iterator[Problem]:
         yield Problem(("provocations",), "no provider does this when asked to. Add scripted: true.")
     parallel = any(len(step.calls) > 1 and not step.truncated for step in _script(scenario))
     if Provocation.INTERLEAVED_CALLS in scenario.provocations and not parallel:
-        yield Problem(("provocations",), "no answer has two whole calls that could alternate. Add one.")
+        yield Problem(("provocations",), "no answer has two whole calls that could come in turns. Add one.")
 
 
 def _step(scenario: Scenario, path: Path, step: StepSpec) -> Iterator[Problem]:
@@ -355,7 +355,7 @@ def _step(scenario: Scenario, path: Path, step: StepSpec) -> Iterator[Problem]:
     for api in step.raw:
         if api not in apis:
             yield Problem((*path, "raw", api), str(UnknownName("API", api, apis)))
-    if step.stop in _OF_ONE_API:
+    if step.stop is not None and step.stop in _OF_ONE_API:
         yield from _of_one_api(scenario, (*path, "stop"), step.stop)
     for index, (name, arguments) in enumerate(step.named_calls):
         tool = scenario.tool_named(name)

@@ -396,7 +396,7 @@ FAULTS = (
     _told(
         "gives-arguments-to-the-last-call",  # calls of the other APIs never overlap
         streams(_arguments_of_the_last),
-        "stream-parallel-long-arguments",
+        "stream-provoked-interleaved-calls",
         "stream-arguments",
         RESPONSE_ARGUMENTS,
         targets=OPENAI,

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from harness.errors import MalformedResponse
-from harness.model import ChatRequest, ChatResponse, Refusal, StopReason, Text, ToolCall, Usage
-from tests.broken.fault import Fault, Wrapped, answers, client, edited_message
+from harness.model import ChatRequest, ChatResponse, Message, Refusal, Role, StopReason, Text, ToolCall, Usage
+from harness.runner import VARIANTS
+from tests.broken.fault import Fault, Wrapped, answers, asks_messages, client, edited_message
 from tests.broken.json_mode import texts
-from tests.broken.places import BODY, RESPONSE_CALL, RESPONSE_TEXT
+from tests.broken.places import BODY, RESPONSE_CALL, RESPONSE_TEXT, TEXT
 
 
 def first_call_only(response: ChatResponse) -> ChatResponse:
@@ -117,7 +118,7 @@ FAULTS = (
         for name, wrap, rule, place, at in (
             ("takes-a-pause-for-the-end", answers(_ended), "stop-reason", BODY, 0),
             ("goes-on-without-what-was-paused", asks_messages(_without_the_last_answer), "opaque-state-lost", BODY, 1),
-            ("asks-a-paused-model-in-words", asks_messages(_with_a_word), "turns-invented", PART_OR_BODY, 1),
+            ("asks-a-paused-model-in-words", asks_messages(_with_a_word), "text-changed", TEXT, 1),
         )
     ),
     Fault("refusal-as-answer", answers(_refusal_as_text), "stop-refusal", "stop-reason", BODY, 0),
