@@ -142,7 +142,9 @@ def judged(evidence: Evidence, chat: int) -> Flaw | None:
     """What is wrong with how a chat ended. `Flaw.rule` says which rule it is to be reported under."""
     made, wanted = evidence.transcript.chats[chat], due(evidence, chat)
     flaw = _judged(evidence, chat, made, wanted)
-    return replace(flaw, severity=Severity.WARNING) if flaw is not None and _is_contested(wanted) else flaw
+    if flaw is None or not _is_contested(wanted):
+        return flaw
+    return replace(flaw, kind=Kind.LOSS, severity=Severity.WARNING)
 
 
 def _is_contested(wanted: Due) -> bool:

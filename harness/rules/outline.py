@@ -1,8 +1,8 @@
 """What two tellings of an answer are compared by, and all in which they differ, in words.
 
 Compared is what the caller is told. Pieces of a text that stand together are one text; an id that no API issued is
-whatever the adapter makes up, and may be another one each time: of such ids only which calls share one counts; a count
-or a model that one of the tellings leaves out is not a wrong one.
+whatever the adapter makes up, and may be another one each time: of such ids only which calls share one counts. A count
+or a model that only one of the tellings has is not a wrong one.
 """
 
 from __future__ import annotations
@@ -63,16 +63,16 @@ def naming(issued: frozenset[str]) -> Naming:
 def of_responses(one: ChatResponse, other: ChatResponse, issued: frozenset[str]) -> Iterator[Contrast]:
     """In what two responses differ."""
     left, right = (_pieces(response.message.parts, naming(issued)) for response in (one, other))
-    yield from _of_pieces(left, right)
+    parted = [*_of_pieces(left, right)]
+    yield from parted
     yield from _at("the stop reason", one.stop_reason.value, other.stop_reason.value)
     for field in fields(Usage):
         counts: tuple[int | None, int | None] = (getattr(one.usage, field.name), getattr(other.usage, field.name))
-        if None not in counts:
-            yield from _at(f"the count {field.name}", *counts)
-    if one.model and other.model:
-        yield from _at("the model", one.model, other.model)
+        yield from _at(f"the count {field.name}", *counts, _OURS if None in counts else Kind.LOSS)
+    yield from _at("the model", one.model, other.model, Kind.LOSS if one.model and other.model else _OURS)
     yield from _at("the API's own word for the stop reason", one.raw_stop_reason, other.raw_stop_reason, _OURS)
-    yield from _at("what is kept for the API beside the parts", _state(one), _state(other), _OURS)
+    if not parted:  # a part that is not there keeps nothing
+        yield from _at("what is kept for the API beside the parts", _state(one), _state(other), _OURS)
 
 
 _OURS = Kind.CONVENTION

@@ -40,16 +40,15 @@ def _equals_whole(evidence: Evidence) -> Iterator[Flaw]:
 
 def _recut(evidence: Evidence) -> Iterator[Flaw]:
     """The first way that makes a difference; of others there may be many, and they say no more. One that an official
-    SDK cannot read either is no excuse for those that it can."""
+    SDK cannot read either counts only where there is no other."""
     recuts = [retelling for retelling in evidence.transcript.retellings if retelling.variant == "stream"]
-    for strange in (False, True):
-        ways = [each for each in recuts if _is_strange(evidence, each.way) is strange]
-        found = [(each.way, index, told) for each in ways for index, told in _first_difference(evidence, each)]
-        if found:
-            way, index, told = found[0]
-            count = f", as {len(found)} of {len(recuts)} ways do" if len(recuts) > 1 else ""
-            kind = Kind.CONVENTION if strange else None
-            yield from _different(evidence, index, f"in another way ({way}){count}", told, kind)
+    ways = sorted(recuts, key=lambda each: _is_strange(evidence, each.way))
+    found = [(each.way, index, told) for each in ways for index, told in _first_difference(evidence, each)]
+    if found:
+        way, index, told = found[0]
+        count = f", as {len(found)} of {len(recuts)} ways do" if len(recuts) > 1 else ""
+        kind = Kind.CONVENTION if _is_strange(evidence, way) else None
+        yield from _different(evidence, index, f"in another way ({way}){count}", told, kind)
 
 
 _STRANGE = {BYTE_ORDER_MARK: frozenset({"anthropic", "gemini"}), COMMENTS: frozenset({"gemini"})}

@@ -207,7 +207,7 @@ def _arguments(evidence: Evidence) -> Iterator[Flaw]:
                     dict(call.arguments),
                 )
         for told in streamed.announced:
-            if any(told is other for other in known) or streamed.is_cut_short(told):
+            if any(told.start is other.start for other in known if other) or streamed.is_cut_short(told):
                 continue
             if told.start and told.ended and not _is_whole(told.text):
                 yield Flaw(
@@ -252,7 +252,7 @@ def _identity(evidence: Evidence) -> Iterator[Flaw]:
                     f"{call.id} {call.name}",
                 )
         for told in streamed.announced:
-            lost = told.ended and not any(told is other for _, other in calls)
+            lost = told.ended and not any(told.start is other.start for _, other in calls if other)
             if lost and told.start and not streamed.is_cut_short(told):
                 message = f"call {told.start.index} has ended, and the response has no such call (response body)"
                 yield Flaw(message, streamed.exchange, "", f"{told.start.id} {told.start.name}", None)

@@ -272,10 +272,24 @@ class Violation:
 
 
 @dataclass(frozen=True, slots=True)
+class Prefix:
+    """What of a request a provider may have cached, in tokens, roughly.
+
+    `repeated`: what it has in common with the request before it, from its beginning on. `marked`: its tools and system
+    prompt, if a cache mark stands on them; `again`: they are those of the request before.
+    """
+
+    repeated: int = 0
+    marked: int = 0
+    again: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ModelStep:
     """What the reference server's model does in one answer, in neutral words. `raw` are wire parts put in verbatim,
     before the text. `truncated`: the answer reaches its bound in the middle of the last call's arguments.
-    `provocations`: what its stream does that no provider was recorded doing."""
+    `provocations`: what its stream does that no provider was recorded doing. `prefix`: what of the request may come out
+    of a cache."""
 
     text: str | None = None
     thinking: str | None = None
@@ -285,3 +299,4 @@ class ModelStep:
     raw: tuple[JSON, ...] = ()
     truncated: bool = False
     provocations: frozenset[Provocation] = frozenset()
+    prefix: Prefix = Prefix()

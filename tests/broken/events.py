@@ -421,7 +421,7 @@ FAULTS = (
         "response-text",
         RESPONSE_TEXT,
     ),
-    _told("streams-no-usage", finishes(lambda r: replace(r, usage=Usage())), "call-not-needed", "usage", BODY),
+    _told("streams-no-usage", finishes(lambda r: replace(r, usage=Usage())), "call-not-needed", "usage-offered", BODY),
     _told("doubles-usage", finishes(_output_doubled), "call-not-needed", "usage", BODY),
     Fault(
         "words-an-empty-answer",
