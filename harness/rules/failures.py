@@ -151,7 +151,9 @@ def _is_contested(wanted: Due) -> bool:
     """Anthropic has said why the model stopped, and `message_stop` is all that is missing. The documents call it the
     end, the SDK takes the answer without it (AN-P9), and no captured stream shows what the service means by it."""
     view = wanted.reading.response if wanted.reading and wanted.fate == "cut" else None
-    return view is not None and view.api == "anthropic" and view.raw_stop_reason is not None
+    if view is None or view.api != "anthropic":
+        return False
+    return view.streamed and not view.complete and view.raw_stop_reason is not None
 
 
 def _judged(evidence: Evidence, chat: int, made: Chat, wanted: Due) -> Flaw | None:
