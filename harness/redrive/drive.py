@@ -6,7 +6,7 @@ import json
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, islice
 from typing import cast
 
 import httpx2
@@ -18,7 +18,7 @@ from harness.model import ChatRequest, ChatResponse, Finish, Message, Opaque, Pa
 from harness.protocols import Endpoint, StreamingChatClient
 from harness.redrive.apis import LIFTS
 from harness.redrive.lift import Lift
-from harness.redrive.pairing import answered, issued
+from harness.redrive.pairing import origins
 from harness.redrive.pairs import Pair
 from harness.tape.transport import HandlerTransport
 from harness.wire.apis import wire_format
@@ -127,7 +127,7 @@ def _following(pair: Pair, lift: Lift, answer: Message) -> Iterator[Part]:
         for part in group:
             match part:
                 case ResultView():
-                    yield next(results)
+                    yield from islice(results, 1)
                 case TextView() | MediaView() | OpaqueView():
                     yield lift.part(part)
                 case _:  # a call in the user's turn: nobody's but the client's
@@ -139,15 +139,15 @@ def _is_system(part: PartView | SystemView) -> bool:
 
 
 def _results(pair: Pair, lift: Lift, answer: Message) -> list[ToolResult]:
-    """The results in the order of their calls, as a tool loop adds them."""
-    calls, results = pair.slice.calls, pair.slice.results
-    origin = issued(calls, pair.i.response.calls)
+    """The results in the order of their calls, as a tool loop adds them. One that answers no call of the response
+    belongs to what the client has made up."""
     canonical = _canonical(pair.i.response.calls, answer)
-    lifted: list[tuple[int, ToolResult]] = []
-    for result, place in zip(results, answered(calls, results), strict=True):
-        known = None if place is None else origin[place]
-        call_id, name = (result.call_id or "", result.name or "") if known is None else canonical[known]
-        lifted.append((len(canonical) if known is None else known, lift.result(result, call_id, name)))
+    places = origins(pair.slice, pair.i.response.calls)
+    lifted = [
+        (place, lift.result(result, *canonical[place]))
+        for result, place in zip(pair.slice.results, places, strict=True)
+        if place is not None
+    ]
     return [result for _, result in sorted(lifted, key=lambda each: each[0])]
 
 
