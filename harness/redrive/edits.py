@@ -75,12 +75,13 @@ class _Unediting:
         self._note_added()
         carried = {origin: at for at, origin in self._origin.items()}
         calls = iter(range(len(self._calls)))
+        answered = origins(self._place, self._calls)
         for at, fact in enumerate(self._issued):
             call = next(calls) if fact.kind == "call" else None
             if at in carried:
                 restored = self._restored(fact, self._carried[carried[at]])
             else:
-                restored = fact if self._is_lost(fact) else None
+                restored = fact if self._is_lost(fact, answered=call in answered) else None
                 restored = restored and replace(restored, pointer=self._near(at, carried))
             if restored is not None:
                 if call is not None:
@@ -168,12 +169,12 @@ class _Unediting:
             fact.fields == other.fields for other in self._issued if other.name in REASONING_NAMES
         )
 
-    def _is_lost(self, fact: Fact) -> bool:
-        """A part of the answer that the client carries nothing of is missing, unless it may be."""
-        if fact.kind == "call":
-            malformed = _is_malformed(fact)  # nobody can run it, and no API takes it back unanswered
-            self.edits["call-dropped"] += not malformed
-            return not malformed
+    def _is_lost(self, fact: Fact, *, answered: bool) -> bool:
+        """A part of the answer that the client carries nothing of is missing, unless it may be. A call that it has not
+        run is none that anybody is given."""
+        if fact.kind == "call":  # nobody can run a malformed one, and no API takes it back unanswered
+            self.edits["call-dropped"] += not _is_malformed(fact)
+            return answered
         some = any((fact.kind, fact.name) == (other.kind, other.name) for other in self._carried)
         if fact.kind == "reasoning" or (fact.kind == "text" and fact.fields.get("state") is None):
             self.edits[f"{fact.kind}-left-out"] += some
