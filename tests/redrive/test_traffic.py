@@ -14,7 +14,7 @@ pytestmark = needs_traffic
 EDITED = {
     "anthropic": {"call-added": 1, "text-added": 1},
     "openai-chat": {"part-left-out": 1, "text-added": 2},
-    "openai-responses": {"part-left-out": 3, "part-rewritten": 7, "state-added": 2, "text-reworded": 1},
+    "openai-responses": {"part-left-out": 3, "part-rewritten": 6, "state-added": 2, "text-reworded": 1},
     "gemini": {"call-added": 1, "id-left-out": 3, "state-added": 4},
 }
 """What clients changed: a call of a tool of their own; a tool search of the server in other words, or cut short; a
