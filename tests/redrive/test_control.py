@@ -302,6 +302,8 @@ def can_tell(each: Mutant) -> bool:
 
     Without ids swapped results are simply other results, and no result tells which call it is that has none.
     """
+    if not any(map(pairs, recorded(recording(each.faulty)).values())):
+        return False  # nothing ties the follow-up to the answer any more
     if each.fault is swap_results:
         return all(result.call_id is not None for result in each.pair.slice.results)
     if each.fault in (change_an_id, drop_a_result):
