@@ -157,7 +157,9 @@ def reword_a_text(pair: Pair, body: Body, chance: random.Random) -> bool:
 
 
 def leave_ids_out(pair: Pair, body: Body, chance: random.Random) -> bool:
-    """Where they are optional."""
+    """Where they are optional, and the answer had them: to leave out one's own is no edit."""
+    if any(call.id is None for call in pair.i.response.calls):
+        return False
     calls = [call for call in pair.slice.calls if call.id is not None]
     if pair.j.wire.api != "gemini" or not calls or len(calls) != len(pair.slice.results):
         return False
