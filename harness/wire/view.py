@@ -93,12 +93,14 @@ class ResultView:
 class OpaqueView:
     """A part that has no type here, or opaque state that has to go back as it came.
 
-    `kind` is the wire's own word (`thinking`, `redacted_thinking`, `reasoning`, `server_tool_use`, …).
+    `kind` is the wire's own word (`thinking`, `redacted_thinking`, `reasoning`, `server_tool_use`, …). `returns`: the
+    API is known to take it back; of an answer it may also be something that is only shown.
     """
 
     kind: str
     raw: JSON
     pointer: str
+    returns: bool = True
 
 
 PartView: TypeAlias = TextView | MediaView | CallView | ResultView | OpaqueView
