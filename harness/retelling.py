@@ -6,9 +6,8 @@ a stream must not depend on how the network cut it, nor differ from what it make
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from threading import Lock
 
 from harness.http import HttpRequest, HttpResponse
@@ -20,28 +19,44 @@ from harness.scenarios.schema import Variant
 from harness.stages import Cell, Stages
 from harness.tape.recut import recut
 from harness.tape.redact import REDACTED
+from harness.tape.telling import asks_for_stream, one_body
+from harness.wire.apis import wire_format
+from harness.wire.format import WireFormat
 
 
 def retellings(cell: Cell, evidence: Evidence, stages: Stages, recuts: int) -> Iterator[Retelling]:
-    """The cell as whole answers, if each of its streams amounts to one, and with `recuts` other cuts of its streams.
+    """A streamed cell as whole answers, if each of its streams amounts to one, and with `recuts` other cuts of them.
+
+    Whole ones are told to an adapter that asks for them; who always asks for a stream gets the stream.
 
     Raises what connecting and closing the adapter's client raises.
     """
+    if cell.variant != "stream":
+        return
     answered = [reading for reading in evidence.readings if reading.exchange.response is not None]
     if not any(reading.response is not None and reading.response.streamed for reading in answered):
         return
     whole = [_whole(reading) for reading in answered]
     if None not in whole:
-        answers = [response for response in whole if response is not None]
+        streams = [*_responses(answered)]
+        answers = [_Answer(one, stream) for one, stream in zip(whole, streams, strict=True) if one is not None]
         yield _retold(cell, stages, "as a whole body", "whole", answers)
     for number in range(recuts):
         told = [recut(response, number, _seed(cell)) for response in _responses(answered)]
         ways = dict.fromkeys(way for _, way in told)
-        yield _retold(cell, stages, "; ".join(ways), "stream", [response for response, _ in told])
+        yield _retold(cell, stages, "; ".join(ways), "stream", [_Answer(response, response) for response, _ in told])
 
 
-def _retold(cell: Cell, stages: Stages, way: str, variant: Variant, answers: Sequence[HttpResponse]) -> Retelling:
-    with stages.answered(cell.target, _in_order(answers)) as endpoint:
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """An answer for a request that asks for no stream, and for one that does."""
+
+    whole: HttpResponse
+    streamed: HttpResponse
+
+
+def _retold(cell: Cell, stages: Stages, way: str, variant: Variant, answers: Sequence[_Answer]) -> Retelling:
+    with stages.answered(cell.target, _in_order(answers, wire_format(cell.target.api))) as endpoint:
         playing = play(cell.scenario, cell.target, endpoint, _unnoticed, variant)
     return Retelling(way, variant, playing.chats)
 
@@ -50,14 +65,19 @@ def _unnoticed(_chat: int) -> None:
     pass
 
 
-def _in_order(answers: Sequence[HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
-    """Answers one after another, whatever is asked: the requests follow from the answers."""
+def _in_order(answers: Sequence[_Answer], wire: WireFormat) -> Callable[[HttpRequest], HttpResponse]:
+    """Answers one after another, whatever is asked: the requests follow from the answers, and say how they are told."""
     left = iter(answers)
     lock = Lock()
 
-    def handle(_request: HttpRequest) -> HttpResponse:
+    def handle(request: HttpRequest) -> HttpResponse:
         with lock:
-            return next(left, None) or exhausted("the cell was played with fewer requests than it is retold with")
+            answer = next(left, None)
+        if answer is None:
+            return exhausted("the cell was played with fewer requests than it is retold with")
+        if answer.whole == answer.streamed or not asks_for_stream(wire, request):
+            return answer.whole
+        return answer.streamed
 
     return handle
 
@@ -75,7 +95,7 @@ def _whole(reading: Reading) -> HttpResponse | None:
         return response and replace(response, headers=_known(response.headers))
     if view.error is not None or not view.complete or response.delivery.ending != "complete":
         return None
-    return HttpResponse(200, {"content-type": "application/json"}, json.dumps(view.body).encode())
+    return one_body(view)
 
 
 def _known(headers: Mapping[str, str]) -> dict[str, str]:

@@ -28,6 +28,7 @@ from harness.tape.processes import HandlerRunner, LocalRunner, TapRunner
 from harness.tape.proxy import Proxy
 from harness.tape.redact import Redactor
 from harness.tape.tap import Keep, Tap
+from harness.tape.telling import as_asked
 from harness.tape.transport import Handler, HandlerTransport, TapTransport, replaying
 from harness.targets import Target
 from harness.wire.apis import wire_format
@@ -171,6 +172,7 @@ class Replay(_Offline):
         assert metadata is not None  # noqa: S101 - Library.load gives no other
         wire = wire_format(cell.target.api)
         player = Player(cassette)
+        told = as_asked(wire, cell.target.profile, cell.scenario.id)
         public = (REFERENCE_URL if metadata.origin == "reference" else _origin(cassette)) + wire.base_path
 
         def made(endpoint: Endpoint, tap: Tap) -> Stage:
@@ -186,17 +188,17 @@ class Replay(_Offline):
 
         if _runs_commands(cell.target):
             tap = Tap(ORIGIN, ORIGIN, Redactor(), keep)
-            yield made(_running(HandlerRunner(replaying(player, tap))), tap)
+            yield made(_running(HandlerRunner(replaying(player, tap, told))), tap)
             return
         if Capability.HTTP_CLIENT in cell.target.adapter.capabilities:
             tap = Tap(public, public, Redactor(), keep)
-            with httpx2.Client(transport=HandlerTransport(replaying(player, tap)), trust_env=False) as client:
+            with httpx2.Client(transport=HandlerTransport(replaying(player, tap, told)), trust_env=False) as client:
                 yield made(Endpoint(public, _NO_KEY, client), tap)
             return
         later = _Later()
         with self.mounted(later, wire.base_path) as base:
             tap = Tap(base, public, Redactor(), keep)
-            later.handler = replaying(player, tap)
+            later.handler = replaying(player, tap, told)
             yield made(Endpoint(base, _NO_KEY), tap)
 
     def _cassette(self, cell: Cell) -> Cassette:

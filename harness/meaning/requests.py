@@ -47,6 +47,7 @@ def meant(view: RequestView) -> RequestView:
         turns=tuple(turn for turn in turns if turn.parts),
         tools=tuple(sorted(map(_tool, view.tools), key=lambda tool: tool.name)),
         tool_choice=choices.meant(view.tool_choice, functions),
+        stream=False,
         usage_pointer=None,
         cache_marks=None,
         stream_format="events",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from http import HTTPStatus
 from threading import Lock
 
 from harness.http import EXHAUSTED, HttpRequest, HttpResponse
@@ -18,8 +19,9 @@ from harness.profiles import Profile
 from harness.reference.faults import injected
 from harness.reference.memory import Memory
 from harness.reference.prefixes import Prefixes
-from harness.scenarios.schema import Scenario
+from harness.scenarios.schema import Provocation, Scenario
 from harness.wire.embedding import EmbeddingFormat
+from harness.wire.eventstream import separators_escaped
 from harness.wire.format import WireFormat
 from harness.wire.view import ModelStep, RequestView, Violation, WireError
 
@@ -45,6 +47,10 @@ class Session:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         """Answer one request as the provider would."""
+        response = self._response(request)
+        return self._wire.error_for(response, request) if response.status >= HTTPStatus.BAD_REQUEST else response
+
+    def _response(self, request: HttpRequest) -> HttpResponse:
         if self._scenario.embeddings is not None and self._wire.embeddings is not None:
             return self._embedded(request, self._wire.embeddings)
         if not self._wire.recognises(replace(request, body=_CHAT)):
@@ -104,7 +110,10 @@ class Session:
 
     def _answer(self, step: ModelStep, seed: str, request: RequestView) -> HttpResponse:
         if request.stream:
-            return self._wire.build_stream(step, seed, self._model, self._profile, request)
+            response = self._wire.build_stream(step, seed, self._model, self._profile, request)
+            if Provocation.RAW_LINE_SEPARATORS in step.provocations:
+                return response
+            return replace(response, body=separators_escaped(response.body))
         return _json_response(200, self._wire.build(step, seed, self._model, self._profile))
 
 

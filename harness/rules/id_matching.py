@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby, pairwise
 
 from harness.meaning.pairing import answered
 from harness.model import SYNTHESISED_ID, ToolCall
@@ -12,7 +13,7 @@ from harness.rules.evidence import Evidence, ExpectedCall
 from harness.rules.pairing import answers, pairs
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
-from harness.wire.view import CallView, MediaView, RequestView, ResultView, TextView
+from harness.wire.view import CallView, MediaView, RequestView, ResultView, TextView, TurnView
 
 
 def _call_missing(evidence: Evidence) -> Iterator[Flaw]:
@@ -292,6 +293,29 @@ def _result_misplaced(evidence: Evidence) -> Iterator[Flaw]:
                         break
 
 
+def _results_split(evidence: Evidence) -> Iterator[Flaw]:
+    """Anthropic takes them, and says what comes of it; Gemini refuses them itself (GM-8), and in OpenAI's two APIs each
+    result is an entry of its own."""
+    if evidence.transcript.api != "anthropic":
+        return
+    for exchange, view in _requests(evidence):
+        for run, replies in pairwise([*turn] for _, turn in groupby(view.turns, key=lambda turn: turn.role)):
+            ids = {part.id for turn in run for part in turn.parts if isinstance(part, CallView)}
+            carriers = [turn for turn in replies if turn.role == "user" and _answers_any(turn, ids)]
+            if len(carriers) > 1:
+                yield Flaw(
+                    f"the results of parallel calls stand in {len(carriers)} user messages",
+                    exchange,
+                    carriers[1].pointer,
+                    len(carriers),
+                    1,
+                )
+
+
+def _answers_any(turn: TurnView, ids: set[str | None]) -> bool:
+    return any(isinstance(part, ResultView) and part.call_id in ids for part in turn.parts)
+
+
 def _result_swapped(evidence: Evidence) -> Iterator[Flaw]:
     """The result of a call has the content of another call's: answered by name, by order, or mixed up."""
     for asked in evidence.asked:
@@ -430,6 +454,15 @@ RULES = (
         _result_misplaced,
         kind=Kind.LOSS,
         because="what stands between a call and its result is read as its answer",
+    ),
+    Rule(
+        "results-split",
+        Subject.ID_MATCHING,
+        "The results of one turn's calls go back in one message.",
+        "AN-12",
+        _results_split,
+        kind=Kind.LOSS,
+        because="documented as wrong: the model learns to stop calling in parallel",
     ),
     Rule(
         "result-swapped",

@@ -7,9 +7,10 @@ from typing import Any
 
 import jsonschema
 
-from harness.meaning.schemas import change
+from harness.meaning.schemas import accepts, change
 from harness.model import JSON, ChatRequest, JsonMode, JsonSchema
 from harness.results import Blame, Kind
+from harness.rules.emulation import format_tool
 from harness.rules.evidence import Asked, Evidence
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
@@ -27,7 +28,7 @@ def _mechanism(evidence: Evidence, request: ChatRequest) -> str:
 def _ignored(evidence: Evidence) -> Iterator[Flaw]:
     for asked in evidence.asked:
         wanted = asked.chat.request.response_format
-        if wanted is None:
+        if wanted is None or format_tool(asked) is not None:
             continue
         kind = "json" if isinstance(wanted, JsonMode) else "json-schema"
         sent = asked.view.response_format
@@ -111,7 +112,7 @@ def _problem(text: str, schema: dict[str, JSON] | None) -> str | None:
         value = loads(text)
     except WireError as error:
         return f"is no JSON: {error.reason}"
-    if schema is None:
+    if schema is None or accepts(schema, value):
         return None
     validator: Any = jsonschema.Draft202012Validator(schema)
     error = next(iter(validator.iter_errors(value)), None)

@@ -39,6 +39,7 @@ def _lost_in(evidence: Evidence, asked: Asked) -> Iterator[Flaw]:
             if place is not None:
                 matched[place] = part
                 position = place + 1
+                yield from _respelled(asked, part, sent[place])
             elif isinstance(part, TextView) and _is_beside(part, sent, roles, position):
                 continue
             elif _state_of(part) is not None:
@@ -114,7 +115,7 @@ def _is_back(issued: PartView, sent: PartView) -> bool:
     """What stands in the request is the issued part as far as its state goes; other rules look at the rest."""
     match issued, sent:
         case OpaqueView(), OpaqueView():
-            return issued.kind == sent.kind and _same_state(sent.raw, issued.raw)
+            return issued.kind == sent.kind and _same_state(_without_nulls(sent.raw), _without_nulls(issued.raw))
         case CallView(), CallView():
             same = issued.name == sent.name and (issued.opaque is not None or issued.id == sent.id)
         case TextView(), TextView():
@@ -139,6 +140,21 @@ def _same_state(sent: JSON, issued: JSON) -> bool:
     return equal(sent, issued)
 
 
+def _without_nulls(value: JSON) -> JSON:
+    """The value without the fields that are null: libraries that read an item into a class of theirs write those too
+    that were not there, or leave them out."""
+    if isinstance(value, dict):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
+
+
+def _respelled(asked: Asked, issued: PartView, sent: PartView) -> Iterator[Flaw]:
+    """It is all there, and nulls were added or left out inside."""
+    if isinstance(issued, OpaqueView) and isinstance(sent, OpaqueView) and not _same_state(sent.raw, issued.raw):
+        message = f"opaque state of an earlier answer ({issued.kind}) came back with other nulls"
+        yield Flaw(message, asked.reading.index, sent.pointer, sent.raw, issued.raw, kind=Kind.CONVENTION)
+
+
 def _lost_flaw(asked: Asked, part: PartView, behind: list[PartView]) -> Flaw:
     kind = part.kind if isinstance(part, OpaqueView) else "signature"
     holder = "a call" if isinstance(part, CallView) else "a text" if isinstance(part, TextView) else "a part of its own"
@@ -160,6 +176,6 @@ RULES = (
         "AN-51, RS-7, GM-10; wire-facts 9.10",
         _lost,
         kind=Kind.LOSS,
-        because="the model goes on without its own reasoning, or the provider refuses it",
+        because="the model goes on without its own reasoning, or the provider refuses it; nulls hold none of it",
     ),
 )

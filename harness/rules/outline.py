@@ -8,7 +8,7 @@ or a model that only one of the tellings has is not a wrong one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from difflib import SequenceMatcher
 from typing import TypeAlias
 
@@ -60,8 +60,13 @@ def naming(issued: frozenset[str]) -> Naming:
     return lambda call_id: call_id if call_id in issued else made.setdefault(call_id, f"made up ({len(made) + 1})")
 
 
-def of_responses(one: ChatResponse, other: ChatResponse, issued: frozenset[str]) -> Iterator[Contrast]:
-    """In what two responses differ."""
+def of_responses(
+    one: ChatResponse, other: ChatResponse, issued: frozenset[str], *, calls_apart: bool = False
+) -> Iterator[Contrast]:
+    """In what two responses differ. With `calls_apart` it does not count where calls stand among the texts: an API that
+    has a field for either says nothing of it."""
+    if calls_apart:
+        one, other = _calls_last(one), _calls_last(other)
     left, right = (_pieces(response.message.parts, naming(issued)) for response in (one, other))
     parted = [*_of_pieces(left, right)]
     yield from parted
@@ -73,6 +78,11 @@ def of_responses(one: ChatResponse, other: ChatResponse, issued: frozenset[str])
     yield from _at("the API's own word for the stop reason", one.raw_stop_reason, other.raw_stop_reason, _OURS)
     if not parted:  # a part that is not there keeps nothing
         yield from _at("what is kept for the API beside the parts", _state(one), _state(other), _OURS)
+
+
+def _calls_last(response: ChatResponse) -> ChatResponse:
+    parts = sorted(response.message.parts, key=lambda part: isinstance(part, ToolCall))
+    return replace(response, message=replace(response.message, parts=tuple(parts)))
 
 
 _OURS = Kind.CONVENTION

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
-from harness.model import JSON
+from harness.model import JSON, ChatResponse
 from harness.results import Chat, Kind, Retelling
 from harness.rules.evidence import Evidence, Reading
 from harness.rules.failures import A_DATE_AGO, CUT_ERRORS, same_wait
@@ -21,21 +21,28 @@ def _issued(evidence: Evidence) -> frozenset[str]:
     return frozenset(call.id for view in views for call in view.calls if call.id)
 
 
-def _as_whole(chat: Chat, whole: Chat, issued: frozenset[str]) -> list[Contrast]:
+_CALLS_APART = frozenset({"openai-chat"})
+"""The APIs whose messages have a field for the text and one for the calls, and so no order between them."""
+
+
+def _responses(evidence: Evidence, one: ChatResponse, other: ChatResponse) -> Iterator[Contrast]:
+    return of_responses(one, other, _issued(evidence), calls_apart=evidence.transcript.api in _CALLS_APART)
+
+
+def _as_whole(evidence: Evidence, chat: Chat, whole: Chat) -> list[Contrast]:
     """In what a streamed answer differs from the whole one."""
     if chat.response is None or whole.response is None:
         return [Contrast("whether it fails", _error(whole), None)]
-    return [*of_responses(whole.response, chat.response, issued)]
+    return [*_responses(evidence, whole.response, chat.response)]
 
 
 def _equals_whole(evidence: Evidence) -> Iterator[Flaw]:
     answered = list(takewhile(lambda chat: chat.response is not None, evidence.transcript.chats))
-    issued = _issued(evidence)
     for retelling in evidence.transcript.retellings:
         if retelling.variant != "whole":
             continue
         for index, (chat, whole) in enumerate(zip(answered, retelling.chats, strict=False)):
-            yield from _different(evidence, index, retelling.way, _as_whole(chat, whole, issued))
+            yield from _different(evidence, index, retelling.way, _as_whole(evidence, chat, whole))
 
 
 def _recut(evidence: Evidence) -> Iterator[Flaw]:
@@ -70,7 +77,7 @@ def _first_difference(evidence: Evidence, retelling: Retelling) -> Iterator[tupl
         if not found and not broken:
             found += of_events(chat.events, other.events, issued)
         if chat.response is not None and other.response is not None:
-            found += of_responses(chat.response, other.response, issued)
+            found += _responses(evidence, chat.response, other.response)
         if found:
             yield index, found
             return

@@ -307,7 +307,10 @@ def _requested(evidence: Evidence) -> Iterator[Flaw]:
         if reading.request.stream is not wanted:
             message = "the answer is to be streamed" if wanted else "the answer is to come whole"
             asks = "a stream" if reading.request.stream else "a whole answer"
-            yield Flaw(f"{message}, and the request asks for {asks}", reading.index, "", not wanted, wanted)
+            # who gathers a stream and hands it on whole gives the caller what was asked for
+            kind = None if wanted else Kind.CONVENTION
+            flaw = f"{message}, and the request asks for {asks}"
+            yield Flaw(flaw, reading.index, "", not wanted, wanted, kind=kind)
         elif wanted and reading.request.api == "openai-chat" and reading.request.usage_pointer is None:
             message = "the request does not ask for the tokens of its stream to be counted"
             yield Flaw(message, reading.index, "/stream_options", None, {"include_usage": True})
@@ -377,6 +380,7 @@ RULES = (
         "harness.protocols; OC-P3",
         _requested,
         kind=Kind.LOSS,
-        because="the caller waits for pieces, or for a count, that nobody asked for",
+        because="the caller waits for pieces, or for a count, that nobody asked for; one that gets the whole answer loses "
+        "nothing by the way in which it came",
     ),
 )

@@ -8,6 +8,7 @@ from dataclasses import replace
 from harness.meaning.texts import folded
 from harness.model import JSON_INSTRUCTION
 from harness.results import Kind
+from harness.rules.emulation import format_tool
 from harness.rules.evidence import Asked, Evidence
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
@@ -28,27 +29,33 @@ def _wanted(asked: Asked) -> str | None:
 
 
 def _prompts(asked: Asked) -> list[SystemView]:
-    """The system texts but for what JSON mode needs where an API has no switch for it. What is told in several blocks
-    is the one text that they amount to."""
+    """The system texts but for what JSON mode needs without a switch. What is told in several blocks is the one text
+    that they amount to."""
     system = _wanted(asked)
     told = folded(asked.view.system, system) if system else [*asked.view.system]
     if asked.chat.request.response_format is None:
         return told
-    return [_uninstructed(part, system) for part in told if not _is_instruction(part, system)]
+    tool = format_tool(asked)
+    words = ("json",) if tool is None else ("json", tool.name.lower())
+    return [_uninstructed(part, system, words) for part in told if not _is_instruction(part, system, words)]
 
 
-def _is_instruction(part: SystemView, system: str | None) -> bool:
-    """A block of its own that asks for JSON."""
+def _is_instruction(part: SystemView, system: str | None, words: tuple[str, ...]) -> bool:
+    """A block of its own that asks for JSON, by one of these words."""
     if part.text == system:
         return False
-    return part.text == JSON_INSTRUCTION or ("json" in part.text.lower() and (system or "\0") not in part.text)
+    return part.text == JSON_INSTRUCTION or (_speaks_of(part.text, words) and (system or "\0") not in part.text)
 
 
-def _uninstructed(part: SystemView, system: str | None) -> SystemView:
+def _uninstructed(part: SystemView, system: str | None, words: tuple[str, ...]) -> SystemView:
     """The prompt alone where the instruction stands right behind it in the same block."""
-    if system and part.text.startswith(system) and "json" in part.text.removeprefix(system).lower():
+    if system and part.text.startswith(system) and _speaks_of(part.text.removeprefix(system), words):
         return replace(part, text=system)
     return part
+
+
+def _speaks_of(text: str, words: tuple[str, ...]) -> bool:
+    return any(word in text.lower() for word in words)
 
 
 def _texts(asked: Asked) -> list[TextView]:

@@ -9,6 +9,7 @@ from harness.meaning.results import carries, says_no_more
 from harness.meaning.schemas import change
 from harness.results import Kind
 from harness.rules.content import content_shown, is_verbatim, shown
+from harness.rules.emulation import format_tool
 from harness.rules.evidence import Asked, Evidence, ExpectedCall
 from harness.rules.pairing import Answer, answers, pairs
 from harness.rules.rule import Flaw, Rule
@@ -24,7 +25,8 @@ def _functions(asked: Asked) -> dict[str, ToolView]:
 def _undeclared(evidence: Evidence) -> Iterator[Flaw]:
     for asked in evidence.asked:
         wanted = [tool.name for tool in asked.chat.request.tools]
-        sent = [tool.name for tool in asked.view.tools if tool.kind == "function"]
+        asks_for_json = format_tool(asked)
+        sent = [tool.name for tool in asked.view.tools if tool.kind == "function" and tool is not asks_for_json]
         if sorted(sent) == sorted(wanted):
             continue
         if not sent and asked.chat.request.tool_choice == "none":
@@ -63,6 +65,8 @@ def _declaration_changed(evidence: Evidence) -> Iterator[Flaw]:
 
 def _choice(evidence: Evidence) -> Iterator[Flaw]:
     for asked in evidence.asked:
+        if format_tool(asked) is not None:
+            continue  # the choice is how JSON is asked for
         request, sent = asked.chat.request, asked.view.tool_choice
         names = [tool.name for tool in request.tools]
         wanted = choices.asked(request.tool_choice, names)

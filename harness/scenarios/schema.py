@@ -62,11 +62,13 @@ class Provocation(StrEnum):
 
     `interleaved-calls`: the pieces of parallel calls come in turns (OpenAI's two APIs give each piece an index, and
     every recording has one call behind the other). `unknown-events`: events of a type that nobody knows (Anthropic
-    documents that new ones may come, and that clients are to let them pass).
+    documents that new ones may come, and that clients are to let them pass). `raw-line-separators`: U+2028, U+2029 and
+    U+0085 stand in the JSON as they are, where readers that know lines of Unicode break it (no recording has one).
     """
 
     INTERLEAVED_CALLS = "interleaved-calls"
     UNKNOWN_EVENTS = "unknown-events"
+    RAW_LINE_SEPARATORS = "raw-line-separators"
 
     @property
     def apis(self) -> frozenset[str]:
@@ -77,6 +79,7 @@ class Provocation(StrEnum):
 _PROVOKED = {
     Provocation.INTERLEAVED_CALLS: frozenset({"openai-chat", "openai-responses"}),
     Provocation.UNKNOWN_EVENTS: frozenset({"anthropic"}),
+    Provocation.RAW_LINE_SEPARATORS: frozenset({"anthropic", "openai-chat", "openai-responses", "gemini"}),
 }
 
 

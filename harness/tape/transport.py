@@ -13,16 +13,21 @@ from harness.http import Delivery, Ending, HttpRequest, HttpResponse
 from harness.tape.content_encoding import decode
 from harness.tape.player import Player
 from harness.tape.tap import Tap
+from harness.tape.telling import Telling
 
 Handler: TypeAlias = Callable[[HttpRequest], HttpResponse]
 """Answers a request. May be called from several threads at once."""
 
 
-def replaying(player: Player, tap: Tap) -> Handler:
-    """A handler that plays a cassette and notes each exchange beside the recorded request."""
+def replaying(player: Player, tap: Tap, told: Telling | None = None) -> Handler:
+    """A handler that plays a cassette, each answer `told` as it is asked for, and notes each exchange beside the
+    recorded request."""
 
     def handle(request: HttpRequest) -> HttpResponse:
-        response, recorded = player.answer(tap.public(request))
+        public = tap.public(request)
+        response, recorded = player.answer(public)
+        if recorded is not None and told is not None:
+            response = told(public, recorded, response)
         tap.note(request, response, recorded)
         return response
 

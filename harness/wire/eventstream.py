@@ -81,3 +81,14 @@ def written(data: JSON, name: str | None = None) -> bytes:
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     head = f"event: {name}\n" if name else ""
     return f"{head}data: {text}\n\n".encode(errors="backslashreplace")
+
+
+_SEPARATORS = {separator.encode(): f"\\u{ord(separator):04x}".encode() for separator in "\u2028\u2029\u0085"}
+
+
+def separators_escaped(stream: bytes) -> bytes:
+    """A stream of JSON without a raw line separator of Unicode. They can only stand in its texts, and no provider was
+    recorded sending one as it is."""
+    for raw, escaped in _SEPARATORS.items():
+        stream = stream.replace(raw, escaped)
+    return stream

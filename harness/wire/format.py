@@ -27,9 +27,11 @@ class WireFormat:
     `build(step, seed, model, profile)`: the body of a response. Ids, usage and signatures are functions of `seed`.
     `build_stream(step, seed, model, profile, request)`: the same answer as a stream, in the form that `request` asks
     for: `read` folds it to what `build` says.
+    `stream_of(body, seed, profile, request)`: any whole body, told as the stream that folds to it.
     `refuse(violation)`: the provider's refusal, in its own status and shape.
     `fail(status, retry_after, seed)`: the provider's failure of this status, in its own shape; it asks to wait
     `retry_after` seconds.
+    `error_for(response, request)`: a refusal or a failure, as it comes to this request.
     `stream_error(status, seed, request)`: what the provider writes into a stream, in the form that `request` asks for,
     where it would have failed with `status` before the first byte.
     `model_of(request)`: the model that the request names, by body or path.
@@ -46,8 +48,10 @@ class WireFormat:
     read: Callable[[HttpResponse], ResponseView]
     build: Callable[[ModelStep, str, str, Profile], dict[str, JSON]]
     build_stream: Callable[[ModelStep, str, str, Profile, RequestView], HttpResponse]
+    stream_of: Callable[[dict[str, JSON], str, Profile, RequestView], HttpResponse]
     refuse: Callable[[Violation], HttpResponse]
     fail: Callable[[int, float | None, str], HttpResponse]
     stream_error: Callable[[int, str, RequestView], bytes]
     model_of: Callable[[HttpRequest], str | None]
+    error_for: Callable[[HttpResponse, HttpRequest], HttpResponse] = lambda response, _request: response
     embeddings: EmbeddingFormat | None = None

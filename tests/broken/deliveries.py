@@ -104,9 +104,9 @@ EACH_BYTE, CHARACTERS, CRLF, COMMENTS, BOM = 1, 2, 3, 6, 9
 FAULTS = (
     _misread("slow-events-cut-by-pieces", _whole_events, "connection-slow"),
     _misread("trips-over-an-unknown-event", _up_to_an_unknown_event, "stream-provoked-unknown-events", ("anthropic",)),
-    _misread("lines-of-unicode", _lines_of_unicode, "stream-line-separators"),
-    _misread("lines-end-at-u2028", _lines_with("\u2028"), "stream-line-separators"),
-    _misread("lines-end-at-u0085", _lines_with("\u0085"), "stream-line-separators"),
+    _misread("lines-of-unicode", _lines_of_unicode, "stream-provoked-line-separators"),
+    _misread("lines-end-at-u2028", _lines_with("\u2028"), "stream-provoked-line-separators"),
+    _misread("lines-end-at-u0085", _lines_with("\u0085"), "stream-provoked-line-separators"),
     # Gemini writes CRLF to begin with
     _misread("native-events-end-at-two-line-feeds", _blocks, "call-not-needed", GEMINI),
     _recut("events-end-at-two-line-feeds", _blocks, CRLF, targets=("anthropic", *OPENAI)),

@@ -256,7 +256,7 @@ FAULTS = (
     Fault(
         "lines-of-the-http-client",
         naive(Habits()),
-        "stream-line-separators",
+        "stream-provoked-line-separators",
         "chat-failure",
         BODY,
         0,

@@ -18,7 +18,6 @@ from harness.model import (
     ToolCall,
     ToolResult,
 )
-from harness.results import Severity
 from tests.broken.fault import (
     ALL,
     WITH_IDS,
@@ -273,10 +272,9 @@ FAULTS = (
         "seeds-user-message-per-result",
         sends(_one_by_one),
         "seeds-terminal-assistant-events",
-        "anthropic-results-split",
+        "results-split",
         TURN,
         targets=("anthropic",),
-        severity=Severity.WARNING,
     ),
     Fault(
         "seeds-message-per-result",

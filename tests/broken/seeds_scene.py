@@ -205,10 +205,9 @@ FAULTS = (
         "seeds-one-message-per-result",
         sends(_one_by_one),
         "seeds-scene-agent-parallel-edits",
-        "anthropic-results-split",
+        "results-split",
         TURN,
         targets=("anthropic",),
-        severity=Severity.WARNING,  # the API takes it, and the model learns to call one by one (AN-12)
     ),
     Fault(
         "seeds-one-content-per-result",

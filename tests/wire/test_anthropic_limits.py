@@ -171,10 +171,7 @@ PAIRING = [
         chat(assistant(call("a|b")), user(result("a|b"))),
         [("anthropic-call-id-pattern", "/messages/1/content/0/id")],
     ),
-    (
-        chat(assistant(call("a"), call("b")), user(result("a")), user(result("b"))),
-        [("anthropic-results-split", "/messages/3")],
-    ),
+    (chat(assistant(call("a"), call("b")), user(result("a")), user(result("b"))), []),  # taken, and a loss (AN-12)
     (
         chat(assistant(call(), SERVER_CALL), user(result(), text())),
         [("anthropic-server-call-pending", "/messages/2/content/1")],
@@ -461,7 +458,6 @@ def test_interleaved_thinking_may_have_a_larger_budget() -> None:
 
 
 WARNINGS = {
-    "anthropic-results-split",
     "anthropic-tool-name-long",
     "anthropic-tools-missing",
     "anthropic-strict-keyword",

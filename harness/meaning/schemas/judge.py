@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Literal
 
 from harness.meaning.schemas.document import Document, UnreadableError
+from harness.meaning.schemas.emission import Acceptance
 from harness.meaning.schemas.form import Dialect
 from harness.meaning.schemas.partings import Parting, Partings
 from harness.meaning.schemas.reading import read
@@ -76,6 +77,24 @@ def apart(
     if found is None or found.accepted_by is None or change(other, one, dialect, other_dialect) is not None:
         return found
     return _reworded(*_documents(json.dumps(one), json.dumps(other), other_dialect, dialect))
+
+
+def accepts(schema: JSON, value: JSON) -> bool:
+    """Whether a value is an instance of a schema, in whichever of the dialects it is written.
+
+    False also for what is a schema of neither.
+    """
+    text = json.dumps(schema)
+    for dialect in _DIALECTS:
+        try:
+            form = read(Document(json.loads(text), dialect, nullable='"nullable"' in text))
+        except (UnreadableError, RecursionError):
+            continue
+        return Acceptance(form)(value)
+    return False
+
+
+_DIALECTS: tuple[Dialect, ...] = ("json-schema", "openapi")
 
 
 @lru_cache(maxsize=1024)  # a conversation sends the same tools with every request

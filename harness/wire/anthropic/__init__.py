@@ -7,7 +7,7 @@ provider refuses (`blocks`, `pairing`, `systems`, `tools`, `schemas` and `settin
 
 from __future__ import annotations
 
-from harness.wire.anthropic.answers import build, build_stream
+from harness.wire.anthropic.answers import build, build_stream, stream_of
 from harness.wire.anthropic.failures import fail, refuse, stream_error
 from harness.wire.anthropic.limits import violations
 from harness.wire.anthropic.requests import model_of, recognises, view
@@ -25,6 +25,7 @@ WIRE = WireFormat(
     read=read,
     build=build,
     build_stream=build_stream,
+    stream_of=stream_of,
     refuse=refuse,
     fail=fail,
     stream_error=stream_error,

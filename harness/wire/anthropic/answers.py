@@ -49,7 +49,15 @@ def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str,
 
 def build_stream(step: ModelStep, seed: str, model: str, profile: Profile, _request: RequestView) -> HttpResponse:
     """The same answer as an event stream. The API streams in one way, whatever the request says."""
-    body = spell(build(step, seed, model, profile), seed, step.provocations)
+    return _stream(spell(build(step, seed, model, profile), seed, step.provocations))
+
+
+def stream_of(body: dict[str, JSON], seed: str, _profile: Profile, _request: RequestView) -> HttpResponse:
+    """A whole message as an event stream."""
+    return _stream(spell(body, seed))
+
+
+def _stream(body: bytes) -> HttpResponse:
     return HttpResponse(200, {"content-type": "text/event-stream; charset=utf-8"}, body)
 
 

@@ -16,7 +16,7 @@ _EMPTY = Turn("", ())
 
 
 def pairing_limits(body: dict[str, JSON]) -> Iterator[Violation]:
-    """AN-7 to AN-12, AN-14, AN-15. Consecutive messages of a role count as one turn (AN-17, section 11)."""
+    """AN-7 to AN-11, AN-14, AN-15. Consecutive messages of a role count as one turn (AN-17, section 11)."""
     for turn, following in pairwise([_EMPTY, *turns(body), _EMPTY]):
         if turn.role == "assistant":
             yield from _calls(turn)
@@ -66,7 +66,6 @@ def _answers(turn: Turn, following: Turn) -> Iterator[Violation]:
     belated = [block for block in calls if block.string("id") in later]
     if belated:
         yield _unanswered("anthropic-result-order", "AN-9", place, belated)
-    yield from _split(calls, reply)
     yield from _pending(turn, reply)
 
 
@@ -78,18 +77,6 @@ def _unanswered(rule: str, source: str, place: str, calls: list[Block]) -> Viola
         "message, before any other content."
     )
     return Violation(rule, "error", message, calls[0].pointer, source, expected=ids)
-
-
-def _split(calls: list[Block], reply: Turn) -> Iterator[Violation]:
-    ids = {block.string("id") for block in calls}
-    carriers = [
-        entry
-        for entry in reply.entries
-        if any(block.kind == "tool_result" and _answered(block) in ids for block in entry.blocks)
-    ]
-    if len(carriers) > 1:
-        message = f"{dotted(carriers[1].pointer)}: the results of parallel calls belong in one `user` message"
-        yield Violation("anthropic-results-split", "warning", message, carriers[1].pointer, "AN-12")
 
 
 def _pending(turn: Turn, reply: Turn) -> Iterator[Violation]:

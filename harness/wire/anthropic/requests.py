@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 import re
 from collections.abc import Iterator
 from urllib.parse import unquote, urlsplit
@@ -16,7 +15,6 @@ from harness.wire.jsonvalue import equal, join, loads
 from harness.wire.view import (
     CallView,
     ChoiceView,
-    ErrorMark,
     FormatView,
     JsonView,
     MediaView,
@@ -223,21 +221,8 @@ def _result(block: dict[str, JSON], pointer: str) -> ResultView:
         payload=tuple(payload),
         pointer=pointer,
         id_pointer=join(pointer, "tool_use_id"),
-        error_mark="flag" if block.get("is_error") is True else _mark(payload),
+        error_mark="flag" if block.get("is_error") is True else None,
     )
-
-
-def _mark(payload: list[TextView | MediaView | JsonView | OpaqueView]) -> ErrorMark | None:
-    if len(payload) != 1 or not isinstance(payload[0], TextView):
-        return None
-    text = payload[0].text.strip()
-    if text.startswith("{"):
-        try:
-            value = json.loads(text)
-        except ValueError:
-            return None
-        return "error-key" if next(iter(value), None) == "error" and value["error"] else None
-    return "error-text" if text.lower().startswith("error") else None
 
 
 def _texts(system: JSON, pointer: str) -> Iterator[TextView]:

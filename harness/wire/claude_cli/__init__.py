@@ -7,7 +7,7 @@ server in place of the provider. Where these modules speak of a result, they mea
 
 from __future__ import annotations
 
-from harness.wire.claude_cli.answers import build, build_stream, fail, refuse, stream_error
+from harness.wire.claude_cli.answers import build, build_stream, fail, refuse, stream_error, stream_of
 from harness.wire.claude_cli.limits import violations
 from harness.wire.claude_cli.requests import model_of, recognises, view
 from harness.wire.claude_cli.results import read
@@ -24,6 +24,7 @@ WIRE = WireFormat(
     read=read,
     build=build,
     build_stream=build_stream,
+    stream_of=stream_of,
     refuse=refuse,
     fail=fail,
     stream_error=stream_error,

@@ -35,9 +35,13 @@ def build(step: ModelStep, seed: str, model: str, _profile: Profile) -> dict[str
     return _left_behind(result)
 
 
-def build_stream(step: ModelStep, seed: str, model: str, profile: Profile, _request: RequestView) -> HttpResponse:
+def build_stream(step: ModelStep, seed: str, model: str, profile: Profile, request: RequestView) -> HttpResponse:
     """The same answer, whole: a result comes at the end of a run, and in one piece."""
-    body = build(step, seed, model, profile)
+    return stream_of(build(step, seed, model, profile), seed, profile, request)
+
+
+def stream_of(body: dict[str, JSON], _seed: str, _profile: Profile, _request: RequestView) -> HttpResponse:
+    """What a run leaves behind, in one piece."""
     return HttpResponse(200, {"content-type": "application/json"}, json.dumps(body, ensure_ascii=False).encode())
 
 

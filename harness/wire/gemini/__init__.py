@@ -7,9 +7,9 @@ pointers keep the spelling that was sent.
 from __future__ import annotations
 
 from harness.wire.format import WireFormat
-from harness.wire.gemini.answers import build, build_stream
+from harness.wire.gemini.answers import build, build_stream, stream_of
 from harness.wire.gemini.embeddings import EMBEDDINGS
-from harness.wire.gemini.failures import fail, refuse, stream_error
+from harness.wire.gemini.failures import error_for, fail, refuse, stream_error
 from harness.wire.gemini.limits import violations
 from harness.wire.gemini.requests import model_of, recognises, view
 from harness.wire.gemini.responses import read
@@ -25,9 +25,11 @@ WIRE = WireFormat(
     read=read,
     build=build,
     build_stream=build_stream,
+    stream_of=stream_of,
     refuse=refuse,
     fail=fail,
     stream_error=stream_error,
+    error_for=error_for,
     model_of=model_of,
     embeddings=EMBEDDINGS,
 )

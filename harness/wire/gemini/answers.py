@@ -45,6 +45,8 @@ def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str,
     whole = replace(step, calls=step.calls[:-1]) if step.truncated else step
     if parts := [*_parts(whole, seed, profile)]:
         candidate["content"] = {"parts": parts, "role": "model"}
+    elif step.text is not None:
+        candidate["content"] = {"role": "model"}
     candidate["finishReason"] = _FINISH_REASONS[stop]
     candidate["index"] = 0
     if step.refusal is not None:
@@ -65,7 +67,11 @@ def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str,
 
 def build_stream(step: ModelStep, seed: str, model: str, profile: Profile, request: RequestView) -> HttpResponse:
     """The same answer as a stream: events, or an array where the request does not ask for events."""
-    body = build(step, seed, model, profile)
+    return stream_of(build(step, seed, model, profile), seed, profile, request)
+
+
+def stream_of(body: dict[str, JSON], seed: str, _profile: Profile, request: RequestView) -> HttpResponse:
+    """A whole body as a stream, in the form that the request asks for."""
     if request.stream_format == "json-array":
         return HttpResponse(200, {"content-type": "application/json; charset=UTF-8"}, chunks.array(body, seed))
     return HttpResponse(200, {"content-type": "text/event-stream"}, chunks.events(body, seed))
@@ -88,7 +94,7 @@ def _parts(step: ModelStep, seed: str, profile: Profile) -> Iterator[JSON]:
     if step.thinking is not None:
         yield {"text": step.thinking, "thought": True}
     yield from step.raw
-    if step.text is not None:
+    if step.text:  # an empty part is recorded in streams alone
         yield {"text": step.text} if step.calls else {"text": step.text, **signature}
     for index, (name, arguments) in enumerate(step.calls):
         call: dict[str, JSON] = {"name": name, "args": {**arguments}}

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
-from harness.http import HttpResponse
+from harness.http import HttpRequest, HttpResponse
 from harness.model import JSON
 from harness.wire import seeded
 from harness.wire.failure import error_view, message
 from harness.wire.gemini.proto import ProtoMessage, repeated
+from harness.wire.gemini.requests import asks_for_array
 from harness.wire.view import ErrorView, RequestView, Violation
 
 _STATUS_NAMES = {
@@ -46,6 +48,12 @@ def fail(status: int, retry_after: float | None, seed: str) -> HttpResponse:
     if retry_after is not None:
         error["details"] = [{"@type": _RETRY_INFO, "retryDelay": _duration(retry_after)}]
     return _response(error, seed)
+
+
+def error_for(response: HttpResponse, request: HttpRequest) -> HttpResponse:
+    """An error as this request gets it: the one element of an array, where its answer would be an array
+    (google-gemini/gemini-cli#6454 and #14831 show such bodies)."""
+    return replace(response, body=b"[" + response.body + b"\n]") if asks_for_array(request) else response
 
 
 def stream_error(status: int, _seed: str, request: RequestView) -> bytes:

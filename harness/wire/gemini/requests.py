@@ -23,6 +23,7 @@ from harness.wire.view import (
     WireError,
 )
 
+_STREAMED = "streamGenerateContent"
 _METHOD = re.compile(r"/([^/:]+):(generateContent|streamGenerateContent)")
 
 _SETTINGS = {
@@ -67,7 +68,7 @@ def view(request: HttpRequest) -> RequestView:
 def _view(request: HttpRequest, body: ProtoMessage) -> RequestView:
     config = body.message("generationConfig") or ProtoMessage.of({})
     method = _method(request)
-    stream = method is not None and method[2] == "streamGenerateContent"
+    stream = method is not None and method[2] == _STREAMED
     return RequestView(
         api="gemini",
         model=model_of(request),
@@ -83,7 +84,7 @@ def _view(request: HttpRequest, body: ProtoMessage) -> RequestView:
         },
         stream=stream,
         stateful="cachedContent" if body.get("cachedContent") else None,
-        stream_format="json-array" if stream and not _asks_for_events(request) else "events",
+        stream_format="json-array" if asks_for_array(request) else "events",
     )
 
 
@@ -91,8 +92,12 @@ def _path(request: HttpRequest) -> str:
     return unquote(urlsplit(request.url).path)
 
 
-def _asks_for_events(request: HttpRequest) -> bool:
-    return parse_qs(urlsplit(request.url).query).get("alt") == ["sse"]
+def asks_for_array(request: HttpRequest) -> bool:
+    """Whether the answer comes as a JSON array: a stream that is not asked for as events."""
+    method = _method(request)
+    if method is None or method[2] != _STREAMED:
+        return False
+    return parse_qs(urlsplit(request.url).query).get("alt") != ["sse"]
 
 
 def _method(request: HttpRequest) -> re.Match[str] | None:

@@ -76,8 +76,9 @@ def _chunk(value: JSON) -> dict[str, JSON]:
 def fold(chunks: Iterable[dict[str, JSON]]) -> dict[str, JSON]:
     """One body from its chunks, as the API's whole answer would be: parts in order, of all other fields the last.
 
-    Adjacent texts without a signature become one. A signed part stays as it is, even with an empty text, since its
-    signature belongs to that part (GM-10).
+    Adjacent texts without a signature become one. The signature of an empty text belongs to the text that it ends: a
+    whole answer has it there, and no such part (recorded are 9 in streams, none in a whole answer). Any other signed
+    part stays as it is (GM-10).
     """
     body: dict[str, JSON] = {}
     candidates: dict[int, dict[str, JSON]] = {}
@@ -112,7 +113,10 @@ def _joined(parts: list[dict[str, JSON]]) -> Iterator[JSON]:
     growing: dict[str, JSON] | None = None
     for part in whole_calls(parts):
         text = part.get("text")
-        if not isinstance(text, str) or not part.keys() <= {"text", "thought"}:
+        if growing is not None and _ends(growing, part):
+            growing["thoughtSignature"] = part.get("thoughtSignature", part.get("thought_signature"))
+            growing = None
+        elif not isinstance(text, str) or not part.keys() <= {"text", "thought"}:
             growing = None
             yield part
         elif growing is not None and bool(growing.get("thought")) == bool(part.get("thought")):
@@ -120,3 +124,9 @@ def _joined(parts: list[dict[str, JSON]]) -> Iterator[JSON]:
         elif text:
             growing = dict(part)
             yield growing
+
+
+def _ends(text: dict[str, JSON], part: dict[str, JSON]) -> bool:
+    """Whether a part is nothing but the signature of the text before it."""
+    signed = {*part} - {"text", "thought"} in ({"thoughtSignature"}, {"thought_signature"})
+    return signed and part.get("text") == "" and bool(text.get("thought")) == bool(part.get("thought"))

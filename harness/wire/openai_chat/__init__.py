@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from harness.wire.format import WireFormat
 from harness.wire.openai_chat.answers import build
-from harness.wire.openai_chat.chunks import build_stream
+from harness.wire.openai_chat.chunks import build_stream, stream_of
 from harness.wire.openai_chat.embeddings import EMBEDDINGS
 from harness.wire.openai_chat.failures import fail, refuse, stream_error
 from harness.wire.openai_chat.limits import violations
@@ -31,6 +31,7 @@ WIRE = WireFormat(
     read=read,
     build=build,
     build_stream=build_stream,
+    stream_of=stream_of,
     refuse=refuse,
     fail=fail,
     stream_error=stream_error,

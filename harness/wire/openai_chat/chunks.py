@@ -30,6 +30,15 @@ def build_stream(step: ModelStep, seed: str, model: str, profile: Profile, reque
     """
     body = build(step, seed, model, profile)
     at_once = Provocation.INTERLEAVED_CALLS in step.provocations
+    return _stream(body, seed, profile, request, at_once=at_once)
+
+
+def stream_of(body: Fields, seed: str, profile: Profile, request: RequestView) -> HttpResponse:
+    """A whole body as a stream, which counts its tokens only where the request asks for it."""
+    return _stream(body, seed, profile, request, at_once=False)
+
+
+def _stream(body: Fields, seed: str, profile: Profile, request: RequestView, *, at_once: bool) -> HttpResponse:
     usage = request.usage_pointer is not None
     stream = streamed(body, seed, usage=usage, dialect=dialect_of(profile), at_once=at_once)
     return HttpResponse(200, {"content-type": "text/event-stream; charset=utf-8"}, stream)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from harness.wire.format import WireFormat
 from harness.wire.openai_responses.bodies import build
-from harness.wire.openai_responses.events import build_stream
+from harness.wire.openai_responses.events import build_stream, stream_of
 from harness.wire.openai_responses.failures import fail, refuse, stream_error
 from harness.wire.openai_responses.limits import violations
 from harness.wire.openai_responses.refusals import API
@@ -26,6 +26,7 @@ WIRE = WireFormat(
     read=read,
     build=build,
     build_stream=build_stream,
+    stream_of=stream_of,
     refuse=refuse,
     fail=fail,
     stream_error=stream_error,

@@ -44,8 +44,16 @@ def build_stream(step: ModelStep, seed: str, model: str, profile: Profile, reque
     del request  # whatever it asks for, the stream says all that the body does
     body = build(step, seed, model, profile)
     at_once = Provocation.INTERLEAVED_CALLS in step.provocations
-    stream = streamed(body, seed, dialect_of(profile), at_once=at_once)
-    return HttpResponse(200, {"content-type": "text/event-stream; charset=utf-8"}, stream)
+    return _stream(streamed(body, seed, dialect_of(profile), at_once=at_once))
+
+
+def stream_of(body: Fields, seed: str, profile: Profile, _request: RequestView) -> HttpResponse:
+    """A whole body as a stream."""
+    return _stream(streamed(body, seed, dialect_of(profile)))
+
+
+def _stream(body: bytes) -> HttpResponse:
+    return HttpResponse(200, {"content-type": "text/event-stream; charset=utf-8"}, body)
 
 
 def streamed(body: Fields, seed: str, dialect: Dialect = OPENAI, *, at_once: bool = False) -> bytes:
