@@ -380,7 +380,7 @@ RULES = (
         "harness.protocols; OC-P3",
         _requested,
         kind=Kind.LOSS,
-        because="the caller waits for pieces, or for a count, that nobody asked for; one that gets the whole answer loses "
-        "nothing by the way in which it came",
+        because="the caller waits for pieces, or for a count, that nobody asked for; of a stream that is gathered "
+        "nothing is lost",
     ),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from http import HTTPStatus
 from typing import TypeAlias
 
 from harness.http import HttpRequest, HttpResponse
@@ -21,7 +22,7 @@ def as_asked(wire: WireFormat, profile: Profile, seed: str) -> Telling:
     """Answers come as a request asks for them, whatever way they came in.
 
     An adapter may ask for a stream and hand it on whole: what another one recorded of the same question has the answer
-    as one body. What is an error, was cut off, or cannot be read is told as it is.
+    as one body. What was cut off or cannot be read is told as it is.
     """
 
     def told(request: HttpRequest, answered: HttpRequest, response: HttpResponse) -> HttpResponse:
@@ -30,6 +31,8 @@ def as_asked(wire: WireFormat, profile: Profile, seed: str) -> Telling:
         asked, before = _asked(wire, request), _asked(wire, answered)
         if asked is None or before is None or _way(asked) == _way(before):
             return response
+        if response.status >= HTTPStatus.BAD_REQUEST:
+            return wire.error_for(response, request)
         view = _good(wire, response)
         if view is None or not isinstance(view.body, dict):
             return response

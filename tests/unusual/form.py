@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.results import Verdict
+from harness.scenarios.schema import Variant
 from tests.broken.fault import Wrap
 
 SCENARIOS = Path(__file__).parent / "scenarios"
@@ -16,7 +17,8 @@ class Form:
     """An equal form of a request, the scenario that shows it, and a real change right next to it.
 
     `alarm` is the false alarm that it stands for. `verdict` is that of the equal form, by `notes` if it is a note;
-    `rule` catches the change. `targets` are those on which the form can be expressed.
+    `rule` catches the change. `targets` are those on which the form can be expressed, `variant` is how
+    the cell is played, and `replayed` what replay alone notes.
     """
 
     name: str
@@ -28,6 +30,8 @@ class Form:
     rule: str
     verdict: Verdict = Verdict.PASS
     notes: frozenset[str] = frozenset()
+    variant: Variant = "whole"
+    replayed: frozenset[str] = frozenset()
 
     @property
     def path(self) -> str:

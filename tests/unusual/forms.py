@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from tests.unusual import choices, ids, requests, results, texts
+from tests.unusual import choices, ids, requests, results, strangers, texts
 from tests.unusual.form import Form
 
-FORMS: tuple[Form, ...] = (*choices.FORMS, *results.FORMS, *ids.FORMS, *texts.FORMS, *requests.FORMS)
+FORMS: tuple[Form, ...] = (
+    *choices.FORMS,
+    *results.FORMS,
+    *ids.FORMS,
+    *texts.FORMS,
+    *requests.FORMS,
+    *strangers.FORMS,
+)

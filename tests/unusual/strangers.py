@@ -1,0 +1,247 @@
+"""What released libraries do that are neither wrong nor like the shipped adapters."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, cast
+
+import httpx2
+
+from harness.model import ChatRequest, ChatResponse, Finish, StreamEvent, Text, ToolCall
+from harness.protocols import Adapter, ChatClient, Endpoint
+from harness.results import Verdict
+from tests.broken.fault import ALL, GEMINI, Wrap, Wrapped, answers, client, sends
+from tests.broken.json_mode import texts
+from tests.unusual.form import Form
+
+TOOL = "formatted_output"
+
+
+def _gathering(*, drops: bool) -> Wrap:
+    """The transport always streams; `chat` hands on what it gathered, or loses the text of it."""
+
+    class Gathering(Wrapped):
+        def chat(self, request: ChatRequest) -> ChatResponse:
+            response = next(each.response for each in self.client.stream(request) if isinstance(each, Finish))
+            if not drops:
+                return response
+            parts = tuple(part for part in response.message.parts if not isinstance(part, Text))
+            return replace(response, message=replace(response.message, parts=parts))
+
+    return client(Gathering)
+
+
+def _calls_first(*, drops: bool) -> Wrap:
+    """Of a whole answer the calls are handed on in front of the text, or the text is lost."""
+
+    class CallsFirst(Wrapped):
+        def chat(self, request: ChatRequest) -> ChatResponse:
+            response = self.client.chat(request)
+            parts = [part for part in response.message.parts if not (drops and isinstance(part, Text))]
+            parts.sort(key=lambda part: not isinstance(part, ToolCall))
+            return replace(response, message=replace(response.message, parts=tuple(parts)))
+
+    return client(CallsFirst)
+
+
+def _schema_by_tool(edit: Callable[[dict[str, Any]], dict[str, Any]]) -> Wrap:
+    """The schema of the answer is that of a tool which has to be called; the caller's tools stay in reach."""
+
+    def sent(_api: str, body: dict[str, Any]) -> None:
+        schema = body.pop("output_config")["format"]["schema"]
+        tools = body.setdefault("tools", [])
+        body["tool_choice"] = {"type": "any"} if tools else {"type": "tool", "name": TOOL}
+        tools.append({"name": TOOL, "description": "The answer.", "input_schema": edit(schema)})
+        said = {"type": "text", "text": f"Always answer with the tool {TOOL}."}
+        body["system"] = [*body.get("system", []), said]
+
+    return sends(sent)
+
+
+def _half(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema without what it requires."""
+    return {key: value for key, value in schema.items() if key != "required"}
+
+
+def _openapi(edit: Callable[[dict[str, Any]], dict[str, Any]]) -> Wrap:
+    """The schema of the answer in proto's JSON, its keys in snake_case."""
+
+    def snake(schema: dict[str, Any]) -> dict[str, Any]:
+        told = {"any_of" if key == "anyOf" else key: value for key, value in schema.items()}
+        told.pop("additionalProperties", None)
+        if "properties" in told:
+            told["property_ordering"] = [*told["properties"]]
+            told["properties"] = {name: snake(each) for name, each in told["properties"].items()}
+        if "items" in told:
+            told["items"] = snake(told["items"])
+        return told
+
+    def sent(_api: str, body: dict[str, Any]) -> None:
+        config = body["generationConfig"]
+        config["responseSchema"] = snake(edit(config.pop("responseJsonSchema")))
+
+    return sends(sent)
+
+
+def _nulls(*, drops: bool) -> Wrap:
+    """An echoed item comes with the fields of its class that were not there, or without one that was."""
+
+    def sent(_api: str, body: dict[str, Any]) -> None:
+        for item in body["input"]:
+            if item.get("type") == "web_search_call":
+                item["action"] = {"type": "search"} if drops else {**item["action"], "queries": None, "sources": None}
+
+    return sends(sent)
+
+
+def _by_array(*, looks_inside: bool) -> Wrap:
+    """A stream of Gemini's is asked for as a JSON array; an error is looked for inside of it, or as an object."""
+
+    def wrap(adapter: Adapter) -> Adapter:
+        def connect(endpoint: Endpoint, model: str) -> ChatClient:
+            inner = endpoint.http_client
+            assert isinstance(inner, httpx2.Client)
+            outer = httpx2.Client(transport=_Arrays(inner, looks_inside=looks_inside), trust_env=False)
+            return cast("ChatClient", adapter.connect(replace(endpoint, http_client=outer), model))
+
+        return replace(adapter, connect=connect)
+
+    return wrap
+
+
+class _Arrays(httpx2.BaseTransport):
+    """Asks for an array and tells it to the SDK, which knows only events."""
+
+    def __init__(self, inner: httpx2.Client, *, looks_inside: bool) -> None:
+        self._inner = inner
+        self._looks_inside = looks_inside
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        url = request.url.copy_remove_param("alt")
+        headers = {name: value for name, value in request.headers.items() if name != "content-length"}
+        answer = self._inner.request(request.method, url, headers=headers, content=request.read())
+        chunks = json.loads(answer.content)
+        if answer.status_code >= 400:
+            if self._looks_inside:
+                return httpx2.Response(answer.status_code, json=chunks[0])
+            return httpx2.Response(500, json={"error": {}})
+        events = "".join(f"data: {json.dumps(chunk)}\r\n\r\n" for chunk in chunks)
+        return httpx2.Response(200, headers={"content-type": "text/event-stream"}, content=events.encode())
+
+
+def _as_it_is(adapter: Adapter) -> Adapter:
+    return adapter
+
+
+def _streaming(*, drops: bool) -> Wrap:
+    """The same client in `stream`, which loses the text of the answer at its end, or does not."""
+
+    class Streaming(Wrapped):
+        def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
+            for event in self.client.stream(request):
+                if isinstance(event, Finish) and drops:
+                    parts = tuple(part for part in event.response.message.parts if not isinstance(part, Text))
+                    yield Finish(replace(event.response, message=replace(event.response.message, parts=parts)))
+                else:
+                    yield event
+
+        def chat(self, request: ChatRequest) -> ChatResponse:
+            return next(each.response for each in self.client.stream(request) if isinstance(each, Finish))
+
+    return client(Streaming)
+
+
+FORMS = (
+    Form(
+        "transport-always-streams",
+        "a client whose transport always streams",
+        "stream-text-then-calls",
+        ALL,
+        _gathering(drops=False),
+        _gathering(drops=True),
+        "response-text",
+        Verdict.NOTE,
+        frozenset({"stream-requested"}),
+    ),
+    Form(
+        "transport-always-streams-streamed",
+        "a stream told as a whole body to who asks for a stream",
+        "stream-text-then-calls",
+        ALL,
+        _streaming(drops=False),
+        _streaming(drops=True),
+        "response-text",
+        variant="stream",
+    ),
+    Form(
+        "calls-in-front-of-the-text",
+        "the order of text and calls within one Chat message",
+        "stream-text-then-calls",
+        ("openai-chat",),
+        _calls_first(drops=False),
+        _calls_first(drops=True),
+        "stream-equals-whole",
+        variant="stream",
+    ),
+    Form(
+        "schema-by-forced-tool",
+        "a JSON schema through a forced tool",
+        "json-schema",
+        ("anthropic",),
+        _schema_by_tool(lambda schema: schema),
+        _schema_by_tool(_half),
+        "json-mode-ignored",
+        replayed=frozenset({"recorded-request"}),
+    ),
+    Form(
+        "schema-by-a-tool-among-others",
+        "a JSON schema through a tool beside the caller's",
+        "json-with-tools",
+        ("anthropic",),
+        _schema_by_tool(lambda schema: schema),
+        _schema_by_tool(_half),
+        "json-mode-ignored",
+        replayed=frozenset({"recorded-request"}),
+    ),
+    Form(
+        "schema-in-snake-case",
+        "snake_case twins inside a Gemini schema",
+        "json-schema-optional",
+        GEMINI,
+        _openapi(lambda schema: schema),
+        _openapi(_half),
+        "json-schema-changed",
+    ),
+    Form(
+        "nulls-beside-an-echoed-item",
+        "nulls beside absent fields of an echoed item",
+        "history-opaque-parts",
+        ("openai-responses",),
+        _nulls(drops=False),
+        _nulls(drops=True),
+        "opaque-state-lost",
+        Verdict.NOTE,
+        frozenset({"opaque-state-lost"}),
+    ),
+    Form(
+        "nullable-answer",
+        "an answer that is null where the schema says nullable",
+        "unusual-nullable",
+        ("openai-chat", "gemini-3"),
+        _as_it_is,
+        answers(texts(lambda text: text.replace("null", "5"))),
+        "json-answer",
+    ),
+    Form(
+        "errors-of-an-array",
+        "errors of Gemini's JSON-array stream",
+        "error-403",
+        GEMINI,
+        _by_array(looks_inside=True),
+        _by_array(looks_inside=False),
+        "chat-failure",
+        variant="stream",
+    ),
+)
