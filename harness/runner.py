@@ -29,6 +29,8 @@ from harness.results import (
     Verdict,
 )
 from harness.retelling import retellings
+from harness.rules.declining import declined
+from harness.rules.declining import reason as why_declined
 from harness.rules.evidence import Evidence
 from harness.rules.rule import Rule
 from harness.scenarios.load import digest
@@ -246,6 +248,10 @@ class Run:
             return replace(result, verdict=Verdict.EXPECTED_FAILURE, reason="; ".join(sorted(reasons)))
         if crashed is not None:
             return replace(result, verdict=Verdict.ERROR, reason=f"{crashed.error}: {crashed.error_text}")
+        said_no = declined(evidence)
+        if said_no is not None and not errors:
+            why = why_declined(evidence, said_no)
+            return replace(result, verdict=Verdict.NOT_APPLICABLE, provenance=None, reason=why)
         return replace(result, verdict=Verdict.FAIL if errors else Verdict.WARN if findings else Verdict.PASS)
 
 
