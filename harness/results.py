@@ -23,17 +23,21 @@ Mode: TypeAlias = Literal["replay", "reference", "live", "record", "audit"]
 
 
 class Severity(StrEnum):
-    """How bad a finding is. An error fails its cell."""
+    """How bad a finding is. An error fails its cell; a note never changes a verdict for the worse than `note`."""
 
     ERROR = "error"
     WARNING = "warning"
+    NOTE = "note"
 
 
 class Kind(StrEnum):
-    """Whose rule it is: the provider refuses it (`limit`), or it breaks the canonical contract (`contract`)."""
+    """What a breach of a rule comes to: the provider refuses it, information was changed, lost, invented or answered
+    wrongly, or a custom of ours was not kept. The first two fail any adapter; the last one is a note unless a run is
+    strict."""
 
     LIMIT = "limit"
-    CONTRACT = "contract"
+    LOSS = "loss"
+    CONVENTION = "convention"
 
 
 class Blame(StrEnum):
@@ -51,6 +55,7 @@ class Verdict(StrEnum):
     """How a cell ended."""
 
     PASS = "pass"  # noqa: S105 - a verdict
+    NOTE = "note"
     WARN = "warn"
     FAIL = "fail"
     NOT_APPLICABLE = "not-applicable"
@@ -382,7 +387,7 @@ class RunResult:
         summary = self.summary
         if summary["fail"] or summary["error"] or self.stale:
             return 1
-        played = summary["pass"] + summary["warn"] + summary["expected-failure"]
+        played = summary["pass"] + summary["note"] + summary["warn"] + summary["expected-failure"]
         return 2 if summary["missing"] or not played else 0
 
     def to_json(self) -> str:

@@ -25,7 +25,7 @@ from harness.model import (
     ToolResult,
 )
 from harness.protocols import Capability
-from harness.results import Chat
+from harness.results import Chat, Kind
 from harness.rules.evidence import Evidence
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.match import error_name
@@ -161,5 +161,7 @@ RULES = (
         "What an adapter declares to have, it does not decline: `Unsupported` is for what it does not declare.",
         "harness.protocols: Capability; harness.errors: Unsupported",
         _declared,
+        Kind.LOSS,
+        "Nothing of what the caller asked for reaches the model, and the declaration had promised that it would.",
     ),
 )

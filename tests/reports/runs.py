@@ -47,7 +47,7 @@ def cell(scenario: str = "call-single", target: str = "anthropic", **changes: An
 def finding(rule: str = "result-swapped", **changes: Any) -> Finding:
     values: dict[str, Any] = {
         "rule": rule,
-        "kind": Kind.CONTRACT,
+        "kind": Kind.LOSS,
         "severity": Severity.ERROR,
         "blame": Blame.ADAPTER,
         "message": "the result of one call is sent as that of another",

@@ -125,8 +125,8 @@ MISTAKES: list[tuple[dict[str, Any], str, object, str]] = [
      "settings.response_format.json_schema.$ref: the reference '#/$defs/a' leads nowhere in this schema."),
     (MINIMAL, "settings", {"response_format": {"json_schema": {"$ref": "https://example.org/s"}}},
      "settings.response_format.json_schema.$ref: the reference 'https://example.org/s' leads nowhere in this schema."),
-    (MINIMAL, "profiles", ["claude-adaptve"], ("profiles[0]: unknown profile 'claude-adaptve'. Did you mean "
-     "'claude-adaptive'? Known: ")),
+    (MINIMAL, "profiles", ["claude-opus-55"], ("profiles[0]: unknown profile 'claude-opus-55'. Did you mean "
+     "'claude-opus-5-5'? Known: ")),
     (MINIMAL, "turns", [], "turns: must not be empty."),
     (MINIMAL, "turns.0", "hello", "turns[0]: must be a mapping, not the text 'hello'."),
     (MINIMAL, "turns.0.user", 5, "turns[0].user: must be a text or a list of parts."),
