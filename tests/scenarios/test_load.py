@@ -277,7 +277,7 @@ def test_the_iteration_limit_takes_as_many_answers_as_the_bound(tmp_path: Path) 
 
 @pytest.mark.parametrize("choice", ["required", {"tool": "get_weather"}])
 def test_a_forced_choice_begins_with_a_call(tmp_path: Path, choice: object) -> None:
-    content = {**WITH_TOOLS, "settings": {"tool_choice": choice}, "requires": ["tools", "tool-choice"]}
+    content = {**WITH_TOOLS, "settings": {"tool_choice": choice}, "requires": ["tools", "tool-choice", "forced-tool-choice"]}
     assert problems(written(tmp_path, content)) == []
     [error] = problems(written(tmp_path, changed(content, "turns.0.model", [{"text": "no"}])))
     assert error.key == "turns[0].model[0]"
