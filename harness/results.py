@@ -190,9 +190,10 @@ def _writable(value: JSON) -> JSON:
 class Finding:
     """What is wrong, how bad, whose fault, with evidence.
 
-    `pointer` leads into the body of the request (or of the response, where `message` says so) of exchange `exchange`,
-    an index into the cell's exchanges. `source` says where the rule comes from. In an audit `file` and `index` name
-    the exchange.
+    `pointer` leads into the body of the request, or of the response if it is `of_response`, of exchange `exchange`, an
+    index into the cell's exchanges; `piece` is what stands there, as lines for people. `source` says where the rule
+    comes from. In an audit `file` and `index` name the exchange. `accepted` is the reason for which it is listed as an
+    expected failure: it then fails nothing.
 
     The texts can be written anywhere: half of a surrogate pair, which JSON can escape and UTF-8 cannot write, becomes
     the text of its escape.
@@ -210,6 +211,14 @@ class Finding:
     exchange: int | None = None
     file: str | None = None
     index: int | None = None
+    accepted: str | None = None
+    of_response: bool = False
+    piece: tuple[str, ...] = ()
+
+    @property
+    def fails(self) -> bool:
+        """Whether it fails its cell."""
+        return self.severity is Severity.ERROR and self.accepted is None
 
     def __post_init__(self) -> None:
         for name in ("message", "pointer", "actual", "expected"):
@@ -313,7 +322,10 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class StaleExpectation:
-    """An expected failure that did not happen, in the one variant that it speaks of (`None`: in any)."""
+    """An entry of expected failures that is true of nothing, in the one variant that it speaks of (`None`: in any).
+
+    Its failure did not happen in cells that were played; or, in `RunResult.unmatched`, it names no cell of the run.
+    """
 
     scenario: str
     target: str
@@ -350,8 +362,9 @@ class Invocation:
 class RunResult:
     """A whole run. Everything but `timing` repeats to the byte when a run is repeated; prices may change with the day.
 
-    `left_out` says of targets that nobody named why they are not in the run; `cassettes` where cassettes were looked
-    for, or written to.
+    `unmatched` are entries of expected failures that speak of no cell of this run: it may be a part of the suite, or
+    the entry may be misspelt. `left_out` says of targets that nobody named why they are not in the run; `cassettes`
+    where cassettes were looked for, or written to.
     """
 
     mode: Mode
@@ -363,6 +376,7 @@ class RunResult:
     cassettes: str | None = None
     left_out: Mapping[str, str] = field(default_factory=dict[str, str])
     invocation: Invocation = field(default_factory=Invocation)
+    unmatched: tuple[StaleExpectation, ...] = ()
 
     @property
     def summary(self) -> dict[str, int]:

@@ -13,7 +13,8 @@ from threading import Lock
 from harness.costs import price_version, spending
 from harness.differences import Observations, observe, tables
 from harness.errors import CassetteError, CassetteMissing, UsageError
-from harness.expected_failures import ExpectedFailure, stale
+from harness.excerpt import piece
+from harness.expected_failures import ExpectedFailure, accepted, stale, unmatched
 from harness.play import BROKEN, Playing, located, play
 from harness.protocols import Capability
 from harness.results import (
@@ -41,6 +42,8 @@ from harness.tape.library import Library
 from harness.tape.recording import Recording
 from harness.tape.redact import Redactor
 from harness.targets import Target
+from harness.wire.jsonvalue import loads
+from harness.wire.view import WireError
 
 PACKAGES = ("harness", "anthropic", "openai", "google-genai", "httpx2")
 """What a result depends on: ourselves, the SDKs, and the HTTP client that they share."""
@@ -62,6 +65,7 @@ class Recorder:
 class _Judged:
     result: CellResult
     observations: Observations | None = None
+    evidence: Evidence | None = None
 
 
 VARIANTS: tuple[Variant, ...] = ("whole", "stream")
@@ -153,11 +157,22 @@ class Run:
             stale(self._expected, played),
             versions() | price_version(),
             {"seconds": round(time.perf_counter() - started, 3)},
+            unmatched=unmatched(self._expected, results),
         )
+
+    def look(self, cell: Cell) -> tuple[CellResult, Evidence | None]:
+        """Play one cell, and give back what it was judged by: nothing, where it was not played.
+
+        Raises:
+            UsageError: as playing cells does.
+        """
+        with self._stages:
+            judged = self._cell(cell)
+        return judged.result, judged.evidence
 
     def _judged(self, cells: Sequence[Cell], jobs: int, progress: Progress | None) -> Iterable[_Judged]:
         def one(cell: Cell) -> _Judged:
-            judged = self._cell(cell)
+            judged = replace(self._cell(cell), evidence=None)  # of all cells it would be more than memory holds
             if progress:
                 with self._lock:
                     progress(judged.result)
@@ -188,7 +203,7 @@ class Run:
             evidence = Evidence(transcript)
             if cell.variant == "stream":
                 evidence = evidence.retold(tuple(retellings(cell, evidence, self._stages, self._recuts)))
-            return _Judged(self._verdict(result, stage, evidence), observe(evidence))
+            return _Judged(self._verdict(result, stage, evidence), observe(evidence), evidence)
         except (CassetteMissing, _Spent) as error:
             return _Judged(replace(result, verdict=Verdict.MISSING, reason=str(error)))
         except CassetteError as error:
@@ -231,10 +246,10 @@ class Run:
     def _verdict(self, result: CellResult, stage: Stage, evidence: Evidence) -> CellResult:
         transcript = evidence.transcript
         findings = tuple(self._weighed(finding) for rule in self._rules for finding in rule.findings(evidence))
-        errors = [finding for finding in findings if finding.severity is Severity.ERROR]
-        if not errors:  # else the tool was asked something that nobody had meant to ask
-            errors = [_unanswered(execution) for execution in transcript.executions if execution.unanswered]
-            findings += tuple(errors)
+        if not any(finding.severity is Severity.ERROR for finding in findings):
+            # else the tool was asked something that nobody had meant to ask
+            findings += tuple(_unanswered(execution) for execution in transcript.executions if execution.unanswered)
+        findings = tuple(_pictured(evidence, accepted(self._expected, result, finding)) for finding in findings)
         recuts = sum(retelling.variant == "stream" for retelling in transcript.retellings)
         result = replace(
             result,
@@ -247,16 +262,19 @@ class Run:
         if self._recorder and not _is_complete(transcript):
             result = replace(result, reason="not recorded: a chat failed, and what was there before stays")
         crashed = next((each for each in (*transcript.chats, *transcript.embedded) if each.crashed), None)
-        if errors and all(any(entry.expects(result, f) for entry in self._expected) for f in errors):
-            reasons = {entry.reason for entry in self._expected for f in errors if entry.expects(result, f)}
-            return replace(result, verdict=Verdict.EXPECTED_FAILURE, reason="; ".join(sorted(reasons)))
-        if crashed is not None and (errors or not findings):  # else all that is wrong is what it raised
+        verdict = _worst(findings)
+        if verdict is Verdict.EXPECTED_FAILURE:
+            reasons = {finding.accepted for finding in findings if finding.accepted is not None}
+            return replace(result, verdict=verdict, reason="; ".join(sorted(reasons)))
+        if crashed is not None and (
+            verdict is Verdict.FAIL or not findings
+        ):  # else all that is wrong is what it raised
             return replace(result, verdict=Verdict.ERROR, reason=f"{crashed.error}: {crashed.error_text}")
         said_no = declined(evidence)
-        if said_no is not None and not errors:
+        if said_no is not None and verdict is not Verdict.FAIL:
             why = why_declined(evidence, said_no)
             return replace(result, verdict=Verdict.NOT_APPLICABLE, provenance=None, reason=why)
-        return replace(result, verdict=_worst(findings))
+        return replace(result, verdict=verdict)
 
     def _weighed(self, finding: Finding) -> Finding:
         """A finding with the severity that its kind has in this run."""
@@ -265,9 +283,25 @@ class Run:
         return replace(finding, severity=Severity.ERROR if self._strict else Severity.NOTE)
 
 
+def _pictured(evidence: Evidence, finding: Finding) -> Finding:
+    """The finding with the piece of the body that it points at."""
+    if finding.exchange is None or not finding.pointer:
+        return finding
+    reading = evidence.readings[finding.exchange]
+    try:
+        if not finding.of_response:
+            return replace(finding, piece=piece(loads(reading.exchange.request.body), finding.pointer))
+        body = reading.response.body if reading.response else None
+    except WireError:  # a body that is none is shown by the rule that says so
+        return finding
+    return replace(finding, piece=piece(body, finding.pointer))
+
+
 def _worst(findings: Sequence[Finding]) -> Verdict:
+    if any(finding.fails for finding in findings):
+        return Verdict.FAIL
     severities = {finding.severity for finding in findings}
-    verdicts = {Severity.ERROR: Verdict.FAIL, Severity.WARNING: Verdict.WARN, Severity.NOTE: Verdict.NOTE}
+    verdicts = {Severity.ERROR: Verdict.EXPECTED_FAILURE, Severity.WARNING: Verdict.WARN, Severity.NOTE: Verdict.NOTE}
     return next((verdict for severity, verdict in verdicts.items() if severity in severities), Verdict.PASS)
 
 

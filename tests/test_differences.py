@@ -64,7 +64,8 @@ def test_the_shipped_adapters_differ_as_their_apis_do() -> None:
     assert row(shipped(), "JSON without a schema")["openai-chat"] == "response_format: json_object"
     assert row(shipped(), "JSON without a schema")["anthropic"] == "no switch"
     assert row(shipped(), "how an error is marked")["anthropic"] == "a field of its own"
-    assert row(shipped(), "word for a forced call")["anthropic"] == "any"
+    assert row(shipped(), "word for a forced call")["anthropic"] == NOT_OBSERVED
+    assert row(shipped(), "word for a forced call")["anthropic-opus-5"] == "any"
 
 
 def test_only_rows_that_differ_are_flagged() -> None:

@@ -11,12 +11,14 @@ from typing import Annotated
 
 import typer
 
+from harness.cli.accept import accept
 from harness.cli.audit import audit
 from harness.cli.list import list_
 from harness.cli.main import COMMANDS, SUMMARY
 from harness.cli.providers import providers
 from harness.cli.record import record
 from harness.cli.run import run
+from harness.cli.show import show
 from harness.cli.validate import validate
 from harness.errors import HarnessError
 
@@ -34,11 +36,13 @@ app = typer.Typer(
 )
 _FUNCTIONS = {
     "run": run,
+    "show": show,
     "record": record,
     "list": list_,
     "providers": providers,
     "validate": validate,
     "audit": audit,
+    "accept": accept,
 }
 for _name, _function in _FUNCTIONS.items():
     app.command(_name, short_help=COMMANDS[_name])(_function)

@@ -9,11 +9,13 @@ SUMMARY = "Record-and-replay conformance harness for LLM tool calling."
 
 COMMANDS = {
     "run": "Play scenarios and report findings and differences. Offline unless --mode says otherwise.",
+    "show": "Play one cell: its conversation beside what was sent, the findings at their places.",
     "record": "Record cassettes, from a provider or from the bundled reference server.",
     "list": "List the shipped scenarios, the targets, the rules, or the models that are known.",
     "providers": "Show SDKs, keys (never a value), embeddings, and what each target can do.",
     "validate": "Check scenario files: every problem with its place.",
     "audit": "Audit recorded requests: what do the providers refuse, what breaks the contract?",
+    "accept": "Write what is red in a run into a file of expected failures.",
 }
 
 

@@ -75,6 +75,7 @@ def render(run: RunResult, presentation: Presentation) -> str:
         _broken(run, verbose=presentation.verbose),
         _errors(run, verbose=presentation.verbose),
         _stale(run),
+        _unmatched(run),
         _verdict(run),
     )
     laid_out = [lines for lines in (page.lines(section) for section in sections) if lines]
@@ -174,7 +175,8 @@ def _not_applicable(run: RunResult, *, verbose: bool) -> Iterator[RenderableType
 def _expected_failures(run: RunResult) -> Iterator[RenderableType]:
     found = groups.expected_failures(run)
     if found:
-        yield heading(f"Expected failures: {count(run.summary[Verdict.EXPECTED_FAILURE], 'cell')}")
+        cells = sum(any(finding.accepted is not None for finding in cell.findings) for cell in run.cells)
+        yield heading(f"Expected failures: {count(cells, 'cell')}")
     for reason, places in found:
         yield indented(f"{listed([_place(each) for each in places], _SHOWN)}: {reason}")
 
@@ -268,6 +270,15 @@ def _stale(run: RunResult) -> Iterator[RenderableType]:
     for each in run.stale:
         variant = f" [{each.variant}]" if each.variant else ""
         yield indented(f"{each.rule} in {each.scenario}{variant}, {each.target} (listed because: {each.reason})")
+
+
+def _unmatched(run: RunResult) -> Iterator[RenderableType]:
+    if run.unmatched:
+        yield heading(f"Expected failures that speak of no cell of this run: {len(run.unmatched)}")
+    for each in run.unmatched[:_LESSER]:
+        yield indented(f"{each.rule} in {each.scenario}, {each.target}")
+    if len(run.unmatched) > _LESSER:
+        yield indented(f"and {len(run.unmatched) - _LESSER} more")
 
 
 def _verdict(run: RunResult) -> Iterator[RenderableType]:

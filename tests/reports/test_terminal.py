@@ -331,9 +331,15 @@ def test_what_befell_both_variants_for_one_reason_is_named_once() -> None:
         (
             *both("thinking", verdict=Verdict.NOT_APPLICABLE, reason="it does not think"),
             *both("broken", verdict=Verdict.ERROR, reason="KeyError: 'text'"),
-            *both("known", verdict=Verdict.EXPECTED_FAILURE, findings=(finding(),), reason="#12"),
+            *both("known", verdict=Verdict.EXPECTED_FAILURE, findings=(finding(accepted="#12"),), reason="#12"),
             cell("half-known", verdict=Verdict.PASS),
-            cell("half-known", variant="stream", verdict=Verdict.EXPECTED_FAILURE, reason="#13"),
+            cell(
+                "half-known",
+                variant="stream",
+                verdict=Verdict.EXPECTED_FAILURE,
+                findings=(finding(accepted="#13"),),
+                reason="#13",
+            ),
         ),
         stale=(StaleExpectation("call-*", "anthropic", "usage", "#7", "stream"),),
     )

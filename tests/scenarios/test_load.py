@@ -24,7 +24,10 @@ id: whole
 title: Everything that may stand in a file
 covers: [tools, history]
 requires:
-  [tools, parallel-tool-calls, system-prompt, tool-choice, json-mode, json-with-tools, vision, thinking, history]
+  [
+    tools, parallel-tool-calls, system-prompt, tool-choice, forced-tool-choice, json-mode, json-with-tools, vision,
+    thinking, history
+  ]
 system: Be brief.
 settings: {tool_choice: {tool: look}, response_format: json, thinking: {effort: low}, max_tokens: 100, stop: [END]}
 tools:
@@ -88,8 +91,8 @@ MISTAKES: list[tuple[dict[str, Any], str, object, str]] = [
      "embeddings, errors, history, id-matching, json-mode, limits, requests, responses, streaming, "
      "system-prompt, tools.")),
     (MINIMAL, "requires", ["json-shema"], ("requires[0]: unknown capability 'json-shema'. Did you mean 'json-schema'? "
-     "Known: embeddings, history, http-client, image-results, json-mode, json-schema, json-with-tools, "
-     "parallel-tool-calls, process, retries, streaming, system-prompt, thinking, tool-choice, tools, truncation, "
+     "Known: cache-marks, embeddings, forced-tool-choice, history, http-client, image-results, json-mode, "
+     "json-schema, json-with-tools, parallel-tool-calls, process, retries, streaming, system-prompt, thinking, tool-choice, tools, truncation, "
      "vision.")),
     (MINIMAL, "requires", ["vision"], "requires[0]: nothing in the scenario uses 'vision'. Remove it."),
     (MINIMAL, "max_iterations", 0, "max_iterations: must be at least 1."),
@@ -277,7 +280,11 @@ def test_the_iteration_limit_takes_as_many_answers_as_the_bound(tmp_path: Path) 
 
 @pytest.mark.parametrize("choice", ["required", {"tool": "get_weather"}])
 def test_a_forced_choice_begins_with_a_call(tmp_path: Path, choice: object) -> None:
-    content = {**WITH_TOOLS, "settings": {"tool_choice": choice}, "requires": ["tools", "tool-choice", "forced-tool-choice"]}
+    content = {
+        **WITH_TOOLS,
+        "settings": {"tool_choice": choice},
+        "requires": ["tools", "tool-choice", "forced-tool-choice"],
+    }
     assert problems(written(tmp_path, content)) == []
     [error] = problems(written(tmp_path, changed(content, "turns.0.model", [{"text": "no"}])))
     assert error.key == "turns[0].model[0]"
