@@ -92,8 +92,8 @@ MISTAKES: list[tuple[dict[str, Any], str, object, str]] = [
      "system-prompt, tools.")),
     (MINIMAL, "requires", ["json-shema"], ("requires[0]: unknown capability 'json-shema'. Did you mean 'json-schema'? "
      "Known: cache-marks, embeddings, forced-tool-choice, history, http-client, image-results, json-mode, "
-     "json-schema, json-with-tools, parallel-tool-calls, process, retries, streaming, system-prompt, thinking, tool-choice, tools, truncation, "
-     "vision.")),
+     "json-schema, json-with-tools, parallel-tool-calls, process, retries, streaming, system-prompt, thinking, "
+     "tool-choice, tools, truncation, vision.")),
     (MINIMAL, "requires", ["vision"], "requires[0]: nothing in the scenario uses 'vision'. Remove it."),
     (MINIMAL, "max_iterations", 0, "max_iterations: must be at least 1."),
     (MINIMAL, "max_iterations", 1000, "max_iterations: must be at most 100."),
