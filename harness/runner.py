@@ -30,6 +30,8 @@ from harness.results import (
     Verdict,
 )
 from harness.retelling import retellings
+from harness.rules.declining import declined
+from harness.rules.declining import reason as why_declined
 from harness.rules.evidence import Evidence
 from harness.rules.rule import Rule
 from harness.scenarios.load import digest
@@ -268,6 +270,10 @@ class Run:
             verdict is Verdict.FAIL or not findings
         ):  # else all that is wrong is what it raised
             return replace(result, verdict=Verdict.ERROR, reason=f"{crashed.error}: {crashed.error_text}")
+        said_no = declined(evidence)
+        if said_no is not None and verdict is not Verdict.FAIL:
+            why = why_declined(evidence, said_no)
+            return replace(result, verdict=Verdict.NOT_APPLICABLE, provenance=None, reason=why)
         return replace(result, verdict=verdict)
 
     def _weighed(self, finding: Finding) -> Finding:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from harness.model import JSON, StopReason, Usage
+from harness.profiles import Ruling
 from harness.scenarios.schema import Provocation
 
 
@@ -275,6 +276,17 @@ class Violation:
     expected: JSON = None
     status: int = 400
     code: str | None = None
+
+
+def severity_of(ruling: Ruling | None) -> Literal["error", "warning"] | None:
+    """How bad something is that a model's profile has a ruling on, or `None` where it is taken, or nobody knows."""
+    match ruling:
+        case "refused":
+            return "error"
+        case "unclear":
+            return "warning"
+        case "taken" | None:
+            return None
 
 
 @dataclass(frozen=True, slots=True)
