@@ -11,10 +11,12 @@ from importlib.metadata import PackageNotFoundError, version
 from threading import Lock
 
 from harness.costs import price_version, spending
+from harness.crash import located, traceback_of
 from harness.differences import Observations, observe, tables
 from harness.errors import CassetteError, CassetteMissing, UsageError
+from harness.excerpt import excerpt
 from harness.expected_failures import ExpectedFailure, stale
-from harness.play import BROKEN, Playing, located, play
+from harness.play import BROKEN, Playing
 from harness.protocols import Capability
 from harness.results import (
     Blame,
@@ -39,6 +41,8 @@ from harness.tape.library import Library
 from harness.tape.recording import Recording
 from harness.tape.redact import Redactor
 from harness.targets import Target
+from harness.workers.pool import halt, played
+from harness.workers.worker import OUTPUT_LENGTH, Broken
 
 PACKAGES = ("harness", "anthropic", "openai", "google-genai", "httpx2")
 """What a result depends on: ourselves, the SDKs, and the HTTP client that they share."""
@@ -161,7 +165,11 @@ class Run:
             yield from map(one, cells)
             return
         with ThreadPoolExecutor(jobs, thread_name_prefix="harness-cell") as pool:
-            yield from pool.map(one, cells)
+            try:
+                yield from pool.map(one, cells)
+            except BaseException:
+                halt(cell.target.adapter for cell in cells)  # else the cells under way would hold up the end
+                raise
 
     def _cell(self, cell: Cell) -> _Judged:
         target = cell.target
@@ -182,7 +190,7 @@ class Run:
             evidence = Evidence(transcript)
             if cell.variant == "stream":
                 evidence = evidence.retold(tuple(retellings(cell, evidence, self._stages, self._recuts)))
-            return _Judged(self._verdict(result, stage, evidence), observe(evidence))
+            return _Judged(self._shown(self._verdict(result, stage, evidence), cell), observe(evidence))
         except (CassetteMissing, _Spent) as error:
             return _Judged(replace(result, verdict=Verdict.MISSING, reason=str(error)))
         except CassetteError as error:
@@ -191,8 +199,13 @@ class Run:
             return _Judged(replace(result, verdict=Verdict.FAIL, findings=(_unreadable(error),)))
         except UsageError:
             raise
+        except Broken as broken:
+            told = replace(result, printed=broken.printed or None, traceback=broken.traceback)
+            return _Judged(self._shown(replace(told, verdict=Verdict.ERROR, reason=broken.reason), cell))
         except BROKEN as error:  # the adapter's `connect` or `close`, a rule: one cell, not the run
-            return _Judged(replace(result, verdict=Verdict.ERROR, reason=f"{type(error).__name__}: {located(error)}"))
+            told = replace(result, traceback=traceback_of(error))
+            reason = f"{type(error).__name__}: {located(error)}"
+            return _Judged(self._shown(replace(told, verdict=Verdict.ERROR, reason=reason), cell))
 
     def _play(self, cell: Cell) -> tuple[Stage, Transcript]:
         if self._recorder is None:
@@ -212,7 +225,15 @@ class Run:
             self._spend()
             stage.tap.chat = chat
 
-        return play(cell.scenario, cell.target, stage.endpoint, begin, cell.variant)
+        return played(cell.scenario, cell.target, stage.endpoint, begin, cell.variant)
+
+    def _shown(self, result: CellResult, cell: Cell) -> CellResult:
+        """The result without the keys that an adapter may have printed."""
+        if result.printed is None and result.traceback is None:
+            return result
+        redactor = Redactor(self._stages.secrets(cell.target))
+        printed, traceback = (text and redactor.text(text) for text in (result.printed, result.traceback))
+        return replace(result, printed=printed, traceback=traceback)
 
     def _spend(self) -> None:
         """Count a chat, which is one request, against what the recording may send. Raises `_Spent`."""
@@ -229,6 +250,8 @@ class Run:
         if not errors:  # else the tool was asked something that nobody had meant to ask
             errors = [_unanswered(execution) for execution in transcript.executions if execution.unanswered]
             findings += tuple(errors)
+        crashed = next((each for each in (*transcript.chats, *transcript.embedded) if each.crashed), None)
+        printed = "".join(part.printed for part in (transcript, *transcript.retellings))
         recuts = sum(retelling.variant == "stream" for retelling in transcript.retellings)
         result = replace(
             result,
@@ -237,10 +260,11 @@ class Run:
             exchanges=len(transcript.exchanges),
             recuts=recuts,
             spending=spending(evidence, stage.provenance),
+            printed=excerpt(printed, OUTPUT_LENGTH) or None,
+            traceback=crashed.traceback if crashed else None,
         )
         if self._recorder and not _is_complete(transcript):
             result = replace(result, reason="not recorded: a chat failed, and what was there before stays")
-        crashed = next((each for each in (*transcript.chats, *transcript.embedded) if each.crashed), None)
         if errors and all(any(entry.expects(result, f) for entry in self._expected) for f in errors):
             reasons = {entry.reason for entry in self._expected for f in errors if entry.expects(result, f)}
             return replace(result, verdict=Verdict.EXPECTED_FAILURE, reason="; ".join(sorted(reasons)))
@@ -311,6 +335,7 @@ def _transcript(cell: Cell, stage: Stage, playing: Playing, mode: Mode) -> Trans
         capabilities=cell.target.adapter.capabilities,
         handled=playing.handled,
         embedded=playing.embedded,
+        printed=playing.printed,
     )
 
 

@@ -11,6 +11,7 @@ from harness.cli.options import (
     AllDifferences,
     BaseUrls,
     Cassettes,
+    CellTimeout,
     ExpectedFailures,
     Jobs,
     Models,
@@ -49,6 +50,7 @@ def run(  # noqa: PLR0913 - a parameter for each option
         ),
     ] = 0,
     jobs: Jobs = "1",
+    cell_timeout: CellTimeout = None,
     cassettes: Cassettes = None,
     expected_failures: ExpectedFailures = None,
     reports: Reports = None,
@@ -78,5 +80,6 @@ def run(  # noqa: PLR0913 - a parameter for each option
         verbose,
         all_differences,
         recuts,
+        cell_timeout,
     )
     return session.run(options, mode)
