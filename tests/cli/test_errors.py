@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
 import json
+import shlex
 import signal
 import subprocess
 import sys
