@@ -16,7 +16,7 @@ from typing import Literal
 
 import pytest
 
-_OPTIONS: tuple[tuple[str, Literal["string", "paths", "args", "int"], str], ...] = (
+_OPTIONS: tuple[tuple[str, Literal["string", "paths", "args", "int", "bool"], str], ...] = (
     ("harness_scenarios", "paths", "scenario files and folders of them; without any, nothing is collected"),
     ("harness_cassettes", "paths", "folders of cassettes (default: ./cassettes, then those that ship with harness)"),
     ("harness_mode", "string", "replay (default): from cassettes; reference: against the reference server"),
@@ -29,10 +29,11 @@ _OPTIONS: tuple[tuple[str, Literal["string", "paths", "args", "int"], str], ...]
         "string",
         "seconds that an adapter which is not shipped may take for a cell (default: 60)",
     ),
+    ("harness_strict", "bool", "what breaks a convention fails its cell; otherwise it is a note (default: false)"),
     ("harness_expected_failures", "paths", "files of known failures, each with a reason"),
 )
 
-_DEFAULTS = {"string": "", "int": 0}
+_DEFAULTS = {"string": "", "int": 0, "bool": False}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

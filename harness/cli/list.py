@@ -59,9 +59,9 @@ def _targets() -> Iterator[Sequence[str]]:
 def _rules() -> Iterator[Sequence[str]]:
     from harness import catalog  # noqa: PLC0415 - `harness --help` loads no rules
 
-    yield "RULE", "KIND", "SEVERITY", "BLAME", "SOURCE", "REQUIREMENT"
+    yield "RULE", "KIND", "SEVERITY", "BLAME", "SOURCE", "REQUIREMENT", "BECAUSE"
     for rule in catalog.rules():
-        yield rule.id, rule.kind, rule.severity, rule.blame, rule.source, rule.requirement
+        yield rule.id, rule.kind, rule.severity, rule.blame, rule.source, rule.requirement, rule.because
 
 
 def _models(targets: Sequence[str], apis: Sequence[str]) -> Iterator[Sequence[str]]:

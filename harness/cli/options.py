@@ -74,6 +74,10 @@ Cassettes: TypeAlias = Annotated[
 ExpectedFailures: TypeAlias = Annotated[
     str | None, typer.Option("--expected-failures", metavar="FILE", help="Known failures, each with a reason.")
 ]
+Strict: TypeAlias = Annotated[
+    bool,
+    typer.Option("--strict", help="What breaks a convention of ours fails its cell; otherwise it is a note."),
+]
 Reports: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
@@ -109,6 +113,7 @@ class Options:
     verbose: bool
     all_differences: bool
     recuts: int = 0
+    strict: bool = False
     cell_timeout: float | None = None
 
 

@@ -18,6 +18,7 @@ from harness.cli.options import (
     Options,
     Paths,
     Reports,
+    Strict,
     Targets,
     Variants,
     Verbose,
@@ -53,6 +54,7 @@ def run(  # noqa: PLR0913 - a parameter for each option
     cell_timeout: CellTimeout = None,
     cassettes: Cassettes = None,
     expected_failures: ExpectedFailures = None,
+    strict: Strict = False,
     reports: Reports = None,
     base_urls: BaseUrls = None,
     verbose: Verbose = False,
@@ -80,6 +82,7 @@ def run(  # noqa: PLR0913 - a parameter for each option
         verbose,
         all_differences,
         recuts,
+        strict,
         cell_timeout,
     )
     return session.run(options, mode)

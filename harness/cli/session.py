@@ -92,7 +92,14 @@ def _played(  # noqa: PLR0913 - what a run is made of
     stages = _stages(options, mode, libraries, selection.targets)
     if recorder is not None and mode == "live":
         estimates.before(selection.cells, _base_urls(options, mode, selection.targets), recorder.max_requests)
-    playing = Run(stages, catalog.rules(), expected=expected, recorder=recorder, recuts=options.recuts)
+    playing = Run(
+        stages,
+        catalog.rules(),
+        expected=expected,
+        recorder=recorder,
+        recuts=options.recuts,
+        strict=options.strict,
+    )
     standing.begin(selection.cells)
     with Progress(len(selection.cells)) as progress:
 
@@ -177,7 +184,9 @@ def _invocation(options: Options, mode: Mode, selection: Selection, *, recording
     if recording:
         record = rerun = (*record, *urls) if mode == "live" else (*record, "--from", "reference")
     else:
+        strictly = ("--strict",) if options.strict else ()
         rerun = ("harness", "run", *kept) if mode == "replay" else ("harness", "run", "--mode", mode, *urls)
+        rerun = (*rerun, *strictly)
     expression = () if options.words is None else ("-k", options.words)
     return Invocation(
         (*rerun, *alone),

@@ -46,11 +46,11 @@ def test_targets_are_listed_with_models_and_keys(harness: Command) -> None:
 def test_rules_are_listed_with_what_they_demand_and_why(harness: Command) -> None:
     outcome = harness("list", "rules")
 
-    rows = table(outcome.out, "RULE", "KIND", "SEVERITY", "BLAME", "SOURCE", "REQUIREMENT")
-    assert [(row["RULE"], row["REQUIREMENT"], row["SOURCE"]) for row in rows] == [
-        (rule.id, rule.requirement, rule.source) for rule in catalog.rules()
+    rows = table(outcome.out, "RULE", "KIND", "SEVERITY", "BLAME", "SOURCE", "REQUIREMENT", "BECAUSE")
+    assert [(row["RULE"], row["REQUIREMENT"], row["SOURCE"], row["BECAUSE"]) for row in rows] == [
+        (rule.id, rule.requirement, rule.source, rule.because) for rule in catalog.rules()
     ]
-    assert {row["KIND"] for row in rows} == {"limit", "contract"}
+    assert {row["KIND"] for row in rows} == {"limit", "loss", "convention"}
 
 
 def test_the_help_loads_nothing_heavy() -> None:
