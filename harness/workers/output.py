@@ -7,14 +7,15 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 _PIECE = 65536
+_NOTE = 80  # bytes, for what stands in place of the rest
 _AT_ONCE = 32  # pieces: more than a pipe holds, and an end with whoever never stops writing
 
 
 class Output:
-    """Both ends of a pipe. At most `length` bytes of what was written are kept: the first ones and the last ones."""
+    """Both ends of a pipe. Of what is written at most `length` bytes are kept: the first ones and the last ones."""
 
     def __init__(self, length: int) -> None:
-        self._half = length // 2
+        self._half = (length - _NOTE) // 2
         self._reading, self.writing = os.pipe()
         os.set_blocking(self._reading, False)
         self.is_open = True

@@ -21,6 +21,7 @@ from dataclasses import replace
 from harness.adapters.anthropic import ADAPTER as SHIPPED
 
 CLAIMS = replace(SHIPPED, name="claims", capabilities=frozenset({"toools"}))
+NAMELESS = replace(SHIPPED, name=5)
 NONE = 5
 """
 
@@ -32,6 +33,8 @@ GOLDEN = (Path(__file__).parent / "golden" / "errors.txt").read_text()
 def inputs(folder: Path) -> None:
     (folder / "broken_adapters.py").write_text(BROKEN_ADAPTERS)
     (folder / "exits.py").write_text("raise SystemExit(0)\n")
+    (folder / "exits_hard.py").write_text("import os\nprint('a last word')\nos._exit(3)\n")
+    (folder / "interrupts.py").write_text("raise KeyboardInterrupt('stop')\n")
     (folder / "empty").mkdir()
     (folder / "unreasoned.yaml").write_text("- {scenario: '*', target: '*', rule: usage}\n")
     (folder / "whole-only.yaml").write_text(

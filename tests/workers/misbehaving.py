@@ -14,36 +14,31 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from harness.adapters.openai_chat import ADAPTER as SHIPPED
-from harness.model import ArgumentsDelta, ChatRequest, ChatResponse, Finish, Message, StreamEvent, ToolCall
-from harness.protocols import Adapter, Capability, ChatClient, Endpoint, StreamingChatClient
+from harness.model import ChatRequest, ChatResponse, Finish, Message, StreamEvent, TextDelta, ToolCall
+from harness.protocols import Adapter, Capability, ChatClient, Endpoint
+from tests.examples.plain_http import ADAPTER as PLAIN
+from tests.examples.plain_http import Client as Plain
 
 Act = Callable[[ChatResponse], ChatResponse]
 
 
-class Client:
-    def __init__(self, inner: StreamingChatClient, act: Act) -> None:
-        self.inner = inner
+class Client(Plain):
+    def __init__(self, endpoint: Endpoint, model: str, act: Act) -> None:
+        super().__init__(endpoint, model)
         self.act = act
+        self.acted = False
 
     def chat(self, request: ChatRequest) -> ChatResponse:
-        response = self.inner.chat(request)
-        return response if request.system else self.act(response)
-
-    def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
-        for event in self.inner.stream(request):
-            acts = isinstance(event, Finish) and not request.system
-            yield Finish(self.act(event.response)) if acts else event
-
-    def close(self) -> None:
-        self.inner.close()
+        response = super().chat(request)
+        self.acted = not request.system
+        return self.act(response) if self.acted else response
 
 
 def acting(name: str, act: Act) -> Adapter:
     def connect(endpoint: Endpoint, model: str) -> ChatClient:
-        return Client(cast("StreamingChatClient", SHIPPED.connect(endpoint, model)), act)
+        return Client(endpoint, model, act)
 
-    return replace(SHIPPED, name=name, connect=connect)
+    return replace(PLAIN, name=name, connect=connect)
 
 
 def doing(name: str, act: Callable[[], Any]) -> Adapter:
@@ -117,13 +112,12 @@ MUTE = doing("mute", raising(Mute()))
 
 class Holding(Client):
     def close(self) -> None:
-        time.sleep(600)
+        if self.acted:
+            time.sleep(600)
 
 
 HANGS_IN_CLOSE = replace(
-    SHIPPED,
-    name="hangs-in-close",
-    connect=lambda endpoint, model: Holding(cast("StreamingChatClient", SHIPPED.connect(endpoint, model)), lambda r: r),
+    PLAIN, name="hangs-in-close", connect=lambda endpoint, model: Holding(endpoint, model, lambda response: response)
 )
 
 
@@ -166,18 +160,30 @@ SUBCLASSES = acting("subclasses", with_classes_of_its_own)
 
 class OddEvents(Client):
     def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
-        for event in self.inner.stream(request):
-            odd = isinstance(event, ArgumentsDelta)
-            yield ArgumentsDelta(0, cast("str", threading.Lock())) if odd else event
+        yield TextDelta(cast("str", threading.Lock()))
+        yield Finish(self.chat(request))
 
 
 ODD_EVENTS = replace(
-    SHIPPED,
+    PLAIN,
     name="odd-events",
-    connect=lambda endpoint, model: OddEvents(
-        cast("StreamingChatClient", SHIPPED.connect(endpoint, model)), lambda r: r
-    ),
+    capabilities=PLAIN.capabilities | {Capability.STREAMING},
+    connect=lambda endpoint, model: OddEvents(endpoint, model, lambda response: response),
 )
 
-WITHOUT_A_NAME = replace(SHIPPED, name=cast("str", 5))
-CLAIMS = replace(SHIPPED, name="claims", capabilities=cast("frozenset[Capability]", frozenset({"toools"})))
+
+def look_around() -> None:
+    if found := [name for name in os.environ if name.startswith("OPENAI_")]:
+        raise LookupError(found)
+
+
+LOOKS_AROUND = doing("looks-around", look_around)
+
+
+def holding_itself(response: ChatResponse) -> ChatResponse:
+    value: dict[str, Any] = {}
+    value["again"] = value
+    return with_metadata(value)(response)
+
+
+HOLDS_ITSELF = acting("holds-itself", holding_itself)
