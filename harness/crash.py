@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.excerpt import excerpt
+from harness.shortened import shortened
 
 TRACEBACK_LENGTH = 8000
 """Characters that are kept of a traceback."""
@@ -21,7 +21,7 @@ _PYTHON = (*(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdli
 def said(error: BaseException) -> str:
     """The text of an exception, whatever its own `__str__` does."""
     try:
-        return excerpt(str(error))
+        return shortened(str(error))
     except Exception as failed:  # noqa: BLE001 - it is somebody else's
         return f"(its text cannot be had: {type(failed).__name__})"
 
@@ -53,7 +53,7 @@ def traceback_of(error: BaseException) -> str:
         frames = "".join(traceback.format_tb(current.__traceback__))
         causes.append(f"Traceback (most recent call last):\n{frames}{type(current).__name__}: {said(current)}\n")
         current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
-    return excerpt("\nwhich led to:\n\n".join(reversed(causes)), TRACEBACK_LENGTH)
+    return shortened("\nwhich led to:\n\n".join(reversed(causes)), TRACEBACK_LENGTH)
 
 
 def _is_installed(filename: str) -> bool:

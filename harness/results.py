@@ -13,12 +13,12 @@ from typing import Any, Literal, TypeAlias, cast
 
 from pydantic import TypeAdapter
 
-from harness.excerpt import excerpt
 from harness.http import HttpRequest, HttpResponse
 from harness.model import JSON, ChatRequest, ChatResponse, StreamEvent, ToolCall, ToolResult, Usage
 from harness.profiles import Profile
 from harness.protocols import Capability
 from harness.scenarios.schema import Scenario, Variant
+from harness.shortened import shortened
 
 Mode: TypeAlias = Literal["replay", "reference", "live", "record", "audit"]
 
@@ -187,7 +187,7 @@ _LENGTH = 20_000
 
 def _writable(value: JSON) -> JSON:
     if isinstance(value, str):
-        return excerpt(excerpt(value, _LENGTH).encode("utf-8", "backslashreplace").decode(), _LENGTH)
+        return shortened(shortened(value, _LENGTH).encode("utf-8", "backslashreplace").decode(), _LENGTH)
     if isinstance(value, list):
         return [_writable(item) for item in value]
     if isinstance(value, dict):
@@ -199,9 +199,10 @@ def _writable(value: JSON) -> JSON:
 class Finding:
     """What is wrong, how bad, whose fault, with evidence.
 
-    `pointer` leads into the body of the request (or of the response, where `message` says so) of exchange `exchange`,
-    an index into the cell's exchanges. `source` says where the rule comes from. In an audit `file` and `index` name
-    the exchange. `accepted` is the reason for which it is listed as an expected failure: it then fails nothing.
+    `pointer` leads into the body of the request, or of the response if it is `of_response`, of exchange `exchange`, an
+    index into the cell's exchanges; `piece` is what stands there, as lines for people. `source` says where the rule
+    comes from. In an audit `file` and `index` name the exchange. `accepted` is the reason for which it is listed as an
+    expected failure: it then fails nothing.
 
     The texts can be written anywhere: half of a surrogate pair, which JSON can escape and UTF-8 cannot write, becomes
     the text of its escape. What is longer than a report can take is shortened in its middle.
@@ -220,6 +221,8 @@ class Finding:
     file: str | None = None
     index: int | None = None
     accepted: str | None = None
+    of_response: bool = False
+    piece: tuple[str, ...] = ()
 
     @property
     def fails(self) -> bool:

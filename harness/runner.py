@@ -14,7 +14,7 @@ from harness.costs import price_version, spending
 from harness.crash import located, traceback_of
 from harness.differences import Observations, observe, tables
 from harness.errors import CassetteError, CassetteMissing, UsageError
-from harness.excerpt import excerpt
+from harness.excerpt import piece
 from harness.expected_failures import ExpectedFailure, accepted, stale, unmatched
 from harness.play import BROKEN, Playing
 from harness.protocols import Capability
@@ -35,12 +35,15 @@ from harness.rules.evidence import Evidence
 from harness.rules.rule import Rule
 from harness.scenarios.load import digest
 from harness.scenarios.schema import Scenario, Variant
+from harness.shortened import shortened
 from harness.stages import Cell, Stage, Stages
 from harness.tape.cassette import Metadata
 from harness.tape.library import Library
 from harness.tape.recording import Recording
 from harness.tape.redact import Redactor
 from harness.targets import Target
+from harness.wire.jsonvalue import loads
+from harness.wire.view import WireError
 from harness.workers.pool import halt, played
 from harness.workers.worker import OUTPUT_LENGTH, Broken
 
@@ -64,6 +67,7 @@ class Recorder:
 class _Judged:
     result: CellResult
     observations: Observations | None = None
+    evidence: Evidence | None = None
 
 
 VARIANTS: tuple[Variant, ...] = ("whole", "stream")
@@ -158,9 +162,19 @@ class Run:
             unmatched=unmatched(self._expected, results),
         )
 
+    def look(self, cell: Cell) -> tuple[CellResult, Evidence | None]:
+        """Play one cell, and give back what it was judged by: nothing, where it was not played.
+
+        Raises:
+            UsageError: as playing cells does.
+        """
+        with self._stages:
+            judged = self._cell(cell)
+        return judged.result, judged.evidence
+
     def _judged(self, cells: Sequence[Cell], jobs: int, progress: Progress | None) -> Iterable[_Judged]:
         def one(cell: Cell) -> _Judged:
-            judged = self._cell(cell)
+            judged = replace(self._cell(cell), evidence=None)  # of all cells it would be more than memory holds
             if progress:
                 with self._lock:
                     progress(judged.result)
@@ -195,7 +209,7 @@ class Run:
             evidence = Evidence(transcript)
             if cell.variant == "stream":
                 evidence = evidence.retold(tuple(retellings(cell, evidence, self._stages, self._recuts)))
-            return _Judged(self._shown(self._verdict(result, stage, evidence), cell), observe(evidence))
+            return _Judged(self._shown(self._verdict(result, stage, evidence), cell), observe(evidence), evidence)
         except (CassetteMissing, _Spent) as error:
             return _Judged(replace(result, verdict=Verdict.MISSING, reason=str(error)))
         except CassetteError as error:
@@ -254,7 +268,7 @@ class Run:
         if not any(finding.severity is Severity.ERROR for finding in findings):
             # else the tool was asked something that nobody had meant to ask
             findings += tuple(_unanswered(execution) for execution in transcript.executions if execution.unanswered)
-        findings = tuple(accepted(self._expected, result, finding) for finding in findings)
+        findings = tuple(_pictured(evidence, accepted(self._expected, result, finding)) for finding in findings)
         crashed = next((each for each in (*transcript.chats, *transcript.embedded) if each.crashed), None)
         printed = "".join(part.printed for part in (transcript, *transcript.retellings))
         recuts = sum(retelling.variant == "stream" for retelling in transcript.retellings)
@@ -265,7 +279,7 @@ class Run:
             exchanges=len(transcript.exchanges),
             recuts=recuts,
             spending=spending(evidence, stage.provenance),
-            printed=excerpt(printed, OUTPUT_LENGTH) or None,
+            printed=shortened(printed, OUTPUT_LENGTH) or None,
             traceback=crashed.traceback if crashed else None,
         )
         if self._recorder and not _is_complete(transcript):
@@ -285,6 +299,20 @@ class Run:
         if finding.kind is not Kind.CONVENTION:
             return finding
         return replace(finding, severity=Severity.ERROR if self._strict else Severity.NOTE)
+
+
+def _pictured(evidence: Evidence, finding: Finding) -> Finding:
+    """The finding with the piece of the body that it points at."""
+    if finding.exchange is None or not finding.pointer:
+        return finding
+    reading = evidence.readings[finding.exchange]
+    try:
+        if not finding.of_response:
+            return replace(finding, piece=piece(loads(reading.exchange.request.body), finding.pointer))
+        body = reading.response.body if reading.response else None
+    except WireError:  # a body that is none is shown by the rule that says so
+        return finding
+    return replace(finding, piece=piece(body, finding.pointer))
 
 
 def _worst(findings: Sequence[Finding]) -> Verdict:

@@ -24,11 +24,11 @@ from harness import catalog
 from harness.crash import located, said, traceback_of
 from harness.environment import isolated
 from harness.errors import PluginError, UsageError
-from harness.excerpt import excerpt
 from harness.model import ChatResponse, StreamEvent
 from harness.play import checked, play
 from harness.process import Command, Completed
 from harness.protocols import Adapter, Capability, Endpoint
+from harness.shortened import shortened
 from harness.targets import Target
 from harness.workers.messages import (
     CUT_OFF,
@@ -215,7 +215,7 @@ def _described(adapter: Adapter) -> Described:
     )
     for what, value in (("name", description.name), ("api", description.api)):
         if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance] - it is somebody else's value
-            raise TypeError(f"its {what} is {excerpt(repr(value), 100)}, which is no text")
+            raise TypeError(f"its {what} is {shortened(repr(value), 100)}, which is no text")
     return description
 
 

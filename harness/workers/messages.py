@@ -12,12 +12,12 @@ from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from typing import Any, TypeAlias, cast
 
-from harness.excerpt import excerpt
 from harness.play import Playing
 from harness.process import Command, Completed
 from harness.profiles import Profile
 from harness.protocols import Requirement
 from harness.scenarios.schema import Scenario, Variant
+from harness.shortened import shortened
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,43 +141,54 @@ CUT_OFF = 75
 
 def plain(value: object, place: str) -> Any:
     """A copy of a value of the contract in which everything is of our classes or of Python's own: a subclass becomes
-    what it is a subclass of.
+    what it is a subclass of, and what occurs twice does so in the copy.
 
     Raises:
         TypeError: something at or below `place` is no value of the contract.
     """
     try:
-        return _plain(value, place)
+        return _Copier().copy(value, place)
     except RecursionError:
         raise TypeError(f"{place} is nested too deeply, or holds itself") from None
 
 
-def _plain(value: object, place: str) -> Any:
-    if value is None or type(value) in (bool, int, float, str):
-        return value
-    ours = next((kind for kind in type(value).__mro__ if kind.__module__ in _OURS), None)
-    if ours is not None and isinstance(value, Enum):
-        return value
-    if ours is not None and is_dataclass(ours):
-        return ours(**{each.name: _field(getattr(value, each.name), f"{place}.{each.name}") for each in fields(ours)})
-    for kind, exact in ((str, str.__str__), (int, int.__int__), (float, float.__float__)):
-        if isinstance(value, kind):
-            return exact(cast("Any", value))
-    if isinstance(value, Mapping):
-        entries = cast("Mapping[object, object]", value).items()
-        return {_plain(key, f"a key of {place}"): _plain(item, f"{place}[{key!r}]") for key, item in entries}
-    if isinstance(value, list | tuple):
-        items = [_plain(item, f"{place}[{index}]") for index, item in enumerate(cast("list[object]", value))]
-        return tuple(items) if isinstance(value, tuple) else items
-    kind = type(value)
-    raise TypeError(
-        f"{excerpt(place, 300)} is a {kind.__module__}.{kind.__qualname__}, which is no value of the contract "
-        "(harness.model)"
-    )
+class _Copier:
+    """Copies a value once, however often it occurs: rules tell by its identity what went where."""
 
+    def __init__(self) -> None:
+        self._copies: dict[int, tuple[object, Any]] = {}  # with the value itself, whose id must stay its own
 
-def _field(value: object, place: str) -> Any:
-    return bytes(value) if isinstance(value, bytes) else _plain(value, place)  # the data of media
+    def copy(self, value: object, place: str) -> Any:
+        if value is None or type(value) in (bool, int, float, str):
+            return value
+        if id(value) not in self._copies:
+            self._copies[id(value)] = value, self._made(value, place)
+        return self._copies[id(value)][1]
+
+    def _made(self, value: object, place: str) -> Any:
+        ours = next((kind for kind in type(value).__mro__ if kind.__module__ in _OURS), None)
+        if ours is not None and isinstance(value, Enum):
+            return value
+        if ours is not None and is_dataclass(ours):
+            names = [each.name for each in fields(ours)]
+            return ours(**{name: self._field(getattr(value, name), f"{place}.{name}") for name in names})
+        for kind, exact in ((str, str.__str__), (int, int.__int__), (float, float.__float__)):
+            if isinstance(value, kind):
+                return exact(cast("Any", value))
+        if isinstance(value, Mapping):
+            entries = cast("Mapping[object, object]", value).items()
+            return {self.copy(key, f"a key of {place}"): self.copy(item, f"{place}[{key!r}]") for key, item in entries}
+        if isinstance(value, list | tuple):
+            items = [self.copy(item, f"{place}[{index}]") for index, item in enumerate(cast("list[object]", value))]
+            return tuple(items) if isinstance(value, tuple) else items
+        kind = type(value)
+        raise TypeError(
+            f"{shortened(place, 300)} is a {kind.__module__}.{kind.__qualname__}, which is no value of the contract "
+            "(harness.model)"
+        )
+
+    def _field(self, value: object, place: str) -> Any:
+        return bytes(value) if isinstance(value, bytes) else self.copy(value, place)  # the data of media
 
 
 def encode(message: Order | Answer) -> bytes:

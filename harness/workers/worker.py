@@ -16,10 +16,10 @@ from multiprocessing.connection import wait
 
 from harness.crash import TRACEBACK_LENGTH, place
 from harness.errors import UsageError
-from harness.excerpt import excerpt
 from harness.play import Playing
 from harness.process import Command
 from harness.protocols import ProcessRunner
+from harness.shortened import shortened
 from harness.workers.messages import (
     CUT_OFF,
     Answer,
@@ -240,7 +240,7 @@ class Worker:
             return None, ""
         current = text[max(text.find("Current thread"), 0) :].partition("\n\n")[0]
         frames = [(name, int(line)) for name, line in _FRAME.findall(current)]
-        return excerpt(text, TRACEBACK_LENGTH), place(frames[::-1])
+        return shortened(text, TRACEBACK_LENGTH), place(frames[::-1])
 
 
 _SHOW_STACKS = signal.SIGUSR2  # `harness.workers.child.SHOW_STACKS`, of which nothing else is needed here
