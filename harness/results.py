@@ -155,10 +155,11 @@ class Transcript:
 
     An audit has exchanges only: no scenario, no chats. `scripted` says that the answers follow the scenario's script
     (the reference server and its recordings), so that the script is an expectation. `unplayed` counts exchanges of the
-    cassette that no request asked for; `stale` says that the scenario has changed since the cassette was recorded.
-    `capabilities` are the adapter's. `handled` is what a message handler was told of each turn, in the words of
-    `harness.scenarios.events`. Of embeddings there are no chats but `embedded`, and the `chat` of an exchange is an
-    index into that. `printed` is what the adapter printed meanwhile, as far as it was not the command that got it.
+    cassette that no request asked for; `stale` says that the scenario has changed since the cassette was recorded,
+    `recorded_by` which adapter recorded it. `capabilities` are the adapter's. `handled` is what a message handler was
+    told of each turn, in the words of `harness.scenarios.events`. Of embeddings there are no chats but `embedded`, and
+    the `chat` of an exchange is an index into that. `printed` is what the adapter printed meanwhile, as far as it was not
+    the command that got it.
     """
 
     api: str
@@ -174,6 +175,7 @@ class Transcript:
     scripted: bool = False
     unplayed: int = 0
     stale: bool = False
+    recorded_by: str | None = None
     retellings: tuple[Retelling, ...] = ()
     capabilities: frozenset[Capability] = frozenset()
     handled: tuple[tuple[str, ...], ...] = ()
