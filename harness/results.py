@@ -158,8 +158,8 @@ class Transcript:
     cassette that no request asked for; `stale` says that the scenario has changed since the cassette was recorded,
     `recorded_by` which adapter recorded it. `capabilities` are the adapter's. `handled` is what a message handler was
     told of each turn, in the words of `harness.scenarios.events`. Of embeddings there are no chats but `embedded`, and
-    the `chat` of an exchange is an index into that. `printed` is what the adapter printed meanwhile, as far as it was not
-    the command that got it.
+    the `chat` of an exchange is an index into that. `printed` is what the adapter printed meanwhile, in a
+    process of its own.
     """
 
     api: str
