@@ -13,6 +13,7 @@ from harness.known_models import models
 from harness.scenarios.load import load_paths
 from harness.suite import shipped
 from harness.targets import SHIPPED
+from harness.wire.apis import LIMITS
 from tests.cli.conftest import Command
 
 ROOT = Path(__file__).parent.parent.parent
@@ -48,8 +49,12 @@ def test_rules_are_listed_with_what_they_demand_and_why(harness: Command) -> Non
 
     rows = table(outcome.out, "RULE", "KIND", "SEVERITY", "BLAME", "SOURCE", "REQUIREMENT")
     assert [(row["RULE"], row["REQUIREMENT"], row["SOURCE"]) for row in rows] == [
-        (rule.id, rule.requirement, rule.source) for rule in catalog.rules()
+        *((rule.id, rule.requirement, rule.source) for rule in catalog.rules()),
+        *((limit.id, limit.sentence, limit.source) for limit in LIMITS),
     ]
+    listed = {row["RULE"]: (row["KIND"], row["SEVERITY"], row["BLAME"]) for row in rows}
+    assert listed["anthropic-result-missing"] == ("limit", "error", "adapter")
+    assert listed["gemini-role-function"] == ("limit", "warning", "adapter")
     assert {row["KIND"] for row in rows} == {"limit", "contract"}
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.profiles import Profile
-from harness.wire.view import CallView, RequestView, ResultView, TurnView, Violation
+from harness.wire.gemini import limits
+from harness.wire.limit import Violation
+from harness.wire.view import CallView, RequestView, ResultView, TurnView
 
 
 def violations(view: RequestView, profile: Profile, *, vertex: bool) -> Iterator[Violation]:
@@ -20,13 +22,7 @@ def violations(view: RequestView, profile: Profile, *, vertex: bool) -> Iterator
     for index, turn in enumerate(view.turns[opening + 1 :], opening + 1):
         first = next((part for part in turn.parts if isinstance(part, CallView)), None)
         if first is not None and turn.role == "assistant" and not first.opaque:
-            yield Violation(
-                "gemini-signature-missing",
-                "error",
-                _message(first.name, index + 1, vertex=vertex),
-                first.pointer,
-                "GM-10",
-            )
+            yield limits.SIGNATURE_MISSING.broken(_message(first.name, index + 1, vertex=vertex), first.pointer)
 
 
 def _opens(turn: TurnView) -> bool:
