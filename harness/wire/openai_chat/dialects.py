@@ -17,8 +17,8 @@ class Dialect:
 
     `ids`: calls have theirs, a short one, an empty one, or none. `repeats`: id, type and name stand in every piece of a
     call. `first_index`: where the calls of a stream are counted from; `None`: they have no index. `no_arguments`: how a
-    call without arguments says so. `usage`: a stream counts its tokens in a chunk of its own if asked, in every chunk as
-    far as they are known, or never. `comments`: the stream is kept alive by comments.
+    call without arguments says so. `usage`: a stream counts its tokens in a chunk of its own if asked, in every
+    chunk as far as they are known, or never. `comments`: the stream is kept alive by comments.
     """
 
     ids: Literal["issued", "short", "empty", "absent"] = "issued"
