@@ -1,6 +1,6 @@
 """Audits recorded requests: cassettes of any project, held against what the providers refuse and against the contract.
 
-The requests are somebody else's: only limits are errors, contract rules are warnings. Rules that need to know what the
+The requests are somebody else's: only limits are errors, losses are warnings. Rules that need to know what the
 adapter was given stay silent, since a cassette does not say it.
 """
 
@@ -130,6 +130,9 @@ class AuditResult:
 
 _NO_PAIRS = PairCounts(0, 0, 0, {}, {})
 
+_IN_AUDIT = {Kind.LOSS: Severity.WARNING, Kind.CONVENTION: Severity.NOTE}
+"""What is held against other people's requests: only a limit may be an error."""
+
 _FINDING: TypeAdapter[Finding] = TypeAdapter(Finding)
 
 
@@ -176,7 +179,7 @@ class Audit:
                 flagged.add(at)
             placed = replace(
                 finding,
-                severity=finding.severity if limit else Severity.WARNING,
+                severity=_IN_AUDIT.get(finding.kind, finding.severity),
                 exchange=None,
                 file=file,
                 index=None if at is None else indices[at],

@@ -1,9 +1,11 @@
 """Expected failures: known nonconformances of a team's adapters, each with a reason. A stale one fails the run.
 
+An entry speaks of findings, not of cells: what else is wrong in a cell is shown and fails it as ever.
+
 ```yaml
 - scenario: parallel-same-tool     # a glob
   target: openai-*                 # a glob
-  rule: result-swapped             # an id
+  rule: result-swapped             # a glob; of a limit, its own id
   reason: "tracked as #123"
   variant: stream                  # whole or stream; absent: both
 ```
@@ -11,8 +13,9 @@
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, cast, get_args
@@ -51,7 +54,7 @@ class ExpectedFailure:
 
     def expects(self, cell: CellResult, finding: Finding) -> bool:
         """Whether it speaks of this finding of the cell."""
-        return self.covers(cell) and finding.rule == self.rule
+        return self.covers(cell) and fnmatchcase(finding.rule, self.rule)
 
 
 def load(path: Path) -> list[ExpectedFailure]:
@@ -110,11 +113,48 @@ def _entry(path: Path, node: Any) -> ExpectedFailure:
     return ExpectedFailure(**values, variant=variant)
 
 
+def accepted(expected: Sequence[ExpectedFailure], cell: CellResult, finding: Finding) -> Finding:
+    """The finding, with the reasons for which it is expected, if there are any."""
+    if finding.severity is not Severity.ERROR:
+        return finding
+    reasons = dict.fromkeys(entry.reason for entry in expected if entry.expects(cell, finding))
+    return replace(finding, accepted="; ".join(reasons)) if reasons else finding
+
+
+def entries(cells: Sequence[CellResult], reason: str, known: Sequence[ExpectedFailure] = ()) -> list[ExpectedFailure]:
+    """An entry for each finding that fails a cell and that no `known` entry speaks of: one for both variants of a
+    scenario where the same rule found something in both, or where it is played in one only."""
+    found: dict[tuple[str, str, str], set[Variant]] = {}
+    for cell in cells:
+        for finding in cell.findings:
+            if finding.fails and not any(entry.expects(cell, finding) for entry in known):
+                found.setdefault((cell.scenario, cell.target, finding.rule), set()).add(cell.variant)
+    made: list[ExpectedFailure] = []
+    for (scenario, target, rule), variants in found.items():
+        played = {cell.variant for cell in cells if (cell.scenario, cell.target) == (scenario, target)}
+        one = next(iter(variants)) if variants < played else None
+        made.append(ExpectedFailure(glob.escape(scenario), glob.escape(target), glob.escape(rule), reason, one))
+    return made
+
+
+def written(expected: Sequence[ExpectedFailure]) -> str:
+    """Entries as `load` reads them."""
+    documents = [{key: value for key, value in asdict(entry).items() if value is not None} for entry in expected]
+    if not documents:
+        return ""
+    return yaml.safe_dump(documents, sort_keys=False, allow_unicode=True, width=120)
+
+
+def unmatched(expected: Sequence[ExpectedFailure], cells: Sequence[CellResult]) -> tuple[StaleExpectation, ...]:
+    """The entries that speak of no cell at all."""
+    return tuple(_named(entry) for entry in expected if not any(entry.covers(cell) for cell in cells))
+
+
 def stale(expected: Sequence[ExpectedFailure], played: Sequence[CellResult]) -> tuple[StaleExpectation, ...]:
     """The entries whose cells were played without the finding they expect. One whose cells were not played is let be:
     a run of a part of the suite says nothing about the rest."""
     return tuple(
-        StaleExpectation(entry.scenario, entry.target, entry.rule, entry.reason, entry.variant)
+        _named(entry)
         for entry in expected
         if any(entry.covers(cell) for cell in played)
         and not any(
@@ -123,3 +163,7 @@ def stale(expected: Sequence[ExpectedFailure], played: Sequence[CellResult]) -> 
             for finding in cell.findings
         )
     )
+
+
+def _named(entry: ExpectedFailure) -> StaleExpectation:
+    return StaleExpectation(entry.scenario, entry.target, entry.rule, entry.reason, entry.variant)

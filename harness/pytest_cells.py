@@ -144,7 +144,13 @@ class Played:
         stack = ExitStack()
         stack.enter_context(self._stages)
         self._config.add_cleanup(stack.close)
-        return Run(_Opened(self._stages), catalog.rules(), expected=self._expected, recuts=self._recuts)
+        return Run(
+            _Opened(self._stages),
+            catalog.rules(),
+            expected=self._expected,
+            recuts=self._recuts,
+            strict=self._config.getini("harness_strict"),
+        )
 
     def whole(self, session: pytest.Session) -> RunResult:
         """All cells of the session as one run, played when it is first asked for."""

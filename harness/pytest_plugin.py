@@ -16,7 +16,7 @@ from typing import Literal
 
 import pytest
 
-_OPTIONS: tuple[tuple[str, Literal["string", "paths", "args", "int"], str], ...] = (
+_OPTIONS: tuple[tuple[str, Literal["string", "paths", "args", "int", "bool"], str], ...] = (
     ("harness_scenarios", "paths", "scenario files and folders of them; without any, nothing is collected"),
     ("harness_cassettes", "paths", "folders of cassettes (default: ./cassettes, then those that ship with harness)"),
     ("harness_mode", "string", "replay (default): from cassettes; reference: against the reference server"),
@@ -24,10 +24,11 @@ _OPTIONS: tuple[tuple[str, Literal["string", "paths", "args", "int"], str], ...]
     ("harness_adapters", "args", "names of adapters, or package.module:attribute (default: those of the targets)"),
     ("harness_variants", "args", "whole, stream or both (default: both, where the adapter can stream)"),
     ("harness_recut", "int", "how many times each streamed answer is played again, cut elsewhere (default: 0)"),
+    ("harness_strict", "bool", "what breaks a convention fails its cell; otherwise it is a note (default: false)"),
     ("harness_expected_failures", "paths", "files of known failures, each with a reason"),
 )
 
-_DEFAULTS = {"string": "", "int": 0}
+_DEFAULTS = {"string": "", "int": 0, "bool": False}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -23,17 +23,21 @@ Mode: TypeAlias = Literal["replay", "reference", "live", "record", "audit"]
 
 
 class Severity(StrEnum):
-    """How bad a finding is. An error fails its cell."""
+    """How bad a finding is. An error fails its cell; a note never changes a verdict for the worse than `note`."""
 
     ERROR = "error"
     WARNING = "warning"
+    NOTE = "note"
 
 
 class Kind(StrEnum):
-    """Whose rule it is: the provider refuses it (`limit`), or it breaks the canonical contract (`contract`)."""
+    """What a breach of a rule comes to: the provider refuses it, information was changed, lost, invented or answered
+    wrongly, or a custom of ours was not kept. The first two fail any adapter; the last one is a note unless a run is
+    strict."""
 
     LIMIT = "limit"
-    CONTRACT = "contract"
+    LOSS = "loss"
+    CONVENTION = "convention"
 
 
 class Blame(StrEnum):
@@ -51,6 +55,7 @@ class Verdict(StrEnum):
     """How a cell ended."""
 
     PASS = "pass"  # noqa: S105 - a verdict
+    NOTE = "note"
     WARN = "warn"
     FAIL = "fail"
     NOT_APPLICABLE = "not-applicable"
@@ -187,7 +192,7 @@ class Finding:
 
     `pointer` leads into the body of the request (or of the response, where `message` says so) of exchange `exchange`,
     an index into the cell's exchanges. `source` says where the rule comes from. In an audit `file` and `index` name
-    the exchange.
+    the exchange. `accepted` is the reason for which it is listed as an expected failure: it then fails nothing.
 
     The texts can be written anywhere: half of a surrogate pair, which JSON can escape and UTF-8 cannot write, becomes
     the text of its escape.
@@ -205,6 +210,12 @@ class Finding:
     exchange: int | None = None
     file: str | None = None
     index: int | None = None
+    accepted: str | None = None
+
+    @property
+    def fails(self) -> bool:
+        """Whether it fails its cell."""
+        return self.severity is Severity.ERROR and self.accepted is None
 
     def __post_init__(self) -> None:
         for name in ("message", "pointer", "actual", "expected"):
@@ -308,7 +319,10 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class StaleExpectation:
-    """An expected failure that did not happen, in the one variant that it speaks of (`None`: in any)."""
+    """An entry of expected failures that is true of nothing, in the one variant that it speaks of (`None`: in any).
+
+    Its failure did not happen in cells that were played; or, in `RunResult.unmatched`, it names no cell of the run.
+    """
 
     scenario: str
     target: str
@@ -345,8 +359,9 @@ class Invocation:
 class RunResult:
     """A whole run. Everything but `timing` repeats to the byte when a run is repeated; prices may change with the day.
 
-    `left_out` says of targets that nobody named why they are not in the run; `cassettes` where cassettes were looked
-    for, or written to.
+    `unmatched` are entries of expected failures that speak of no cell of this run: it may be a part of the suite, or
+    the entry may be misspelt. `left_out` says of targets that nobody named why they are not in the run; `cassettes`
+    where cassettes were looked for, or written to.
     """
 
     mode: Mode
@@ -358,6 +373,7 @@ class RunResult:
     cassettes: str | None = None
     left_out: Mapping[str, str] = field(default_factory=dict[str, str])
     invocation: Invocation = field(default_factory=Invocation)
+    unmatched: tuple[StaleExpectation, ...] = ()
 
     @property
     def summary(self) -> dict[str, int]:
@@ -382,7 +398,7 @@ class RunResult:
         summary = self.summary
         if summary["fail"] or summary["error"] or self.stale:
             return 1
-        played = summary["pass"] + summary["warn"] + summary["expected-failure"]
+        played = summary["pass"] + summary["note"] + summary["warn"] + summary["expected-failure"]
         return 2 if summary["missing"] or not played else 0
 
     def to_json(self) -> str:

@@ -13,7 +13,7 @@ from threading import Lock
 from harness.costs import price_version, spending
 from harness.differences import Observations, observe, tables
 from harness.errors import CassetteError, CassetteMissing, UsageError
-from harness.expected_failures import ExpectedFailure, stale
+from harness.expected_failures import ExpectedFailure, accepted, stale, unmatched
 from harness.play import BROKEN, Playing, located, play
 from harness.protocols import Capability
 from harness.results import (
@@ -100,10 +100,12 @@ def versions() -> dict[str, str]:
 class Run:
     """One run over some cells: how they are staged, judged, and what failures are known.
 
-    Every streamed answer is told to the adapter again as a whole one, and `recuts` times cut elsewhere.
+    Every streamed answer is told to the adapter again as a whole one, and `recuts` times cut elsewhere. What breaks a
+    convention is noted, and fails its cell only in a `strict` run: adapters of ours are held to them, others need not
+    know them.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all but the first two have a default that most runs keep
         self,
         stages: Stages,
         rules: Sequence[Rule],
@@ -111,12 +113,14 @@ class Run:
         expected: Sequence[ExpectedFailure] = (),
         recorder: Recorder | None = None,
         recuts: int = 0,
+        strict: bool = False,
     ) -> None:
         self._stages = stages
         self._rules = rules
         self._expected = expected
         self._recorder = recorder
         self._recuts = recuts
+        self._strict = strict
         self._sent = 0
         self._lock = Lock()
 
@@ -147,6 +151,7 @@ class Run:
             stale(self._expected, played),
             versions() | price_version(),
             {"seconds": round(time.perf_counter() - started, 3)},
+            unmatched=unmatched(self._expected, results),
         )
 
     def _judged(self, cells: Sequence[Cell], jobs: int, progress: Progress | None) -> Iterable[_Judged]:
@@ -224,11 +229,11 @@ class Run:
 
     def _verdict(self, result: CellResult, stage: Stage, evidence: Evidence) -> CellResult:
         transcript = evidence.transcript
-        findings = tuple(finding for rule in self._rules for finding in rule.findings(evidence))
-        errors = [finding for finding in findings if finding.severity is Severity.ERROR]
-        if not errors:  # else the tool was asked something that nobody had meant to ask
-            errors = [_unanswered(execution) for execution in transcript.executions if execution.unanswered]
-            findings += tuple(errors)
+        findings = tuple(self._weighed(finding) for rule in self._rules for finding in rule.findings(evidence))
+        if not any(finding.severity is Severity.ERROR for finding in findings):
+            # else the tool was asked something that nobody had meant to ask
+            findings += tuple(_unanswered(execution) for execution in transcript.executions if execution.unanswered)
+        findings = tuple(accepted(self._expected, result, finding) for finding in findings)
         recuts = sum(retelling.variant == "stream" for retelling in transcript.retellings)
         result = replace(
             result,
@@ -241,12 +246,29 @@ class Run:
         if self._recorder and not _is_complete(transcript):
             result = replace(result, reason="not recorded: a chat failed, and what was there before stays")
         crashed = next((each for each in (*transcript.chats, *transcript.embedded) if each.crashed), None)
-        if errors and all(any(entry.expects(result, f) for entry in self._expected) for f in errors):
-            reasons = {entry.reason for entry in self._expected for f in errors if entry.expects(result, f)}
-            return replace(result, verdict=Verdict.EXPECTED_FAILURE, reason="; ".join(sorted(reasons)))
-        if crashed is not None:
+        verdict = _worst(findings)
+        if verdict is Verdict.EXPECTED_FAILURE:
+            reasons = {finding.accepted for finding in findings if finding.accepted is not None}
+            return replace(result, verdict=verdict, reason="; ".join(sorted(reasons)))
+        if crashed is not None and (
+            verdict is Verdict.FAIL or not findings
+        ):  # else all that is wrong is what it raised
             return replace(result, verdict=Verdict.ERROR, reason=f"{crashed.error}: {crashed.error_text}")
-        return replace(result, verdict=Verdict.FAIL if errors else Verdict.WARN if findings else Verdict.PASS)
+        return replace(result, verdict=verdict)
+
+    def _weighed(self, finding: Finding) -> Finding:
+        """A finding with the severity that its kind has in this run."""
+        if finding.kind is not Kind.CONVENTION:
+            return finding
+        return replace(finding, severity=Severity.ERROR if self._strict else Severity.NOTE)
+
+
+def _worst(findings: Sequence[Finding]) -> Verdict:
+    if any(finding.fails for finding in findings):
+        return Verdict.FAIL
+    severities = {finding.severity for finding in findings}
+    verdicts = {Severity.ERROR: Verdict.EXPECTED_FAILURE, Severity.WARNING: Verdict.WARN, Severity.NOTE: Verdict.NOTE}
+    return next((verdict for severity, verdict in verdicts.items() if severity in severities), Verdict.PASS)
 
 
 def not_applicable(cell: Cell, mode: Mode) -> str | None:
@@ -337,14 +359,14 @@ def _served(transcript: Transcript) -> str | None:
 
 def _unreadable(error: CassetteError) -> Finding:
     return Finding(
-        "cassette-unreadable", Kind.CONTRACT, Severity.ERROR, Blame.CASSETTE, str(error), source="harness.tape.cassette"
+        "cassette-unreadable", Kind.LOSS, Severity.ERROR, Blame.CASSETTE, str(error), source="harness.tape.cassette"
     )
 
 
 def _unanswered(execution: ToolExecution) -> Finding:
     return Finding(
         "tool-unanswered",
-        Kind.CONTRACT,
+        Kind.LOSS,
         Severity.ERROR,
         Blame.SCENARIO,
         str(execution.result.content),

@@ -10,7 +10,7 @@ import pytest
 from harness import catalog
 from harness.errors import MissingDependency, PluginError, UnknownName, UsageError
 from harness.protocols import Adapter
-from harness.results import Blame, Report
+from harness.results import Blame, Kind, Report
 from harness.rules.rule import Rule
 from harness.scenarios.schema import Subject
 
@@ -18,9 +18,9 @@ Plug = Callable[..., None]
 
 MINE = Adapter("mine", "anthropic", frozenset(), lambda endpoint, model: pytest.fail("not to be connected"))
 NOT_AN_ADAPTER = "text"
-MY_RULE = Rule("my-rule", Subject.TOOLS, "Holds.", "us", lambda evidence: ())
+MY_RULE = Rule("my-rule", Subject.TOOLS, "Holds.", "us", lambda evidence: (), Kind.LOSS, "")
 MY_RULES = (MY_RULE,)
-TAKEN = Rule("usage", Subject.TOOLS, "Holds.", "us", lambda evidence: ())
+TAKEN = Rule("usage", Subject.TOOLS, "Holds.", "us", lambda evidence: (), Kind.LOSS, "")
 ODD_RULES = [MY_RULE, 1]
 
 

@@ -85,7 +85,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 
 def cell(scenario: str, target: str, *rules: str, severity: Severity = Severity.ERROR) -> CellResult:
-    findings = tuple(Finding(rule, Kind.CONTRACT, severity, Blame.ADAPTER, "no") for rule in rules)
+    findings = tuple(Finding(rule, Kind.LOSS, severity, Blame.ADAPTER, "no") for rule in rules)
     return CellResult(scenario, target, target, "openai-chat", "whole", Verdict.FAIL, findings=findings)
 
 

@@ -107,7 +107,7 @@ def test_a_run_comes_back_from_its_json(run: RunResult) -> None:
 
 
 def finding(**changes: Any) -> Finding:
-    return replace(Finding("usage", Kind.CONTRACT, Severity.ERROR, Blame.ADAPTER, "no"), **changes)
+    return replace(Finding("usage", Kind.LOSS, Severity.ERROR, Blame.ADAPTER, "no"), **changes)
 
 
 def cell(verdict: Verdict, *findings: Finding) -> CellResult:
@@ -149,6 +149,7 @@ def test_the_summary_counts_every_verdict() -> None:
     run = RunResult("replay", tuple(map(cell, [Verdict.PASS, Verdict.PASS, Verdict.MISSING])))
     assert run.summary == {
         "pass": 2,
+        "note": 0,
         "warn": 0,
         "fail": 0,
         "not-applicable": 0,

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from harness.http import HttpRequest, HttpResponse
-from harness.results import Transcript
+from harness.results import Kind, Transcript
 from harness.retelling import retellings
 from harness.rules.evidence import Evidence
 from harness.rules.rule import Flaw, Rule
@@ -31,7 +31,7 @@ def transcript(
         seen.append(evidence.transcript)
         return []
 
-    rule = Rule("look", Subject.STREAMING, "It is looked at.", "us", check)
+    rule = Rule("look", Subject.STREAMING, "It is looked at.", "us", check, Kind.LOSS, "")
     stages = Reference() if provider is None else InProcess(provider)
     run = Run(stages, [rule], recuts=recuts)
     run([Cell(shipped_scenarios()[scenario], target, variant)])

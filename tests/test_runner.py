@@ -18,7 +18,7 @@ from harness.expected_failures import ExpectedFailure
 from harness.http import HttpRequest, HttpResponse
 from harness.model import ChatRequest, ChatResponse
 from harness.protocols import Capability, Endpoint
-from harness.results import Blame, CellResult, RunResult, Severity, StaleExpectation, Verdict
+from harness.results import Blame, CellResult, Kind, RunResult, Severity, StaleExpectation, Verdict
 from harness.rules.evidence import Evidence
 from harness.rules.rule import Flaw, Rule
 from harness.runner import Recorder, Run, cells, versions
@@ -51,11 +51,11 @@ def target() -> Target:
     return shipped_targets()["anthropic"]
 
 
-def flaw(severity: Severity = Severity.ERROR, name: str = "odd") -> Rule:
+def flaw(severity: Severity = Severity.ERROR, name: str = "odd", kind: Kind = Kind.LOSS) -> Rule:
     def check(evidence: Evidence) -> Iterable[Flaw]:
         yield Flaw("it is odd", 0, "/messages/0")
 
-    return Rule(name, Subject.TOOLS, "It is even.", "us", check, severity=severity)
+    return Rule(name, Subject.TOOLS, "It is even.", "us", check, kind, "", severity=severity)
 
 
 def is_located(reason: str | None, text: str) -> bool:
@@ -92,6 +92,22 @@ def test_findings_decide(made: Made, target: Target, severities: list[Severity],
     cell = run_one(Run(InProcess(), [flaw(severity) for severity in severities]), made(), target)
     assert cell.verdict is verdict
     assert [finding.severity for finding in cell.findings] == severities
+
+
+@pytest.mark.parametrize(
+    ("strict", "ends"),
+    [(False, (Severity.NOTE, Verdict.NOTE, 0)), (True, (Severity.ERROR, Verdict.FAIL, 1))],
+)
+def test_a_convention_is_a_note_and_fails_only_a_strict_run(
+    made: Made, target: Target, strict: bool, ends: tuple[Severity, Verdict, int]
+) -> None:
+    run = Run(InProcess(), [flaw(kind=Kind.CONVENTION)], strict=strict)([Cell(made(), target, "whole")])
+    assert (run.cells[0].findings[0].severity, run.cells[0].verdict, run.exit_code) == ends
+
+
+def test_a_note_hides_no_warning(made: Made, target: Target) -> None:
+    rules = [flaw(kind=Kind.CONVENTION), flaw(Severity.WARNING, "strange")]
+    assert run_one(Run(InProcess(), rules), made(), target).verdict is Verdict.WARN
 
 
 def test_not_applicable_by_what_the_adapter_lacks(made: Made, target: Target) -> None:
@@ -199,7 +215,7 @@ def test_a_rule_that_breaks_breaks_its_cell_only(made: Made, target: Target) -> 
             raise ZeroDivisionError("division by zero")
         return ()
 
-    broken = Rule("broken", Subject.TOOLS, "It holds.", "us", check)
+    broken = Rule("broken", Subject.TOOLS, "It holds.", "us", check, Kind.LOSS, "")
     result = Run(InProcess(), [broken])(cells([made(), made(MINIMAL)], [target], ["whole"]))
     assert [cell.verdict for cell in result.cells] == [Verdict.ERROR, Verdict.PASS]
     assert is_located(result.cells[0].reason, "ZeroDivisionError: division by zero")

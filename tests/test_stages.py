@@ -15,7 +15,7 @@ from harness.errors import CassetteMissing, MissingKey
 from harness.http import HttpRequest, HttpResponse
 from harness.protocols import Endpoint
 from harness.reference.session import Session
-from harness.results import CellResult, Exchange, Verdict
+from harness.results import CellResult, Exchange, Kind, Verdict
 from harness.rules.evidence import Evidence
 from harness.rules.rule import Flaw, Rule
 from harness.runner import Recorder, Run
@@ -91,7 +91,7 @@ class Seen:
 
     def __init__(self) -> None:
         self.exchanges: list[Exchange] = []
-        self.rule = Rule("seen", Subject.TOOLS, "All is seen.", "us", self._check)
+        self.rule = Rule("seen", Subject.TOOLS, "All is seen.", "us", self._check, Kind.LOSS, "")
 
     def _check(self, evidence: Evidence) -> Iterable[Flaw]:
         self.exchanges += evidence.transcript.exchanges

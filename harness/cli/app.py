@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from harness.cli.accept import accept
 from harness.cli.audit import audit
 from harness.cli.list import list_
 from harness.cli.main import COMMANDS, SUMMARY
@@ -39,6 +40,7 @@ _FUNCTIONS = {
     "providers": providers,
     "validate": validate,
     "audit": audit,
+    "accept": accept,
 }
 for _name, _function in _FUNCTIONS.items():
     app.command(_name, short_help=COMMANDS[_name])(_function)

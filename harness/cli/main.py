@@ -14,6 +14,7 @@ COMMANDS = {
     "providers": "Show SDKs, keys (never a value), embeddings, and what each target can do.",
     "validate": "Check scenario files: every problem with its place.",
     "audit": "Audit recorded requests: what do the providers refuse, what breaks the contract?",
+    "accept": "Write what is red in a run into a file of expected failures.",
 }
 
 

@@ -64,6 +64,10 @@ Cassettes: TypeAlias = Annotated[
 ExpectedFailures: TypeAlias = Annotated[
     str | None, typer.Option("--expected-failures", metavar="FILE", help="Known failures, each with a reason.")
 ]
+Strict: TypeAlias = Annotated[
+    bool,
+    typer.Option("--strict", help="What breaks a convention of ours fails its cell; otherwise it is a note."),
+]
 Reports: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
@@ -99,6 +103,7 @@ class Options:
     verbose: bool
     all_differences: bool
     recuts: int = 0
+    strict: bool = False
 
 
 def pairs(option: str, values: Sequence[str] | None, what: str) -> Mapping[str, str]:

@@ -17,6 +17,7 @@ from harness.cli.options import (
     Options,
     Paths,
     Reports,
+    Strict,
     Targets,
     Variants,
     Verbose,
@@ -51,6 +52,7 @@ def run(  # noqa: PLR0913 - a parameter for each option
     jobs: Jobs = "1",
     cassettes: Cassettes = None,
     expected_failures: ExpectedFailures = None,
+    strict: Strict = False,
     reports: Reports = None,
     base_urls: BaseUrls = None,
     verbose: Verbose = False,
@@ -78,5 +80,6 @@ def run(  # noqa: PLR0913 - a parameter for each option
         verbose,
         all_differences,
         recuts,
+        strict,
     )
     return session.run(options, mode)

@@ -64,7 +64,14 @@ def _play(
     stages = _stages(options, mode, libraries, selection.targets)
     if recorder is not None and mode == "live":
         estimates.before(selection.cells, _base_urls(options, mode, selection.targets), recorder.max_requests)
-    playing = Run(stages, catalog.rules(), expected=expected, recorder=recorder, recuts=options.recuts)
+    playing = Run(
+        stages,
+        catalog.rules(),
+        expected=expected,
+        recorder=recorder,
+        recuts=options.recuts,
+        strict=options.strict,
+    )
     with Progress(len(selection.cells)) as progress:
         result = playing(selection.cells, jobs=jobs, progress=progress)
     result = replace(
@@ -140,7 +147,9 @@ def _invocation(options: Options, mode: Mode, selection: Selection, *, recording
     if recording:
         record = rerun = (*record, *urls) if mode == "live" else (*record, "--from", "reference")
     else:
+        strictly = ("--strict",) if options.strict else ()
         rerun = ("harness", "run", *kept) if mode == "replay" else ("harness", "run", "--mode", mode, *urls)
+        rerun = (*rerun, *strictly)
     expression = () if options.words is None else ("-k", options.words)
     return Invocation(
         (*rerun, *alone),

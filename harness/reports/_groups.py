@@ -100,13 +100,12 @@ def _which(cells: list[CellResult]) -> list[tuple[str, Verdict]]:
 
 
 def findings(run: RunResult, severity: Severity, *, expected: bool = False) -> list[Hits]:
-    """The findings of one severity by rule, those of the most cells first; `expected`: of expected failures."""
+    """The findings of one severity by rule, those of the most cells first; `expected`: those that are listed so."""
     hits = (
         (cell, finding)
         for cell in run.cells
-        if (cell.verdict is Verdict.EXPECTED_FAILURE) is expected
         for finding in cell.findings
-        if finding.severity is severity
+        if finding.severity is severity and (finding.accepted is not None) is expected
     )
     groups = [
         Hits(*key, members[0][1].source, _places(run, _by_cell(members), both=" [whole and stream]"))
@@ -201,8 +200,14 @@ def _tallied(cells: Iterable[CellResult], most: int) -> Iterator[tuple[str, str]
 
 
 def expected_failures(run: RunResult) -> list[tuple[str, tuple[Place, ...]]]:
-    """The expected failures by the reason that is given for them."""
-    return _by_reason(run, (cell for cell in run.cells if cell.verdict is Verdict.EXPECTED_FAILURE))
+    """The places of expected failures by the reason that is given for them, also where more than that is wrong."""
+    listed_in = [
+        replace(cell, reason=reason)
+        for cell in run.cells
+        for reason in dict.fromkeys(finding.accepted for finding in cell.findings)
+        if reason is not None
+    ]
+    return _by_reason(run, listed_in)
 
 
 def missing(run: RunResult) -> list[Missing]:

@@ -15,6 +15,7 @@ _SHOWN = 3  # cells of a group whose evidence is shown: GitHub refuses a summary
 _NAMES = 8
 _MARKS = {
     Verdict.PASS: "✅",
+    Verdict.NOTE: "ℹ️",
     Verdict.WARN: "⚠️",
     Verdict.FAIL: "❌",
     Verdict.ERROR: "💥",

@@ -21,10 +21,11 @@ _LEAST = 8  # lines that the differences always have
 _MOST = 30  # lines that they have where there is something worse to see
 _SHOWN = 3  # cells of a group whose evidence is shown
 _NAMES = 8  # scenarios that are named where more have the same in common
-_WARNINGS = 8  # rules whose warnings are shown
+_LESSER = 8  # rules whose warnings, or notes, are shown
 
 _STYLES = {
     Verdict.PASS: "green",
+    Verdict.NOTE: "cyan",
     Verdict.WARN: "yellow",
     Verdict.FAIL: "bold red",
     Verdict.ERROR: "bold red",
@@ -69,10 +70,12 @@ def render(run: RunResult, presentation: Presentation) -> str:
         _not_applicable(run, verbose=presentation.verbose),
         _expected_failures(run),
         _missing(run),
-        _warnings(run, verbose=presentation.verbose),
+        _lesser(run, Severity.NOTE, verbose=presentation.verbose),
+        _lesser(run, Severity.WARNING, verbose=presentation.verbose),
         _broken(run, verbose=presentation.verbose),
         _errors(run, verbose=presentation.verbose),
         _stale(run),
+        _unmatched(run),
         _verdict(run),
     )
     laid_out = [lines for lines in (page.lines(section) for section in sections) if lines]
@@ -172,7 +175,8 @@ def _not_applicable(run: RunResult, *, verbose: bool) -> Iterator[RenderableType
 def _expected_failures(run: RunResult) -> Iterator[RenderableType]:
     found = groups.expected_failures(run)
     if found:
-        yield heading(f"Expected failures: {count(run.summary[Verdict.EXPECTED_FAILURE], 'cell')}")
+        cells = sum(any(finding.accepted is not None for finding in cell.findings) for cell in run.cells)
+        yield heading(f"Expected failures: {count(cells, 'cell')}")
     for reason, places in found:
         yield indented(f"{listed([_place(each) for each in places], _SHOWN)}: {reason}")
 
@@ -193,20 +197,21 @@ def _missing(run: RunResult) -> Iterator[RenderableType]:
         yield hanging("or play", each.reference, width=9, by=4)
 
 
-def _warnings(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
-    found = groups.findings(run, Severity.WARNING)
+def _lesser(run: RunResult, severity: Severity, *, verbose: bool) -> Iterator[RenderableType]:
+    """Findings that fail nothing: by rule, each with one place."""
+    found = groups.findings(run, severity)
     if verbose:
         for group in found:
             yield from _group(run, group, verbose=True)
         return
     if found:
-        yield heading(f"Warnings: {count(len(found), 'rule')}; --verbose shows each")
-    for group in found[:_WARNINGS]:
+        yield heading(f"{severity.capitalize()}s: {count(len(found), 'rule')}; --verbose shows each")
+    for group in found[:_LESSER]:
         first, *others = group.places
         more = f" and {count(groups.cells_of(others), 'more cell')}" if others else ""
         yield indented(f"{group.rule} ({group.blame}): {_place(first)}{more}: {first.findings[0].message}")
-    if len(found) > _WARNINGS:
-        yield indented(f"and {count(len(found) - _WARNINGS, 'more rule')}")
+    if len(found) > _LESSER:
+        yield indented(f"and {count(len(found) - _LESSER, 'more rule')}")
 
 
 def _broken(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
@@ -230,7 +235,7 @@ def _group(run: RunResult, group: groups.Hits, *, verbose: bool) -> Iterator[Ren
     shown = group.places if verbose else group.places[:_SHOWN]
     source = f"; source: {group.source}" if group.source else ""
     yield heading(f"{group.rule}: {group.severity} in {count(group.cells, 'cell')}")
-    yield indented(f"{group.kind} rule; blame: {group.blame}{source}", "dim")
+    yield indented(f"{group.kind}; blame: {group.blame}{source}", "dim")
     for each in shown:
         yield indented(_place(each), "bold")
         for finding in each.findings if verbose else each.findings[:1]:
@@ -265,6 +270,15 @@ def _stale(run: RunResult) -> Iterator[RenderableType]:
     for each in run.stale:
         variant = f" [{each.variant}]" if each.variant else ""
         yield indented(f"{each.rule} in {each.scenario}{variant}, {each.target} (listed because: {each.reason})")
+
+
+def _unmatched(run: RunResult) -> Iterator[RenderableType]:
+    if run.unmatched:
+        yield heading(f"Expected failures that speak of no cell of this run: {len(run.unmatched)}")
+    for each in run.unmatched[:_LESSER]:
+        yield indented(f"{each.rule} in {each.scenario}, {each.target}")
+    if len(run.unmatched) > _LESSER:
+        yield indented(f"and {len(run.unmatched) - _LESSER} more")
 
 
 def _verdict(run: RunResult) -> Iterator[RenderableType]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from harness.results import Blame, Embedded
+from harness.results import Blame, Embedded, Kind
 from harness.rules.evidence import Evidence, Reading
 from harness.rules.rule import Check, Flaw, Rule
 from harness.scenarios.schema import Subject
@@ -140,23 +140,46 @@ def _is_right(reading: Reading) -> bool:
     return all(view.dimensions in (None, len(vector.values)) for vector in vectors)
 
 
-def _rule(name: str, requirement: str, check: Check) -> Rule:
-    return Rule(name, Subject.EMBEDDINGS, requirement, "harness.protocols: EmbeddingProvider", check)
+def _rule(name: str, requirement: str, check: Check, because: str) -> Rule:
+    source = "harness.protocols: EmbeddingProvider"
+    return Rule(name, Subject.EMBEDDINGS, requirement, source, check, Kind.LOSS, because)
 
 
 RULES = (
-    _rule("embedding-text", "Each text is sent once, to the code point and in order, for a vector of its own.", _texts),
-    _rule("embedding-vector", "Each text gets the vector that the provider made of it, in its place.", _vectors),
+    _rule(
+        "embedding-text",
+        "Each text is sent once, to the code point and in order, for a vector of its own.",
+        _texts,
+        because="another text has another vector",
+    ),
+    _rule(
+        "embedding-vector",
+        "Each text gets the vector that the provider made of it, in its place.",
+        _vectors,
+        because="a vector in another place is compared with the wrong text",
+    ),
     _rule(
         "embedding-dimensions",
         "Vectors have the length that was asked for and is declared, and the provider is asked for that.",
         _dimensions,
+        because="vectors of another length fit no index",
     ),
-    _rule("embedding-model", "The model that is asked is the one that is declared.", _model),
+    _rule(
+        "embedding-model",
+        "The model that is asked is the one that is declared.",
+        _model,
+        because="vectors of two models cannot be compared",
+    ),
     _rule(
         "embedding-mismatch",
         "A query of an index that something else has made is refused before anything is sent.",
         _mismatch,
+        because="a comparison of vectors of two models gives an answer that means nothing",
     ),
-    _rule("embedding-failed", "Embedding ends in vectors, unless it has to be refused.", _failed),
+    _rule(
+        "embedding-failed",
+        "Embedding ends in vectors, unless it has to be refused.",
+        _failed,
+        because="the vectors were there, and the caller has none",
+    ),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from harness.results import Kind
 from harness.rules.evidence import Evidence
 from harness.rules.failures import judged, waited
 from harness.rules.rule import Flaw, Rule
@@ -31,6 +32,8 @@ RULES = (
         "A chat fails if the provider did, by the canonical error of its status or code, and only then.",
         "harness.errors; wire-facts 7.2; AN-P10, OC-P5, RS-P4",
         _failures,
+        kind=Kind.LOSS,
+        because="the caller takes a failure for an answer, or an answer for a failure",
     ),
     Rule(
         "error-retry-after",
@@ -38,5 +41,7 @@ RULES = (
         "An error has the time to wait that the provider asked for, and none where it did not ask.",
         "harness.errors: ProviderError; wire-facts 7.2",
         _retry_after,
+        kind=Kind.LOSS,
+        because="the time that the provider asked for is gone, and the caller asks again too early",
     ),
 )

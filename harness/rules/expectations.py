@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.protocols import Capability
-from harness.results import Blame, Chat, Severity
+from harness.results import Blame, Chat, Kind, Severity
 from harness.rules.evidence import Evidence
 from harness.rules.failures import Due, due, failure_of, judged, waited
 from harness.rules.rule import Flaw, Rule
@@ -103,14 +103,32 @@ def _choice_of_calls(evidence: Evidence) -> Iterator[Flaw]:
 _EXPECT = "harness.scenarios.schema"
 
 RULES = (
-    Rule("expectation", Subject.RESPONSES, "What the scenario expects comes out.", _EXPECT, _expect),
-    Rule("iteration-bound", Subject.RESPONSES, "The loop ends within its bound.", _EXPECT, _bound),
+    Rule(
+        "expectation",
+        Subject.RESPONSES,
+        "What the scenario expects comes out.",
+        _EXPECT,
+        _expect,
+        kind=Kind.LOSS,
+        because="the scenario says what has to come out",
+    ),
+    Rule(
+        "iteration-bound",
+        Subject.RESPONSES,
+        "The loop ends within its bound.",
+        _EXPECT,
+        _bound,
+        kind=Kind.LOSS,
+        because="a loop that does not end costs money for ever",
+    ),
     Rule(
         "model-choice",
         Subject.RESPONSES,
         "A live model makes the calls of the script.",
         _EXPECT,
         _choice_of_calls,
+        kind=Kind.LOSS,
+        because="the rest of the conversation is another than the scenario's",
         severity=Severity.WARNING,
         blame=Blame.MODEL,
     ),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from harness.errors import ConnectionFailed, MalformedResponse, ProviderError, provider_error
-from harness.results import Blame, Chat
+from harness.results import Blame, Chat, Kind
 from harness.rules.evidence import Evidence, Reading
 from harness.rules.rule import Flaw
 from harness.scenarios.match import Failure, Outcome, error_name, mismatches
@@ -246,7 +246,9 @@ def _wrongly(evidence: Evidence, chat: int, wanted: Due) -> Flaw | None:
     rule = "stream-cut" if wanted.fate == "cut" else "chat-failure"
     pointer = "" if wanted.reading else None
     expected = _names(wanted) if wanted.errors else None
-    return Flaw(f"{message}: {made.error_text}", wanted.exchange, pointer, made.error, expected, rule=rule)
+    # nobody takes a broken answer for a good one if anything at all is raised: which class it is is ours
+    kind = Kind.CONVENTION if wanted.fate in ("unanswered", "cut", "unreadable") else None
+    return Flaw(f"{message}: {made.error_text}", wanted.exchange, pointer, made.error, expected, rule=rule, kind=kind)
 
 
 def _refusal_blame(evidence: Evidence, exchange: int | None, status: int) -> Blame:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from harness.model import JSON_INSTRUCTION, File, Image, Role, Text
+from harness.results import Kind
 from harness.rules.content import same_medium
 from harness.rules.evidence import Asked, Evidence
 from harness.rules.rule import Flaw, Rule
@@ -178,7 +179,25 @@ RULES = (
         "What was sent once is sent again, unchanged, before what is new.",
         _HISTORY + "; AN-52",
         _append_only,
+        kind=Kind.LOSS,
+        because="the model reads another past than it had, and a signed prefix is refused",
     ),
-    Rule("text-changed", Subject.HISTORY, "Texts of the conversation arrive to the code point.", _HISTORY, _texts),
-    Rule("media-changed", Subject.HISTORY, "Images of the conversation arrive to the byte.", _HISTORY, _media),
+    Rule(
+        "text-changed",
+        Subject.HISTORY,
+        "Texts of the conversation arrive to the code point.",
+        _HISTORY,
+        _texts,
+        kind=Kind.LOSS,
+        because="the model reads other words than were said",
+    ),
+    Rule(
+        "media-changed",
+        Subject.HISTORY,
+        "Images of the conversation arrive to the byte.",
+        _HISTORY,
+        _media,
+        kind=Kind.LOSS,
+        because="the model sees another picture",
+    ),
 )

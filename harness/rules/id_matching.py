@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.model import SYNTHESISED_ID, ToolCall
-from harness.results import Severity
+from harness.results import Kind
 from harness.rules.content import content_shown, shown
 from harness.rules.evidence import Evidence, ExpectedCall
 from harness.rules.pairing import answered, answers, pairs
@@ -302,17 +302,41 @@ def _named(call: ExpectedCall) -> str:
 _IDS = "harness.model: ids"
 
 RULES = (
-    Rule("call-missing", Subject.ID_MATCHING, "Every call of the history goes back.", _IDS, _call_missing),
-    Rule("call-order", Subject.ID_MATCHING, "Calls go back in the order in which they came.", _IDS, _call_order),
+    Rule(
+        "call-missing",
+        Subject.ID_MATCHING,
+        "Every call of the history goes back.",
+        _IDS,
+        _call_missing,
+        kind=Kind.LOSS,
+        because="the model does not see what it called",
+    ),
+    Rule(
+        "call-order",
+        Subject.ID_MATCHING,
+        "Calls go back in the order in which they came.",
+        _IDS,
+        _call_order,
+        kind=Kind.LOSS,
+        because="the model reads its calls in another order",
+    ),
     Rule(
         "call-id-changed",
         Subject.ID_MATCHING,
         "An id that the API issued returns to it unchanged.",
         "wire-facts 1.1; AN-7, OC-5, RS-3, GM-7",
         _call_id_changed,
+        kind=Kind.LOSS,
+        because="a result then answers a call that the API never issued",
     ),
     Rule(
-        "issued-id-lost", Subject.ID_MATCHING, "The adapter hands on the id that the API issued.", _IDS, _issued_id_lost
+        "issued-id-lost",
+        Subject.ID_MATCHING,
+        "The adapter hands on the id that the API issued.",
+        _IDS,
+        _issued_id_lost,
+        kind=Kind.LOSS,
+        because="the caller has no id to answer by",
     ),
     Rule(
         "synthesised-id-unique",
@@ -320,6 +344,8 @@ RULES = (
         "An id that the adapter makes is like no other of the conversation.",
         _IDS,
         _synthesised_not_unique,
+        kind=Kind.LOSS,
+        because="two calls of one id cannot be told apart",
     ),
     Rule(
         "synthesised-id-marked",
@@ -327,7 +353,8 @@ RULES = (
         "An id that the adapter makes is marked as synthesised.",
         _IDS,
         _synthesised_not_marked,
-        severity=Severity.WARNING,
+        kind=Kind.CONVENTION,
+        because="the mark is ours: without it nothing is lost on the wire",
     ),
     Rule(
         "synthesised-id-sent",
@@ -335,6 +362,8 @@ RULES = (
         "An id that the adapter made is never sent as if the provider had issued it.",
         _IDS + "; wire-facts 9.3",
         _synthesised_sent,
+        kind=Kind.CONVENTION,
+        because="Gemini took ids that clients had made up in every recorded follow-up (wire-facts 11)",
     ),
     Rule(
         "foreign-id-mapping",
@@ -342,14 +371,26 @@ RULES = (
         "Ids of another API map one-to-one, and always the same way.",
         _IDS + "; wire-facts 9.4",
         _foreign_ids,
+        kind=Kind.LOSS,
+        because="a result then answers another call",
     ),
-    Rule("call-id-unique", Subject.ID_MATCHING, "No two calls have one id.", _IDS, _id_not_unique),
+    Rule(
+        "call-id-unique",
+        Subject.ID_MATCHING,
+        "No two calls have one id.",
+        _IDS,
+        _id_not_unique,
+        kind=Kind.LOSS,
+        because="two calls of one id cannot be told apart",
+    ),
     Rule(
         "result-missing",
         Subject.ID_MATCHING,
         "Every call is answered.",
         "AN-8, OC-6, RS-4, GM-8",
         _result_missing,
+        kind=Kind.LOSS,
+        because="the model never learns what its call gave",
     ),
     Rule(
         "result-orphan",
@@ -357,14 +398,26 @@ RULES = (
         "Every result answers a call before it, by its id.",
         "AN-10, OC-7, RS-4, GM-8",
         _result_orphan,
+        kind=Kind.LOSS,
+        because="a result that answers no call is lost on the model",
     ),
-    Rule("result-duplicate", Subject.ID_MATCHING, "A call is answered once.", "AN-11, RS-4, GM-8", _result_duplicate),
+    Rule(
+        "result-duplicate",
+        Subject.ID_MATCHING,
+        "A call is answered once.",
+        "AN-11, RS-4, GM-8",
+        _result_duplicate,
+        kind=Kind.LOSS,
+        because="the model reads two answers to one call",
+    ),
     Rule(
         "result-misplaced",
         Subject.ID_MATCHING,
         "Results directly follow their calls.",
         "AN-8, AN-9, OC-6, GM-8, GM-9",
         _result_misplaced,
+        kind=Kind.LOSS,
+        because="what stands between a call and its result is read as its answer",
     ),
     Rule(
         "result-swapped",
@@ -372,5 +425,7 @@ RULES = (
         "A call is answered with its own result, also when another is of the same tool.",
         _IDS,
         _result_swapped,
+        kind=Kind.LOSS,
+        because="the model takes one call's answer for another's",
     ),
 )

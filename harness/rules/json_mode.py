@@ -8,7 +8,7 @@ from typing import Any
 import jsonschema
 
 from harness.model import JSON, ChatRequest, JsonMode, JsonSchema
-from harness.results import Blame
+from harness.results import Blame, Kind
 from harness.rules.evidence import Asked, Evidence
 from harness.rules.rule import Flaw, Rule
 from harness.rules.schemas import change
@@ -127,14 +127,34 @@ RULES = (
         "JSON is asked for by the mechanism that the profile declares, with tools and without.",
         _JSON + "; AN-40, OC-12, RS-8, GM-13",
         _ignored,
+        kind=Kind.LOSS,
+        because="the caller asked for JSON, and nothing makes the model give it",
     ),
-    Rule("json-mode-uninvited", Subject.JSON_MODE, "JSON is asked for only when wanted.", _JSON, _uninvited),
+    Rule(
+        "json-mode-uninvited",
+        Subject.JSON_MODE,
+        "JSON is asked for only when wanted.",
+        _JSON,
+        _uninvited,
+        kind=Kind.LOSS,
+        because="the caller asked for text, and the model is held to JSON",
+    ),
     Rule(
         "json-schema-changed",
         Subject.JSON_MODE,
         "The schema arrives intact but for documented rewrites.",
         _JSON + "; AN-6, OC-11, GM-13",
         _schema_changed,
+        kind=Kind.LOSS,
+        because="the model is held to another schema than the caller's",
     ),
-    Rule("json-answer", Subject.JSON_MODE, "The answer parses and conforms.", _JSON, _answer),
+    Rule(
+        "json-answer",
+        Subject.JSON_MODE,
+        "The answer parses and conforms.",
+        _JSON,
+        _answer,
+        kind=Kind.LOSS,
+        because="the caller cannot read what it asked for",
+    ),
 )

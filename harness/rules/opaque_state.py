@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.model import JSON
+from harness.results import Kind
 from harness.rules.evidence import Asked, Evidence
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
@@ -135,5 +136,7 @@ RULES = (
         "Signatures, reasoning items and unknown parts go back untouched, in their place.",
         "AN-51, RS-7, GM-10; wire-facts 9.10",
         _lost,
+        kind=Kind.LOSS,
+        because="the model goes on without its own reasoning, or the provider refuses it",
     ),
 )

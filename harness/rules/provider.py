@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.model import StopReason
-from harness.results import Blame, Severity
+from harness.results import Blame, Kind, Severity
 from harness.rules.evidence import Evidence, Reading
 from harness.rules.rule import Check, Flaw, Rule
 from harness.scenarios.schema import Subject
@@ -75,23 +75,40 @@ def _is_counted(reading: Reading) -> bool:
     return reading.request is not None and reading.request.usage_pointer is not None
 
 
-def _rule(name: str, requirement: str, source: str, check: Check) -> Rule:
-    return Rule(name, Subject.RESPONSES, requirement, source, check, severity=Severity.WARNING, blame=Blame.PROVIDER)
+def _rule(name: str, requirement: str, source: str, check: Check, because: str) -> Rule:
+    """What a provider departs in loses something, and nobody here can mend it: a warning."""
+    return Rule(
+        name, Subject.RESPONSES, requirement, source, check, Kind.LOSS, because, Severity.WARNING, Blame.PROVIDER
+    )
 
 
 RULES = (
-    _rule("provider-id-missing", "The API issues an id for each call.", "AN-7, OC-6, RS-4; wire-facts 11", _ids),
+    _rule(
+        "provider-id-missing",
+        "The API issues an id for each call.",
+        "AN-7, OC-6, RS-4; wire-facts 11",
+        _ids,
+        because="nothing says which call a result answers",
+    ),
     _rule(
         "provider-signature-missing",
         "Calls of Gemini 3 and later carry a thought signature.",
         "GM-10; wire-facts 11",
         _signatures,
+        because="the call cannot go back as the API wants it",
     ),
     _rule(
         "provider-stop-reason",
         "The stop reason is a word of the API, and says that there are calls where the API has a word for that.",
         "wire-facts 1.3; 11",
         _stop_reasons,
+        because="the caller cannot tell why the model stopped",
     ),
-    _rule("provider-usage-missing", "The response says how many tokens it took.", "wire-facts 1.4", _usage),
+    _rule(
+        "provider-usage-missing",
+        "The response says how many tokens it took.",
+        "wire-facts 1.4",
+        _usage,
+        because="nobody can say what the answer cost",
+    ),
 )

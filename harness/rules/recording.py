@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.protocols import Capability
-from harness.results import Blame, Severity
+from harness.results import Blame, Kind, Severity
 from harness.rules.evidence import Evidence
 from harness.rules.failures import is_retriable
 from harness.rules.rule import Flaw, Rule
@@ -76,15 +76,35 @@ RULES = (
         "The request that is sent now means what the recorded one meant.",
         _REPLAY,
         _request,
+        kind=Kind.LOSS,
+        because="the recorded answer belongs to another question",
     ),
-    Rule("request-unexpected", Subject.REQUESTS, "No request is sent beyond the script.", _REPLAY, _beyond),
-    Rule("exchange-unplayed", Subject.REQUESTS, "Every recorded exchange is played.", _REPLAY, _unplayed),
+    Rule(
+        "request-unexpected",
+        Subject.REQUESTS,
+        "No request is sent beyond the script.",
+        _REPLAY,
+        _beyond,
+        kind=Kind.LOSS,
+        because="there is no answer to it",
+    ),
+    Rule(
+        "exchange-unplayed",
+        Subject.REQUESTS,
+        "Every recorded exchange is played.",
+        _REPLAY,
+        _unplayed,
+        kind=Kind.LOSS,
+        because="a part of the recorded conversation did not happen",
+    ),
     Rule(
         "cassette-stale",
         Subject.REQUESTS,
         "A cassette belongs to the scenario as it is now.",
         "harness.tape.cassette",
         _stale,
+        kind=Kind.LOSS,
+        because="what was recorded answers another scenario",
         blame=Blame.CASSETTE,
     ),
 )

@@ -46,7 +46,14 @@ def _one_request(evidence: Evidence) -> Iterator[Flaw]:
                 "" if sent else None,
                 len(sent),
                 1,
+                kind=Kind.CONVENTION if _only_retries(sent) else None,
             )
+
+
+def _only_retries(sent: Sequence[Reading]) -> bool:
+    """What failed was asked again, a few times: the caller lost nothing by it, and that it is declared is ours."""
+    pairs = list(pairwise(sent))
+    return 0 < len(pairs) <= _MAX_RETRIES and all(is_retriable(one) and _is_alike(one, other) for one, other in pairs)
 
 
 def _why_not(evidence: Evidence, sent: Sequence[Reading]) -> str | None:
@@ -141,7 +148,11 @@ def _cache(evidence: Evidence) -> Iterator[Flaw]:
                 )
             elif found and not request.cache:
                 yield Flaw(
-                    "nobody asked for a cache mark, and it is sent", asked.reading.index, found[0], "a cache mark"
+                    "nobody asked for a cache mark, and it is sent",
+                    asked.reading.index,
+                    found[0],
+                    "a cache mark",
+                    kind=Kind.CONVENTION,  # it may cost or save something, and changes no answer
                 )
 
 
@@ -165,6 +176,7 @@ RULES = (
         "wire-facts 2 to 5",
         _limits,
         kind=Kind.LIMIT,
+        because="the provider refuses it, by the evidence that each limit names",
     ),
     Rule(
         "one-request-per-chat",
@@ -172,6 +184,8 @@ RULES = (
         "One chat is one HTTP request: no continuation, no second question, no retry that is not declared.",
         "harness.protocols: ChatClient; wire-facts 7.2, GM-P5",
         _one_request,
+        kind=Kind.LOSS,
+        because="what nobody asked for is paid for, and the answer belongs to another question",
     ),
     Rule(
         "exchange-unreadable",
@@ -179,6 +193,8 @@ RULES = (
         "Requests and responses are of the API that the adapter names.",
         "wire-facts 1.1",
         _unreadable,
+        kind=Kind.LOSS,
+        because="nobody can say what was said",
     ),
     Rule(
         "setting-lost",
@@ -186,6 +202,8 @@ RULES = (
         "Settings that were given are sent.",
         "harness.model: ChatRequest",
         _settings,
+        kind=Kind.LOSS,
+        because="the model answers under other settings than the caller's",
     ),
     Rule(
         "setting-uninvited",
@@ -193,6 +211,8 @@ RULES = (
         "Settings that were not given are left to the provider.",
         "harness.model: ChatRequest",
         _uninvited,
+        kind=Kind.CONVENTION,
+        because="a library may have defaults of its own; what the model refuses is a limit",
     ),
     Rule(
         "cache-mark",
@@ -200,6 +220,16 @@ RULES = (
         "Cache marks stand on tools and system prompt if they are asked for, where the API has them.",
         "harness.model: ChatRequest; AN-23",
         _cache,
+        kind=Kind.LOSS,
+        because="the caller pays for what was to be cached",
     ),
-    Rule("model-named", Subject.REQUESTS, "The request names the model that was given.", "wire-facts 1.1", _model),
+    Rule(
+        "model-named",
+        Subject.REQUESTS,
+        "The request names the model that was given.",
+        "wire-facts 1.1",
+        _model,
+        kind=Kind.LOSS,
+        because="another model answers",
+    ),
 )

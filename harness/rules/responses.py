@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 
 from harness.model import ChatResponse, Usage
+from harness.results import Kind
 from harness.rules.evidence import Evidence, Reading
 from harness.rules.pairing import cut_calls
 from harness.rules.rule import Flaw, Rule
@@ -83,14 +84,40 @@ def _usage(evidence: Evidence) -> Iterator[Flaw]:
 _RESPONSE = "harness.model: ChatResponse"
 
 RULES = (
-    Rule("response-text", Subject.RESPONSES, "The text is the answer's, to the code point.", _RESPONSE, _text),
+    Rule(
+        "response-text",
+        Subject.RESPONSES,
+        "The text is the answer's, to the code point.",
+        _RESPONSE,
+        _text,
+        kind=Kind.LOSS,
+        because="the caller reads other words than the model said",
+    ),
     Rule(
         "response-calls",
         Subject.RESPONSES,
         "The calls are the answer's: all, in order, with their arguments.",
         _RESPONSE + "; wire-facts 9.2",
         _calls,
+        kind=Kind.LOSS,
+        because="the caller runs other calls than the model made",
     ),
-    Rule("stop-reason", Subject.RESPONSES, "The stop reason follows table 1.3.", "wire-facts 1.3; 9.1", _stop_reason),
-    Rule("usage", Subject.RESPONSES, "The usage follows table 1.4.", "wire-facts 1.4; 9.14", _usage),
+    Rule(
+        "stop-reason",
+        Subject.RESPONSES,
+        "The stop reason follows table 1.3.",
+        "wire-facts 1.3; 9.1",
+        _stop_reason,
+        kind=Kind.LOSS,
+        because="the caller cannot tell why the model stopped",
+    ),
+    Rule(
+        "usage",
+        Subject.RESPONSES,
+        "The usage follows table 1.4.",
+        "wire-facts 1.4; 9.14",
+        _usage,
+        kind=Kind.LOSS,
+        because="the caller reckons with other numbers than the provider",
+    ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import takewhile
 
-from harness.results import Chat, Retelling
+from harness.results import Chat, Kind, Retelling
 from harness.rules.evidence import Evidence, Reading
 from harness.rules.failures import A_DATE_AGO, CUT_ERRORS, same_wait
 from harness.rules.outline import Contrast, contrast, of_events, of_response, of_response_in_runs
@@ -95,6 +95,8 @@ RULES = (
         "A streamed answer is the answer that the same body gives whole.",
         "harness.model: Finish",
         _equals_whole,
+        kind=Kind.LOSS,
+        because="one of the two tellings of an answer is wrong",
     ),
     Rule(
         "stream-recut",
@@ -102,5 +104,7 @@ RULES = (
         "Where the network cuts a stream makes no difference.",
         "harness.results: Retelling; wire-facts 0",
         _recut,
+        kind=Kind.LOSS,
+        because="what the caller gets depends on the network",
     ),
 )

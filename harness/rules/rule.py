@@ -15,7 +15,7 @@ from harness.scenarios.schema import Subject
 class Flaw:
     """One thing that a rule found. `pointer` leads into the request body of exchange `exchange`.
 
-    `rule`, `severity`, `blame` and `source` replace the rule's own where one check speaks for several.
+    `rule`, `kind`, `severity`, `blame` and `source` replace the rule's own where one check speaks for several.
     """
 
     message: str
@@ -24,6 +24,7 @@ class Flaw:
     actual: JSON = None
     expected: JSON = None
     rule: str | None = None
+    kind: Kind | None = None
     severity: Severity | None = None
     blame: Blame | None = None
     source: str | None = None
@@ -34,14 +35,19 @@ Check = Callable[[Evidence], Iterable[Flaw]]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule with a stable kebab-case `id`. `requirement` says in one sentence what must hold; `source` where from."""
+    """A rule with a stable kebab-case `id`.
+
+    `requirement` says in one sentence what must hold, `source` where that comes from, `because` why a breach is of this
+    `kind`: what the provider, the model or the caller has to suffer, or that nobody does and the rule is ours.
+    """
 
     id: str
     subject: Subject
     requirement: str
     source: str
     check: Check
-    kind: Kind = Kind.CONTRACT
+    kind: Kind
+    because: str
     severity: Severity = Severity.ERROR
     blame: Blame = Blame.ADAPTER
 
@@ -50,7 +56,7 @@ class Rule:
         for flaw in self.check(evidence):
             yield Finding(
                 rule=flaw.rule or self.id,
-                kind=self.kind,
+                kind=flaw.kind or self.kind,
                 severity=flaw.severity or self.severity,
                 blame=flaw.blame or self.blame,
                 message=flaw.message,

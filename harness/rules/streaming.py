@@ -18,7 +18,7 @@ from harness.model import (
     ToolCallEnd,
     ToolCallStart,
 )
-from harness.results import Chat
+from harness.results import Chat, Kind
 from harness.rules.evidence import Evidence, Reading
 from harness.rules.failures import judged
 from harness.rules.pairing import cut_calls
@@ -326,14 +326,26 @@ RULES = (
         "Each call starts, arrives and ends, in that order and under one number; Finish comes last, once.",
         _EVENTS,
         _life_cycle,
+        kind=Kind.CONVENTION,
+        because="the order of our events is ours; what gets lost by it other rules say",
     ),
-    Rule("stream-text", Subject.STREAMING, "The pieces of text and thinking add up to the response's.", _EVENTS, _text),
+    Rule(
+        "stream-text",
+        Subject.STREAMING,
+        "The pieces of text and thinking add up to the response's.",
+        _EVENTS,
+        _text,
+        kind=Kind.LOSS,
+        because="who shows the pieces shows another text than the answer",
+    ),
     Rule(
         "stream-arguments",
         Subject.STREAMING,
         "The pieces of a call's arguments add up to its arguments.",
         _EVENTS + "; AN-P4, OC-P2, OC-P4, RS-P2",
         _arguments,
+        kind=Kind.LOSS,
+        because="who reads the pieces runs another call than the answer's",
     ),
     Rule(
         "stream-call-identity",
@@ -341,6 +353,8 @@ RULES = (
         "A call starts with the id and the name that it has in the response.",
         _EVENTS + "; OC-P2",
         _identity,
+        kind=Kind.LOSS,
+        because="who reads the pieces answers another call",
     ),
     Rule(
         "truncated-call",
@@ -348,6 +362,8 @@ RULES = (
         "A call whose arguments are cut short or malformed is handed on as none, and has no end.",
         "harness.model: ToolCall; AN-P6, OC-P1; wire-facts 9.13",
         _truncated,
+        kind=Kind.LOSS,
+        because="a tool runs with half of its arguments",
     ),
     Rule(
         "stream-cut",
@@ -355,6 +371,8 @@ RULES = (
         "An answer that ends too early is an error, never a response.",
         "AN-P9, OC-P5, RS-P5; wire-facts 9.13",
         _cut,
+        kind=Kind.LOSS,
+        because="half of an answer passes for all of it",
     ),
     Rule(
         "stream-requested",
@@ -362,5 +380,7 @@ RULES = (
         "A streamed answer is asked for as one, its token count as well, and a whole one as a whole.",
         "harness.protocols; OC-P3",
         _requested,
+        kind=Kind.LOSS,
+        because="the caller waits for pieces, or for a count, that nobody asked for",
     ),
 )

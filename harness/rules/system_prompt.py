@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.model import JSON_INSTRUCTION
+from harness.results import Kind
 from harness.rules.evidence import Asked, Evidence
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
@@ -167,16 +168,50 @@ def _previous(evidence: Evidence, asked: Asked) -> str | None:
 _SYSTEM = "harness.model: the system prompt is a field"
 
 RULES = (
-    Rule("system-missing", Subject.SYSTEM_PROMPT, "The system prompt is in every request.", _SYSTEM, _missing),
-    Rule("system-in-message", Subject.SYSTEM_PROMPT, "The system prompt is in no message.", _SYSTEM, _in_message),
-    Rule("system-repeated", Subject.SYSTEM_PROMPT, "The system prompt is there once.", _SYSTEM, _repeated),
-    Rule("system-verbatim", Subject.SYSTEM_PROMPT, "The system prompt is sent as given.", _SYSTEM, _not_verbatim),
+    Rule(
+        "system-missing",
+        Subject.SYSTEM_PROMPT,
+        "The system prompt is in every request.",
+        _SYSTEM,
+        _missing,
+        kind=Kind.LOSS,
+        because="the model does not know its instructions",
+    ),
+    Rule(
+        "system-in-message",
+        Subject.SYSTEM_PROMPT,
+        "The system prompt is in no message.",
+        _SYSTEM,
+        _in_message,
+        kind=Kind.LOSS,
+        because="the user speaks with the voice of the system",
+    ),
+    Rule(
+        "system-repeated",
+        Subject.SYSTEM_PROMPT,
+        "The system prompt is there once.",
+        _SYSTEM,
+        _repeated,
+        kind=Kind.LOSS,
+        because="the model reads its instructions twice, at the caller's cost",
+    ),
+    Rule(
+        "system-verbatim",
+        Subject.SYSTEM_PROMPT,
+        "The system prompt is sent as given.",
+        _SYSTEM,
+        _not_verbatim,
+        kind=Kind.LOSS,
+        because="the model reads other instructions",
+    ),
     Rule(
         "system-place",
         Subject.SYSTEM_PROMPT,
         "The system prompt stands in the API's place for it.",
         "wire-facts 1.1; AN-30, OC-9, RS-5, GM-11",
         _misplaced,
+        kind=Kind.LOSS,
+        because="instructions in another place have another weight",
     ),
     Rule(
         "system-when-absent",
@@ -184,6 +219,16 @@ RULES = (
         "Without a system prompt, or with an empty one, nothing is sent in its place.",
         _SYSTEM + "; AN-16, AN-30",
         _when_absent,
+        kind=Kind.LOSS,
+        because="the model gets instructions that nobody gave",
     ),
-    Rule("system-stale", Subject.SYSTEM_PROMPT, "A changed system prompt replaces the one before.", _SYSTEM, _stale),
+    Rule(
+        "system-stale",
+        Subject.SYSTEM_PROMPT,
+        "A changed system prompt replaces the one before.",
+        _SYSTEM,
+        _stale,
+        kind=Kind.LOSS,
+        because="the model follows instructions that are no longer in force",
+    ),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.model import NamedTool
+from harness.results import Kind
 from harness.rules.content import carries, content_shown, is_verbatim, shown
 from harness.rules.evidence import Asked, Evidence, ExpectedCall
 from harness.rules.pairing import Answer, answers, pairs
@@ -166,7 +167,13 @@ _TOOLS = "harness.model: Tool, ToolCall, ToolResult"
 
 RULES = (
     Rule(
-        "tools-declared", Subject.TOOLS, "The tools that were given are declared, and no others.", _TOOLS, _undeclared
+        "tools-declared",
+        Subject.TOOLS,
+        "The tools that were given are declared, and no others.",
+        _TOOLS,
+        _undeclared,
+        kind=Kind.LOSS,
+        because="the model can call what is not there, or cannot call what is",
     ),
     Rule(
         "tool-declaration-changed",
@@ -174,14 +181,26 @@ RULES = (
         "Names, descriptions and schemas arrive intact but for documented rewrites.",
         _TOOLS + "; AN-4, OC-3, RS-2, GM-5",
         _declaration_changed,
+        kind=Kind.LOSS,
+        because="the model reads another description of the tool",
     ),
-    Rule("tool-choice", Subject.TOOLS, "The tool choice is the one that was given.", "wire-facts 1.2", _choice),
+    Rule(
+        "tool-choice",
+        Subject.TOOLS,
+        "The tool choice is the one that was given.",
+        "wire-facts 1.2",
+        _choice,
+        kind=Kind.LOSS,
+        because="the model is free where it was bound, or bound where it was free",
+    ),
     Rule(
         "arguments-changed",
         Subject.TOOLS,
         "The arguments of a call go back as the model gave them.",
         _TOOLS + "; wire-facts 9.2",
         _arguments,
+        kind=Kind.LOSS,
+        because="the model reads another call than it made",
     ),
     Rule(
         "arguments-no-object",
@@ -189,6 +208,8 @@ RULES = (
         "Arguments are an object.",
         "AN-7, OC-5, RS-3, GM-6",
         _arguments_unlike_objects,
+        kind=Kind.LOSS,
+        because="no tool can be called so",
     ),
     Rule(
         "result-changed",
@@ -196,7 +217,25 @@ RULES = (
         "What the tool answered arrives intact.",
         _TOOLS + "; wire-facts 9.8",
         _result_changed,
+        kind=Kind.LOSS,
+        because="the model reads another answer than the tool's",
     ),
-    Rule("result-renamed", Subject.TOOLS, "A result bears the name of its call.", "GM-7", _result_renamed),
-    Rule("error-flag", Subject.TOOLS, "A failed tool's result is marked.", "wire-facts 1.1, 9.7", _error_mark),
+    Rule(
+        "result-renamed",
+        Subject.TOOLS,
+        "A result bears the name of its call.",
+        "GM-7",
+        _result_renamed,
+        kind=Kind.LOSS,
+        because="the model reads the answer of another tool",
+    ),
+    Rule(
+        "error-flag",
+        Subject.TOOLS,
+        "A failed tool's result is marked.",
+        "wire-facts 1.1, 9.7",
+        _error_mark,
+        kind=Kind.LOSS,
+        because="the model takes a failure for an answer, or an answer for a failure",
+    ),
 )

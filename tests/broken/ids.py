@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 from harness.model import ChatRequest, ChatResponse, Message, Part, ToolCall, ToolResult
-from harness.results import Severity
 from tests.broken.fault import (
     WITH_IDS,
     Fault,
@@ -226,7 +225,6 @@ FAULTS = (
         RESPONSE_CALL,
         0,
         ("gemini-2.5",),
-        severity=Severity.WARNING,
     ),
     Fault(
         "foreign-ids-cut-short",

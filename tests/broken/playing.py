@@ -36,7 +36,7 @@ def played(
     recuts: int = 0,
 ) -> CellResult:
     """The result of one cell, on the stage without sockets if no other is given."""
-    run = Run(stages or InProcess(), RULES, recuts=recuts)
+    run = Run(stages or InProcess(), RULES, recuts=recuts, strict=True)
     return run([cell(scenario, target, wrap, variant)]).cells[0]
 
 
@@ -63,7 +63,7 @@ def played_clean(fault: Fault, target: str) -> CellResult:
 def all_played(target: str, variant: Variant) -> tuple[CellResult, ...]:
     """The cells of all scenarios with the shipped adapter of a target."""
     chosen = cells([*shipped_scenarios().values()], [shipped_targets()[target]], [variant])
-    return Run(InProcess(), RULES)(chosen).cells
+    return Run(InProcess(), RULES, strict=True)(chosen).cells
 
 
 def audited(scenario: str, target: str, wrap: Wrap | None = None) -> list[Finding]:

@@ -29,7 +29,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
 
 
 def replayed(library: Library, scenario: str, target: str, wrap: Wrap | None = None) -> CellResult:
-    return Run(Replay([library]), RULES)([cell(scenario, target, wrap)]).cells[0]
+    return Run(Replay([library]), RULES, strict=True)([cell(scenario, target, wrap)]).cells[0]
 
 
 @pytest.mark.parametrize(("fault", "target"), CASES)

@@ -47,15 +47,17 @@ def test_targets_are_listed_with_models_and_keys(harness: Command) -> None:
 def test_rules_are_listed_with_what_they_demand_and_why(harness: Command) -> None:
     outcome = harness("list", "rules")
 
-    rows = table(outcome.out, "RULE", "KIND", "SEVERITY", "BLAME", "SOURCE", "REQUIREMENT")
+    rows = table(outcome.out, "RULE", "KIND", "SEVERITY", "BLAME", "SOURCE", "REQUIREMENT", "BECAUSE")
     assert [(row["RULE"], row["REQUIREMENT"], row["SOURCE"]) for row in rows] == [
         *((rule.id, rule.requirement, rule.source) for rule in catalog.rules()),
         *((limit.id, limit.sentence, limit.source) for limit in LIMITS),
     ]
+    because = {rule.id: rule.because for rule in catalog.rules()}
+    assert all(row["BECAUSE"] == because.get(row["RULE"], because["limits"]) for row in rows)
     listed = {row["RULE"]: (row["KIND"], row["SEVERITY"], row["BLAME"]) for row in rows}
     assert listed["anthropic-result-missing"] == ("limit", "error", "adapter")
     assert listed["gemini-role-function"] == ("limit", "warning", "adapter")
-    assert {row["KIND"] for row in rows} == {"limit", "contract"}
+    assert {row["KIND"] for row in rows} == {"limit", "loss", "convention"}
 
 
 def test_the_help_loads_nothing_heavy() -> None:

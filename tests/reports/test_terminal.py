@@ -47,7 +47,7 @@ def test_no_column_of_the_matrix_is_cut_or_left_out_however_narrow_it_is(width: 
     start, end = (next(i for i, line in enumerate(shown) if line.startswith(word)) for word in ("subject", "Recorded"))
     words = " ".join(" ".join(shown[start:end]).split())
     assert all(words.count(target) == 1 for target in TARGETS)
-    assert words.count("2 pass, 1 warn, 1 fail, 1 n/a, 1 missing, 1 error, 1 expected") == len(TARGETS)
+    assert words.count("2 pass, 1 note, 1 warn, 1 fail, 1 n/a, 1 missing, 1 error, 1 expected") == len(TARGETS)
 
 
 def test_a_matrix_that_is_a_little_too_wide_is_set_closer_and_one_that_is_much_too_wide_goes_on_below() -> None:
@@ -114,7 +114,7 @@ def test_a_finding_comes_with_place_evidence_advice_and_the_command_that_plays_i
     start = shown.index("result-swapped: error in 1 cell")
     assert shown[start : start + 10] == [
         "result-swapped: error in 1 cell",
-        "  contract rule; blame: adapter; source: AN-8",
+        "  loss; blame: adapter; source: AN-8",
         "  call-parallel . anthropic",
         "    request 2 /messages/3/content/0: the result of one call is sent as that of another",
         '      actual    "18 °C"',
@@ -331,9 +331,15 @@ def test_what_befell_both_variants_for_one_reason_is_named_once() -> None:
         (
             *both("thinking", verdict=Verdict.NOT_APPLICABLE, reason="it does not think"),
             *both("broken", verdict=Verdict.ERROR, reason="KeyError: 'text'"),
-            *both("known", verdict=Verdict.EXPECTED_FAILURE, findings=(finding(),), reason="#12"),
+            *both("known", verdict=Verdict.EXPECTED_FAILURE, findings=(finding(accepted="#12"),), reason="#12"),
             cell("half-known", verdict=Verdict.PASS),
-            cell("half-known", variant="stream", verdict=Verdict.EXPECTED_FAILURE, reason="#13"),
+            cell(
+                "half-known",
+                variant="stream",
+                verdict=Verdict.EXPECTED_FAILURE,
+                findings=(finding(accepted="#13"),),
+                reason="#13",
+            ),
         ),
         stale=(StaleExpectation("call-*", "anthropic", "usage", "#7", "stream"),),
     )

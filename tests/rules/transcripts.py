@@ -9,7 +9,7 @@ from typing import Any
 
 from harness import catalog
 from harness.model import ChatResponse, Part, StreamEvent
-from harness.results import Chat, Exchange, Finding, Severity, Transcript
+from harness.results import Chat, Exchange, Finding, Kind, Severity, Transcript
 from harness.rules.evidence import Evidence
 from harness.rules.rule import Rule
 from harness.runner import Run
@@ -29,7 +29,9 @@ def transcript_of(cell: Cell, stages: Stages | None = None, recuts: int = 0) -> 
         seen.append(evidence.transcript)
         return ()
 
-    result = Run(stages or InProcess(), [Rule("note", Subject.RESPONSES, "", "", note)], recuts=recuts)([cell])
+    result = Run(stages or InProcess(), [Rule("note", Subject.RESPONSES, "", "", note, Kind.LOSS, "")], recuts=recuts)(
+        [cell]
+    )
     assert seen, result.cells[0].reason
     return seen[0]
 
