@@ -16,6 +16,7 @@ from harness.wire.limit import Violation
 from harness.wire.view import WireError
 
 _MOST_BYTES = 32 * 1024 * 1024
+_MOST_MESSAGES = 100_000
 
 
 def violations(request: HttpRequest, law: Law) -> list[Violation]:
@@ -32,6 +33,10 @@ def violations(request: HttpRequest, law: Law) -> list[Violation]:
         return [_no_body(f"The request body is not valid JSON: {error.reason}")]
     if not isinstance(body, dict):
         return [_no_body("Input should be a valid dictionary or object to extract fields from")]
+    messages = body.get("messages")
+    if isinstance(messages, list) and len(messages) > _MOST_MESSAGES:  # before any of them is looked at
+        message = f"messages: at most {_MOST_MESSAGES} messages are allowed"
+        return [limits.MESSAGES_MANY.broken(message, "/messages", actual=len(messages), expected=_MOST_MESSAGES)]
     terms = terms_of(request, law)
     return [
         *setting_limits(body, terms),

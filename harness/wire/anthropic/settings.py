@@ -92,7 +92,6 @@ _OUTPUT = Shape("AN-40", {}, {"effort": STRING, "format": OBJECT}, {"task_budget
 _FORMAT = Shape("AN-40", {"type": STRING, "schema": OBJECT})
 _EFFORTS = ("low", "medium", "high", "xhigh", "max")
 _SAMPLING = ("temperature", "top_p", "top_k")
-_MOST_MESSAGES = 100_000
 
 
 def setting_limits(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
@@ -114,9 +113,6 @@ def _sizes(body: dict[str, JSON]) -> Iterator[Violation]:
     messages, most = body.get("messages"), body.get("max_tokens")
     if messages == []:
         yield limits.MESSAGES_EMPTY.broken("messages: at least one message is required", "/messages")
-    elif isinstance(messages, list) and len(messages) > _MOST_MESSAGES:
-        message = f"messages: at most {_MOST_MESSAGES} messages are allowed"
-        yield limits.MESSAGES_MANY.broken(message, "/messages", actual=len(messages), expected=_MOST_MESSAGES)
     for key in ("messages", "tools"):
         yield from member_limits(body.get(key), join("", key))
     if isinstance(most, int) and most < 0:  # 0 only warms the cache
