@@ -167,6 +167,16 @@ class MessageHandler(Protocol):
         ...
 
 
+@runtime_checkable
+class PauseHandler(Protocol):
+    """What a `MessageHandler` may have besides: it is told that a turn goes on though the model has stopped."""
+
+    def on_pause(self, response: ChatResponse) -> None:
+        """The model has paused, and is asked again with what it has said so far: `response`."""
+        ...
+
+
+@runtime_checkable
 class ProcessRunner(Protocol):
     """Runs commands, without a shell."""
 

@@ -190,9 +190,10 @@ def _writable(value: JSON) -> JSON:
 class Finding:
     """What is wrong, how bad, whose fault, with evidence.
 
-    `pointer` leads into the body of the request (or of the response, where `message` says so) of exchange `exchange`,
-    an index into the cell's exchanges. `source` says where the rule comes from. In an audit `file` and `index` name
-    the exchange. `accepted` is the reason for which it is listed as an expected failure: it then fails nothing.
+    `pointer` leads into the body of the request, or of the response if it is `of_response`, of exchange `exchange`, an
+    index into the cell's exchanges; `piece` is what stands there, as lines for people. `source` says where the rule
+    comes from. In an audit `file` and `index` name the exchange. `accepted` is the reason for which it is listed as an
+    expected failure: it then fails nothing.
 
     The texts can be written anywhere: half of a surrogate pair, which JSON can escape and UTF-8 cannot write, becomes
     the text of its escape.
@@ -211,6 +212,8 @@ class Finding:
     file: str | None = None
     index: int | None = None
     accepted: str | None = None
+    of_response: bool = False
+    piece: tuple[str, ...] = ()
 
     @property
     def fails(self) -> bool:

@@ -13,6 +13,7 @@ from threading import Lock
 from harness.costs import price_version, spending
 from harness.differences import Observations, observe, tables
 from harness.errors import CassetteError, CassetteMissing, UsageError
+from harness.excerpt import piece
 from harness.expected_failures import ExpectedFailure, accepted, stale, unmatched
 from harness.play import BROKEN, Playing, located, play
 from harness.protocols import Capability
@@ -39,6 +40,8 @@ from harness.tape.library import Library
 from harness.tape.recording import Recording
 from harness.tape.redact import Redactor
 from harness.targets import Target
+from harness.wire.jsonvalue import loads
+from harness.wire.view import WireError
 
 PACKAGES = ("harness", "anthropic", "openai", "google-genai", "httpx2")
 """What a result depends on: ourselves, the SDKs, and the HTTP client that they share."""
@@ -60,6 +63,7 @@ class Recorder:
 class _Judged:
     result: CellResult
     observations: Observations | None = None
+    evidence: Evidence | None = None
 
 
 VARIANTS: tuple[Variant, ...] = ("whole", "stream")
@@ -154,9 +158,19 @@ class Run:
             unmatched=unmatched(self._expected, results),
         )
 
+    def look(self, cell: Cell) -> tuple[CellResult, Evidence | None]:
+        """Play one cell, and give back what it was judged by: nothing, where it was not played.
+
+        Raises:
+            UsageError: as playing cells does.
+        """
+        with self._stages:
+            judged = self._cell(cell)
+        return judged.result, judged.evidence
+
     def _judged(self, cells: Sequence[Cell], jobs: int, progress: Progress | None) -> Iterable[_Judged]:
         def one(cell: Cell) -> _Judged:
-            judged = self._cell(cell)
+            judged = replace(self._cell(cell), evidence=None)  # of all cells it would be more than memory holds
             if progress:
                 with self._lock:
                     progress(judged.result)
@@ -187,7 +201,7 @@ class Run:
             evidence = Evidence(transcript)
             if cell.variant == "stream":
                 evidence = evidence.retold(tuple(retellings(cell, evidence, self._stages, self._recuts)))
-            return _Judged(self._verdict(result, stage, evidence), observe(evidence))
+            return _Judged(self._verdict(result, stage, evidence), observe(evidence), evidence)
         except (CassetteMissing, _Spent) as error:
             return _Judged(replace(result, verdict=Verdict.MISSING, reason=str(error)))
         except CassetteError as error:
@@ -233,7 +247,7 @@ class Run:
         if not any(finding.severity is Severity.ERROR for finding in findings):
             # else the tool was asked something that nobody had meant to ask
             findings += tuple(_unanswered(execution) for execution in transcript.executions if execution.unanswered)
-        findings = tuple(accepted(self._expected, result, finding) for finding in findings)
+        findings = tuple(_pictured(evidence, accepted(self._expected, result, finding)) for finding in findings)
         recuts = sum(retelling.variant == "stream" for retelling in transcript.retellings)
         result = replace(
             result,
@@ -263,6 +277,20 @@ class Run:
         return replace(finding, severity=Severity.ERROR if self._strict else Severity.NOTE)
 
 
+def _pictured(evidence: Evidence, finding: Finding) -> Finding:
+    """The finding with the piece of the body that it points at."""
+    if finding.exchange is None or not finding.pointer:
+        return finding
+    reading = evidence.readings[finding.exchange]
+    try:
+        if not finding.of_response:
+            return replace(finding, piece=piece(loads(reading.exchange.request.body), finding.pointer))
+        body = reading.response.body if reading.response else None
+    except WireError:  # a body that is none is shown by the rule that says so
+        return finding
+    return replace(finding, piece=piece(body, finding.pointer))
+
+
 def _worst(findings: Sequence[Finding]) -> Verdict:
     if any(finding.fails for finding in findings):
         return Verdict.FAIL
@@ -285,6 +313,9 @@ def not_applicable(cell: Cell, mode: Mode) -> str | None:
         return f"{target.model} (profile {target.profile.name}) does not have: {', '.join(by_profile)}"
     if scenario.profiles is not None and target.profile.name not in scenario.profiles:
         return f"it holds only for the profiles {', '.join(scenario.profiles)}"
+    foreign = sorted(each for each in scenario.provocations if target.profile.api not in each.apis)
+    if foreign:
+        return f"the API {target.profile.api} has nothing that could do it: {', '.join(foreign)}"
     if scenario.scripted and mode == "live":
         return "scripted: no model does this when asked, so it is never sent to a provider"
     return None

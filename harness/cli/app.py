@@ -18,6 +18,7 @@ from harness.cli.main import COMMANDS, SUMMARY
 from harness.cli.providers import providers
 from harness.cli.record import record
 from harness.cli.run import run
+from harness.cli.show import show
 from harness.cli.validate import validate
 from harness.errors import HarnessError
 
@@ -35,6 +36,7 @@ app = typer.Typer(
 )
 _FUNCTIONS = {
     "run": run,
+    "show": show,
     "record": record,
     "list": list_,
     "providers": providers,

@@ -9,6 +9,7 @@ SUMMARY = "Record-and-replay conformance harness for LLM tool calling."
 
 COMMANDS = {
     "run": "Play scenarios and report findings and differences. Offline unless --mode says otherwise.",
+    "show": "Play one cell: its conversation beside what was sent, the findings at their places.",
     "record": "Record cassettes, from a provider or from the bundled reference server.",
     "list": "List the shipped scenarios, the targets, the rules, or the models that are known.",
     "providers": "Show SDKs, keys (never a value), embeddings, and what each target can do.",

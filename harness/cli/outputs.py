@@ -31,7 +31,7 @@ class Output:
 
     def write(self, run: RunResult, presentation: Presentation) -> None:
         """Render the run. Raises `UsageError` if the file cannot be written."""
-        shown = _on_screen(presentation) if self.path is None else presentation
+        shown = on_screen(presentation) if self.path is None else presentation
         write(self.report.render(run, shown), self.report.name, self.path)
 
 
@@ -97,6 +97,7 @@ def _unwritable(name: str, path: Path, error: OSError) -> UsageError:
     return UsageError(f"--report {name}:{path}: cannot be written: {error.strerror}. Name another file.")
 
 
-def _on_screen(presentation: Presentation) -> Presentation:
+def on_screen(presentation: Presentation) -> Presentation:
+    """How it is to be shown on standard output: in colours if that is a terminal that takes them, as wide as it is."""
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     return replace(presentation, colour=colour, width=shutil.get_terminal_size((_WIDTH, 24)).columns)

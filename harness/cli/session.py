@@ -8,15 +8,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
+import typer
+
 import harness
 from harness import catalog, expected_failures, factories, suite
-from harness.cli import estimates
+from harness.cli import _show_text, estimates
 from harness.cli.options import Options, pairs
-from harness.cli.outputs import outputs
+from harness.cli.outputs import on_screen, outputs
 from harness.cli.progress import Progress
 from harness.cli.selection import Selection, select
 from harness.errors import UnknownName, UsageError
-from harness.results import Invocation, Mode, Presentation
+from harness.reports._words import listed
+from harness.results import Invocation, Mode, Presentation, RunResult
 from harness.runner import Recorder, Run
 from harness.stages import Live, Reference, Replay, Stages
 from harness.tape.library import Library
@@ -36,6 +39,24 @@ def run(options: Options, mode: Mode) -> int:
     """
     libraries = _libraries(options.cassettes) if mode == "replay" else {}
     return _play(options, mode, list(libraries.values()), None, " and ".join(libraries) or None)
+
+
+def show(options: Options, mode: Mode) -> int:
+    """Play the one chosen cell, print all that happened in it, and return the exit code.
+
+    Raises:
+        UsageError: an option is wrong, something that it names is missing, or more than one cell is chosen.
+    """
+    libraries = _libraries(options.cassettes) if mode == "replay" else {}
+    selection = select(options)
+    if len(selection.cells) > 1:
+        chosen = listed([f"--target {each.target.name} --variant {each.variant}" for each in selection.cells], 3)
+        raise UsageError(f"{len(selection.cells)} cells are chosen, and one can be shown. Name it, by: {chosen}.")
+    stages = _stages(options, mode, list(libraries.values()), selection.targets)
+    result, evidence = Run(stages, catalog.rules(), strict=options.strict).look(selection.cells[0])
+    for line in _show_text.lines(result, evidence, on_screen(Presentation(verbose=True))):
+        typer.echo(line)
+    return RunResult(mode, (result,)).exit_code
 
 
 def record(options: Options, origin: Literal["provider", "reference"], *, force: bool, max_requests: int | None) -> int:

@@ -15,6 +15,7 @@ from harness.http import EXHAUSTED
 from harness.model import JSON, ToolCall, ToolResult
 from harness.reference.memory import Memory
 from harness.results import Blame, Chat, Exchange, Retelling, Transcript
+from harness.scenarios.schema import Provocation
 from harness.trimming import trimmed_result
 from harness.wire.apis import wire_format
 from harness.wire.embedding import EmbeddingFormat, EmbeddingView, VectorView
@@ -107,6 +108,13 @@ class Evidence:
         if self.transcript.stale:
             return Blame.CASSETTE
         return Blame.ADAPTER if self.transcript.scripted else Blame.MODEL
+
+    @property
+    def is_unheard_of(self) -> bool:
+        """The answers do what no provider was recorded doing, nor announces in its documents: that an adapter can make
+        nothing of it is no loss to anybody."""
+        scenario = self.transcript.scenario
+        return scenario is not None and Provocation.INTERLEAVED_CALLS in scenario.provocations
 
     def once(self, derive: Callable[[Evidence, Asked], T], asked: Asked) -> T:
         """What `derive` makes of a chat: several rules look at the same pairs, and pairing is most of their work."""

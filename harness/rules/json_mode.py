@@ -7,11 +7,11 @@ from typing import Any
 
 import jsonschema
 
+from harness.meaning.schemas import change
 from harness.model import JSON, ChatRequest, JsonMode, JsonSchema
 from harness.results import Blame, Kind
 from harness.rules.evidence import Asked, Evidence
 from harness.rules.rule import Flaw, Rule
-from harness.rules.schemas import change
 from harness.scenarios.schema import Subject
 from harness.wire.jsonvalue import loads
 from harness.wire.view import TextView, WireError
@@ -75,7 +75,7 @@ def _schema_changed(evidence: Evidence) -> Iterator[Flaw]:
         found = change(wanted.schema, sent.schema, sent.dialect)
         if found is not None:
             yield Flaw(
-                "the schema of the answer was changed on its way",
+                f"the schema of the answer was changed on its way{found.said()}",
                 asked.reading.index,
                 sent.schema_pointer + found.pointer,
                 found.actual,

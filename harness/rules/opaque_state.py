@@ -12,9 +12,6 @@ from harness.scenarios.schema import Subject
 from harness.wire.jsonvalue import equal
 from harness.wire.view import CallView, OpaqueView, PartView, ResponseView, TextView
 
-_NOT_RETURNED = frozenset({"reasoning_content", "reasoning", "refusal", "annotations", "audio"})
-"""Kinds that Chat Completions shows and has no field to take back (OC-15)."""
-
 _LABELS = frozenset({"id", "status"})
 """Fields of a Responses reasoning item that carry no state (RS-7)."""
 
@@ -35,7 +32,7 @@ def _lost_in(evidence: Evidence, asked: Asked) -> Iterator[Flaw]:
             continue
         matched: dict[int, PartView] = {}
         start = position
-        for part in _returned(evidence.transcript.api, reading.response):
+        for part in _returned(reading.response):
             place = next((i for i in range(position, len(sent)) if _is_back(part, sent[i])), None)
             if place is not None:
                 matched[place] = part
@@ -61,7 +58,7 @@ def _moved(asked: Asked, part: PartView, behind: list[PartView], matched: set[in
         )
 
 
-def _returned(api: str, response: ResponseView) -> Iterator[PartView]:
+def _returned(response: ResponseView) -> Iterator[PartView]:
     """The parts of a response that have to stand in the history, and those that tell where.
 
     A call that was cut short cannot go back as one: nothing answers it.
@@ -70,9 +67,8 @@ def _returned(api: str, response: ResponseView) -> Iterator[PartView]:
         if isinstance(part, CallView) and part.malformed is not None:
             continue
         if isinstance(part, OpaqueView):
-            not_taken = api == "openai-chat" and part.kind in _NOT_RETURNED
             for_people = part.kind in ("thought", "refusal") and _signature(part.raw) is None
-            if not not_taken and not for_people:
+            if part.returns and not for_people:
                 yield part
         elif not isinstance(part, TextView) or part.text or part.opaque is not None:
             yield part
@@ -105,7 +101,14 @@ def _is_back(issued: PartView, sent: PartView) -> bool:
             same = issued.opaque is not None or issued.text == sent.text
         case _:
             return False
-    return same and (issued.opaque is None or equal(sent.opaque, issued.opaque))
+    return same and (issued.opaque is None or _carries(sent.opaque, issued.opaque))
+
+
+def _carries(sent: JSON, issued: JSON) -> bool:
+    """The state is there; what else was added beside it is for the limits to judge."""
+    if isinstance(sent, dict) and isinstance(issued, dict):
+        return all(equal(sent.get(key), value) for key, value in issued.items())
+    return equal(sent, issued)
 
 
 def _same_state(sent: JSON, issued: JSON) -> bool:

@@ -13,7 +13,8 @@ from harness.scenarios.schema import Subject
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """One thing that a rule found. `pointer` leads into the request body of exchange `exchange`.
+    """One thing that a rule found. `pointer` leads into the body of exchange `exchange`: the request's, or the
+    response's if it is `of_response`.
 
     `rule`, `kind`, `severity`, `blame` and `source` replace the rule's own where one check speaks for several.
     """
@@ -28,6 +29,7 @@ class Flaw:
     severity: Severity | None = None
     blame: Blame | None = None
     source: str | None = None
+    of_response: bool = False
 
 
 Check = Callable[[Evidence], Iterable[Flaw]]
@@ -54,15 +56,18 @@ class Rule:
     def findings(self, evidence: Evidence) -> Iterator[Finding]:
         """The rule's findings on one transcript."""
         for flaw in self.check(evidence):
+            blame = flaw.blame or self.blame
+            kind = flaw.kind or self.kind
             yield Finding(
                 rule=flaw.rule or self.id,
-                kind=flaw.kind or self.kind,
+                kind=Kind.CONVENTION if evidence.is_unheard_of and blame is Blame.ADAPTER else kind,
                 severity=flaw.severity or self.severity,
-                blame=flaw.blame or self.blame,
+                blame=blame,
                 message=flaw.message,
                 pointer=flaw.pointer,
                 actual=flaw.actual,
                 expected=flaw.expected,
                 source=flaw.source or self.source,
                 exchange=flaw.exchange,
+                of_response=flaw.of_response,
             )

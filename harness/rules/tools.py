@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from harness.meaning.schemas import change
 from harness.model import NamedTool
 from harness.results import Kind
 from harness.rules.content import carries, content_shown, is_verbatim, shown
 from harness.rules.evidence import Asked, Evidence, ExpectedCall
 from harness.rules.pairing import Answer, answers, pairs
 from harness.rules.rule import Flaw, Rule
-from harness.rules.schemas import change
 from harness.scenarios.schema import Subject
 from harness.wire.jsonvalue import equal
 from harness.wire.view import CallView, ToolView
@@ -50,8 +50,9 @@ def _declaration_changed(evidence: Evidence) -> Iterator[Flaw]:
                 )
             found = change(tool.parameters, view.parameters, view.dialect)
             if found is not None:
+                place = found.pointer or "/"
                 yield Flaw(
-                    f"the parameters of {tool.name} were changed at {found.pointer or '/'} of their schema",
+                    f"the parameters of {tool.name} were changed at {place} of their schema{found.said()}",
                     asked.reading.index,
                     view.pointer,
                     found.actual,

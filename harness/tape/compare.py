@@ -9,6 +9,7 @@ from typing import Any, TypeAlias, TypeGuard, cast
 from urllib.parse import urlsplit
 
 from harness.http import HttpRequest, endpoint
+from harness.meaning.schemas import SchemaChange, apart
 from harness.model import JSON
 from harness.tape.redact import REQUEST_HEADERS
 from harness.wire import jsonvalue
@@ -16,6 +17,7 @@ from harness.wire.embedding import EmbeddingView
 from harness.wire.format import WireFormat
 from harness.wire.view import (
     CallView,
+    FormatView,
     JsonView,
     MediaView,
     OpaqueView,
@@ -110,8 +112,8 @@ def _in_views(one: Any, other: Any, path: str, pointer: str) -> Iterator[Request
     """Walk two neutral views at once. `path` names the place in the view, `pointer` the one in the body sent."""
     if isinstance(one, ResultView) and isinstance(other, ResultView):
         yield from _in_fields(_with_json(one), _with_json(other), path, pointer)
-    elif isinstance(one, ToolView) and isinstance(other, ToolView):
-        yield from _in_fields(_with_arguments(one), _with_arguments(other), path, pointer)
+    elif isinstance(one, ToolView | FormatView) and type(one) is type(other):
+        yield from _in_declared(one, other, path, pointer)
     elif _is_view(one) and type(one) is type(other):
         yield from _in_fields(one, other, path, pointer)
     elif isinstance(one, tuple) and isinstance(other, tuple):
@@ -138,6 +140,35 @@ def _with_arguments(tool: ToolView) -> ToolView:
     schema = tool.parameters
     takes_none = schema in (None, {}, {"type": "object"})
     return replace(tool, parameters={"type": "object", "properties": {}}) if takes_none else tool
+
+
+def _in_declared(
+    one: ToolView | FormatView, other: ToolView | FormatView, path: str, pointer: str
+) -> Iterator[RequestDifference]:
+    """A tool or an answer's format: its schema by what it accepts, in whatever dialect, and the rest by value."""
+    found, name, place = None, "", ""
+    if isinstance(one, ToolView) and isinstance(other, ToolView):
+        one, other = _with_arguments(one), _with_arguments(other)
+        name, place = "parameters", other.pointer
+        found = apart(one.parameters, other.parameters, one.dialect, other.dialect)
+        other = replace(other, parameters=one.parameters, dialect=one.dialect)
+    elif isinstance(one, FormatView) and isinstance(other, FormatView):
+        name, place = "schema", other.schema_pointer
+        found = apart(one.schema, other.schema, one.dialect, other.dialect)
+        mechanism = (
+            other.mechanism if one.dialect == other.dialect else one.mechanism
+        )  # each dialect has one of its own
+        other = replace(other, schema=one.schema, dialect=one.dialect, mechanism=mechanism)
+    if found is not None:
+        yield _in_schema(found, f"{path}.{name}", place)
+    yield from _in_fields(one, other, path, pointer)
+
+
+def _in_schema(found: SchemaChange, path: str, pointer: str) -> RequestDifference:
+    """A schema that accepts other instances, or says other words."""
+    place = f"{path}{found.pointer}: recorded {_shown(found.expected)}, sent {_shown(found.actual)}"
+    message = place + found.said("the recorded schema")
+    return RequestDifference(pointer, found.expected, found.actual, neutral=True, message=message)
 
 
 def _as_json(part: _Payload) -> _Payload:

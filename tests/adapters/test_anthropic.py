@@ -751,3 +751,15 @@ def test_an_opaque_with_a_role_is_a_message_of_its_own_in_its_place() -> None:
     assert [message["role"] for message in messages] == ["user", "system", "assistant", "user"]
     assert messages[0]["content"] == [{"type": "text", "text": "One"}, {"type": "text", "text": "Two"}]
     assert messages[1] == reminder
+
+
+def test_a_citation_goes_back_without_the_file_id_that_the_api_refuses() -> None:
+    """langchain-ai/langchain#32592: "Extra inputs are not permitted" for a field that the API itself has put there."""
+    place = {"type": "char_location", "cited_text": "a", "document_index": 0, "document_title": None}
+    found = {"type": "web_search_result_location", "cited_text": "b", "encrypted_index": "x", "url": "https://e.org"}
+    text = {"type": "text", "text": "A", "citations": [{**place, "file_id": None}, found]}
+    response = received(text)
+    (part,) = response.message.parts
+    assert part.provider_metadata["anthropic/received"] == {"citations": text["citations"]}
+    turn = sent(asked(Message.user("?"), response.message, Message.user("!")))["messages"][1]
+    assert turn["content"] == [{**text, "citations": [place, found]}]

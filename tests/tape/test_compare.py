@@ -171,3 +171,52 @@ def test_two_that_cannot_be_read_are_compared_as_bytes() -> None:
 def test_bodies_without_a_bottom_are_compared_as_bytes() -> None:
     deep = replace(RECORDED, body=b"[" * 5000 + b"]" * 5000)
     assert differences(deep, deep, wire_format("openai-chat")) == []
+
+
+def with_parameters(schema: Any) -> HttpRequest:
+    return edited("tools", 0, "function", "parameters", to=schema)
+
+
+NAMED = {"type": "object", "properties": {"mode": {"type": ["string", "null"], "maxLength": 3}}, "required": ["mode"]}
+IN_OTHER_WORDS = {
+    "properties": {"mode": {"anyOf": [{"$ref": "#/$defs/mode"}, {"type": "null"}]}},
+    "required": ["mode"],
+    "type": "object",
+    "$defs": {"mode": {"type": "string", "maxLength": 3, "title": "Mode"}},
+}
+
+
+def test_a_schema_in_other_words_is_a_difference_in_spelling() -> None:
+    found = differences(with_parameters(NAMED), with_parameters(IN_OTHER_WORDS), wire_format("openai-chat"))
+    assert found
+    assert not any(each.neutral for each in found)
+
+
+def test_a_schema_that_accepts_something_else_is_a_difference_in_meaning_with_an_instance() -> None:
+    longer = json.loads(json.dumps(IN_OTHER_WORDS).replace('"maxLength": 3', '"maxLength": 4'))
+    [found] = differences(with_parameters(NAMED), with_parameters(longer), wire_format("openai-chat"))
+    assert found.neutral
+    assert found.pointer == "/tools/0"
+    assert found.message == (
+        'tools[0].parameters/properties/mode: recorded {"type": ["string", "null"], "maxLength": 3}, '
+        'sent {"anyOf": [{"$ref": "#/$defs/mode"}, {"type": "null"}]}'
+        ': the one sent accepts {"mode": "aaaa"}, the recorded schema does not'
+    )
+
+
+def test_the_two_schema_languages_of_gemini_are_compared_as_one() -> None:
+    def asked(**declared: Any) -> HttpRequest:
+        body = {
+            "contents": [{"role": "user", "parts": [{"text": "Weather?"}]}],
+            "tools": [{"functionDeclarations": [{"name": "weather", **declared}]}],
+        }
+        url = "http://reference-server.invalid/v1beta/models/gemini-3-pro:generateContent"
+        return HttpRequest("POST", url, RECORDED.headers, json.dumps(body).encode())
+
+    def neutral(mode: Any) -> list[bool]:
+        openapi = {"type": "OBJECT", "properties": {"mode": mode}, "required": ["mode"]}
+        found = differences(asked(parametersJsonSchema=NAMED), asked(parameters=openapi), wire_format("gemini"))
+        return [each.neutral for each in found]
+
+    assert set(neutral({"type": "STRING", "nullable": True, "maxLength": "3"})) == {False}
+    assert neutral({"type": "STRING", "maxLength": "3"}) == [True]

@@ -1,0 +1,247 @@
+"""A cell put into words: the canonical conversation beside what went over the wire, findings at their places."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from harness import excerpt
+from harness.model import (
+    JSON,
+    ChatRequest,
+    ChatResponse,
+    File,
+    Image,
+    Message,
+    Opaque,
+    Part,
+    Refusal,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+from harness.model import (
+    Text as Said,
+)
+from harness.reports._page import Page, heading, indented
+from harness.reports._words import place, plain, short
+from harness.results import CellResult, Finding, Presentation, Severity
+from harness.rules.evidence import Evidence, Reading
+from harness.wire.jsonvalue import loads
+from harness.wire.view import WireError
+
+_SIDE_BY_SIDE = 100
+"""Columns from which the two sides stand beside each other."""
+
+_STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Numbered:
+    """A finding with the number by which its place is marked."""
+
+    number: int
+    finding: Finding
+
+    @property
+    def mark(self) -> str:
+        return f"<-- {self.number} {self.finding.rule}"
+
+
+def lines(result: CellResult, evidence: Evidence | None, presentation: Presentation) -> list[str]:
+    """The cell as lines: its verdict, its findings by number, then each chat beside its exchanges."""
+    page = Page(presentation)
+    found = [_Numbered(number, finding) for number, finding in enumerate(result.findings, 1)]
+    parts: list[RenderableType] = [
+        heading(f"{result.scenario} [{result.variant}] . {result.target}: {result.verdict.value}")
+    ]
+    if result.reason is not None:
+        parts.append(indented(result.reason))
+    made = page.lines([*parts, *_findings(found)])
+    for section in _exchanges(evidence, found, page.width) if evidence is not None else ():
+        made += ["", *page.lines(section)]
+    return made
+
+
+def _findings(found: Sequence[_Numbered]) -> Iterator[RenderableType]:
+    for each in found:
+        finding = each.finding
+        where = place(finding)
+        text = f"{each.number} {finding.rule} ({finding.severity}, {finding.kind}, blame: {finding.blame}): "
+        yield indented(f"{text}{f'{where}: ' if where else ''}{finding.message}", _STYLES[finding.severity])
+        if finding.actual is not None or finding.expected is not None:
+            yield indented(f"actual    {short(finding.actual)}", by=4)
+            yield indented(f"expected  {short(finding.expected)}", by=4)
+
+
+def _exchanges(evidence: Evidence, found: Sequence[_Numbered], width: int) -> Iterator[Iterable[RenderableType]]:
+    """A section for each exchange, beside the chat that sent it; chats that sent nothing come last."""
+    chats = evidence.transcript.chats
+    before: Reading | None = None
+    for reading in evidence.readings:
+        chat = None if reading.exchange.chat is None else reading.exchange.chat
+        made = chats[chat] if chat is not None and chat < len(chats) else None
+        asked = _request(made.request, _said_before(evidence, chat)) if made else []
+        answered = _outcome(made.response, made.error, made.error_text) if made else []
+        here = [each for each in found if each.finding.exchange == reading.index]
+        title = f"request {reading.index + 1}" + (f", turn {made.turn + 1}, answer {made.step + 1}" if made else "")
+        sent = _body(reading.exchange.request.body, _body_of(before), here, response=False, width=width // 2 - 4)
+        got = _response(reading, here, width // 2 - 4)
+        yield [
+            heading(f"{title}: {reading.exchange.request.method} {reading.exchange.request.url}"),
+            *_beside(asked, sent, width),
+            *_beside(answered, got, width),
+        ]
+        before = reading
+    silent = [each for index, each in enumerate(chats) if not evidence.exchanges(index)]
+    for made in silent:
+        yield [heading(f"turn {made.turn + 1}, answer {made.step + 1}: nothing was sent"), *_request(made.request, 0)]
+        yield _outcome(made.response, made.error, made.error_text)
+
+
+def _said_before(evidence: Evidence, chat: int | None) -> int:
+    """How many messages the chat before had asked with: they are not shown again."""
+    return len(evidence.transcript.chats[chat - 1].request.messages) if chat else 0
+
+
+def _request(request: ChatRequest, known: int) -> list[Text]:
+    shown: list[Text] = []
+    if known:
+        shown.append(Text(f"({known} messages as before)", style="dim"))
+    elif request.system:
+        shown.append(Text(plain(f"system: {request.system}")))
+    for message in request.messages[known:]:
+        shown += _message(message)
+    if not known and request.tools:
+        shown.append(Text(plain(f"tools: {', '.join(tool.name for tool in request.tools)}")))
+    return shown
+
+
+def _outcome(response: ChatResponse | None, error: str | None, text: str | None) -> list[Text]:
+    if response is None:
+        return [Text(plain(f"raises {error}: {text}"), style="red")]
+    return [*_message(response.message), Text(plain(f"stop reason: {response.stop_reason.value}"), style="dim")]
+
+
+def _message(message: Message) -> list[Text]:
+    return [Text(plain(f"{message.role.value}: {_part(part)}")) for part in message.parts] or [
+        Text(f"{message.role.value}: (nothing)")
+    ]
+
+
+def _part(part: Part) -> str:
+    match part:
+        case Said(text):
+            return text
+        case Thinking(text):
+            return f"(thinks) {text}"
+        case Refusal(text):
+            return f"(refuses) {text}"
+        case ToolCall():
+            return f"calls {part.name}({json.dumps(dict(part.arguments), ensure_ascii=False)}) as {part.id}"
+        case ToolResult():
+            return f"{'error' if part.is_error else 'result'} of {part.name} for {part.call_id}: {_content(part)}"
+        case Image() | File():
+            return f"({part.media_type}, {'by address' if part.data is None else f'{len(part.data)} bytes'})"
+        case Opaque(api):
+            return f"(state of {api}: {short(part.raw, 80)})"
+
+
+def _content(result: ToolResult) -> str:
+    if isinstance(result.content, tuple):
+        return "; ".join(map(_part, result.content))
+    return result.content if isinstance(result.content, str) else json.dumps(result.content, ensure_ascii=False)
+
+
+def _response(reading: Reading, here: Sequence[_Numbered], width: int) -> list[Text]:
+    response = reading.exchange.response
+    if response is None:
+        return [Text("no response", style="red")]
+    status = Text(f"{response.status}", style="dim")
+    if reading.response is None:
+        return [status, Text(plain(response.body[:500].decode(errors="replace")))]
+    return [status, *_json(reading.response.body, None, here, response=True, width=width)]
+
+
+def _body_of(reading: Reading | None) -> JSON:
+    try:
+        return None if reading is None else loads(reading.exchange.request.body)
+    except WireError:
+        return None
+
+
+def _body(body: bytes, before: JSON, here: Sequence[_Numbered], *, response: bool, width: int) -> list[Text]:
+    try:
+        value = loads(body)
+    except WireError:
+        return [Text(plain(body[:500].decode(errors="replace")))]
+    return _json(value, before, here, response=response, width=width)
+
+
+def _json(value: JSON, before: JSON, here: Sequence[_Numbered], *, response: bool, width: int) -> list[Text]:
+    """The body, its findings at their lines. What stood in the request before in the same place is left out."""
+    pointed = [each for each in here if each.finding.pointer and each.finding.of_response is response]
+    opened = [each.finding.pointer or "" for each in pointed]
+    shown = excerpt.lines(value, width, "", [*opened, *_grown(value, before)])
+    marks: dict[int, list[_Numbered]] = {}
+    for each in pointed:
+        marks.setdefault(excerpt.marked(shown, each.finding.pointer or ""), []).append(each)
+    same = _unchanged(value, before)
+    made: list[Text] = []
+    skipped = 0
+    for number, line in enumerate(shown):
+        if number not in marks and any(line.pointer == at or line.pointer.startswith(f"{at}/") for at in same):
+            skipped += 1
+            continue
+        if skipped:
+            made.append(Text(f"  ... {skipped} lines as before", style="dim"))
+            skipped = 0
+        text = Text(plain_line(line.text))
+        for each in marks.get(number, ()):
+            text.append(f"  {each.mark}", style=_STYLES[each.finding.severity])
+        made.append(text)
+    if skipped:
+        made.append(Text(f"  ... {skipped} lines as before", style="dim"))
+    return made
+
+
+def plain_line(text: str) -> str:
+    """A line that keeps the margin which shows how deep it lies."""
+    return " " * (len(text) - len(text.lstrip())) + plain(text.lstrip())
+
+
+def _grown(value: JSON, before: JSON) -> list[str]:
+    """Places in lists that were longer than before: each of their entries gets a line of its own."""
+    if not isinstance(value, dict) or not isinstance(before, dict):
+        return []
+    return [f"/{key}/0" for key, now in value.items() if isinstance(now, list) and isinstance(before.get(key), list)]
+
+
+def _unchanged(value: JSON, before: JSON) -> set[str]:
+    """The pointers of members, and of entries of lists, that stand where they stood."""
+    if not isinstance(value, dict) or not isinstance(before, dict):
+        return set()
+    same = {f"/{key}" for key, now in value.items() if key in before and before[key] == now}
+    for key, now in value.items():
+        then = before.get(key)
+        if isinstance(now, list) and isinstance(then, list) and f"/{key}" not in same:
+            same |= {f"/{key}/{at}" for at, (one, other) in enumerate(zip(now, then, strict=False)) if one == other}
+    return same
+
+
+def _beside(left: Sequence[Text], right: Sequence[Text], width: int) -> Iterator[RenderableType]:
+    """Two columns, or one below the other where there is no room for two."""
+    if width < _SIDE_BY_SIDE:
+        yield from (Padding(line, (0, 0, 0, 2)) for line in (*left, *right))
+        return
+    table = Table.grid(padding=(0, 2, 0, 2), expand=True)
+    table.add_column(ratio=2, overflow="fold")
+    table.add_column(ratio=3, overflow="fold")
+    table.add_row(Text("\n").join(left), Text("\n").join(right))
+    yield table

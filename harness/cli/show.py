@@ -1,0 +1,51 @@
+"""`harness show`: one cell, played again: what was said, what was sent, and where the findings are."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from harness.cli.options import Adapters, BaseUrls, Cassettes, Models, Options, Strict, Targets, Variants
+
+
+def show(  # noqa: PLR0913 - a parameter for each option
+    cell: Annotated[
+        str,
+        typer.Argument(metavar="SCENARIO", show_default=False, help="A scenario file, or a shipped scenario's id."),
+    ],
+    *,
+    adapters: Adapters = None,
+    targets: Targets = None,
+    models: Models = None,
+    mode: Annotated[
+        Literal["replay", "reference", "live"], typer.Option(help="Where the answers come from, as for 'harness run'.")
+    ] = "replay",
+    variants: Variants = None,
+    cassettes: Cassettes = None,
+    base_urls: BaseUrls = None,
+    strict: Strict = False,
+) -> int:
+    """Play one cell and print its conversation as canonical turns beside the exchanges, with the findings' places.
+
+    Exit codes as for 'harness run'.
+    """
+    from harness.cli import session  # noqa: PLC0415 - `harness --help` loads none of what a run needs
+
+    options = Options(
+        [cell],
+        adapters,
+        targets,
+        models,
+        base_urls,
+        words=None,
+        variants=variants,
+        jobs="1",
+        cassettes=cassettes,
+        expected_failures=None,
+        reports=None,
+        verbose=True,
+        all_differences=False,
+        strict=strict,
+    )
+    return session.show(options, mode)

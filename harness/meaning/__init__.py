@@ -1,0 +1,1 @@
+"""What a provider and a model cannot tell apart."""

@@ -1,0 +1,205 @@
+"""Instances of a form and their neighbours: what lies on both sides of each of its bounds, and seeded ones between.
+
+Constructed, so that a keyword that is lost is found by its own bound and not by luck. Nothing here is sure to be an
+instance; whoever asks checks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from random import Random
+from typing import Any
+
+from harness.meaning.schemas.form import KINDS, Case, Form, resolved
+from harness.meaning.schemas.patterns import matching
+from harness.model import JSON
+
+_EVERYDAY: tuple[JSON, ...] = (None, True, False, 0, 1, -1, 0.5, "", "a", "2026-11-22", [], [0], ["a"], {}, {"a": 0})
+_ORDER = ("string", "number", "boolean", "null", "array", "object")
+"""Kinds from which an example is taken first: those that end."""
+
+_DEEPEST = 12
+_LONGEST = 20_000
+"""Characters, or items, of an instance that a bound asks for."""
+
+_LOWER = ("minimum", "exclusiveMinimum")
+_UPPER = ("maximum", "exclusiveMaximum")
+_SIZES = ("minProperties", "maxProperties")
+
+
+def example(form: Form, above: Sequence[Form]) -> JSON:
+    """A small instance, if it is easily found."""
+    form, above = resolved(form, above)
+    if len(above) <= _DEEPEST:
+        for kind in _ORDER:
+            for case in form.kinds.get(kind, ()):
+                return of_case(kind, case, (*above, form))
+    return None
+
+
+def of_case(kind: str, case: Case, inside: Sequence[Form]) -> JSON:
+    """A small instance of a case; `inside` are the forms around what lies in it, its own the last."""
+    if "enum" in case.keywords:
+        return case.keywords["enum"][0]
+    match kind:
+        case "array":
+            prefix = [example(each, inside) for each in case.keywords.get("prefixItems", ())]
+            needed = case.keywords.get("minItems", 1 if "contains" in case.keywords else 0)
+            item = case.form("contains") or case.form("items")
+            values = [example(item, inside) if item else at for at in range(len(prefix), needed)]
+            return [*prefix, *values]
+        case "object":
+            other = case.form("additionalProperties")
+            known = {name: case.properties.get(name, other) for name in sorted(case.required)}
+            return {name: example(form, inside) if form else "a" for name, form in known.items()}
+        case "string":
+            fitting = [text for text in _texts(case) if _has_length(case, text)]
+            return fitting[0] if fitting else "a"
+        case "number":
+            return next((number for number in _numbers(case) if _is_within(case, number)), 0)
+        case _:
+            return True if kind == "boolean" else None
+
+
+def candidates(form: Form, above: Sequence[Form], depth: int = 2) -> Iterator[JSON]:
+    """Values on both sides of each bound of a form, those of forms inside it down to `depth`, and everyday ones."""
+    form, above = resolved(form, above)
+    inside = (*above, form)
+    yield from _EVERYDAY
+    for kind in KINDS:
+        for case in form.kinds.get(kind, ()):
+            yield of_case(kind, case, inside)
+            yield from case.keywords.get("enum", ())
+            yield from _around(kind, case, inside, depth)
+            for name in ("not", "if", "then", "else"):
+                condition = case.form(name)
+                if condition is not None and depth:
+                    yield from candidates(condition, above, depth - 1)
+            for name in ("oneOf", "allOf"):
+                for option in case.keywords.get(name, ()):
+                    yield from candidates(option, above, depth) if depth else ()
+
+
+def _around(kind: str, case: Case, inside: Sequence[Form], depth: int) -> Iterator[JSON]:
+    match kind:
+        case "number":
+            yield from _numbers(case)
+        case "string":
+            yield from _texts(case)
+        case "array":
+            yield from _arrays(case, inside, depth)
+        case "object":
+            yield from _objects(case, inside, depth)
+        case _:
+            yield from ()
+
+
+def _numbers(case: Case) -> Iterator[JSON]:
+    yield from (0, 1, -1)
+    bounds = [case.keywords[name] for name in (*_LOWER, *_UPPER) if name in case.keywords]
+    step = case.keywords.get("multipleOf")
+    for bound in bounds:
+        yield from (bound, bound + 1, bound - 1, bound + 0.5, bound - 0.5)
+        if step:
+            yield from ((bound // step + times) * step for times in (-1, 0, 1, 2))
+    if step:
+        yield from (step, 2 * step, step / 2, step + 1)
+    yield from (0.5, 10**6, -(10**6))
+
+
+def _is_within(case: Case, number: Any) -> bool:
+    has = case.keywords
+    return (
+        ("integer" not in has or float(number).is_integer())
+        and number >= has.get("minimum", number)
+        and number <= has.get("maximum", number)
+        and ("exclusiveMinimum" not in has or number > has["exclusiveMinimum"])
+        and ("exclusiveMaximum" not in has or number < has["exclusiveMaximum"])
+        and ("multipleOf" not in has or number % has["multipleOf"] == 0)
+    )
+
+
+def _texts(case: Case) -> Iterator[str]:
+    least, most = int(case.keywords.get("minLength", 0)), case.keywords.get("maxLength")
+    pattern = case.keywords.get("pattern")
+    if pattern is not None:
+        found = matching(pattern, 40)
+        yield from sorted(found, key=lambda text: not _has_length(case, text))
+        yield from (f"{text} " for text in found[:5])
+        yield from (text[1:] for text in found[:5])
+    yield "a" * min(max(least, 1), _LONGEST)
+    lengths = {0, 1, least - 1, least, *((int(most) - 1, int(most), int(most) + 1) if most is not None else ())}
+    for length in sorted(lengths):
+        for letter in "a0A ":
+            yield letter * min(max(length, 0), _LONGEST)
+
+
+def _has_length(case: Case, text: str) -> bool:
+    return case.keywords.get("minLength", 0) <= len(text) <= case.keywords.get("maxLength", len(text))
+
+
+def _arrays(case: Case, inside: Sequence[Form], depth: int) -> Iterator[JSON]:
+    least, most = int(case.keywords.get("minItems", 0)), case.keywords.get("maxItems")
+    prefix = [example(each, inside) for each in case.keywords.get("prefixItems", ())]
+    items = case.form("items")
+    if items is not None and items.takes_nothing:
+        items = None
+    item = example(items, inside) if items else "a"
+    lengths = {0, 1, 2, least - 1, least, *((int(most), int(most) + 1) if most is not None else ())}
+    for length in sorted({min(max(length, 0), _LONGEST) for length in lengths} | {len(prefix), len(prefix) + 1}):
+        yield [*prefix, *[item] * (length - len(prefix))][:length]
+        yield [*prefix, *range(length - len(prefix))][:length]
+    if depth:
+        for value in candidates(items, inside, depth - 1) if items else _EVERYDAY:
+            yield [*prefix, value, *[item] * (least - len(prefix) - 1)]
+    for at, form in enumerate(case.keywords.get("prefixItems", ())):
+        yield from ([*prefix[:at], value, *prefix[at + 1 :]] for value in candidates(form, inside, 0))
+
+
+def _objects(case: Case, inside: Sequence[Form], depth: int) -> Iterator[JSON]:
+    base = of_case("object", case, inside)
+    if not isinstance(base, dict):
+        return
+    full = base | {name: example(form, inside) for name, form in case.properties.items() if not form.takes_nothing}
+    yield full
+    for name in full:
+        yield {key: value for key, value in full.items() if key != name}
+        yield {key: value for key, value in base.items() if key != name}
+    other = case.form("additionalProperties")
+    for value in (*_EVERYDAY, *([example(other, inside)] if other else [])):
+        yield {**base, "another": value}
+    names = case.keywords.get("patternProperties", {})
+    for pattern, form in names.items():
+        for name in matching(pattern, 3):
+            yield from ({**base, name: value} for value in (*_EVERYDAY, example(form, inside)))
+    bounds: list[int] = [int(case.keywords[name]) for name in _SIZES if name in case.keywords]
+    for bound in bounds:
+        for size in (bound - 1, bound, bound + 1):
+            yield {f"p{number}": "a" for number in range(min(size, _LONGEST))}
+    if depth:
+        for name, form in case.properties.items():
+            yield from ({**full, name: value} for value in candidates(form, inside, depth - 1))
+
+
+def at_random(form: Form, above: Sequence[Form], random: Random) -> JSON:
+    """A value of a form, or one beside it, drawn from the sides of its bounds."""
+    form, above = resolved(form, above)
+    cases = [(kind, case) for kind in KINDS for case in form.kinds.get(kind, ())]
+    if not cases or len(above) > _DEEPEST:
+        return random.choice(_EVERYDAY)
+    kind, case = random.choice(cases)
+    inside = (*above, form)
+    options = [*case.keywords.get("oneOf", ()), *case.keywords.get("allOf", ())]
+    if options and random.random() < 0.8:
+        values = [at_random(option, above, random) for option in options]
+        if all(isinstance(value, dict) for value in values):
+            chosen = random.sample(values, random.randint(1, len(values)))
+            return {name: each for value in chosen if isinstance(value, dict) for name, each in value.items()}
+        return random.choice(values)
+    if kind == "object" and "enum" not in case.keywords:
+        wanted = [name for name in case.properties if name in case.required or random.random() < 0.6]
+        return {name: at_random(case.properties[name], inside, random) for name in wanted}
+    items = case.form("items")
+    if kind == "array" and items is not None and "enum" not in case.keywords:
+        return [at_random(items, inside, random) for _ in range(random.randint(0, 3))]
+    return random.choice([*case.keywords.get("enum", ()), *_around(kind, case, inside, 0), of_case(kind, case, inside)])

@@ -1,0 +1,115 @@
+"""What a schema tells a model beside what it accepts: names, descriptions, examples, formats.
+
+Losing or altering such a word that was given is a change; one that is added is not, but for the name of a property and
+a format, which make the model write something. Words are looked up by the place in the value, whatever combination of
+schemas spells it. A description beside a `$ref` stands for that of its target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from harness.meaning.schemas.document import Document
+from harness.model import JSON
+from harness.wire.jsonvalue import canonical, join
+
+_SAME_VALUE = ("allOf", "anyOf", "oneOf")
+_WORDS = ("description", "examples", "example", "format", "default")
+_WIDTHS = frozenset({"int32", "int64", "float", "double"})
+"""Formats of numbers that OpenAPI's clients write beside the type, and that ask for nothing (GM-5)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reworded:
+    """A word that is not what it was. `pointer` leads to it on the wire, `actual` and `expected` are what it says."""
+
+    pointer: str
+    actual: JSON
+    expected: JSON
+
+
+def reworded(given: Document, wire: Document) -> Reworded | None:
+    """The first word of `given` that is lost or altered, or that only `wire` has although it asks for something."""
+    return _Comparison(given, wire).place((given.root,), (wire.root,))
+
+
+class _Comparison:
+    def __init__(self, given: Document, wire: Document) -> None:
+        self._given = given
+        self._wire = wire
+        self._seen: set[tuple[tuple[int, ...], tuple[int, ...]]] = set()
+
+    def place(self, given: Sequence[JSON], wire: Sequence[JSON]) -> Reworded | None:
+        """Compare all schemas of one value with all of them on the other side."""
+        mark = tuple(map(id, given)), tuple(map(id, wire))
+        if mark in self._seen:
+            return None
+        self._seen.add(mark)
+        one = [each for schema in given for each in _saying(self._given, schema)]
+        other = [each for schema in wire for each in _saying(self._wire, schema)]
+        at = self._wire.pointer(self._wire.behind(wire[0])) if wire else ""
+        found = next((found for name in _WORDS if (found := _word(name, one, other, at)) is not None), None)
+        return found or self._inside(one, other, at)
+
+    def _inside(self, one: list[dict[str, JSON]], other: list[dict[str, JSON]], at: str) -> Reworded | None:
+        given, wire = _members(one), _members(other)
+        for name in (*given, *(name for name in wire if name not in given)):
+            here, there = given.get(name, []), wire.get(name, [])
+            if name.startswith("/properties/") and not (here and there):
+                return Reworded(f"{at}{name}", next(iter(there), None), next(iter(here), None))
+            found = self.place(here, there) if here and there else None
+            if found is not None:
+                return found
+        return None
+
+
+def _saying(document: Document, schema: JSON, within: tuple[int, ...] = ()) -> Iterator[dict[str, JSON]]:
+    """A schema and those that speak of the same value. The word nearest to the value counts."""
+    if not isinstance(schema, dict) or id(schema) in within:
+        return
+    yield schema
+    inner: list[JSON] = [document.target(schema["$ref"])] if "$ref" in schema else []
+    for name in _SAME_VALUE:
+        options = schema.get(name)
+        inner += options if isinstance(options, list) else []
+    for each in inner:
+        for one in _saying(document, each, (*within, id(schema))):
+            is_overruled = "description" in schema and "description" in one and ("$ref" in schema or "allOf" in schema)
+            yield {key: value for key, value in one.items() if key != "description"} if is_overruled else one
+
+
+def _word(name: str, one: list[dict[str, JSON]], other: list[dict[str, JSON]], at: str) -> Reworded | None:
+    given, sent = _said(name, one), _said(name, other)
+    if name == "default":  # a strict API wants it left out (OC-11)
+        wrong = sent and {text: value for text, value in sent.items() if text not in given and value is not None}
+        return Reworded(join(at, name), next(iter(wrong.values())), next(iter(given.values()), None)) if wrong else None
+    lost = [value for text, value in given.items() if text not in sent]
+    if lost:
+        return Reworded(join(at, name), next((sent[text] for text in sent if text not in given), None), lost[0])
+    added = [value for text, value in sent.items() if text not in given]
+    if name == "format" and added:
+        return Reworded(join(at, name), added[0], None)
+    return None
+
+
+def _said(name: str, schemas: list[dict[str, JSON]]) -> dict[str, JSON]:
+    values = [schema[name] for schema in schemas if name in schema]
+    return {canonical(value): value for value in values if value != "" and not (name == "format" and value in _WIDTHS)}
+
+
+def _members(schemas: list[dict[str, JSON]]) -> dict[str, list[JSON]]:
+    """The schemas of what lies in a value, by place."""
+    found: dict[str, list[JSON]] = {}
+    for schema in schemas:
+        for keyword in ("properties", "patternProperties"):
+            members = schema.get(keyword)
+            for name, each in members.items() if isinstance(members, dict) else ():
+                found.setdefault(join("", keyword, name), []).append(each)
+        for keyword in ("items", "additionalProperties"):
+            if isinstance(schema.get(keyword), dict):
+                found.setdefault(f"/{keyword}", []).append(schema[keyword])
+        prefix = schema.get("prefixItems")
+        for index, each in enumerate(prefix if isinstance(prefix, list) else ()):
+            found.setdefault(join("", "prefixItems", index), []).append(each)
+    return found

@@ -1,0 +1,108 @@
+"""Adapters that spell schemas in their own way pass, against the reference server and in replay; wrong ones do not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.meaning.schemas.judge import _changed
+from harness.meaning.schemas.partings import Partings
+from harness.results import CellResult, Verdict
+from harness.runner import Recorder, Run
+from harness.stages import Replay
+from harness.tape.library import Library
+from tests.broken.fault import Wrap
+from tests.broken.playing import RULES, cell, played, said
+from tests.meaning.unusual import RIGHT, WRONG
+from tests.stages import InProcess, shipped_scenarios
+
+SCENARIOS = sorted(name for name in shipped_scenarios() if name.startswith(("schema-", "json-schema")))
+PLAYABLE = [*SCENARIOS, *sorted({scenario for _, _, scenario, _ in WRONG} - set(SCENARIOS))]
+TARGETS = ("anthropic", "openai-chat", "gemini-3")
+"""One of each way to send a schema: as it is, in strict form, beside the OpenAPI dialect."""
+
+FINE = {Verdict.PASS, Verdict.NOT_APPLICABLE}
+ROOT = Path(__file__).parent.parent.parent
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    """Cassettes that the shipped adapters recorded."""
+    recorded = Library(tmp_path_factory.mktemp("cassettes"))
+    cells = [cell(scenario, target) for scenario in PLAYABLE for target in TARGETS]
+    assert {each.verdict for each in Run(InProcess(), RULES, recorder=Recorder(recorded))(cells).cells} <= FINE
+    return recorded
+
+
+def replayed(library: Library, scenario: str, target: str, wrap: Wrap) -> CellResult:
+    return Run(Replay([library]), RULES)([cell(scenario, target, wrap)]).cells[0]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("way", RIGHT)
+def test_another_spelling_is_right(way: str, target: str) -> None:
+    results = [played(scenario, target, RIGHT[way]) for scenario in SCENARIOS]
+    assert {result.verdict for result in results} <= FINE, "\n".join(said(result.findings) for result in results)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("way", RIGHT)
+def test_in_replay_another_spelling_is_at_most_a_warning(library: Library, way: str, target: str) -> None:
+    results = [replayed(library, scenario, target, RIGHT[way]) for scenario in SCENARIOS]
+    allowed = {*FINE, Verdict.WARN}
+    assert {result.verdict for result in results} <= allowed, "\n".join(said(result.findings) for result in results)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("wrap", "scenario", "words"), [pytest.param(*row[1:], id=row[0]) for row in WRONG])
+def test_another_schema_is_wrong_and_the_finding_shows_an_instance(
+    wrap: Wrap, scenario: str, words: str, target: str
+) -> None:
+    result = played(scenario, target, wrap)
+    messages = [each.message for each in result.findings if each.rule == "tool-declaration-changed"]
+    assert result.verdict is Verdict.FAIL
+    assert any(words in message for message in messages), messages
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("wrap", "scenario", "words"), [pytest.param(*row[1:], id=row[0]) for row in WRONG])
+def test_in_replay_another_schema_is_a_difference_in_meaning(
+    library: Library, wrap: Wrap, scenario: str, words: str, target: str
+) -> None:
+    result = replayed(library, scenario, target, wrap)
+    messages = [each.message for each in result.findings if each.rule == "recorded-request"]
+    assert result.verdict is Verdict.FAIL
+    assert any("tools[0].parameters" in message for message in messages), messages
+    if "accepts" in words:
+        assert any("accepts" in message and "the recorded schema" in message for message in messages), messages
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_shipped_adapters_are_judged_without_looking_for_instances(
+    target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def searched(*_: object) -> None:
+        raise AssertionError("looked for instances")
+
+    _changed.cache_clear()
+    monkeypatch.setattr(Partings, "_at", searched)
+    results = [played(scenario, target) for scenario in SCENARIOS]
+    assert {result.verdict for result in results} <= FINE
+
+
+def run(adapter: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "harness", "run", "--mode", "reference", "--adapter", adapter]
+    options = ["--target", "openai-chat", "-k", "schema-references or schema-enums"]
+    return subprocess.run([*command, *options], cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def test_the_command_passes_one_and_fails_the_other_with_its_instance() -> None:
+    right = run("tests.meaning.unusual:REFERENCES_WRITTEN_OUT")
+    assert right.returncode == 0, right.stdout + right.stderr
+    wrong = run("tests.meaning.unusual:ENUM_MEMBER_DROPPED")
+    assert wrong.returncode == 1, wrong.stdout + wrong.stderr
+    words = " ".join(wrong.stdout.split())
+    assert 'the given schema accepts {"mode": "auto", "speed": 0}, the one sent does not' in words
