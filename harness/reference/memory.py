@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import base64
-
 from harness.model import JSON
 from harness.scenarios.schema import Scenario
 from harness.wire.anthropic import limits as anthropic
 from harness.wire.gemini import limits as gemini
+from harness.wire.gemini.signatures import is_stand_in
 from harness.wire.jsonvalue import canonical
 from harness.wire.limit import Violation
 from harness.wire.view import CallView, OpaqueView, RequestView, ResponseView, TextView
 
 _THINKING = ("thinking", "redacted_thinking")
-
-_STAND_INS = frozenset(
-    canonical(base64.b64encode(word).decode())
-    for word in (b"skip_thought_signature_validator", b"context_engineering_is_the_way_to_go")
-)
-"""What Gemini takes in place of a signature that nobody has (GM-10; wire-facts, section 11)."""
 
 
 class Memory:
@@ -74,4 +67,4 @@ class Memory:
         return None
 
     def _is_altered(self, opaque: JSON) -> bool:
-        return opaque is not None and canonical(opaque) not in self._signatures | _STAND_INS
+        return opaque is not None and canonical(opaque) not in self._signatures and not is_stand_in(opaque)
