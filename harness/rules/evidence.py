@@ -199,6 +199,12 @@ class Evidence:
         return self._by_chat.get(chat, ())
 
     @cached_property
+    def issued_ids(self) -> frozenset[str]:
+        """The ids of calls that the API issued in this playing."""
+        answers = (reading.response for reading in self.readings if reading.response is not None)
+        return frozenset(call.id for answer in answers for call in answer.calls if call.id)
+
+    @cached_property
     def _by_chat(self) -> Mapping[int | None, tuple[Reading, ...]]:
         found: dict[int | None, list[Reading]] = {}
         for reading in self.readings:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import dropwhile, islice
 
 from harness.model import JSON
 from harness.results import Kind
@@ -25,6 +26,7 @@ def _lost(evidence: Evidence) -> Iterator[Flaw]:
 def _lost_in(evidence: Evidence, asked: Asked) -> Iterator[Flaw]:
     """The first opaque thing of earlier answers that a request does not carry where it has to stand."""
     sent = [part for turn in asked.view.turns for part in turn.parts]
+    roles = [turn.role for turn in asked.view.turns for _ in turn.parts]
     position = 0
     for earlier in range(asked.index):
         reading = evidence.answer(earlier)
@@ -37,11 +39,29 @@ def _lost_in(evidence: Evidence, asked: Asked) -> Iterator[Flaw]:
             if place is not None:
                 matched[place] = part
                 position = place + 1
+            elif isinstance(part, TextView) and _is_beside(part, sent, roles, position):
+                continue
             elif _state_of(part) is not None:
                 yield _lost_flaw(asked, part, sent[position:])
                 return
             else:
                 yield from _moved(asked, part, sent[start:position], {place - start for place in matched})
+
+
+def _is_beside(part: TextView, sent: list[PartView], roles: list[str], position: int) -> bool:
+    """The signature of a text came back on a neighbour of it, in the same turn: it is optional, and what counts is that
+    the model has it (GM-10). A signature of a call has to stand on the call."""
+    ahead = dropwhile(lambda place: roles[place] == "user", range(position, len(sent)))
+    near = [*range(max(position - 1, 0), position), *islice(ahead, 2)]
+    return part.opaque is not None and any(
+        roles[place] == "assistant" and any(equal(state, part.opaque) for state in _states(sent[place]))
+        for place in near
+    )
+
+
+def _states(part: PartView) -> tuple[JSON, JSON]:
+    """The state of a part, and a signature inside of it."""
+    return _state_of(part), _signature(part.raw) if isinstance(part, OpaqueView) else None
 
 
 def _moved(asked: Asked, part: PartView, behind: list[PartView], matched: set[int]) -> Iterator[Flaw]:

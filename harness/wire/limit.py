@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from harness.model import JSON
+from harness.profiles import Ruling
 
 Severity: TypeAlias = Literal["error", "warning"]
 
@@ -70,6 +71,17 @@ class Violation:
     def rule(self) -> str:
         """The id of the limit."""
         return self.limit.id
+
+
+def severity_of(ruling: Ruling | None) -> Severity | None:
+    """How bad something is that a model's profile has a ruling on, or `None` where it is taken, or nobody knows."""
+    match ruling:
+        case "refused":
+            return "error"
+        case "unclear":
+            return "warning"
+        case "taken" | None:
+            return None
 
 
 def limits_among(namespace: Mapping[str, object]) -> tuple[Limit, ...]:

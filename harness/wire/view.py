@@ -146,11 +146,15 @@ class ToolView:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceView:
-    """A tool choice. `mode` is canonical; `other` is one without a canonical word."""
+    """A tool choice. `mode` is canonical; `other` is one without a canonical word.
+
+    `name` is the one tool of `named`, `allowed` the tools to which `auto` and `required` are kept (`None`: to none).
+    """
 
     mode: Literal["auto", "none", "required", "named", "other"]
     pointer: str
     name: str | None = None
+    allowed: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

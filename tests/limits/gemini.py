@@ -36,6 +36,7 @@ CASES = (
     _case("part-data", append("contents.0.parts", {})),
     _case("role", put("contents.0.role", "system"), PLAIN),
     _case("role-function", put("contents.2.role", "function"), target="gemini-2.5"),
+    _case("model-turn-last", append("contents", {"role": "model", "parts": [{"text": "Well."}]}), PLAIN),
     _case("call-role", append("contents.0.parts", _CALL), PLAIN),
     _case("call-misplaced", insert("contents.0", {"role": "model", "parts": [_CALL]}), also=("gemini-result-count",)),
     _case("call-after-model", insert("contents.1", {"role": "model", "parts": [{"text": "Let me see."}]})),
@@ -64,6 +65,9 @@ CASES = (
     _case("json-with-tools", put("generationConfig.responseMimeType", "application/json"), target="gemini-2.5"),
     _case("schema-mime-type", drop("generationConfig.responseMimeType"), SCHEMA),
     _case("output-schemas", put("generationConfig.responseSchema", {"type": "object"}), SCHEMA),
+    _case(
+        "thinking-level", put("generationConfig.thinkingConfig", {"thinkingLevel": "LOW"}), PLAIN, target="gemini-2.5"
+    ),
     _case("thinking", put("generationConfig.thinkingConfig", _BOTH)),
     _case("embeddings-body", put("requests.0.content", "Hello."), EMBEDDED),
     _case("embeddings-count", put("requests", []), EMBEDDED),

@@ -33,6 +33,7 @@ CASES = (
     _case("stream-options", put("stream_options", {"include_usage": True})),
     _case("legacy-functions", put("function_call", "auto")),
     _case("max-tokens", put("max_tokens", 100)),
+    _case("temperature", put("temperature", 0.5), model="gpt-5.4"),
     _case("sampling", put("temperature", 0.5), model="o3"),
     _case("messages-missing", put("messages", []), PLAIN),
     _case("message-type", insert("messages.0", "Hello."), PLAIN),

@@ -28,6 +28,7 @@ CASES = (
     _case("parameter-range", put("top_logprobs", 50)),
     _case("stream-options", put("stream_options", {"include_obfuscation": False})),
     _case("state-conflict", together(put("previous_response_id", "resp_1"), put("conversation", "conv_1")), PLAIN),
+    _case("temperature", put("temperature", 0.5)),
     _case("sampling", put("temperature", 0.5), model="o3"),
     _case("item-type", insert("input.0", {"type": "tool_use"})),
     _case("item-id", put("input.1.id", "item_1")),

@@ -17,7 +17,7 @@ MESSAGES_EMPTY = Limit("anthropic-messages-empty", "There is at least one messag
 MESSAGES_MANY = Limit("anthropic-messages-many", "There are at most 100,000 messages.", "AN-1")
 SAMPLING = Limit(
     "anthropic-sampling",
-    "From API version 2026-10-21 on there are no sampling parameters, not even with their default values.",
+    "From API version 2026-10-21 on there are no sampling parameters; models from 4.7 on take the default only.",
     "AN version 2026-10-21, AN-D24",
 )
 
@@ -27,7 +27,9 @@ BLOCK_ROLE = Limit("anthropic-block-role", "Calls are the assistant's, results t
 TEXT_EMPTY = Limit("anthropic-text-empty", "No text block is empty, and the last assistant text is not blank.", "AN-16")
 MESSAGE_EMPTY = Limit("anthropic-message-empty", "Every message but a last assistant one has content.", "AN-16")
 PREFILL = Limit(
-    "anthropic-prefill", "The conversation does not end with an assistant message, on models from 4.6 on.", "AN-18"
+    "anthropic-prefill",
+    "On models from 4.6 on the conversation does not end with an assistant message.",
+    "AN-18, AN-D19",
 )
 DOCUMENT_ROLE = Limit(
     "anthropic-document-role",
@@ -115,6 +117,7 @@ STRICT_UNIONS = Limit(
 
 CHOICE_TYPE = Limit("anthropic-choice-type", "`tool_choice` is auto, any, none or tool.", "AN-20")
 CHOICE_THINKING = Limit("anthropic-choice-thinking", "No call is forced while manual thinking is enabled.", "AN-20")
+CHOICE_FORCED = Limit("anthropic-choice-forced", "No call is forced on models that choose by themselves.", "AN-D1")
 CHOICE_WITHOUT_TOOLS = Limit(
     "anthropic-choice-without-tools", "`tool_choice` comes with tools.", "AN-20, unverified", "warning"
 )
@@ -123,6 +126,15 @@ CHOICE_UNKNOWN = Limit(
 )
 
 THINKING_TYPE = Limit("anthropic-thinking-type", "`thinking` is of a type that there is.", "AN-50")
+THINKING_UNSUPPORTED = Limit(
+    "anthropic-thinking-unsupported", "`thinking` is of a type that the model takes.", "AN-50, AN-D4 to AN-D6, AN-D28"
+)
+THINKING_EFFORT = Limit(
+    "anthropic-thinking-effort",
+    "Thinking that goes together with an effort up to high only has none beyond.",
+    "AN-D7, AN-D30",
+    "warning",
+)
 THINKING_BUDGET = Limit(
     "anthropic-thinking-budget", "A budget of thinking has at least 1024 tokens, and less than `max_tokens`.", "AN-50"
 )

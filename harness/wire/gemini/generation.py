@@ -27,6 +27,19 @@ def violations(body: ProtoMessage, profile: Profile) -> Iterator[Violation]:
     if thinking and {"thinkingLevel", "thinkingBudget"} <= {*thinking.names}:
         message = "You can only set only one of thinking budget and thinking level."
         yield limits.THINKING.broken(message, thinking.at("thinkingBudget"))
+    elif thinking:
+        yield from _level(thinking, profile)
+
+
+def _level(thinking: ProtoMessage, profile: Profile) -> Iterator[Violation]:
+    level = (thinking.text("thinkingLevel") or "").upper()
+    if level in profile.thinking_refused:
+        message = (
+            "Thinking level is not supported for this model."
+            if profile.thinking == "budget"
+            else f"Thinking level {level} is not supported for this model. Please retry with other thinking level."
+        )
+        yield limits.THINKING_LEVEL.broken(message, thinking.at("thinkingLevel"), actual=level)
 
 
 def _output_schemas(config: ProtoMessage) -> Iterator[Violation]:

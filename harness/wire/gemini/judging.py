@@ -17,8 +17,8 @@ from harness.wire.gemini.proto import ProtoMessage
 from harness.wire.gemini.requests import on_vertex, view
 from harness.wire.jsonvalue import loads
 from harness.wire.law import Law
-from harness.wire.limit import Violation
-from harness.wire.view import WireError
+from harness.wire.limit import Violation, severity_of
+from harness.wire.view import CallView, RequestView, WireError
 
 
 def violations(request: HttpRequest, law: Law) -> list[Violation]:
@@ -34,6 +34,7 @@ def violations(request: HttpRequest, law: Law) -> list[Violation]:
         return [
             *misfits,
             *_contents(message, profile, vertex=vertex),
+            *_ending(seen, profile),
             *pairing.violations(seen, profile),
             *signatures.violations(seen, profile, vertex=vertex),
             *tools.violations(message),
@@ -101,3 +102,11 @@ def _named(message: ProtoMessage, path: str, source: str) -> Iterator[Violation]
     if not message.get("name"):
         text = f"* {path}.name: Name cannot be empty.\n"
         yield limits.NAME_EMPTY.broken(text, message.at("name"), source=source)
+
+
+def _ending(seen: RequestView, profile: Profile) -> Iterator[Violation]:
+    """GM-D7. One that ends in calls lacks their results, which `pairing` says."""
+    severity, last = severity_of(profile.prefill), seen.turns[-1] if seen.turns else None
+    if severity and last and last.role == "assistant" and not any(isinstance(p, CallView) for p in last.parts):
+        message = "Requests ending with a model turn are not supported."
+        yield limits.MODEL_TURN_LAST.broken(message, last.pointer, severity=severity)

@@ -19,6 +19,9 @@ ROLE_FUNCTION = Limit(
     "warning",
 )
 
+MODEL_TURN_LAST = Limit(
+    "gemini-model-turn-last", "The contents do not end with the model's turn, on models that refuse it.", "GM-D7"
+)
 CALL_ROLE = Limit("gemini-call-role", "Function calls are the model's.", "GM-6")
 CALL_MISPLACED = Limit("gemini-call-misplaced", "No history begins with a function call.", "GM-9")
 CALL_AFTER_MODEL = Limit(
@@ -75,6 +78,7 @@ CHOICE_IGNORED = Limit(
 JSON_WITH_TOOLS = Limit("gemini-json-with-tools", "Models up to 2.5 get no JSON mode together with functions.", "GM-13")
 SCHEMA_MIME_TYPE = Limit("gemini-schema-mime-type", "A schema of the answer comes with its MIME type.", "GM-13")
 OUTPUT_SCHEMAS = Limit("gemini-output-schemas", "The answer has its schema in one language.", "GM-13")
+THINKING_LEVEL = Limit("gemini-thinking-level", "The level of thinking is one that the model has.", "GM-D3, GM-D15")
 THINKING = Limit("gemini-thinking", "Thinking has a level or a budget, not both.", "GM-14")
 
 EMBEDDINGS_BODY = Limit(

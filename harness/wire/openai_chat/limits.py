@@ -19,6 +19,9 @@ LEGACY_FUNCTIONS = Limit(
     "warning",
 )
 MAX_TOKENS = Limit("openai-chat-max-tokens", "Reasoning models are bound by `max_completion_tokens`.", "OC-10")
+TEMPERATURE = Limit(
+    "openai-chat-temperature", "Models that take one temperature only get no other one.", "RS-D1, OC-D3"
+)
 SAMPLING = Limit(
     "openai-chat-sampling",
     "Reasoning models get no sampling parameters; some take them.",

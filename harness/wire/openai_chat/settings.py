@@ -103,7 +103,7 @@ def _reasoning(chat: Chat) -> Iterator[Violation]:
     if chat.profile.tools_want_no_reasoning and reasons:
         yield limits.TOOLS_WITH_REASONING.broken(
             f"Function tools with reasoning_effort are not supported for {chat.body.get('model')} in "
-            "/v1/chat/completions. Use /v1/responses, or set reasoning_effort to 'none'.",
+            "/v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'.",
             "/reasoning_effort" if "reasoning_effort" in chat.body else "/tools",
             actual=effort,
             expected="none",
@@ -111,7 +111,7 @@ def _reasoning(chat: Chat) -> Iterator[Violation]:
 
 
 def _sampling(chat: Chat) -> Iterator[Violation]:
-    if chat.profile.sampling:
+    if chat.profile.sampling == "any":
         return
     if chat.body.get("max_tokens") is not None:
         yield limits.MAX_TOKENS.broken(
@@ -119,8 +119,19 @@ def _sampling(chat: Chat) -> Iterator[Violation]:
             "/max_tokens",
             code="unsupported_parameter",
         )
+    temperature = chat.body.get("temperature")
+    refused = chat.profile.sampling == "default" and temperature not in (None, 1)
+    if refused:
+        yield limits.TEMPERATURE.broken(
+            f"Unsupported value: 'temperature' does not support {temperature} with this model. Only the default (1) "
+            "value is supported.",
+            "/temperature",
+            actual=temperature,
+            expected=1,
+            code="unsupported_value",
+        )
     for field in ("temperature", "top_p", "stop", "presence_penalty", "frequency_penalty"):
-        if chat.body.get(field) is not None:
+        if chat.body.get(field) is not None and not (refused and field == "temperature"):
             yield limits.SAMPLING.broken(
                 f"Unsupported parameter: some reasoning models refuse '{field}'.",
                 join("", field),

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from harness.http import HttpRequest
 from harness.model import JSON
+from harness.profiles import Profile
 from harness.wire.jsonvalue import join, loads
 from harness.wire.law import Law
 from harness.wire.limit import Violation
@@ -97,11 +98,22 @@ def _parameters(body: dict[str, JSON], law: Law) -> Iterator[Violation]:
     if body.get("stream_options") is not None and body.get("stream") is not True:
         text = "The 'stream_options' parameter is only allowed when 'stream' is enabled."
         yield limits.STREAM_OPTIONS.broken(text, "/stream_options")
-    if not law.profile.sampling:
-        for key in ("temperature", "top_p"):
-            if body.get(key) is not None:
-                text = f"Some models of this generation refuse '{key}'."
-                yield limits.SAMPLING.broken(text, join("", key), actual=body[key])
+    yield from _sampling(body, law.profile)
+
+
+def _sampling(body: dict[str, JSON], profile: Profile) -> Iterator[Violation]:
+    """Nobody has seen what becomes of them on a model whose reasoning is switched off."""
+    reasoning = body.get("reasoning")
+    reasons = not (isinstance(reasoning, dict) and reasoning.get("effort") == "none")
+    for key in ("temperature", "top_p"):
+        if body.get(key) is None or profile.sampling == "any":
+            continue
+        if key == "temperature" and profile.sampling == "refused" and reasons:
+            text = f"Unsupported parameter: '{key}' is not supported with this model."
+            yield limits.TEMPERATURE.broken(text, join("", key), code="unsupported_parameter", actual=body[key])
+        else:
+            text = f"Some models of this generation refuse '{key}'."
+            yield limits.SAMPLING.broken(text, join("", key), actual=body[key])
 
 
 def _unknown(key: str, pointer: str, law: Law) -> Iterator[Violation]:

@@ -29,6 +29,7 @@ STATE_CONFLICT = Limit(
     "The conversation is continued in one way, not in two.",
     f"RS-9, {_PARAMS}",
 )
+TEMPERATURE = Limit("openai-responses-temperature", "Models that take no temperature get none.", "RS-D1")
 SAMPLING = Limit(
     "openai-responses-sampling",
     "Reasoning models get no sampling parameters; some take them.",
