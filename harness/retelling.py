@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from threading import Lock
 
 from harness.http import HttpRequest, HttpResponse
-from harness.play import play
 from harness.reference.session import exhausted
 from harness.results import Retelling
 from harness.rules.evidence import Evidence, Reading
@@ -22,6 +21,7 @@ from harness.tape.redact import REDACTED
 from harness.tape.telling import asks_for_stream, one_body
 from harness.wire.apis import wire_format
 from harness.wire.format import WireFormat
+from harness.workers.pool import played
 
 
 def retellings(cell: Cell, evidence: Evidence, stages: Stages, recuts: int) -> Iterator[Retelling]:
@@ -29,7 +29,7 @@ def retellings(cell: Cell, evidence: Evidence, stages: Stages, recuts: int) -> I
 
     Whole ones are told to an adapter that asks for them; who always asks for a stream gets the stream.
 
-    Raises what connecting and closing the adapter's client raises.
+    Raises what connecting and closing the adapter's client raises, and what `harness.workers.pool.played` does.
     """
     if cell.variant != "stream":
         return
@@ -57,8 +57,8 @@ class _Answer:
 
 def _retold(cell: Cell, stages: Stages, way: str, variant: Variant, answers: Sequence[_Answer]) -> Retelling:
     with stages.answered(cell.target, _in_order(answers, wire_format(cell.target.api))) as endpoint:
-        playing = play(cell.scenario, cell.target, endpoint, _unnoticed, variant)
-    return Retelling(way, variant, playing.chats)
+        playing = played(cell.scenario, cell.target, endpoint, _unnoticed, variant)
+    return Retelling(way, variant, playing.chats, playing.printed)
 
 
 def _unnoticed(_chat: int) -> None:

@@ -11,7 +11,7 @@ from rich.text import Text
 from harness.reports import _groups as groups
 from harness.reports._costs import costs
 from harness.reports._page import Page, hanging, heading, indented, matrix
-from harness.reports._words import CRASHED, WHAT_TO_DO, count, listed, place, plain, short, verdict
+from harness.reports._words import CRASHED, WHAT_TO_DO, count, label, listed, place, plain, short, verdict
 from harness.results import Difference, Finding, Presentation, Report, RunResult, Severity, Verdict
 
 MAX_LINES = 60
@@ -21,6 +21,7 @@ _LEAST = 8  # lines that the differences always have
 _MOST = 30  # lines that they have where there is something worse to see
 _SHOWN = 3  # cells of a group whose evidence is shown
 _NAMES = 8  # scenarios that are named where more have the same in common
+_PRINTED = 5  # lines that are shown of what an adapter printed, the last ones
 _LESSER = 8  # rules whose warnings, or notes, are shown
 
 _STYLES = {
@@ -74,6 +75,8 @@ def render(run: RunResult, presentation: Presentation) -> str:
         _lesser(run, Severity.WARNING, verbose=presentation.verbose),
         _broken(run, verbose=presentation.verbose),
         _errors(run, verbose=presentation.verbose),
+        _printed(run, verbose=presentation.verbose),
+        _tracebacks(run, verbose=presentation.verbose),
         _stale(run),
         _unmatched(run),
         _verdict(run),
@@ -262,6 +265,27 @@ def _more(left: Sequence[groups.Place]) -> Iterator[RenderableType]:
 def _way_out(advice: str, command: str) -> Iterator[RenderableType]:
     yield hanging("What to do", advice, width=11)
     yield hanging("Play again", command, width=11)
+
+
+def _printed(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
+    """What adapters printed, where that may explain what went wrong."""
+    bad = (Verdict.FAIL, Verdict.ERROR)
+    cells = [cell for cell in run.cells if cell.printed and (verbose or cell.verdict in bad)]
+    if cells:
+        yield heading(f"Printed by the adapter: in {count(len(cells), 'cell')}")
+    for cell in cells if verbose else cells[:_SHOWN]:
+        lines = (cell.printed or "").splitlines()
+        yield indented(f"{label(cell)} . {cell.target}", "bold")
+        yield from (indented(line, by=4) for line in (lines if verbose else lines[-_PRINTED:]))
+    if cells[_SHOWN:] and not verbose:
+        yield indented(f"and {count(len(cells) - _SHOWN, 'more cell')}; --verbose shows all", "dim")
+
+
+def _tracebacks(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
+    for cell in run.cells if verbose else ():
+        if cell.traceback:
+            yield heading(f"Traceback of {label(cell)} . {cell.target}")
+            yield from (indented(line, by=4) for line in cell.traceback.splitlines())
 
 
 def _stale(run: RunResult) -> Iterator[RenderableType]:

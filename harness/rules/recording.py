@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from harness.protocols import Capability
 from harness.results import Blame, Kind, Severity
 from harness.rules import history, id_matching, json_mode, opaque_state, requests, system_prompt, tools
+from harness.rules.declining import declined
 from harness.rules.evidence import Evidence
 from harness.rules.failures import is_retriable
 from harness.rules.rule import Flaw, Rule
@@ -74,7 +75,7 @@ def _beyond(evidence: Evidence) -> Iterator[Flaw]:
 
 
 def _unplayed(evidence: Evidence) -> Iterator[Flaw]:
-    if evidence.transcript.unplayed:
+    if evidence.transcript.unplayed and declined(evidence) is None:
         total = evidence.transcript.unplayed + len(evidence.transcript.exchanges)
         yield Flaw(
             f"{evidence.transcript.unplayed} of the recorded exchanges were not asked for",

@@ -259,25 +259,6 @@ class ResponseView:
 
 
 @dataclass(frozen=True, slots=True)
-class Violation:
-    """Something in a request that the provider refuses (`error`), or takes with a loss (`warning`).
-
-    `rule` is the stable kebab-case id, `source` the rule of wire-facts with its evidence. `message` is worded like the
-    provider's own refusal, so that the reference server can answer with it; nothing matches on it.
-    """
-
-    rule: str
-    severity: Literal["error", "warning"]
-    message: str
-    pointer: str
-    source: str
-    actual: JSON = None
-    expected: JSON = None
-    status: int = 400
-    code: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Prefix:
     """What of a request a provider may have cached, in tokens, roughly.
 

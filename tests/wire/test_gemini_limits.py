@@ -9,7 +9,8 @@ from harness.http import HttpRequest
 from harness.profiles import profile_for
 from harness.wire.gemini import WIRE
 from harness.wire.jsonvalue import resolve
-from harness.wire.view import Violation
+from harness.wire.limit import Violation
+from tests.wire import lawful
 from tests.wire.gemini_mutations import oddities
 
 GEMINI_3 = "gemini-3.5-flash"
@@ -18,9 +19,13 @@ FOREIGN_SIGNATURES = ["c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=", "context_e
 
 
 def violations(body: Any, model: str = GEMINI_3, *, vertex: bool = False) -> list[Violation]:
-    host = "https://h/v1beta1/projects/p/locations/l/publishers/google" if vertex else "https://h/v1beta"
+    host = (
+        "https://aiplatform.googleapis.com/v1beta1/projects/p/locations/l/publishers/google"
+        if vertex
+        else "https://generativelanguage.googleapis.com/v1beta"
+    )
     request = HttpRequest("POST", f"{host}/models/{model}:generateContent", {}, json.dumps(body).encode())
-    return WIRE.violations(request, profile_for("gemini", model))
+    return lawful.violations(WIRE, request, profile_for("gemini", model))
 
 
 def rules(body: Any, model: str = GEMINI_3, *, severity: str = "error", vertex: bool = False) -> list[str]:
@@ -70,7 +75,7 @@ def good() -> dict[str, Any]:
             }
         ],
         "toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["get_time"]}},
-        "generationConfig": {"maxOutputTokens": 100, "thinkingConfig": {"thinkingLevel": "low"}},
+        "generationConfig": {"maxOutputTokens": 100, "thinkingConfig": {"includeThoughts": True}},
     }
 
 
@@ -193,7 +198,7 @@ def test_a_good_request_in_snake_case_has_none_either() -> None:
         (
             "gemini-thinking",
             "/generationConfig/thinkingConfig/thinkingBudget",
-            lambda body: body["generationConfig"]["thinkingConfig"].update(thinkingBudget=0),
+            lambda body: body["generationConfig"]["thinkingConfig"].update(thinkingBudget=0, thinkingLevel="LOW"),
         ),
     ],
 )
@@ -217,7 +222,7 @@ def test_each_limit_catches_its_fault_and_points_to_it(
 )
 def test_a_body_that_is_no_request_is_a_violation(body: bytes, rule: str) -> None:
     request = HttpRequest("POST", "https://h/v1beta/models/gemini-3.5-flash:generateContent", {}, body)
-    (found,) = WIRE.violations(request, profile_for("gemini", GEMINI_3))
+    (found,) = lawful.violations(WIRE, request, profile_for("gemini", GEMINI_3))
     assert (found.rule, found.severity) == (rule, "error")
 
 
@@ -279,7 +284,6 @@ RESULT = user(result("f", "a"))
         ([QUESTION, RESULT, CALL], ["gemini-result-misplaced", "gemini-result-count"]),
         ([QUESTION, RESULT], ["gemini-result-misplaced"]),
         ([CALL, RESULT], ["gemini-call-misplaced"]),
-        ([QUESTION, model({"text": "Let me see."}), CALL, RESULT], ["gemini-call-misplaced"]),
         ([QUESTION, CALL, user(result("f", "b"))], ["gemini-result-id-unknown"]),
         (
             [QUESTION, CALL, user(result("f", "a"), result("f", "a"))],
@@ -294,6 +298,24 @@ RESULT = user(result("f", "a"))
 @pytest.mark.parametrize("name", [GEMINI_3, GEMINI_2])
 def test_calls_and_results_pair(turns: list[Any], expected: list[str], name: str) -> None:
     assert rules(contents(*turns), name) == expected
+
+
+@pytest.mark.parametrize("name", [GEMINI_3, GEMINI_2])
+def test_text_before_a_call_in_a_content_of_its_own_is_contested(name: str) -> None:
+    body = contents(QUESTION, model({"text": "Let me see."}), CALL, RESULT)
+    assert rules(body, name) == []
+    assert rules(body, name, severity="warning") == ["gemini-call-after-model"]
+    assert rules(contents(CALL, RESULT), name) == ["gemini-call-misplaced"]  # nobody contests the beginning
+
+
+def test_the_role_function_is_contested_on_2_5_and_no_other_role_is() -> None:
+    def body(role: str) -> dict[str, Any]:
+        return contents(QUESTION, CALL, {**RESULT, "role": role})
+
+    assert rules(body("function"), GEMINI_2) == []
+    assert rules(body("function"), GEMINI_2, severity="warning") == ["gemini-role-function"]
+    assert rules(body("function"), GEMINI_3) == ["gemini-role"]
+    assert rules(body("tool"), GEMINI_2) == rules(body("tool"), GEMINI_3) == ["gemini-role"]
 
 
 def test_ids_that_the_client_invented_are_accepted() -> None:
@@ -365,3 +387,51 @@ def test_no_odd_request_makes_the_limits_raise() -> None:
         total += 1
     assert total > 500
     assert flagged > total / 2
+
+
+def _thinking(level: str) -> dict[str, Any]:
+    return {**contents(user({"text": "Hi"})), "generationConfig": {"thinkingConfig": {"thinkingLevel": level}}}
+
+
+@pytest.mark.parametrize(
+    ("name", "refused"),
+    [
+        ("gemini-2.5-flash", {"MINIMAL", "LOW", "MEDIUM", "HIGH"}),
+        ("gemini-3.1-flash-lite", set[str]()),
+        ("gemini-3.6-flash", set[str]()),
+        ("gemini-3.7-flash", {"MINIMAL"}),
+        ("gemini-3.8-flash", {"MINIMAL"}),
+        ("gemini-flash-latest", set[str]()),
+    ],
+)
+def test_levels_of_thinking_are_for_some_models(name: str, refused: set[str]) -> None:
+    """GM-D3, GM-D15."""
+    levels = ("MINIMAL", "LOW", "MEDIUM", "HIGH")
+    assert {level for level in levels if rules(_thinking(level.lower()), name) == ["gemini-thinking-level"]} == refused
+    assert {level for level in levels if rules(_thinking(level), name)} == refused
+
+
+@pytest.mark.parametrize(
+    ("name", "refuses"),
+    [
+        ("gemini-2.5-flash", False),
+        ("gemini-3.1-pro-preview", False),
+        ("gemini-3.5-flash", False),
+        ("gemini-3.5-flash-lite", True),
+        ("gemini-3.6-flash", True),
+        ("gemini-3.8-flash", True),
+        ("gemini-flash-latest", False),
+    ],
+)
+def test_a_model_turn_at_the_end_is_for_some_models(name: str, refuses: bool) -> None:
+    """GM-D7. One that ends in a call is refused everywhere, for the result that is missing."""
+    body = contents(user({"text": "Hi"}), model({"text": "Once upon"}))
+    assert rules(body, name) == (["gemini-model-turn-last"] if refuses else [])
+    called = contents(user({"text": "Hi"}), model(call("f", "a")))
+    assert rules(called, name) == ["gemini-result-count"]
+
+
+@pytest.mark.parametrize("field", ["temperature", "topP", "topK"])
+def test_what_the_newer_models_ignore_is_no_violation(field: str) -> None:
+    """GM-D8: accepted, and without effect."""
+    assert violations({**contents(user({"text": "Hi"})), "generationConfig": {field: 1}}, "gemini-3.6-flash") == []
