@@ -18,7 +18,7 @@ UNKNOWN: dict[str, Any] = {**MINIMAL, "provocations": ["unknown-events"], "varia
 
 MISTAKES = [
     (UNKNOWN, "provocations", ["unknown-event"], ("provocations[0]: unknown provocation 'unknown-event'. Did you mean "
-     "'unknown-events'? Known: interleaved-calls, unknown-events.")),
+     "'unknown-events'? Known: interleaved-calls, raw-line-separators, unknown-events.")),
     (UNKNOWN, "provocations", ["unknown-events", "unknown-events"],
      "provocations[1]: 'unknown-events' stands here twice."),
     (UNKNOWN, "provocations", "unknown-events", "provocations: must be a list, not the text 'unknown-events'."),

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -18,7 +18,7 @@ from harness.profiles import profile_for
 from harness.wire.compare import likeness
 from harness.wire.gemini import WIRE
 from harness.wire.gemini.chunks import array, events
-from harness.wire.gemini.streams import array_chunks, event_chunks
+from harness.wire.gemini.streams import array_chunks, event_chunks, fold
 from harness.wire.view import ErrorView, ModelStep, OpaqueView, PartView, RequestView, ResponseView, TextView, WireError
 from tests.traffic import Recorded, needs_traffic, recorded
 from tests.wire.differing import differing
@@ -159,7 +159,7 @@ def test_the_reason_to_end_comes_with_the_last_part_with_an_empty_one_or_behind(
         ("signed-functionCall", "empty end"),
     }
     assert shapes(ModelStep(refusal="No.")) == {("end",)}
-    assert shapes(ModelStep(text="")) == {("signed-empty end",)}
+    assert shapes(ModelStep(text="")) == {("empty end",)}
 
 
 def test_a_signature_comes_on_the_first_piece_of_the_text_or_on_an_empty_part_behind_it() -> None:
@@ -348,3 +348,26 @@ def test_a_recorded_stream_that_is_cut_is_not_complete() -> None:
         for kept in Random(number).sample(range(1, end), 50):  # noqa: S311 - cuts, no secrets
             view = WIRE.read(replace(exchange.response, body=exchange.response.body[:kept]))
             assert (view.streamed, view.complete, view.error) == (True, False, None)
+
+
+def test_the_signature_behind_a_text_is_that_text_s_in_one_body() -> None:
+    streamed = [{"text": "It is "}, {"text": "18."}, {"text": "", "thoughtSignature": "c2ln"}]
+    assert folded(streamed) == [{"text": "It is 18.", "thoughtSignature": "c2ln"}]
+
+
+@pytest.mark.parametrize(
+    "streamed",
+    [
+        [{"functionCall": {"name": "now", "args": {}}}, {"text": "", "thoughtSignature": "c2ln"}],
+        [{"text": "Hm.", "thought": True}, {"text": "", "thoughtSignature": "c2ln"}],
+        [{"text": "It is "}, {"text": "18.", "thoughtSignature": "c2ln"}],
+    ],
+)
+def test_a_signature_without_a_plain_text_before_it_stays_where_it_is(streamed: list[dict[str, Any]]) -> None:
+    assert folded(streamed) == streamed
+
+
+def folded(streamed: list[dict[str, Any]]) -> Any:
+    chunks = [{"candidates": [{"content": {"parts": [part], "role": "model"}}]} for part in streamed]
+    (candidate,) = cast("list[Any]", fold(chunks)["candidates"])
+    return candidate["content"]["parts"]
