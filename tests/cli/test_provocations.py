@@ -60,7 +60,7 @@ def test_who_takes_the_last_call_for_every_piece_s_passes_where_calls_come_as_re
 
 def test_an_event_that_nobody_knows_and_an_answer_that_is_lost_by_it_is_a_loss(play: Any) -> None:
     source = wrapped(*UNTIL_UNKNOWN)
-    outcome = play(source, "until_unknown", "stream-provoked-unknown-events")
+    outcome = play(source, "until_unknown", "stream-provoked-unknown-events", "--target=anthropic")
     (cell,) = cells(outcome.out)
     assert (outcome.code, cell["verdict"]) == (1, "fail"), outcome.out
     assert "loss" in {each["kind"] for each in cell["findings"]}
