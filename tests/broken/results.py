@@ -356,5 +356,13 @@ FAULTS = (
     Fault(
         "error-flag-of-first-for-all", each_message(_first_unflagged), "result-error-in-parallel", "error-flag", RESULT
     ),
+    Fault(
+        "error-in-words-beside-a-flag",  # where the API has one, a text that says so is no mark
+        results(lambda r: replace(r, is_error=False, content=f"Error: {r.text}") if r.is_error else r),
+        "result-error",
+        "error-flag",
+        RESULT,
+        targets=("anthropic",),
+    ),
     Fault("error-flag-always", results(lambda r: replace(r, is_error=True)), "call-single", "error-flag", RESULT),
 )
