@@ -1,7 +1,7 @@
 """A JSON schema that is asked for by a tool: the model has to call one whose arguments are the answer.
 
-Where an API takes a forced choice this binds the model as its own switch does (it was Anthropic's documented way before
-there was one, AN-40). The tool, the choice and a text that speaks of the tool are then part of how JSON is asked for.
+Where an API takes a forced choice this binds the model as its own switch does, and released libraries ask so. The tool,
+the choice and a text that speaks of the tool are then part of how JSON is asked for.
 """
 
 from __future__ import annotations
