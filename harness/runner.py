@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from threading import Lock
 
+from harness.causes import linked
 from harness.costs import price_version, spending
 from harness.differences import Observations, observe, tables
 from harness.errors import CassetteError, CassetteMissing, UsageError
@@ -247,7 +248,7 @@ class Run:
         if not any(finding.severity is Severity.ERROR for finding in findings):
             # else the tool was asked something that nobody had meant to ask
             findings += tuple(_unanswered(execution) for execution in transcript.executions if execution.unanswered)
-        findings = tuple(_pictured(evidence, accepted(self._expected, result, finding)) for finding in findings)
+        findings = tuple(_pictured(evidence, finding) for finding in accepted(self._expected, result, linked(findings)))
         recuts = sum(retelling.variant == "stream" for retelling in transcript.retellings)
         result = replace(
             result,

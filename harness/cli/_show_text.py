@@ -30,7 +30,7 @@ from harness.model import (
     Text as Said,
 )
 from harness.reports._page import Page, heading, indented
-from harness.reports._words import place, plain, short
+from harness.reports._words import place, plain, plain_line, short
 from harness.results import CellResult, Finding, Presentation, Severity
 from harness.rules.evidence import Evidence, Reading
 from harness.wire.jsonvalue import loads
@@ -209,11 +209,6 @@ def _json(value: JSON, before: JSON, here: Sequence[_Numbered], *, response: boo
     if skipped:
         made.append(Text(f"  ... {skipped} lines as before", style="dim"))
     return made
-
-
-def plain_line(text: str) -> str:
-    """A line that keeps the margin which shows how deep it lies."""
-    return " " * (len(text) - len(text.lstrip())) + plain(text.lstrip())
 
 
 def _grown(value: JSON, before: JSON) -> list[str]:

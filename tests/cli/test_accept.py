@@ -62,7 +62,7 @@ def test_an_entry_hides_only_its_own_finding(harness: Command, rule: str, code: 
 
     assert played.code == code
     assert json.loads(Path("run.json").read_text())["cells"][0]["verdict"] == verdict
-    assert ("result-swapped: error in 1 cell" in played.out) is (verdict == "fail")
+    assert ("Cause 1: result-swapped: 1 cell" in played.out) is (verdict == "fail")
 
 
 def test_an_entry_that_speaks_of_no_cell_says_so_and_fails_nothing(harness: Command) -> None:

@@ -150,5 +150,6 @@ def red() -> RunResult:
             record=("harness", "record", "--cassettes", "my cassettes"),
             scenarios={"call-parallel": "own/call-parallel.yaml"},
             targets={"gemini-3": ("--adapter", "my:ADAPTER", "--target", "gemini-3")},
+            show=("harness", "show", "--cassettes", "my cassettes"),
         ),
     )
