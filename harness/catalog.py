@@ -68,6 +68,13 @@ ADAPTERS = Catalog("adapter", "harness.adapters", "ADAPTER", "harness.adapters",
 REPORTS = Catalog("report", "harness.reports", "REPORT", "harness.reports", Report)
 
 
+def is_foreign(spec: str) -> bool:
+    """Whether loading an adapter by this name or `package.module:attribute` runs code of somebody else."""
+    return ":" in spec or (
+        spec not in _modules(ADAPTERS.folder) and len(entry_points(group=ADAPTERS.group, name=spec)) == 1
+    )
+
+
 def adapter(spec: str) -> Adapter:
     """An adapter by its name, or by `package.module:attribute`, which is looked for in the current folder too.
 

@@ -310,12 +310,14 @@ class EmbeddingMismatch(HarnessError):
 
 @dataclass
 class IterationLimit(HarnessError):
-    """The tool loop asked the model `limit` times in one user turn and it still calls tools."""
+    """The tool loop asked the model `limit` times in one user turn, and it still calls tools, or has `paused` again."""
 
     limit: int
+    paused: bool = False
 
     def __str__(self) -> str:
-        return f"the model still calls tools after {self.limit} iterations"
+        what = "has paused again" if self.paused else "still calls tools"
+        return f"the model {what} after {self.limit} iterations"
 
 
 class ToolFailed(HarnessError):

@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import astuple, replace
 
 from harness import errors
+from harness.crash import located, said, traceback_of
 from harness.embeddings import EmbeddingRecord
 from harness.errors import HarnessError, PluginError, UsageError
 from harness.protocols import Adapter, EmbeddingProvider, Endpoint
@@ -66,6 +67,7 @@ def _embedded(
         raise
     except HarnessError as error:
         known = [kind.__name__ for kind in type(error).__mro__ if kind.__module__ == errors.__name__]
-        return replace(result, error=known[0], error_text=str(error))
+        return replace(result, error=known[0], error_text=said(error))
     except _BROKEN as error:
-        return replace(result, error=type(error).__name__, error_text=str(error), crashed=True)
+        failed = replace(result, error=type(error).__name__, error_text=located(error), crashed=True)
+        return replace(failed, traceback=traceback_of(error))

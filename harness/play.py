@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import sysconfig
-import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast
 
+from harness.crash import located, said, traceback_of
 from harness.errors import ChatError, HarnessError, IterationLimit, ProviderError
 from harness.handlers import CollectingHandler
 from harness.indexing import embedded
@@ -32,13 +29,6 @@ T = TypeVar("T")
 BROKEN = (Exception, SystemExit, asyncio.CancelledError)
 """How an adapter can break. One that exits or cancels itself takes its cell with it, not the run and its exit code."""
 
-_ELSEWHERE = (
-    f"{Path(__file__).parent}{os.sep}",
-    *(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")),
-    "<",  # code without a file
-)
-"""Files that no adapter's author can mend: ours, Python's, and those of installed packages."""
-
 DEFAULT_MAX_TOKENS = 1024
 """Bound of every answer that a scenario does not bound itself, so that adapters with defaults of their own agree."""
 
@@ -46,23 +36,28 @@ DEFAULT_MAX_TOKENS = 1024
 _Client: TypeAlias = Callable[[ChatRequest, list[StreamEvent]], object]
 """Asks the adapter, notes the events of a streamed answer as they come, and gives back the response."""
 
+Accept: TypeAlias = Callable[[object, list[StreamEvent]], ChatResponse]
+"""Takes what an adapter answered, with the events of a stream. Raises `TypeError`: it is no answer."""
+
 
 @dataclass(frozen=True, slots=True)
 class Playing:
     """What came of a cell: its chats, the tools that ran, what a message handler was told of each turn; or, in place of
-    all that, what was embedded."""
+    all that, what was embedded. `printed` is what the adapter printed, where it was not the command that got it."""
 
     chats: tuple[Chat, ...]
     executions: tuple[ToolExecution, ...]
     handled: tuple[tuple[str, ...], ...]
     embedded: tuple[Embedded, ...] = ()
+    printed: str = ""
 
 
 class _Player:
-    def __init__(self, scenario: Scenario, target: Target, begin: Callable[[int], None]) -> None:
+    def __init__(self, scenario: Scenario, target: Target, begin: Callable[[int], None], accept: Accept) -> None:
         self._scenario = scenario
         self._model = target.model
         self._begin = begin
+        self._accept = accept
         self._chats: list[Chat] = []
         self._executions: list[ToolExecution] = []
         self._handled: list[tuple[str, ...]] = []
@@ -139,14 +134,15 @@ class _Player:
         asked = Chat(turn, step, request)
         events: list[StreamEvent] = []
         try:
-            response = _checked(client(request, events))
+            response = self._accept(client(request, events), events)
         except ChatError as error:
             self._chats.append(_failed(asked, error, events))
             raise _Ended from error
         except HarnessError:
             raise
         except BROKEN as error:
-            self._chats.append(replace(_failed(asked, error, events), error_text=located(error), crashed=True))
+            failed = replace(_failed(asked, error, events), error_text=located(error), crashed=True)
+            self._chats.append(replace(failed, traceback=traceback_of(error)))
             raise _Ended from error
         self._chats.append(replace(asked, response=response, events=tuple(events)))
         return response
@@ -169,30 +165,16 @@ class _Player:
             return ToolExecution(chat, call, failure(call, raised), unanswered=isinstance(raised, Unanswered))
 
 
-def _checked(response: object) -> ChatResponse:
+def checked(response: object, events: list[StreamEvent]) -> ChatResponse:  # noqa: ARG001 - those of a stream
+    """The response, if it is one. Raises `TypeError`."""
     if not isinstance(response, ChatResponse):
         raise TypeError(f"chat returned a {type(response).__name__}, which is no ChatResponse")
     return response
 
 
-def located(error: BaseException) -> str:
-    """The text of an exception that nobody meant to raise, with the last line outside of harness, of Python and of
-    installed packages that it came from: where an adapter's author has to look."""
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if not frame.filename.startswith(_ELSEWHERE)]
-    place = f" ({_shown(own[-1].filename)}, line {own[-1].lineno})" if own else ""
-    return f"{error}{place}"
-
-
-def _shown(filename: str) -> str:
-    """A file by its path below the working directory, if it lies there."""
-    path = Path(filename)
-    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else filename
-
-
 def _failed(asked: Chat, error: BaseException, events: list[StreamEvent]) -> Chat:
     """A chat that raised."""
-    failed = replace(asked, error=class_of(error), error_text=str(error), events=tuple(events))
+    failed = replace(asked, error=class_of(error), error_text=said(error), events=tuple(events))
     if isinstance(error, ProviderError):
         failed = replace(failed, status=error.status, retry_after=error.retry_after)
     return failed
@@ -202,8 +184,14 @@ class _Ended(Exception):  # not an error: a chat has failed, and the cell ends t
     pass
 
 
-def play(
-    scenario: Scenario, target: Target, endpoint: Endpoint, begin: Callable[[int], None], variant: Variant = "whole"
+def play(  # noqa: PLR0913 - a cell, where it is played, and who watches
+    scenario: Scenario,
+    target: Target,
+    endpoint: Endpoint,
+    begin: Callable[[int], None],
+    variant: Variant = "whole",
+    *,
+    accept: Accept = checked,
 ) -> Playing:
     """Play a scenario through a target's adapter, which sends to `endpoint`, by its `chat` or its `stream`.
 
@@ -216,7 +204,7 @@ def play(
     if scenario.embeddings is not None:
         return Playing((), (), (), embedded(scenario.embeddings, target.adapter, endpoint, begin))
     with _connected(target, endpoint, variant) as client:
-        return _Player(scenario, target, begin).play(client)
+        return _Player(scenario, target, begin, accept).play(client)
 
 
 @contextmanager

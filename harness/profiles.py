@@ -2,7 +2,8 @@
 
 The first profile of an API whose pattern matches the whole model name wins; the last one of each API matches every
 name and claims little, so that nothing is refused for a model that nobody here knows. Sources are the rule ids of
-wire-facts; nothing contested is gated.
+wire-facts and of dated-facts (with a D: AN-D1); a generation has an entry of its own where these say something else of
+it, and what they contest, or nobody has seen, is not gated.
 """
 
 from __future__ import annotations
@@ -15,17 +16,26 @@ from harness.protocols import Capability
 
 Mechanism = Literal["native", "emulated", "unsupported"]
 
+Ruling = Literal["taken", "refused", "unclear"]
+"""What becomes of a request that has something. `unclear`: sources contradict each other, or nothing but a document
+says so, which is worth a warning. Where `None` stands beside it, nobody has seen either, and nothing is said."""
+
+Sampling = Literal["any", "default", "refused", "unclear"]
+"""What is taken of temperature and its kin: any value, the default value only, none."""
+
 
 @dataclass(frozen=True, slots=True)
 class Profile:
     """What holds for some models of `api`.
 
     `call_ids`: the API issues ids for tool calls (`None`: some responses have them, some not).
-    `prefill`: a request may end with an assistant turn (AN-18).
-    `sampling`: temperature and its kin are taken (OC-10).
-    `system_in_messages`: a system turn may stand in mid-conversation (AN-31; `None`: not known).
+    `prefill`: a request that ends with an assistant turn (AN-18, AN-D19, GM-D7).
+    `sampling`: temperature and its kin (OC-10, AN-D24, RS-D1).
+    `system_in_messages`: a system turn in mid-conversation (AN-31, AN-D10 to AN-D13).
     `thought_signatures`: what becomes of a call that goes back without its signature (GM-10).
     `thinking`: how reasoning is asked for (AN-50, GM-14).
+    `thinking_refused`: the types of thinking that are refused (AN-D4 to AN-D6, AN-D28), or the levels (GM-D3, GM-D15).
+    `thinking_up_to_high`: the types that go together with an effort up to high only (AN-D7, AN-D30, AN-A3).
     `tools_want_no_reasoning`: function tools are refused unless reasoning is switched off (OC-0).
     `reasons_by_default`: reasoning is on unless the request switches it off (OC-0).
     `strict_requests`: unknown parameters and ids of a foreign form are refused, as the provider's own servers do and
@@ -34,7 +44,7 @@ class Profile:
     DeepSeek's Responses endpoint (a recorded 400, and the reports in ranxianglei/billion-context#766).
     `strict_pairing`: all results of a step stand in one turn, under the names of their calls (GM-7, GM-8).
     `json_mode`, `json_schema`, `json_with_tools`: how each is had (AN-40, OC-12, RS-8, GM-13).
-    `lacks`: capabilities that no adapter has with these models.
+    `lacks`: capabilities that no adapter has with these models: tools on Chat (OC-D1), a forced choice (AN-D1).
     `dialect`: how the reference server departs from the API's own grammar, as compatible servers do; one of the names
     that the API's wire package has for them.
     """
@@ -43,11 +53,13 @@ class Profile:
     api: str
     models: str
     call_ids: bool | None = True
-    prefill: bool | None = True
-    sampling: bool = True
-    system_in_messages: bool | None = None
+    prefill: Ruling | None = "taken"
+    sampling: Sampling = "any"
+    system_in_messages: Ruling | None = None
     thought_signatures: Literal["required", "optional", "none"] = "none"
     thinking: Literal["adaptive", "budget", "effort", "level", "none"] = "none"
+    thinking_refused: frozenset[str] = frozenset()
+    thinking_up_to_high: frozenset[str] = frozenset()
     tools_want_no_reasoning: bool = False
     reasons_by_default: bool = False
     strict_requests: bool = False
@@ -60,21 +72,131 @@ class Profile:
     dialect: str | None = None
 
 
+_NO_BUDGET = frozenset({"enabled"})
+_ALWAYS_ON = frozenset({"enabled", "disabled"})
+_NOT_FORCED = frozenset({Capability.FORCED_TOOL_CHOICE})
+
 PROFILES: tuple[Profile, ...] = (
     Profile(
-        "claude-adaptive",
+        "claude-4-5",
         "anthropic",
-        r"claude-(opus-4-[678]|sonnet-4-6|(opus|sonnet|haiku|fable|mythos)-5)\b.*",
-        prefill=False,
+        r"claude-((opus|sonnet|haiku)-4(-[0-5])?(-\d{8})?|3-7-.*|sonnet-4-5.*|haiku-4-5.*)",
+        system_in_messages="refused",
+        thinking="budget",
+        thinking_refused=frozenset({"adaptive"}),
+        json_mode="emulated",
+    ),
+    Profile(
+        "claude-4-6",
+        "anthropic",
+        r"claude-(opus|sonnet)-4-6\b.*",
+        prefill="refused",
+        system_in_messages="refused",
         thinking="adaptive",
         json_mode="emulated",
     ),
     Profile(
-        "claude-budget",
+        "claude-4-7",
         "anthropic",
-        r"claude-((opus|sonnet|haiku)-4(-[0-5])?(-\d{8})?|3-7-.*|sonnet-4-5.*|haiku-4-5.*)",
-        system_in_messages=False,
-        thinking="budget",
+        r"claude-opus-4-7\b.*",
+        prefill="refused",
+        sampling="default",
+        system_in_messages="refused",
+        thinking="adaptive",
+        thinking_refused=_NO_BUDGET,
+        json_mode="emulated",
+    ),
+    Profile(
+        "claude-4-8",
+        "anthropic",
+        r"claude-opus-4-8\b.*",
+        prefill="refused",
+        sampling="default",
+        system_in_messages="taken",
+        thinking="adaptive",
+        thinking_refused=_NO_BUDGET,
+        json_mode="emulated",
+    ),
+    Profile(
+        "claude-sonnet-5",
+        "anthropic",
+        r"claude-sonnet-5\b(?!-\d\b).*",
+        prefill="refused",
+        sampling="default",
+        system_in_messages="unclear",
+        thinking="adaptive",
+        thinking_refused=_NO_BUDGET,
+        json_mode="emulated",
+    ),
+    Profile(
+        "claude-fable-5",
+        "anthropic",
+        r"claude-(fable|mythos)-5\b(?!-\d\b).*",
+        prefill="unclear",
+        sampling="default",
+        system_in_messages="taken",
+        thinking="adaptive",
+        thinking_refused=_ALWAYS_ON,
+        json_mode="emulated",
+    ),
+    Profile(
+        "claude-opus-5",
+        "anthropic",
+        r"claude-opus-5\b(?!-\d\b).*",
+        prefill="refused",
+        sampling="default",
+        system_in_messages="taken",
+        thinking="adaptive",
+        thinking_refused=_NO_BUDGET,
+        thinking_up_to_high=frozenset({"disabled"}),
+        json_mode="emulated",
+    ),
+    Profile(
+        "claude-fable-5-1",
+        "anthropic",
+        r"claude-(fable|mythos)-5-1\b.*",
+        prefill="unclear",
+        sampling="unclear",
+        system_in_messages="taken",
+        thinking="adaptive",
+        thinking_refused=_ALWAYS_ON,
+        json_mode="emulated",
+        lacks=_NOT_FORCED,
+    ),
+    Profile(
+        "claude-opus-5-5",
+        "anthropic",
+        r"claude-opus-5-5\b.*",
+        prefill="refused",
+        sampling="default",
+        system_in_messages="taken",
+        thinking="adaptive",
+        thinking_refused=_ALWAYS_ON,
+        json_mode="emulated",
+        lacks=_NOT_FORCED,
+    ),
+    Profile(
+        "claude-sonnet-5-5",
+        "anthropic",
+        r"claude-sonnet-5-5\b.*",
+        prefill="unclear",
+        sampling="unclear",
+        system_in_messages="taken",
+        thinking="adaptive",
+        thinking_refused=_ALWAYS_ON,
+        thinking_up_to_high=frozenset({"between_tools"}),
+        json_mode="emulated",
+        lacks=_NOT_FORCED,
+    ),
+    Profile(
+        "claude-haiku-5-5",
+        "anthropic",
+        r"claude-haiku-5-5\b.*",
+        prefill="refused",
+        sampling="default",
+        thinking="adaptive",
+        thinking_refused=_NO_BUDGET,
+        thinking_up_to_high=frozenset({"disabled"}),
         json_mode="emulated",
     ),
     Profile("claude", "anthropic", r".*", prefill=None, thinking="budget", json_mode="emulated"),
@@ -82,7 +204,15 @@ PROFILES: tuple[Profile, ...] = (
         "gpt-6-astra-chat",
         "openai-chat",
         r"gpt-6-astra.*",
-        sampling=False,
+        sampling="default",
+        reasons_by_default=True,
+        lacks=frozenset({Capability.TOOLS, Capability.THINKING}),
+    ),
+    Profile(
+        "gpt-6.1-chat",
+        "openai-chat",
+        r"gpt-6\.1.*",
+        sampling="unclear",
         reasons_by_default=True,
         lacks=frozenset({Capability.TOOLS, Capability.THINKING}),
     ),
@@ -90,7 +220,7 @@ PROFILES: tuple[Profile, ...] = (
         "gpt-5.5-chat",
         "openai-chat",
         r"gpt-(5\.[5-9]|6).*",
-        sampling=False,
+        sampling="unclear",
         tools_want_no_reasoning=True,
         reasons_by_default=True,
         lacks=frozenset({Capability.THINKING}),
@@ -99,7 +229,7 @@ PROFILES: tuple[Profile, ...] = (
         "gpt-5-chat",
         "openai-chat",
         r"gpt-5\.4.*",
-        sampling=False,
+        sampling="default",
         tools_want_no_reasoning=True,
         lacks=frozenset({Capability.THINKING}),
     ),
@@ -107,24 +237,40 @@ PROFILES: tuple[Profile, ...] = (
         "o1-preview-chat",
         "openai-chat",
         r"o1-(mini|preview).*",
-        sampling=False,
+        sampling="unclear",
         reasons_by_default=True,
         lacks=frozenset({Capability.SYSTEM_PROMPT, Capability.TOOLS, Capability.THINKING}),
+    ),
+    Profile(
+        "gpt-5-mini-chat",
+        "openai-chat",
+        r"gpt-5-(mini|nano).*",
+        sampling="default",
+        reasons_by_default=True,
+        lacks=frozenset({Capability.THINKING}),
     ),
     Profile(
         "o-series-chat",
         "openai-chat",
         r"(o[134]|gpt-5(\.[1-3])?)(-(?!chat).*)?",
-        sampling=False,
+        sampling="unclear",
         reasons_by_default=True,
         lacks=frozenset({Capability.THINKING}),
     ),
     Profile("openai-chat", "openai-chat", r".*", lacks=frozenset({Capability.THINKING})),
     Profile(
+        "gpt-5.6-responses",
+        "openai-responses",
+        r"(gpt-5\.[26]|gpt-6-astra)\b.*",
+        sampling="refused",
+        thinking="effort",
+        strict_requests=True,
+    ),
+    Profile(
         "gpt-5-responses",
         "openai-responses",
         r"(gpt-[56]|o[134]).*",
-        sampling=False,
+        sampling="unclear",
         thinking="effort",
         strict_requests=True,
     ),
@@ -143,6 +289,25 @@ PROFILES: tuple[Profile, ...] = (
         lacks=frozenset({Capability.THINKING}),
     ),
     Profile("openai-responses", "openai-responses", r".*", lacks=frozenset({Capability.THINKING})),
+    Profile(
+        "gemini-3.7",
+        "gemini",
+        r"gemini-3\.[78]\b.*",
+        prefill="refused",
+        thought_signatures="required",
+        strict_pairing=True,
+        thinking="level",
+        thinking_refused=frozenset({"MINIMAL"}),
+    ),
+    Profile(
+        "gemini-3.6",
+        "gemini",
+        r"gemini-3\.(6\b|5-flash-lite).*",
+        prefill="refused",
+        thought_signatures="required",
+        strict_pairing=True,
+        thinking="level",
+    ),
     Profile(
         "gemini-3-ids",
         "gemini",
@@ -167,6 +332,7 @@ PROFILES: tuple[Profile, ...] = (
         call_ids=False,
         thought_signatures="optional",
         thinking="budget",
+        thinking_refused=frozenset({"MINIMAL", "LOW", "MEDIUM", "HIGH"}),
         json_with_tools="unsupported",
         lacks=frozenset({Capability.JSON_WITH_TOOLS, Capability.IMAGE_RESULTS}),
     ),

@@ -14,18 +14,26 @@ if TYPE_CHECKING:
 
 
 class Capability(StrEnum):
-    """What an adapter can do with a request. Closed: an unknown name is a load error."""
+    """What an adapter can do with a request. Closed: an unknown name is a load error.
+
+    What an adapter declares it does: to decline it then (`errors.Unsupported`) is a fault. A cell that needs what it
+    does not declare is not applicable.
+    """
 
     SYSTEM_PROMPT = "system-prompt"
     TOOLS = "tools"
     PARALLEL_TOOL_CALLS = "parallel-tool-calls"
     TOOL_CHOICE = "tool-choice"
+    FORCED_TOOL_CHOICE = "forced-tool-choice"
+    """Has the model call some tool, or a named one. `TOOL_CHOICE` alone is auto and none."""
     JSON_MODE = "json-mode"
     JSON_SCHEMA = "json-schema"
     JSON_WITH_TOOLS = "json-with-tools"
     VISION = "vision"
     IMAGE_RESULTS = "image-results"
     THINKING = "thinking"
+    CACHE_MARKS = "cache-marks"
+    """Sets the cache marks that are asked for. An API that has none and caches by itself leaves nothing to set."""
     HISTORY = "history"
     """Takes a conversation of several turns."""
     TRUNCATION = "truncation"
@@ -167,6 +175,16 @@ class MessageHandler(Protocol):
         ...
 
 
+@runtime_checkable
+class PauseHandler(Protocol):
+    """What a `MessageHandler` may have besides: it is told that a turn goes on though the model has stopped."""
+
+    def on_pause(self, response: ChatResponse) -> None:
+        """The model has paused, and is asked again with what it has said so far: `response`."""
+        ...
+
+
+@runtime_checkable
 class ProcessRunner(Protocol):
     """Runs commands, without a shell."""
 

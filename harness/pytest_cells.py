@@ -6,6 +6,7 @@ is not applicable, and xfails where an expected failure happens. One that does n
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import cached_property
@@ -26,6 +27,7 @@ from harness.scenarios.schema import Variant
 from harness.stages import Cell, Reference, Replay, Stages
 from harness.tape.library import Library
 from harness.targets import SHIPPED, shipped_named, targets_for
+from harness.workers.pool import SECONDS, Workers
 
 _SESSION = pytest.StashKey["Played"]()
 
@@ -83,6 +85,10 @@ class CellItem(pytest.Item):
         self.user_properties.append(("verdict", result.verdict.value))
         if result.provenance is not None:
             self.user_properties.append(("responses_from", result.provenance.origin))
+        if result.printed:
+            self.add_report_section("call", "printed by the adapter", result.printed)
+        if result.traceback:
+            self.add_report_section("call", "traceback of the adapter", result.traceback)
         self._end(result, self._stale(run))
 
     def reportinfo(self) -> tuple[Path, None, str]:
@@ -130,7 +136,9 @@ class Played:
             if not path.exists():
                 raise ScenarioError(str(path), "harness_scenarios names it, and there is no such file or folder.")
         self._specs: list[str] = config.getini("harness_adapters")
-        self._by_spec = _adapters(self._specs, config.getini("harness_targets"))
+        self._workers = Workers(_seconds(config), offline=True)
+        config.add_cleanup(self._workers.close)
+        self._by_spec = _adapters(self._specs, config.getini("harness_targets"), self._workers)
         self.targets = targets_for(list(self._by_spec.values()), config.getini("harness_targets"), {})
         self.variants = _variants(config.getini("harness_variants"))
         self._recuts = _recuts(config)
@@ -188,9 +196,9 @@ class _Opened:
         pass
 
 
-def _adapters(specs: Sequence[str], targets: Sequence[str]) -> dict[str, Adapter]:
+def _adapters(specs: Sequence[str], targets: Sequence[str], workers: Workers) -> dict[str, Adapter]:
     wanted = specs or [shipped.adapter for shipped in (map(shipped_named, targets) if targets else SHIPPED)]
-    return {spec: catalog.adapter(spec) for spec in wanted}
+    return {spec: workers.adapter(spec) for spec in wanted}
 
 
 def _variants(names: Sequence[str]) -> list[Variant]:
@@ -209,6 +217,17 @@ def _recuts(config: pytest.Config) -> int:
     if recuts < 0:
         raise UsageError("harness_recut: it has to be a whole number from 0 on.")
     return recuts
+
+
+def _seconds(config: pytest.Config) -> float:
+    given: str = config.getini("harness_cell_timeout")
+    try:
+        seconds = float(given) if given else SECONDS
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds <= threading.TIMEOUT_MAX:
+        raise UsageError(f"harness_cell_timeout {given}: it has to be a number of seconds above 0.")
+    return seconds
 
 
 def _stages(config: pytest.Config) -> Stages:

@@ -24,6 +24,11 @@ _OPTIONS: tuple[tuple[str, Literal["string", "paths", "args", "int", "bool"], st
     ("harness_adapters", "args", "names of adapters, or package.module:attribute (default: those of the targets)"),
     ("harness_variants", "args", "whole, stream or both (default: both, where the adapter can stream)"),
     ("harness_recut", "int", "how many times each streamed answer is played again, cut elsewhere (default: 0)"),
+    (
+        "harness_cell_timeout",
+        "string",
+        "seconds that an adapter which is not shipped may take for a cell (default: 60)",
+    ),
     ("harness_strict", "bool", "what breaks a convention fails its cell; otherwise it is a note (default: false)"),
     ("harness_expected_failures", "paths", "files of known failures, each with a reason"),
 )

@@ -18,6 +18,7 @@ from harness.model import JSON, ChatRequest, ChatResponse, StreamEvent, ToolCall
 from harness.profiles import Profile
 from harness.protocols import Capability
 from harness.scenarios.schema import Scenario, Subject, Variant
+from harness.shortened import shortened
 
 Mode: TypeAlias = Literal["replay", "reference", "live", "record", "audit"]
 
@@ -84,8 +85,8 @@ class Chat:
 
     `turn` is the index of the user turn, `step` that of the answer in this turn. `events` are those of a streamed
     answer, also the ones before an error. `error` is the name of a class of `harness.errors`, or, when `crashed`, of
-    what else was raised; `status` and `retry_after` are those of a `ProviderError`. `limit_reached` says that the loop
-    ended behind this chat, at its bound.
+    what else was raised, with its `traceback`; `status` and `retry_after` are those of a `ProviderError`.
+    `limit_reached` says that the loop ended behind this chat, at its bound.
     """
 
     turn: int
@@ -99,6 +100,7 @@ class Chat:
     events: tuple[StreamEvent, ...] = ()
     status: int | None = None
     retry_after: float | None = None
+    traceback: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +108,13 @@ class Retelling:
     """A streamed cell played again with the same answers, told in another way.
 
     `variant` is `whole` if each stream came as the one body that it amounts to, `stream` if its bytes came in other
-    pieces or another spelling. `way` says how, as the end of a sentence.
+    pieces or another spelling. `way` says how, as the end of a sentence. `printed` is as in `Transcript`.
     """
 
     way: str
     variant: Variant
     chats: tuple[Chat, ...]
+    printed: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +122,8 @@ class Embedded:
     """Texts that were given to an embedding provider, and its vectors or what it raised instead.
 
     `declared` is what the provider says of itself: its name, model and dimensions (`None`: it broke before that).
-    `error` is the name of a class of `harness.errors`, or, when `crashed`, of what else was raised. `refuses` says that
-    the vectors to compare with were made by something else.
+    `error` is the name of a class of `harness.errors`, or, when `crashed`, of what else was raised, with its
+    `traceback`. `refuses` says that the vectors to compare with were made by something else.
     """
 
     texts: tuple[str, ...]
@@ -130,6 +133,7 @@ class Embedded:
     error_text: str | None = None
     crashed: bool = False
     refuses: bool = False
+    traceback: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,10 +155,11 @@ class Transcript:
 
     An audit has exchanges only: no scenario, no chats. `scripted` says that the answers follow the scenario's script
     (the reference server and its recordings), so that the script is an expectation. `unplayed` counts exchanges of the
-    cassette that no request asked for; `stale` says that the scenario has changed since the cassette was recorded.
-    `capabilities` are the adapter's. `handled` is what a message handler was told of each turn, in the words of
-    `harness.scenarios.events`. Of embeddings there are no chats but `embedded`, and the `chat` of an exchange is an
-    index into that.
+    cassette that no request asked for; `stale` says that the scenario has changed since the cassette was recorded,
+    `recorded_by` which adapter recorded it. `capabilities` are the adapter's. `handled` is what a message handler was
+    told of each turn, in the words of `harness.scenarios.events`. Of embeddings there are no chats but `embedded`, and
+    the `chat` of an exchange is an index into that. `printed` is what the adapter printed meanwhile, in a
+    process of its own.
     """
 
     api: str
@@ -170,15 +175,21 @@ class Transcript:
     scripted: bool = False
     unplayed: int = 0
     stale: bool = False
+    recorded_by: str | None = None
     retellings: tuple[Retelling, ...] = ()
     capabilities: frozenset[Capability] = frozenset()
     handled: tuple[tuple[str, ...], ...] = ()
     embedded: tuple[Embedded, ...] = ()
+    printed: str = ""
+
+
+_LENGTH = 20_000
+"""Characters that are kept of each text in a finding, and of why a cell broke."""
 
 
 def _writable(value: JSON) -> JSON:
     if isinstance(value, str):
-        return value.encode("utf-8", "backslashreplace").decode()
+        return shortened(shortened(value, _LENGTH).encode("utf-8", "backslashreplace").decode(), _LENGTH)
     if isinstance(value, list):
         return [_writable(item) for item in value]
     if isinstance(value, dict):
@@ -197,7 +208,7 @@ class Finding:
     findings, of the one that it follows from (`harness.causes`).
 
     The texts can be written anywhere: half of a surrogate pair, which JSON can escape and UTF-8 cannot write, becomes
-    the text of its escape.
+    the text of its escape. What is longer than a report can take is shortened in its middle.
     """
 
     rule: str
@@ -293,7 +304,8 @@ def summed(usages: Iterable[Usage]) -> Usage:
 class CellResult:
     """One cell: scenario × target × variant. `reason` says why it was not played, or what broke; `covers` what the
     scenario is about, the main subject first; `recuts` how many other cuts of its streams were played; `spending` what
-    its requests took, of what was played once: retellings send nothing."""
+    its requests took, of what was played once: retellings send nothing. `printed` is what an adapter in a process of
+    its own printed while the cell was played, and `traceback` that of what broke; both are shortened."""
 
     scenario: str
     target: str
@@ -308,9 +320,12 @@ class CellResult:
     covers: tuple[str, ...] = ()
     recuts: int = 0
     spending: Spending | None = None
+    printed: str | None = None
+    traceback: str | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "reason", _writable(self.reason))
+        for name in ("reason", "printed", "traceback"):
+            object.__setattr__(self, name, _writable(getattr(self, name)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,7 +383,8 @@ class RunResult:
 
     `unmatched` are entries of expected failures that speak of no cell of this run: it may be a part of the suite, or
     the entry may be misspelt. `left_out` says of targets that nobody named why they are not in the run; `cassettes`
-    where cassettes were looked for, or written to.
+    where cassettes were looked for, or written to. `stopped` says why a run was not played to its end: `cells` are then
+    those that were done.
     """
 
     mode: Mode
@@ -381,6 +397,15 @@ class RunResult:
     left_out: Mapping[str, str] = field(default_factory=dict[str, str])
     invocation: Invocation = field(default_factory=Invocation)
     unmatched: tuple[StaleExpectation, ...] = ()
+    stopped: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "stopped", _writable(self.stopped))
+
+    @property
+    def finished(self) -> bool:
+        """Whether every cell of the run was played."""
+        return self.stopped is None
 
     @property
     def summary(self) -> dict[str, int]:
@@ -401,16 +426,18 @@ class RunResult:
 
     @property
     def exit_code(self) -> int:
-        """1 nonconformant, broken or stale; else 2 when something could not be looked at or nothing ran; else 0."""
+        """1 nonconformant, broken or stale; else 2 when something could not be looked at, nothing ran, or the run was
+        not played to its end; else 0."""
         summary = self.summary
         if summary["fail"] or summary["error"] or self.stale:
             return 1
         played = summary["pass"] + summary["note"] + summary["warn"] + summary["expected-failure"]
-        return 2 if summary["missing"] or not played else 0
+        return 2 if summary["missing"] or not played or not self.finished else 0
 
     def to_json(self) -> str:
         """The canonical report; `from_json` gives back an equal value."""
         document: dict[str, Any] = _ADAPTER.dump_python(replace(self, timing={}), mode="json")
+        document["finished"] = self.finished
         document["summary"] = self.summary
         document["costs"] = _COSTS.dump_python(self.costs, mode="json")
         document["timing"] = dict(self.timing)
@@ -425,7 +452,7 @@ class RunResult:
         """
         document: Any = json.loads(text)
         if isinstance(document, dict):
-            for derived in ("summary", "costs"):
+            for derived in ("finished", "summary", "costs"):
                 cast("dict[str, Any]", document).pop(derived, None)
         return _ADAPTER.validate_python(document)
 

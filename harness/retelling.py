@@ -12,7 +12,6 @@ from dataclasses import replace
 from threading import Lock
 
 from harness.http import HttpRequest, HttpResponse
-from harness.play import play
 from harness.reference.session import exhausted
 from harness.results import Retelling
 from harness.rules.evidence import Evidence, Reading
@@ -20,12 +19,13 @@ from harness.scenarios.schema import Variant
 from harness.stages import Cell, Stages
 from harness.tape.recut import recut
 from harness.tape.redact import REDACTED
+from harness.workers.pool import played
 
 
 def retellings(cell: Cell, evidence: Evidence, stages: Stages, recuts: int) -> Iterator[Retelling]:
     """The cell as whole answers, if each of its streams amounts to one, and with `recuts` other cuts of its streams.
 
-    Raises what connecting and closing the adapter's client raises.
+    Raises what connecting and closing the adapter's client raises, and what `harness.workers.pool.played` does.
     """
     answered = [reading for reading in evidence.readings if reading.exchange.response is not None]
     if not any(reading.response is not None and reading.response.streamed for reading in answered):
@@ -42,8 +42,8 @@ def retellings(cell: Cell, evidence: Evidence, stages: Stages, recuts: int) -> I
 
 def _retold(cell: Cell, stages: Stages, way: str, variant: Variant, answers: Sequence[HttpResponse]) -> Retelling:
     with stages.answered(cell.target, _in_order(answers)) as endpoint:
-        playing = play(cell.scenario, cell.target, endpoint, _unnoticed, variant)
-    return Retelling(way, variant, playing.chats)
+        playing = played(cell.scenario, cell.target, endpoint, _unnoticed, variant)
+    return Retelling(way, variant, playing.chats, playing.printed)
 
 
 def _unnoticed(_chat: int) -> None:

@@ -12,11 +12,12 @@ from threading import Lock
 
 from harness.causes import linked
 from harness.costs import price_version, spending
+from harness.crash import located, traceback_of
 from harness.differences import Observations, observe, tables
 from harness.errors import CassetteError, CassetteMissing, UsageError
 from harness.excerpt import piece
 from harness.expected_failures import ExpectedFailure, accepted, stale, unmatched
-from harness.play import BROKEN, Playing, located, play
+from harness.play import BROKEN, Playing
 from harness.protocols import Capability
 from harness.results import (
     Blame,
@@ -31,10 +32,13 @@ from harness.results import (
     Verdict,
 )
 from harness.retelling import retellings
+from harness.rules.declining import declined
+from harness.rules.declining import reason as why_declined
 from harness.rules.evidence import Evidence
 from harness.rules.rule import Rule
 from harness.scenarios.load import digest
 from harness.scenarios.schema import Scenario, Variant
+from harness.shortened import shortened
 from harness.stages import Cell, Stage, Stages
 from harness.tape.cassette import Metadata
 from harness.tape.library import Library
@@ -43,6 +47,8 @@ from harness.tape.redact import Redactor
 from harness.targets import Target
 from harness.wire.jsonvalue import loads
 from harness.wire.view import WireError
+from harness.workers.pool import halt, played
+from harness.workers.worker import OUTPUT_LENGTH, Broken
 
 PACKAGES = ("harness", "anthropic", "openai", "google-genai", "httpx2")
 """What a result depends on: ourselves, the SDKs, and the HTTP client that they share."""
@@ -181,7 +187,11 @@ class Run:
             yield from map(one, cells)
             return
         with ThreadPoolExecutor(jobs, thread_name_prefix="harness-cell") as pool:
-            yield from pool.map(one, cells)
+            try:
+                yield from pool.map(one, cells)
+            except BaseException:
+                halt(cell.target.adapter for cell in cells)  # else the cells under way would hold up the end
+                raise
 
     def _cell(self, cell: Cell) -> _Judged:
         target = cell.target
@@ -202,7 +212,7 @@ class Run:
             evidence = Evidence(transcript)
             if cell.variant == "stream":
                 evidence = evidence.retold(tuple(retellings(cell, evidence, self._stages, self._recuts)))
-            return _Judged(self._verdict(result, stage, evidence), observe(evidence), evidence)
+            return _Judged(self._shown(self._verdict(result, stage, evidence), cell), observe(evidence), evidence)
         except (CassetteMissing, _Spent) as error:
             return _Judged(replace(result, verdict=Verdict.MISSING, reason=str(error)))
         except CassetteError as error:
@@ -211,8 +221,13 @@ class Run:
             return _Judged(replace(result, verdict=Verdict.FAIL, findings=(_unreadable(error),)))
         except UsageError:
             raise
+        except Broken as broken:
+            told = replace(result, printed=broken.printed or None, traceback=broken.traceback)
+            return _Judged(self._shown(replace(told, verdict=Verdict.ERROR, reason=broken.reason), cell))
         except BROKEN as error:  # the adapter's `connect` or `close`, a rule: one cell, not the run
-            return _Judged(replace(result, verdict=Verdict.ERROR, reason=f"{type(error).__name__}: {located(error)}"))
+            told = replace(result, traceback=traceback_of(error))
+            reason = f"{type(error).__name__}: {located(error)}"
+            return _Judged(self._shown(replace(told, verdict=Verdict.ERROR, reason=reason), cell))
 
     def _play(self, cell: Cell) -> tuple[Stage, Transcript]:
         if self._recorder is None:
@@ -232,7 +247,15 @@ class Run:
             self._spend()
             stage.tap.chat = chat
 
-        return play(cell.scenario, cell.target, stage.endpoint, begin, cell.variant)
+        return played(cell.scenario, cell.target, stage.endpoint, begin, cell.variant)
+
+    def _shown(self, result: CellResult, cell: Cell) -> CellResult:
+        """The result without the keys that an adapter may have printed."""
+        if result.printed is None and result.traceback is None:
+            return result
+        redactor = Redactor(self._stages.secrets(cell.target))
+        printed, traceback = (text and redactor.text(text) for text in (result.printed, result.traceback))
+        return replace(result, printed=printed, traceback=traceback)
 
     def _spend(self) -> None:
         """Count a chat, which is one request, against what the recording may send. Raises `_Spent`."""
@@ -249,6 +272,8 @@ class Run:
             # else the tool was asked something that nobody had meant to ask
             findings += tuple(_unanswered(execution) for execution in transcript.executions if execution.unanswered)
         findings = tuple(_pictured(evidence, finding) for finding in accepted(self._expected, result, linked(findings)))
+        crashed = next((each for each in (*transcript.chats, *transcript.embedded) if each.crashed), None)
+        printed = "".join(part.printed for part in (transcript, *transcript.retellings))
         recuts = sum(retelling.variant == "stream" for retelling in transcript.retellings)
         result = replace(
             result,
@@ -257,10 +282,11 @@ class Run:
             exchanges=len(transcript.exchanges),
             recuts=recuts,
             spending=spending(evidence, stage.provenance),
+            printed=shortened(printed, OUTPUT_LENGTH) or None,
+            traceback=crashed.traceback if crashed else None,
         )
         if self._recorder and not _is_complete(transcript):
             result = replace(result, reason="not recorded: a chat failed, and what was there before stays")
-        crashed = next((each for each in (*transcript.chats, *transcript.embedded) if each.crashed), None)
         verdict = _worst(findings)
         if verdict is Verdict.EXPECTED_FAILURE:
             reasons = {finding.accepted for finding in findings if finding.accepted is not None}
@@ -269,6 +295,10 @@ class Run:
             verdict is Verdict.FAIL or not findings
         ):  # else all that is wrong is what it raised
             return replace(result, verdict=Verdict.ERROR, reason=f"{crashed.error}: {crashed.error_text}")
+        said_no = declined(evidence)
+        if said_no is not None and verdict is not Verdict.FAIL:
+            why = why_declined(evidence, said_no)
+            return replace(result, verdict=Verdict.NOT_APPLICABLE, provenance=None, reason=why)
         return replace(result, verdict=verdict)
 
     def _weighed(self, finding: Finding) -> Finding:
@@ -314,6 +344,9 @@ def not_applicable(cell: Cell, mode: Mode) -> str | None:
         return f"{target.model} (profile {target.profile.name}) does not have: {', '.join(by_profile)}"
     if scenario.profiles is not None and target.profile.name not in scenario.profiles:
         return f"it holds only for the profiles {', '.join(scenario.profiles)}"
+    foreign = sorted(each for each in scenario.provocations if target.profile.api not in each.apis)
+    if foreign:
+        return f"the API {target.profile.api} has nothing that could do it: {', '.join(foreign)}"
     if scenario.scripted and mode == "live":
         return "scripted: no model does this when asked, so it is never sent to a provider"
     return None
@@ -359,9 +392,11 @@ def _transcript(cell: Cell, stage: Stage, playing: Playing, mode: Mode) -> Trans
         scripted=stage.scripted,
         unplayed=stage.player.unplayed if stage.player else 0,
         stale=stage.stale,
+        recorded_by=stage.recorded_by,
         capabilities=cell.target.adapter.capabilities,
         handled=playing.handled,
         embedded=playing.embedded,
+        printed=playing.printed,
     )
 
 

@@ -55,6 +55,7 @@ class Stage:
     """What a cell is played on.
 
     `scripted`: the answers follow the scenario's script. `stale`: the scenario has changed since they were recorded.
+    `recorded_by`: the adapter that recorded them.
     """
 
     endpoint: Endpoint
@@ -63,6 +64,7 @@ class Stage:
     provenance: Provenance
     player: Player | None = None
     stale: bool = False
+    recorded_by: str | None = None
 
 
 class Stages(Protocol):
@@ -179,6 +181,7 @@ class Replay(_Offline):
                 provenance=metadata.provenance,
                 player=player,
                 stale=metadata.scenario_digest != digest(cell.scenario),
+                recorded_by=metadata.adapter,
             )
 
         if _runs_commands(cell.target):

@@ -41,13 +41,15 @@ class Shipped:
 
 SHIPPED: tuple[Shipped, ...] = (
     Shipped("anthropic", "anthropic", "anthropic", "claude-opus-5-5"),
+    Shipped("anthropic-opus-5", "anthropic", "anthropic", "claude-opus-5"),
     Shipped("openai-chat", "openai-chat", "openai-chat", "gpt-5.6"),
     Shipped("openai-responses", "openai-responses", "openai-responses", "gpt-5.6"),
     Shipped("gemini-3", "gemini", "gemini", "gemini-3.6-flash"),
     Shipped("gemini-2.5", "gemini", "gemini", "gemini-2.5-flash"),
     Shipped("claude-cli", "claude-cli", "claude-cli", "claude-opus-5-5"),
 )
-"""Gemini has two: with ids for tool calls on the wire, and without (wire-facts, section 11)."""
+"""Anthropic has two: a model that refuses a forced tool choice, and one that takes it (AN-D1). So has Gemini: with ids
+for tool calls on the wire, and without (wire-facts, section 11)."""
 
 
 def shipped_named(name: str) -> Shipped:

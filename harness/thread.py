@@ -1,8 +1,8 @@
 """A conversation and its tool loop, as one sans-IO generator with a synchronous and an asynchronous driver.
 
-The loop follows the calls that a response holds, not its stop reason. A tool that raises becomes an error result. The
-history is append-only and kept whatever happens: however a turn ends, every call of it has its result, so that the
-conversation can go on.
+The loop follows the calls that a response holds, not its stop reason, but for one: a model that has paused is asked
+again, with what it has said so far. A tool that raises becomes an error result. The history is append-only and kept
+whatever happens: however a turn ends, every call of it has its result, so that the conversation can go on.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from harness.model import (
     Message,
     NamedTool,
     Role,
+    StopReason,
     ToolCall,
     ToolResult,
 )
@@ -27,6 +28,7 @@ from harness.protocols import (
     AsyncToolFunction,
     ChatClient,
     MessageHandler,
+    PauseHandler,
     StatefulToolFunction,
     ToolFunction,
 )
@@ -72,12 +74,22 @@ class Thread:
         `model` is asked in this turn instead of the template's.
 
         A forced tool choice holds for the first answer only; a model that had to call a tool each time could never
-        answer. Calls that have no result when the turn is broken off (by the handler, or closed) get an error result.
+        answer.
+
+        An answer that pauses (Anthropic's `pause_turn`: the provider's own tools have run for long) is no end. It stays
+        in the history as it came, as is documented, and the model is asked again; a handler with `on_pause` is told
+        (`harness.protocols.PauseHandler`). Whether the API takes a paused answer back in which a call of its own tools
+        has no result yet is contested (dated-facts AN-D23): its refusal is the caller's, and nothing is left out to
+        avoid it. A pause that has said nothing (a response in the background) is handed back, for there is nothing to
+        go on from.
+
+        Calls that have no result when the turn is broken off (by the handler, or closed) get an error result.
 
         Raises:
-            IterationLimit: the model still calls tools after `max_iterations` answers.
+            IterationLimit: the model still calls tools, or pauses, after `max_iterations` answers.
         """
         self.messages += (user,)
+        paused = False
         template = replace(self.template, max_tokens=self.template.max_tokens or DEFAULT_MAX_TOKENS)
         if model is not None:
             template = replace(template, model=model)
@@ -87,11 +99,14 @@ class Thread:
                 raise TypeError("an Ask is answered by a ChatResponse")
             self.messages += (response.message,)
             yield from self._tools(response, handler)
-            if not response.tool_calls:
+            paused = not response.tool_calls and _goes_on(response)
+            if not (response.tool_calls or paused):
                 return response
+            if paused and isinstance(handler, PauseHandler):
+                handler.on_pause(response)
             if template.tool_choice == "required" or isinstance(template.tool_choice, NamedTool):
                 template = replace(template, tool_choice="auto")
-        raise IterationLimit(self.max_iterations)
+        raise IterationLimit(self.max_iterations, paused=paused)
 
     def _tools(
         self, response: ChatResponse, handler: MessageHandler | None
@@ -222,6 +237,11 @@ async def run_tool_async(tool: AsyncToolFunction, call: ToolCall) -> ToolResult:
 def failure(call: ToolCall, raised: Exception) -> ToolResult:
     """The error result that stands for an exception."""
     return ToolResult(call.id, call.name, str(raised) or type(raised).__name__, is_error=True)
+
+
+def _goes_on(response: ChatResponse) -> bool:
+    """The model has paused, and can be asked to go on from what it has said."""
+    return response.stop_reason is StopReason.PAUSE and bool(response.message.parts)
 
 
 def _not_run(call: ToolCall) -> ToolResult:

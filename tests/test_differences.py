@@ -42,6 +42,7 @@ def row(result: RunResult, fact: str) -> dict[str, str]:
 def test_the_shipped_adapters_differ_as_their_apis_do() -> None:
     assert row(shipped(), "who issues a call's id") == {
         "anthropic": "the API",
+        "anthropic-opus-5": "the API",
         "openai-chat": "the API",
         "openai-responses": "the API",
         "gemini-3": "the API",
@@ -49,6 +50,7 @@ def test_the_shipped_adapters_differ_as_their_apis_do() -> None:
     }
     assert row(shipped(), "field of the result's id") == {
         "anthropic": "messages[].content[].tool_use_id",
+        "anthropic-opus-5": "messages[].content[].tool_use_id",
         "openai-chat": "messages[].tool_call_id",
         "openai-responses": "input[].call_id",
         "gemini-3": "contents[].parts[].functionResponse.id",
@@ -62,7 +64,8 @@ def test_the_shipped_adapters_differ_as_their_apis_do() -> None:
     assert row(shipped(), "JSON without a schema")["openai-chat"] == "response_format: json_object"
     assert row(shipped(), "JSON without a schema")["anthropic"] == "no switch"
     assert row(shipped(), "how an error is marked")["anthropic"] == "a field of its own"
-    assert row(shipped(), "word for a forced call")["anthropic"] == "any"
+    assert row(shipped(), "word for a forced call")["anthropic"] == NOT_OBSERVED
+    assert row(shipped(), "word for a forced call")["anthropic-opus-5"] == "any"
 
 
 def test_only_rows_that_differ_are_flagged() -> None:
@@ -205,6 +208,7 @@ def streamed() -> RunResult:
 def test_streams_differ_as_their_apis_do() -> None:
     assert row(streamed(), "how a stream is asked for") == {
         "anthropic": "stream: true",
+        "anthropic-opus-5": "stream: true",
         "openai-chat": "stream: true",
         "openai-responses": "stream: true",
         "gemini-3": "streamGenerateContent",
@@ -212,6 +216,7 @@ def test_streams_differ_as_their_apis_do() -> None:
     }
     assert row(streamed(), "token count of a stream") == {
         "anthropic": "unasked",
+        "anthropic-opus-5": "unasked",
         "openai-chat": "asked for by stream_options.include_usage",
         "openai-responses": "unasked",
         "gemini-3": "unasked",

@@ -72,6 +72,7 @@ TEXTS: list[tuple[HarnessError, str]] = [
         ),
     ),
     (IterationLimit(3), "the model still calls tools after 3 iterations"),
+    (IterationLimit(3, paused=True), "the model has paused again after 3 iterations"),
 ]
 
 

@@ -7,7 +7,7 @@ import pytest
 from harness.errors import HarnessError, IterationLimit, RateLimited
 from harness.handlers import CollectingHandler, Done
 from harness.handout import Handout, UnknownCall
-from harness.model import ChatRequest, Message, ToolCall, ToolResult
+from harness.model import ChatRequest, Message, StopReason, ToolCall, ToolResult
 from harness.thread import Thread
 from tests.test_thread import Model, call, says
 
@@ -31,6 +31,16 @@ def test_a_turn_without_calls_answers_at_once() -> None:
     answer = made.send("Hi")
     assert answer is not None
     assert (answer.text, made.waiting, len(thread.messages)) == ("Hello", (), 2)
+    assert handler.events[-1] == Done()
+
+
+def test_a_turn_goes_on_behind_a_pause_and_hands_out_what_is_called_then() -> None:
+    made, thread, model, handler = handout(says("Hm.", stop=StopReason.PAUSE), says("", call(1)), says("Done"))
+    assert made.send("Go") is None
+    assert (made.waiting, len(model.requests)) == ((call(1),), 2)
+    answer = made.take(result(call(1)))
+    assert answer is not None
+    assert [message.text for message in thread.messages if message.text] == ["Go", "Hm.", "Done"]
     assert handler.events[-1] == Done()
 
 

@@ -19,10 +19,11 @@ ALL = [adapter(name, name) for name in ("anthropic", "openai-chat", "openai-resp
 def test_the_shipped_adapters_make_the_shipped_targets() -> None:
     made = targets_for(ALL, [], {})
     assert [(t.name, t.model, t.profile.name, t.cassettes, t.api) for t in made] == [
-        ("anthropic", "claude-opus-5-5", "claude-adaptive", "anthropic", "anthropic"),
+        ("anthropic", "claude-opus-5-5", "claude-opus-5-5", "anthropic", "anthropic"),
+        ("anthropic-opus-5", "claude-opus-5", "claude-opus-5", "anthropic-opus-5", "anthropic"),
         ("openai-chat", "gpt-5.6", "gpt-5.5-chat", "openai-chat", "openai-chat"),
-        ("openai-responses", "gpt-5.6", "gpt-5-responses", "openai-responses", "openai-responses"),
-        ("gemini-3", "gemini-3.6-flash", "gemini-3-ids", "gemini-3", "gemini"),
+        ("openai-responses", "gpt-5.6", "gpt-5.6-responses", "openai-responses", "openai-responses"),
+        ("gemini-3", "gemini-3.6-flash", "gemini-3.6", "gemini-3", "gemini"),
         ("gemini-2.5", "gemini-2.5-flash", "gemini-2", "gemini-2.5", "gemini"),
     ]
     assert len({shipped.name for shipped in SHIPPED}) == len(SHIPPED)
@@ -31,6 +32,8 @@ def test_the_shipped_adapters_make_the_shipped_targets() -> None:
 def test_somebodys_own_adapter_gets_columns_of_its_own_and_plays_the_shipped_cassettes() -> None:
     made = targets_for([adapter("mine", "gemini")], [], {})
     assert [(t.name, t.cassettes) for t in made] == [("mine-3", "gemini-3"), ("mine-2.5", "gemini-2.5")]
+    made = targets_for([adapter("mine", "anthropic")], [], {})
+    assert [(t.name, t.cassettes) for t in made] == [("mine", "anthropic"), ("mine-opus-5", "anthropic-opus-5")]
     (made,) = targets_for([adapter("mine", "openai-chat")], [], {})
     assert (made.name, made.cassettes) == ("mine", "openai-chat")
 
@@ -68,14 +71,14 @@ def test_an_unknown_target() -> None:
         targets_for(ALL, ["gemini3"], {})
     assert str(raised.value) == (
         "unknown target 'gemini3'. Did you mean 'gemini-3'? "
-        "Known: anthropic, claude-cli, gemini-2.5, gemini-3, openai-chat, openai-responses."
+        "Known: anthropic, anthropic-opus-5, claude-cli, gemini-2.5, gemini-3, openai-chat, openai-responses."
     )
 
 
 def test_a_model_of_a_target_that_is_not_in_the_run() -> None:
     with pytest.raises(UnknownName) as raised:
         targets_for([ALL[0]], [], {"gemini-3": "x"})
-    assert str(raised.value) == "--model: unknown target 'gemini-3'. Known: anthropic."
+    assert str(raised.value) == "--model: unknown target 'gemini-3'. Known: anthropic, anthropic-opus-5."
 
 
 def test_an_adapter_without_a_target() -> None:

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from harness.errors import ConnectionFailed, IterationLimit, RateLimited
+from harness.errors import ConnectionFailed, InvalidRequest, IterationLimit, RateLimited
+from harness.handlers import CollectingHandler, Done, Said
 from harness.model import (
     ChatRequest,
     ChatResponse,
@@ -156,9 +157,85 @@ def test_all_results_of_an_answer_go_back_in_one_message_in_the_order_of_the_cal
 
 @pytest.mark.parametrize("stop", list(StopReason))
 def test_the_loop_follows_the_calls_and_not_the_stop_reason(send: Send, stop: StopReason) -> None:
-    model = Model([says("", call(1), stop=stop), says("Done", stop=stop)])
+    model = Model([says("", call(1), stop=stop), says("Done", stop=stop), says("Done")])
     assert send(Thread(TEMPLATE), model, "Go", echo).text == "Done"
-    assert len(model.requests) == 2
+    assert len(model.requests) == (3 if stop is StopReason.PAUSE else 2)
+
+
+@dataclass
+class Watching:
+    """A handler of today, and one that is told of pauses."""
+
+    told: list[str] = field(default_factory=list[str])
+
+    def on_text(self, text: str) -> None:
+        self.told.append(f"text {text}")
+
+    def on_tool_use(self, call: ToolCall) -> None:
+        self.told.append(f"call {call.id}")
+
+    def on_tool_result(self, result: ToolResult) -> None:
+        self.told.append(f"result {result.call_id}")
+
+    def on_done(self, error: BaseException | None = None) -> None:
+        self.told.append(f"done {error or ''}".strip())
+
+    def on_pause(self, response: ChatResponse) -> None:
+        self.told.append(f"pause {response.text}")
+
+
+def test_a_model_that_has_paused_is_asked_again_with_what_it_has_said(send: Send) -> None:
+    thread, handler = Thread(TEMPLATE), Watching()
+    paused = says("One so far.", stop=StopReason.PAUSE)
+    model = Model([paused, says("", call(1)), says("Two.")])
+    assert send(thread, model, "Count", echo, handler).text == "Two."
+    assert [len(request.messages) for request in model.requests] == [1, 2, 4]
+    assert model.requests[1].messages[-1] == paused.message
+    assert model.requests[2].messages[:2] == model.requests[1].messages
+    assert handler.told == ["text One so far.", "pause One so far.", "call c1", "result c1", "text Two.", "done"]
+
+
+def test_a_handler_that_knows_of_no_pauses_is_told_the_rest(send: Send) -> None:
+    handler = CollectingHandler()
+    send(Thread(TEMPLATE), Model([says("One.", stop=StopReason.PAUSE), says("Two.")]), "Count", echo, handler)
+    assert handler.events == [Said("One."), Said("Two."), Done()]
+
+
+def test_pauses_count_towards_the_bound(send: Send) -> None:
+    thread = Thread(TEMPLATE, max_iterations=2)
+    model = Model([says("One.", stop=StopReason.PAUSE), says("Two.", stop=StopReason.PAUSE), says("Three.")])
+    with pytest.raises(IterationLimit) as raised:
+        send(thread, model, "Count", echo)
+    assert str(raised.value) == "the model has paused again after 2 iterations"
+    assert [message.text for message in thread.messages] == ["Count", "One.", "Two."]
+    assert send(thread, model, "Go on", echo).text == "Three."
+
+
+def test_a_pause_that_has_said_nothing_is_handed_back(send: Send) -> None:
+    thread, model = Thread(TEMPLATE), Model([says("", stop=StopReason.PAUSE)])
+    assert send(thread, model, "Go", echo).stop_reason is StopReason.PAUSE
+    assert len(model.requests) == 1
+
+
+def test_a_refusal_to_go_on_from_a_pause_reaches_the_caller_and_the_history_stays(send: Send) -> None:
+    thread, handler = Thread(TEMPLATE), Watching()
+    refused = InvalidRequest(400, "found without a corresponding `web_search_tool_result` block")
+    with pytest.raises(InvalidRequest):
+        send(thread, Model([says("One.", stop=StopReason.PAUSE), refused]), "Count", echo, handler)
+    assert [message.text for message in thread.messages] == ["Count", "One."]
+    assert handler.told[-2:] == ["pause One.", f"done {refused}"]
+
+
+def test_a_handler_that_breaks_a_turn_off_at_a_pause_loses_nothing(send: Send) -> None:
+    class Stopping(Watching):
+        def on_pause(self, response: ChatResponse) -> None:
+            raise KeyboardInterrupt
+
+    thread, model = Thread(TEMPLATE), Model([says("One.", stop=StopReason.PAUSE), says("Two.")])
+    with pytest.raises(KeyboardInterrupt):
+        send(thread, model, "Count", echo, Stopping())
+    assert [message.text for message in thread.messages] == ["Count", "One."]
+    assert len(model.requests) == 1
 
 
 @pytest.mark.parametrize(("raised", "text"), [(ValueError("no such city"), "no such city"), (KeyError(), "KeyError")])

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from harness.redrive.result import PairDisagreement, RedriveResult
+from harness.redrive.result import PairCounts, PairDisagreement, RedriveResult
 from harness.reports._words import count, plain, short
 
 _KINDS = 8
@@ -29,10 +29,19 @@ def redrive_lines(result: RedriveResult, *, verbose: bool) -> Iterator[str]:
     if streamed := sum(counts.streamed for counts in driven.values()):
         cuts = f" and in {count(result.recuts, 'other cut')}" if result.recuts else ""
         yield f"{count(streamed, 'response')} came as a stream: driven as recorded, as a whole{cuts}."
+    yield from _edited(list(driven.values()))
     allowances = sum((Counter(counts.allowances) for counts in driven.values()), Counter[str]())
     if allowances:
         yield "Allowed: " + ", ".join(f"{kind} {number}" for kind, number in allowances.most_common())
     yield from _disagreements(result, verbose=verbose)
+
+
+def _edited(driven: Sequence[PairCounts]) -> Iterator[str]:
+    """What clients made of answers before they sent them back, which is nobody's fault here."""
+    if edited := sum(counts.edited for counts in driven):
+        edits = sum((Counter(counts.edits) for counts in driven), Counter[str]())
+        classes = ", ".join(f"{kind} {number}" for kind, number in edits.most_common())
+        yield f"{count(edited, 'pair')} edited by its client, judged on what it did carry: {classes}"
 
 
 def _disagreements(result: RedriveResult, *, verbose: bool) -> Iterator[str]:

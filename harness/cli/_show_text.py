@@ -66,6 +66,9 @@ def lines(result: CellResult, evidence: Evidence | None, presentation: Presentat
     made = page.lines([*parts, *_findings(found)])
     for section in _exchanges(evidence, found, page.width) if evidence is not None else ():
         made += ["", *page.lines(section)]
+    for title, text in (("printed by the adapter", result.printed), ("traceback of the adapter", result.traceback)):
+        if text:
+            made += ["", *page.lines([heading(title), *(indented(line) for line in text.splitlines())])]
     return made
 
 

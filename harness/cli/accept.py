@@ -36,6 +36,8 @@ def accept(
     if not reason.strip():
         raise UsageError("--reason: it has to say something, as in --reason 'tracked as #123'.")
     result = _read(run)
+    if not result.finished:
+        raise UsageError(f"{run}: this run was not played to its end ({result.stopped}). Play it again first.")
     known = expected_failures.load(to) if to.exists() else []
     entries = expected_failures.entries(result.cells, reason.strip(), known)
     try:

@@ -52,6 +52,16 @@ Variants: TypeAlias = Annotated[
     ),
 ]
 Jobs: TypeAlias = Annotated[str, typer.Option("-n", metavar="N", help="Cells played at a time, or auto.")]
+CellTimeout: TypeAlias = Annotated[
+    float | None,
+    typer.Option(
+        "--cell-timeout",
+        metavar="SECONDS",
+        show_default=False,
+        help="How long an adapter that is not shipped may take for a cell, and again for each retelling of it. "
+        "Default: 60, or 900 where a provider answers.",
+    ),
+]
 Cassettes: TypeAlias = Annotated[
     str | None,
     typer.Option(
@@ -104,6 +114,7 @@ class Options:
     all_differences: bool
     recuts: int = 0
     strict: bool = False
+    cell_timeout: float | None = None
 
 
 def pairs(option: str, values: Sequence[str] | None, what: str) -> Mapping[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import sys
@@ -28,6 +29,11 @@ class Output:
     def shows_terminal(self) -> bool:
         """Whether this is the report for people, on the screen."""
         return self.path is None and self.report.name == "terminal"
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it goes to a file that is there afterwards, rather than to the screen, a pipe or a device."""
+        return self.path is not None and (self.path.is_file() or not self.path.exists())
 
     def write(self, run: RunResult, presentation: Presentation) -> None:
         """Render the run. Raises `UsageError` if the file cannot be written."""
@@ -75,12 +81,33 @@ def write(text: str, name: str, path: Path | None) -> None:
     if path is None:
         sys.stdout.write(text)
         return
+    # A file name of the command line need not be UTF-8; its odd bytes become escapes that JSON understands.
+    data = text.encode("utf-8", "backslashreplace")
     try:
-        # A file name of the command line need not be UTF-8; its odd bytes become escapes that JSON understands.
-        with path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
-            file.write(text)
+        if not _replaced(path, data):
+            path.write_bytes(data)
     except OSError as error:
         raise _unwritable(name, path, error) from None
+
+
+def _replaced(path: Path, data: bytes) -> bool:
+    """Write a file as a whole or not at all. That needs room in its folder: false if there is none for another file, or
+    if it is a pipe or a device."""
+    target = path.resolve()
+    if target.exists() and not target.is_file():
+        return False
+    beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        beside.write_bytes(data)
+        if target.exists():
+            shutil.copymode(target, beside)
+        beside.replace(target)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        return False
+    return True
 
 
 def _writable(name: str, path: Path) -> Path:

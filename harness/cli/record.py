@@ -10,6 +10,7 @@ from harness.cli.options import (
     Adapters,
     AllDifferences,
     BaseUrls,
+    CellTimeout,
     ExpectedFailures,
     Jobs,
     Models,
@@ -42,6 +43,7 @@ def record(  # noqa: PLR0913 - a parameter for each option
     words: Words = None,
     variants: Variants = None,
     jobs: Jobs = "1",
+    cell_timeout: CellTimeout = None,
     cassettes: Annotated[
         str | None,
         typer.Option(
@@ -76,5 +78,6 @@ def record(  # noqa: PLR0913 - a parameter for each option
         reports,
         verbose,
         all_differences,
+        cell_timeout=cell_timeout,
     )
     return session.record(options, origin, force=force, max_requests=max_requests)

@@ -11,6 +11,7 @@ from harness.cli.options import (
     AllDifferences,
     BaseUrls,
     Cassettes,
+    CellTimeout,
     ExpectedFailures,
     Jobs,
     Models,
@@ -50,6 +51,7 @@ def run(  # noqa: PLR0913 - a parameter for each option
         ),
     ] = 0,
     jobs: Jobs = "1",
+    cell_timeout: CellTimeout = None,
     cassettes: Cassettes = None,
     expected_failures: ExpectedFailures = None,
     strict: Strict = False,
@@ -81,5 +83,6 @@ def run(  # noqa: PLR0913 - a parameter for each option
         all_differences,
         recuts,
         strict,
+        cell_timeout,
     )
     return session.run(options, mode)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness import catalog, suite
+from harness import suite
 from harness.cli import keywords
 from harness.cli.options import Options, pairs
 from harness.errors import MissingDependency, UnknownName, UsageError
@@ -20,6 +20,7 @@ from harness.scenarios.schema import Scenario, Variant
 from harness.stages import Cell
 from harness.tape.processes import LocalRunner
 from harness.targets import SHIPPED, Target, shipped_named, targets_for
+from harness.workers.pool import Workers
 
 _NOWHERE = Endpoint("http://127.0.0.1:9", "not-a-key", processes=LocalRunner())  # for a client that does nothing
 
@@ -45,8 +46,8 @@ class Selection:
         return list({cell.target.name: cell.target for cell in self.cells}.values())
 
 
-def select(options: Options) -> Selection:
-    """The cells that the options ask for.
+def select(options: Options, workers: Workers) -> Selection:
+    """The cells that the options ask for, with the adapters that are not ours in `workers`.
 
     Raises:
         UsageError: an option is wrong, or they leave no cell to play.
@@ -55,7 +56,7 @@ def select(options: Options) -> Selection:
     models = pairs("--model", options.models, "NAME")
     variants = _variants(options)
     scenarios, files = _scenarios(options.paths)
-    targets, specs, left_out = _targets(options, models)
+    targets, specs, left_out = _targets(options, models, workers)
     every = cells(scenarios, targets, variants)
     if not every:
         raise UsageError(
@@ -106,12 +107,14 @@ def _scenarios(paths: Sequence[str] | None) -> tuple[list[Scenario], dict[str, s
     return load_paths(chosen), {file.stem: str(file) for file in files if file not in shipped.values()}
 
 
-def _targets(options: Options, models: Mapping[str, str]) -> tuple[list[Target], dict[str, str], dict[str, str]]:
+def _targets(
+    options: Options, models: Mapping[str, str], workers: Workers
+) -> tuple[list[Target], dict[str, str], dict[str, str]]:
     """The targets, what names their adapters on the command line, and the targets that are left out."""
     names = list(dict.fromkeys(options.targets or ()))
     chosen = [shipped_named(name) for name in names] or list(SHIPPED)
     specs = list(dict.fromkeys(options.adapters or [shipped.adapter for shipped in chosen]))
-    adapters = {spec: catalog.adapter(spec) for spec in specs}
+    adapters = {spec: workers.adapter(spec) for spec in specs}
     left_out: dict[str, str] = {}
     if not options.adapters and not names:
         absent = _without_sdk(adapters)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,13 +18,15 @@ from harness.cli.options import Options, pairs
 from harness.cli.outputs import on_screen, outputs
 from harness.cli.progress import Progress
 from harness.cli.selection import Selection, select
+from harness.cli.standing import Standing
 from harness.errors import UnknownName, UsageError
 from harness.reports._words import listed
-from harness.results import Invocation, Mode, Presentation, RunResult
+from harness.results import CellResult, Invocation, Mode, Presentation, RunResult
 from harness.runner import Recorder, Run
 from harness.stages import Live, Reference, Replay, Stages
 from harness.tape.library import Library
 from harness.targets import SHIPPED, Target
+from harness.workers.pool import LIVE_SECONDS, SECONDS, Workers
 
 _HERE = "cassettes"
 """The folder of one's own cassettes, unless `--cassettes` names another."""
@@ -48,12 +51,13 @@ def show(options: Options, mode: Mode) -> int:
         UsageError: an option is wrong, something that it names is missing, or more than one cell is chosen.
     """
     libraries = _libraries(options.cassettes) if mode == "replay" else {}
-    selection = select(options)
-    if len(selection.cells) > 1:
-        chosen = listed([f"--target {each.target.name} --variant {each.variant}" for each in selection.cells], 3)
-        raise UsageError(f"{len(selection.cells)} cells are chosen, and one can be shown. Name it, by: {chosen}.")
-    stages = _stages(options, mode, list(libraries.values()), selection.targets)
-    result, evidence = Run(stages, catalog.rules(), strict=options.strict).look(selection.cells[0])
+    with Workers(_seconds(options, mode), offline=mode != "live") as workers:
+        selection = select(options, workers)
+        if len(selection.cells) > 1:
+            chosen = listed([f"--target {each.target.name} --variant {each.variant}" for each in selection.cells], 3)
+            raise UsageError(f"{len(selection.cells)} cells are chosen, and one can be shown. Name it, by: {chosen}.")
+        stages = _stages(options, mode, list(libraries.values()), selection.targets)
+        result, evidence = Run(stages, catalog.rules(), strict=options.strict).look(selection.cells[0])
     for line in _show_text.lines(result, evidence, on_screen(Presentation(verbose=True))):
         typer.echo(line)
     return RunResult(mode, (result,)).exit_code
@@ -79,9 +83,34 @@ def _play(
     options: Options, mode: Mode, libraries: Sequence[Library], recorder: Recorder | None, cassettes: str | None
 ) -> int:
     wanted = outputs(options.reports or ())
+    presentation = Presentation(verbose=options.verbose, all_differences=options.all_differences)
+    standing = Standing(wanted, "record" if recorder else mode, presentation)
+    try:
+        with Workers(_seconds(options, mode), offline=mode != "live") as workers:
+            result = _played(options, mode, libraries, recorder, workers=workers, standing=standing)
+    except BaseException as error:
+        standing.stop(error)
+        raise
+    result = replace(result, cassettes=cassettes)
+    if recorder is not None and mode == "live" and not any(each.shows_terminal for each in wanted):
+        estimates.after(result)
+    for output in wanted:
+        output.write(result, presentation)
+    return result.exit_code
+
+
+def _played(  # noqa: PLR0913 - what a run is made of
+    options: Options,
+    mode: Mode,
+    libraries: Sequence[Library],
+    recorder: Recorder | None,
+    *,
+    workers: Workers,
+    standing: Standing,
+) -> RunResult:
     jobs = _jobs(options.jobs)
     expected = expected_failures.load(Path(options.expected_failures)) if options.expected_failures else []
-    selection = select(options)
+    selection = select(options, workers)
     stages = _stages(options, mode, libraries, selection.targets)
     if recorder is not None and mode == "live":
         estimates.before(selection.cells, _base_urls(options, mode, selection.targets), recorder.max_requests)
@@ -93,20 +122,19 @@ def _play(
         recuts=options.recuts,
         strict=options.strict,
     )
+    standing.begin(selection.cells)
     with Progress(len(selection.cells)) as progress:
-        result = playing(selection.cells, jobs=jobs, progress=progress)
-    result = replace(
+
+        def told(cell: CellResult) -> None:
+            standing.add(cell)
+            progress(cell)
+
+        result = playing(selection.cells, jobs=jobs, progress=told)
+    return replace(
         result,
-        cassettes=cassettes,
         left_out=selection.left_out,
         invocation=_invocation(options, mode, selection, recording=recorder is not None),
     )
-    if recorder is not None and mode == "live" and not any(each.shows_terminal for each in wanted):
-        estimates.after(result)
-    presentation = Presentation(verbose=options.verbose, all_differences=options.all_differences)
-    for output in wanted:
-        output.write(result, presentation)
-    return result.exit_code
 
 
 def _libraries(given: str | None) -> dict[str, Library]:
@@ -149,6 +177,16 @@ def _base_urls(options: Options, mode: Mode, targets: Sequence[Target]) -> Mappi
         return {}
     set_ = {target.name: factories.base_url_for(target.api) for target in targets if target.name not in base_urls}
     return {**{name: url for name, url in set_.items() if url is not None}, **base_urls}
+
+
+def _seconds(options: Options, mode: Mode) -> float:
+    """How long a foreign adapter may take for a cell."""
+    given = options.cell_timeout
+    if given is None:
+        return LIVE_SECONDS if mode == "live" else SECONDS
+    if not 0 < given <= threading.TIMEOUT_MAX:
+        raise UsageError(f"--cell-timeout {given:g}: it has to be a number of seconds above 0.")
+    return given
 
 
 def _jobs(given: str) -> int:

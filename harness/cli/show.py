@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from harness.cli.options import Adapters, BaseUrls, Cassettes, Models, Options, Strict, Targets, Variants
+from harness.cli.options import Adapters, BaseUrls, Cassettes, CellTimeout, Models, Options, Strict, Targets, Variants
 
 
 def show(  # noqa: PLR0913 - a parameter for each option
@@ -22,6 +22,7 @@ def show(  # noqa: PLR0913 - a parameter for each option
         Literal["replay", "reference", "live"], typer.Option(help="Where the answers come from, as for 'harness run'.")
     ] = "replay",
     variants: Variants = None,
+    cell_timeout: CellTimeout = None,
     cassettes: Cassettes = None,
     base_urls: BaseUrls = None,
     strict: Strict = False,
@@ -47,5 +48,6 @@ def show(  # noqa: PLR0913 - a parameter for each option
         verbose=True,
         all_differences=False,
         strict=strict,
+        cell_timeout=cell_timeout,
     )
     return session.show(options, mode)

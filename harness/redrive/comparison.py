@@ -1,7 +1,8 @@
 """Holds what the adapter sent against what was recorded.
 
 Compared: the assistant turn that came from response i and the results behind it (calls, ids, names, arguments, text,
-opaque state, content and error marks of results, order and place), and system text and tools.
+opaque state, content and error marks of results, order and place), and system text and tools. What the recorded client
+changed of response i is undone first (`harness.redrive.edits`), and counted apart.
 
 Allowed, and counted by class:
 
@@ -13,6 +14,9 @@ Allowed, and counted by class:
   it (`reasoning`, `reasoning_content`).
 - `state-reissued`: the encrypted content of a reasoning item is one that response i gave in another event of its
   stream; Responses encrypts the item anew for the last event.
+- `id-scrubbed`: the recording has something written over the id of a call.
+- `stand-in`: a call without a signature, since the client left out the one in front that had it, goes back with what
+  Gemini takes in its place (GM-10).
 - `labels`: ids and states of reasoning items, cache marks.
 - `default`: absent against the documented default, as far as the neutral view does not read both alike by itself: a
   schema of a tool that takes no arguments.
@@ -23,14 +27,17 @@ Ids of message and call items of Responses are no facts either: they name what t
 
 from __future__ import annotations
 
+import base64
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from harness.model import JSON
+from harness.redrive.edits import REASONING_NAMES
 from harness.redrive.facts import Fact
 from harness.wire.jsonvalue import equal
+from harness.wire.scrubbed import is_scrubbed
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +57,12 @@ class Disagreement:
 
 class Comparison:
     """Collects the disagreements and allowances of one pair. `issued` are the call ids of response i, `reissued` the
-    encrypted contents that only earlier events of its stream have."""
+    encrypted contents that only earlier events of its stream have. `edits` are what the recorded client changed."""
 
     def __init__(self, issued: frozenset[str], reissued: frozenset[str] = frozenset()) -> None:
         self.disagreements: list[Disagreement] = []
         self.allowances: Counter[str] = Counter()
+        self.edits: Counter[str] = Counter()
         self._issued = issued
         self._reissued = reissued
 
@@ -67,7 +75,6 @@ class Comparison:
 
     def turn(self, recorded: Sequence[Fact], produced: Sequence[Fact]) -> None:
         """Compare an assistant turn and its results."""
-        self._calls_answered(recorded)
         self.sequence(self._without_repeated(recorded, produced), self._without_dropped(recorded, produced))
 
     def sequence(self, recorded: Sequence[Fact], produced: Sequence[Fact]) -> None:
@@ -86,9 +93,9 @@ class Comparison:
 
     def _without_repeated(self, recorded: Sequence[Fact], produced: Sequence[Fact]) -> list[Fact]:
         """What was recorded, without reasoning that says under another name what stands there under its own."""
-        own = {fact.name for fact in produced} & _NAMES
+        own = {fact.name for fact in produced} & REASONING_NAMES
         said = [fact.fields for fact in recorded if fact.name in own]
-        kept = [fact for fact in recorded if fact.name not in _NAMES - own or fact.fields not in said]
+        kept = [fact for fact in recorded if fact.name not in REASONING_NAMES - own or fact.fields not in said]
         self.allowances["reasoning-repeated"] += len(recorded) - len(kept)
         return kept
 
@@ -105,20 +112,6 @@ class Comparison:
             else:
                 kept.append(fact)
         return kept
-
-    def _calls_answered(self, recorded: Sequence[Fact]) -> None:
-        """Each call has an id of its own and one result, and each result a call."""
-        calls = [fact for fact in recorded if fact.kind == "call"]
-        results = [fact for fact in recorded if fact.kind == "result"]
-        answers = [result.answers for result in results]
-        for result in results:
-            if result.answers is None:
-                self._disagree(result.pointer, result.id, None, "result-id")
-        for place, call in enumerate(calls):
-            if place not in answers:
-                self._disagree(call.pointer, call.shown, None, "result-missing")
-            if call.id is not None and any(call.id == other.id for other in calls[:place]):
-                self._disagree(call.pointer, call.id, None, "call-id")
 
     def _fact(self, recorded: Fact, produced: Fact) -> None:
         if recorded.answers != produced.answers:  # what they say belongs to two calls
@@ -139,13 +132,18 @@ class Comparison:
         if name == "parameters" and _takes_nothing(recorded) and _takes_nothing(produced):
             self.allowances["default"] += 1
             return True
+        if name == "state" and recorded is None and produced in _STAND_INS:
+            self.allowances["stand-in"] += 1
+            return True
         if name == "encrypted_content" and isinstance(recorded, str) and recorded in self._reissued:
             self.allowances["state-reissued"] += 1
             return True
         return False
 
     def _renamed(self, recorded: Fact, produced: Fact) -> None:
-        if recorded.id is None or recorded.id in self._issued:
+        if recorded.id is not None and is_scrubbed(recorded.id):
+            self.allowances["id-scrubbed"] += 1
+        elif recorded.id is None or recorded.id in self._issued:
             self._disagree(recorded.pointer, recorded.id, produced.id, "call-id")
         elif recorded.id == produced.item_id:
             self.allowances["id-of-item"] += 1
@@ -156,8 +154,8 @@ class Comparison:
         self.disagreements.append(Disagreement(pointer, recorded, produced, kind))
 
 
-_NAMES = frozenset({"reasoning", "reasoning_content"})
-"""The names that compatible servers have for one field of a message."""
+_STAND_IN = b"skip_thought_signature_validator"
+_STAND_INS = (_STAND_IN.decode(), base64.b64encode(_STAND_IN).decode())
 
 
 def _key(fact: Fact) -> tuple[str, str, str]:

@@ -6,7 +6,7 @@ import json
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, islice
 from typing import cast
 
 import httpx2
@@ -18,7 +18,7 @@ from harness.model import ChatRequest, ChatResponse, Finish, Message, Opaque, Pa
 from harness.protocols import Endpoint, StreamingChatClient
 from harness.redrive.apis import LIFTS
 from harness.redrive.lift import Lift
-from harness.redrive.pairing import answered, issued
+from harness.redrive.pairing import issued, origins
 from harness.redrive.pairs import Pair
 from harness.tape.transport import HandlerTransport
 from harness.wire.apis import wire_format
@@ -72,7 +72,7 @@ class Driver:
         asked = _asked(pair, lift)
         answer = self._ask(response, ask, asked)
         results = Message(Role.USER, tuple(_following(pair, lift, answer.message)))
-        follow_up = replace(asked, messages=(*asked.messages, answer.message, results))
+        follow_up = replace(asked, messages=(*asked.messages, _carried(pair, answer.message), results))
         self._ask(_whole(pair), self._client.chat, follow_up)
         return Driven(answer, self._sent.pop())
 
@@ -127,7 +127,7 @@ def _following(pair: Pair, lift: Lift, answer: Message) -> Iterator[Part]:
         for part in group:
             match part:
                 case ResultView():
-                    yield next(results)
+                    yield from islice(results, 1)
                 case TextView() | MediaView() | OpaqueView():
                     yield lift.part(part)
                 case _:  # a call in the user's turn: nobody's but the client's
@@ -138,29 +138,40 @@ def _is_system(part: PartView | SystemView) -> bool:
     return isinstance(part, SystemView)
 
 
+def _carried(pair: Pair, answer: Message) -> Message:
+    """The answer without the calls that the recorded client did not run: no API takes a call that nothing answers."""
+    calls = pair.i.response.calls
+    kept = {*issued(pair.slice.calls, calls), *origins(pair.slice, calls)}
+    dropped = [call for at, call in enumerate(_canonical(calls, answer)) if at not in kept]
+    return replace(answer, parts=tuple(part for part in answer.parts if not any(part is each for each in dropped)))
+
+
 def _results(pair: Pair, lift: Lift, answer: Message) -> list[ToolResult]:
-    """The results in the order of their calls, as a tool loop adds them."""
-    calls, results = pair.slice.calls, pair.slice.results
-    origin = issued(calls, pair.i.response.calls)
-    canonical = _canonical(pair.i.response.calls, answer)
-    lifted: list[tuple[int, ToolResult]] = []
-    for result, place in zip(results, answered(calls, results), strict=True):
-        known = None if place is None else origin[place]
-        call_id, name = (result.call_id or "", result.name or "") if known is None else canonical[known]
-        lifted.append((len(canonical) if known is None else known, lift.result(result, call_id, name)))
+    """The results in the order of their calls, as a tool loop adds them. One that answers no call of the response
+    belongs to what the client has made up."""
+    calls = pair.i.response.calls
+    named = [
+        (call.id or "", call.name) if known is None else (known.id, known.name)
+        for call, known in zip(calls, _canonical(calls, answer), strict=True)
+    ]
+    lifted = [
+        (place, lift.result(result, *named[place]))
+        for result, place in zip(pair.slice.results, origins(pair.slice, calls), strict=True)
+        if place is not None
+    ]
     return [result for _, result in sorted(lifted, key=lambda each: each[0])]
 
 
-def _canonical(calls: tuple[CallView, ...], answer: Message) -> list[tuple[str, str]]:
-    """Id and name of the canonical call that each call of the response has become. One that the adapter keeps as it is
-    (its arguments are no object, say) has its own."""
+def _canonical(calls: tuple[CallView, ...], answer: Message) -> list[ToolCall | None]:
+    """The canonical call that each call of the response has become, `None` for one that the adapter keeps as it is (its
+    arguments are no object, say)."""
     left = list(answer.tool_calls)
-    found: list[tuple[str, str]] = []
+    found: list[ToolCall | None] = []
     for call in calls:
         same = next((each for each in left if _is(each, call)), None)
         if same is not None:
             left.remove(same)
-        found.append((same.id, same.name) if same else (call.id or "", call.name))
+        found.append(same)
     return found
 
 

@@ -7,7 +7,7 @@ documented defaults, a string and one text part, base64 in either alphabet. Empt
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from harness.model import JSON, Tool
@@ -17,7 +17,16 @@ from harness.redrive.turns import Slice
 from harness.wire.view import CallView, JsonView, MediaView, OpaqueView, PartView, ResultView, SystemView, TextView
 
 _REASONING = frozenset(
-    {"thinking", "redacted_thinking", "reasoning", "reasoning_content", "reasoning_details", "thought"}
+    {
+        "thinking",
+        "redacted_thinking",
+        "reasoning",
+        "reasoning_content",
+        "reasoning_details",
+        "reasoning_text",
+        "thinking_blocks",
+        "thought",
+    }
 )
 """The APIs' words for parts that hold what the model thought."""
 
@@ -34,7 +43,8 @@ class Fact:
 
     `fields` have to be equal; `labels` name the part or steer the cache, and may differ. `name` is that of a call or a
     tool, or the wire's word for a part. `id` is that of a call, or of the call that a result answers; `item_id` that of
-    the item that carries a call; `answers` the place of a result's call among the calls.
+    the item that carries a call; `answers` the place of a result's call among the calls. `returns`: the API is known to
+    take it back.
     """
 
     role: str
@@ -46,6 +56,7 @@ class Fact:
     id: str | None = None
     item_id: str | None = None
     answers: int | None = None
+    returns: bool = True
 
     @property
     def shown(self) -> JSON:
@@ -57,13 +68,26 @@ class Fact:
 
 def turn_facts(place: Slice) -> tuple[Fact, ...]:
     """The facts of an assistant turn and its results, in their order."""
+    return (*spoken_facts(entry.part for entry in place.spoken), *following_facts(place))
+
+
+def spoken_facts(parts: Iterable[PartView | SystemView]) -> tuple[Fact, ...]:
+    """The facts of what the assistant says, in an answer or in a request."""
+    return tuple(fact for fact in (_fact(part, "assistant") for part in parts) if _says_something(fact))
+
+
+def following_facts(place: Slice) -> tuple[Fact, ...]:
+    """The facts of what follows an assistant turn."""
     pairing = iter(answered(place.calls, place.results))
-    said = [_fact(entry.part, "assistant") for entry in place.spoken]
     after = [
         _fact(entry.part, entry.role, next(pairing) if isinstance(entry.part, ResultView) else None)
         for entry in place.answers
     ]
-    return tuple(fact for fact in (*said, *after) if fact.kind != "text" or any(fact.fields.values()))
+    return tuple(filter(_says_something, after))
+
+
+def _says_something(fact: Fact) -> bool:
+    return fact.kind != "text" or any(fact.fields.values())
 
 
 def system_facts(lift: Lift) -> tuple[Fact, ...]:
@@ -116,11 +140,11 @@ def _fact(part: PartView | SystemView | JsonView, role: str, answers: int | None
 
 def _opaque(part: OpaqueView, role: str, kind: str) -> Fact:
     if not isinstance(part.raw, dict):
-        return Fact(role, kind, {"value": part.raw}, part.pointer, part.kind)
+        return Fact(role, kind, {"value": part.raw}, part.pointer, part.kind, returns=part.returns)
     named = {"id", "status"} if part.kind == "reasoning" else set[str]()
     labels = {key: value for key, value in part.raw.items() if key == _CACHE_MARK or key in named}
     said = {key: _without_nulls(value) for key, value in part.raw.items() if key not in labels and not _blank(value)}
-    return Fact(role, kind, said, part.pointer, part.kind, labels)
+    return Fact(role, kind, said, part.pointer, part.kind, labels, returns=part.returns)
 
 
 def _blank(value: JSON) -> bool:

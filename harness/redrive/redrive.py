@@ -12,6 +12,7 @@ from harness.http import HttpRequest, HttpResponse
 from harness.redrive.apis import LIFTS
 from harness.redrive.comparison import Comparison, Disagreement
 from harness.redrive.drive import Driver
+from harness.redrive.edits import unedited
 from harness.redrive.facts import hosted_facts, system_facts, tool_facts, turn_facts
 from harness.redrive.pairs import Pair, pairs
 from harness.redrive.recording import recorded
@@ -40,6 +41,7 @@ class Redrive:
         self._counts = {api: Counter[str]() for api in LIFTS}
         self._not_redrivable = {api: Counter[str]() for api in LIFTS}
         self._allowances = {api: Counter[str]() for api in LIFTS}
+        self._edits = {api: Counter[str]() for api in LIFTS}
         self._disagreements: list[PairDisagreement] = []
 
     def __enter__(self) -> Self:
@@ -67,6 +69,8 @@ class Redrive:
                 found = self._driven(pair)
                 self._counts[api]["streamed"] += pair.i.response.streamed
                 self._counts[api]["agreeing"] += not found.disagreements
+                self._counts[api]["edited"] += bool(found.edits)
+                self._edits[api].update(found.edits.keys())
                 self._allowances[api].update(found.allowances)
                 self._disagreements += [_placed(file, pair, each) for each in found.disagreements]
 
@@ -79,6 +83,8 @@ class Redrive:
                 counter["streamed"],
                 dict(self._not_redrivable[api]),
                 {kind: count for kind, count in sorted(self._allowances[api].items()) if count},
+                counter["edited"],
+                dict(sorted(self._edits[api].items())),
             )
             for api, counter in self._counts.items()
         }
@@ -122,7 +128,9 @@ def compare(pair: Pair, produced: HttpRequest) -> Comparison:
     found = Comparison(frozenset(call.id for call in calls if call.id), _reissued(pair))
     view = wire.view(produced)
     turns = answered_turns(view, pair.i.response)
-    found.turn(turn_facts(pair.slice), turn_facts(turns[-1]) if turns else ())
+    recorded_turn = unedited(pair.i.response, pair.slice, _reissued(pair))
+    found.edits = recorded_turn.edits
+    found.turn(recorded_turn.facts, turn_facts(turns[-1]) if turns else ())
     lift = LIFTS[wire.api]
     stated, sent = lift(pair.j.body, pair.j.request), lift(loads(produced.body), view)
     for facts in (system_facts, tool_facts, hosted_facts):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from harness.model import JSON
 
@@ -15,6 +15,8 @@ class PairCounts:
     `streamed`: those that were driven through `stream`, since their response was streamed. `not_redrivable`: reason →
     pairs whose follow-up leans on state that the server keeps; the reason is the field by which it does. The other
     pairs disagree. `allowances`: class → how often it was made use of; `harness.redrive.comparison` says what they are.
+    `edited`: pairs whose recorded client changed the answer before it sent it back, judged on what it did carry;
+    `edits`: class → pairs that it is seen in, as `harness.redrive.edits` names them.
     """
 
     pairs: int
@@ -22,6 +24,8 @@ class PairCounts:
     streamed: int
     not_redrivable: Mapping[str, int]
     allowances: Mapping[str, int]
+    edited: int = 0
+    edits: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def to_dict(self) -> dict[str, JSON]:
         """The counts as the audit's JSON has them."""
@@ -30,6 +34,8 @@ class PairCounts:
             "pairs_agreeing": self.agreeing,
             "pairs_streamed": self.streamed,
             "pairs_not_redrivable": dict(self.not_redrivable),
+            "pairs_edited_by_client": self.edited,
+            "edited_by_client": dict(self.edits),
             "allowances": dict(self.allowances),
         }
 

@@ -2,7 +2,8 @@
 
 Answers are counted, not looked up: a tool loop that repeats itself cannot get the first answer for ever. A refused
 request uses up no answer, nor does one that meets a fault of the scenario: asked again, the answer is given. Ids, usage
-and signatures are functions of the scenario, so that runs repeat.
+and signatures are functions of the scenario, so that runs repeat; what of a prompt comes out of a cache follows from
+the requests.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from harness.model import JSON
 from harness.profiles import Profile
 from harness.reference.faults import injected
 from harness.reference.memory import Memory
-from harness.scenarios.schema import Scenario, StepSpec
+from harness.reference.prefixes import Prefixes
+from harness.scenarios.schema import Scenario
 from harness.wire.embedding import EmbeddingFormat
 from harness.wire.format import WireFormat
 from harness.wire.view import ModelStep, RequestView, Violation, WireError
@@ -39,6 +41,7 @@ class Session:
         self._played = 0
         self._lock = Lock()
         self._memory = Memory(scenario)
+        self._prefixes = Prefixes()
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         """Answer one request as the provider would."""
@@ -64,9 +67,8 @@ class Session:
             return self._wire.refuse(asked)
         if self._played == len(self._script):
             return exhausted(f"the script of scenario {self._scenario.id!r} has no answer {self._played + 1}")
-        step = self._script[self._played]
         seed = f"{self._scenario.id}/{self._played}"
-        response = self._answer(_model_step(step, self._wire.api), seed, asked)
+        response = self._answer(self._step(self._played, asked), seed, asked)
         fault = self._faults.pop(self._played, None)
         if fault is not None and fault.fails:
             return injected(fault, self._wire, response, asked, seed)
@@ -86,6 +88,20 @@ class Session:
             return Violation("unreadable", "error", error.reason, error.pointer, "wire-facts 1.1")
         return self._memory.objection(self._wire.api, view) or view
 
+    def _step(self, index: int, request: RequestView) -> ModelStep:
+        step, api = self._script[index], self._wire.api
+        return ModelStep(
+            step.text,
+            step.thinking,
+            step.named_calls,
+            step.refusal,
+            step.stop,
+            tuple(step.raw.get(api, ())),
+            step.truncated,
+            frozenset(self._scenario.provocations),
+            self._prefixes.of(request),
+        )
+
     def _answer(self, step: ModelStep, seed: str, request: RequestView) -> HttpResponse:
         if request.stream:
             return self._wire.build_stream(step, seed, self._model, self._profile, request)
@@ -102,11 +118,6 @@ def _json_response(status: int, body: dict[str, JSON]) -> HttpResponse:
     return HttpResponse(
         status, {"content-type": "application/json"}, json.dumps(body, ensure_ascii=False, indent=2).encode()
     )
-
-
-def _model_step(step: StepSpec, api: str) -> ModelStep:
-    raw: list[JSON] = [*step.raw.get(api, ())]
-    return ModelStep(step.text, step.thinking, step.named_calls, step.refusal, step.stop, tuple(raw), step.truncated)
 
 
 def _not_found(request: HttpRequest) -> Violation:

@@ -139,5 +139,5 @@ def _followers(hits: Sequence[_Hit]) -> Iterator[Finding]:
     for hit in hits:
         for other in hit.cell.findings:
             cause = None if other.follows is None else hit.cell.findings[other.follows]
-            if cause is hit.finding and other.rule != cause.rule:
+            if cause is hit.finding and other.rule != hit.finding.rule:
                 yield other

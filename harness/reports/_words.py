@@ -103,6 +103,8 @@ def verdict(run: RunResult) -> tuple[str, str]:
     """The verdict in one word, and the sentence that goes with it."""
     summary = run.summary
     total = _total(run)
+    if not run.finished:
+        return "UNFINISHED", f"{run.stopped}; {total} done: {counts(run) or 'nothing'}"
     if run.exit_code == 1:
         stale = f"; {count(len(run.stale), 'expected failure')} did not happen" if run.stale else ""
         return "FAIL", f"{total}: {counts(run)}{stale}"

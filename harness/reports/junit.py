@@ -37,6 +37,11 @@ def render(run: RunResult, presentation: Presentation) -> str:  # noqa: ARG001 -
             if cell.target == target:
                 _case(suite, cell, commands.get(id(cell), ""))
         _count(suite)
+    if run.stopped is not None:
+        suite = ET.SubElement(root, "testsuite", name="harness")
+        case = ET.SubElement(suite, "testcase", classname="harness", name="finished")
+        ET.SubElement(case, "error", message=_legal(f"the run is not finished: {run.stopped}"), type="unfinished")
+        _count(suite)
     if run.stale:
         suite = ET.SubElement(root, "testsuite", name="expected-failures")
         for entry in run.stale:

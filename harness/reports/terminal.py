@@ -13,7 +13,7 @@ from harness.reports import _groups as groups
 from harness.reports._causes import Cause, causes
 from harness.reports._costs import costs
 from harness.reports._page import Page, hanging, heading, indented, matrix
-from harness.reports._words import CRASHED, count, listed, place, plain, plain_line, short, verdict, what_to_do
+from harness.reports._words import CRASHED, count, label, listed, place, plain, plain_line, short, verdict, what_to_do
 from harness.results import Difference, Finding, Presentation, Report, RunResult, Severity, Verdict
 
 MAX_LINES = 60
@@ -24,6 +24,7 @@ _LEAST = 8  # lines that the differences always have
 _MOST = 30  # lines that they have where there is something worse to see
 _SHOWN = 3  # cells that are named where more have the same in common
 _NAMES = 8  # scenarios that are named where more have the same in common
+_PRINTED = 5  # lines that are shown of what an adapter printed, the last ones
 _LESSER = 8  # rules whose warnings, or notes, are shown
 
 _STYLES = {
@@ -73,6 +74,8 @@ def render(run: RunResult, presentation: Presentation) -> str:
         _matrix(run, page.width, verbose=verbose),
         _causes(run, verbose=verbose),
         _broken(run, verbose=verbose),
+        _printed(run, verbose=verbose),
+        _tracebacks(run, verbose=verbose),
         _stale(run),
         _missing(run),
     )
@@ -294,6 +297,27 @@ def _more(left: Sequence[groups.Place]) -> Iterator[RenderableType]:
         rest = groups.cells_of(left[_SHOWN:])
         names = ", ".join(_place(each) for each in left[:_SHOWN]) + (f" and {count(rest, 'more cell')}" if rest else "")
         yield indented(f"also in {names}; --verbose shows each", "dim")
+
+
+def _printed(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
+    """What adapters printed, where that may explain what went wrong."""
+    bad = (Verdict.FAIL, Verdict.ERROR)
+    cells = [cell for cell in run.cells if cell.printed and (verbose or cell.verdict in bad)]
+    if cells:
+        yield heading(f"Printed by the adapter: in {count(len(cells), 'cell')}")
+    for cell in cells if verbose else cells[:_SHOWN]:
+        lines = (cell.printed or "").splitlines()
+        yield indented(f"{label(cell)} . {cell.target}", "bold")
+        yield from (indented(line, by=4) for line in (lines if verbose else lines[-_PRINTED:]))
+    if cells[_SHOWN:] and not verbose:
+        yield indented(f"and {count(len(cells) - _SHOWN, 'more cell')}; --verbose shows all", "dim")
+
+
+def _tracebacks(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
+    for cell in run.cells if verbose else ():
+        if cell.traceback:
+            yield heading(f"Traceback of {label(cell)} . {cell.target}")
+            yield from (indented(line, by=4) for line in cell.traceback.splitlines())
 
 
 def _stale(run: RunResult) -> Iterator[RenderableType]:

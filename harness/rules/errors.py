@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.results import Kind
+from harness.rules.declining import declined
 from harness.rules.evidence import Evidence
 from harness.rules.failures import judged, waited
 from harness.rules.rule import Flaw, Rule
@@ -12,8 +13,9 @@ from harness.scenarios.schema import Subject
 
 
 def _failures(evidence: Evidence) -> Iterator[Flaw]:
-    for chat in range(len(evidence.transcript.chats)):
-        flaw = judged(evidence, chat)
+    said_no = declined(evidence)  # which declared-and-declined judges
+    for chat, made in enumerate(evidence.transcript.chats):
+        flaw = None if made is said_no else judged(evidence, chat)
         if flaw is not None and flaw.rule != "stream-cut":
             yield flaw
 

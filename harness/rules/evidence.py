@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from harness.http import EXHAUSTED
 from harness.model import JSON, ToolCall, ToolResult
 from harness.results import Blame, Chat, Exchange, Retelling, Transcript
+from harness.scenarios.schema import Provocation
 from harness.trimming import trimmed_result
 from harness.wire.apis import wire_format
 from harness.wire.embedding import EmbeddingFormat, EmbeddingView, VectorView
@@ -104,6 +105,13 @@ class Evidence:
             return Blame.CASSETTE
         return Blame.ADAPTER if self.transcript.scripted else Blame.MODEL
 
+    @property
+    def is_unheard_of(self) -> bool:
+        """The answers do what no provider was recorded doing, nor announces in its documents: that an adapter can make
+        nothing of it is no loss to anybody."""
+        scenario = self.transcript.scenario
+        return scenario is not None and Provocation.INTERLEAVED_CALLS in scenario.provocations
+
     def once(self, derive: Callable[[Evidence, Asked], T], asked: Asked) -> T:
         """What `derive` makes of a chat: several rules look at the same pairs, and pairing is most of their work."""
         key = (derive, asked.index)
@@ -156,6 +164,12 @@ class Evidence:
     def exchanges(self, chat: int) -> tuple[Reading, ...]:
         """The exchanges of a chat, in their order: one, unless the adapter sent again what had failed."""
         return self._by_chat.get(chat, ())
+
+    @cached_property
+    def issued_ids(self) -> frozenset[str]:
+        """The ids of calls that the API issued in this playing."""
+        answers = (reading.response for reading in self.readings if reading.response is not None)
+        return frozenset(call.id for answer in answers for call in answer.calls if call.id)
 
     @cached_property
     def _by_chat(self) -> Mapping[int | None, tuple[Reading, ...]]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from harness.errors import ConnectionFailed, MalformedResponse, ProviderError, provider_error
-from harness.results import Blame, Chat, Kind
+from harness.results import Blame, Chat, Kind, Severity
 from harness.rules.evidence import Evidence, Reading
 from harness.rules.rule import Flaw
 from harness.scenarios.match import Failure, Outcome, error_name, mismatches
@@ -141,6 +141,22 @@ def _is_expected(evidence: Evidence, chat: int) -> bool:
 def judged(evidence: Evidence, chat: int) -> Flaw | None:
     """What is wrong with how a chat ended. `Flaw.rule` says which rule it is to be reported under."""
     made, wanted = evidence.transcript.chats[chat], due(evidence, chat)
+    flaw = _judged(evidence, chat, made, wanted)
+    if flaw is None or not _is_contested(wanted):
+        return flaw
+    return replace(flaw, kind=Kind.LOSS, severity=Severity.WARNING)
+
+
+def _is_contested(wanted: Due) -> bool:
+    """Anthropic has said why the model stopped, and `message_stop` is all that is missing. The documents call it the
+    end, the SDK takes the answer without it (AN-P9), and no captured stream shows what the service means by it."""
+    view = wanted.reading.response if wanted.reading and wanted.fate == "cut" else None
+    if view is None or view.api != "anthropic":
+        return False
+    return view.streamed and not view.complete and view.raw_stop_reason is not None
+
+
+def _judged(evidence: Evidence, chat: int, made: Chat, wanted: Due) -> Flaw | None:
     if wanted.fate == "made-up":
         return None  # request-unexpected says it
     if made.error is None:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import groupby
+from typing import TypeVar
 
-from harness.model import JSON_INSTRUCTION, File, Image, Role, Text
+from harness.meaning.ids import with_ids_of
+from harness.meaning.requests import meant
+from harness.meaning.results import same_medium
+from harness.meaning.texts import is_told
+from harness.model import JSON_INSTRUCTION, File, Image, Role, Text, ToolResult
 from harness.results import Kind
-from harness.rules.content import same_medium
 from harness.rules.evidence import Asked, Evidence
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
 from harness.wire.compare import likeness
 from harness.wire.view import MediaView, PartView, ResultView, TextView, TurnView
+
+T = TypeVar("T")
 
 
 def _append_only(evidence: Evidence) -> Iterator[Flaw]:
@@ -23,17 +30,32 @@ def _append_only(evidence: Evidence) -> Iterator[Flaw]:
         if before is None or asked.view.stateful or before.view.stateful:
             continue
         trims = _trims(evidence, before, asked)
-        for position, turn in enumerate(before.view.turns):
-            now = asked.view.turns[position] if position < len(asked.view.turns) else None
-            if now is None or likeness(_weighed(now, trims)) != likeness(_weighed(turn, trims)):
+        then = meant(before.view).turns
+        now = meant(with_ids_of(before.view, asked.view, evidence.issued_ids)).turns
+        for position, turn in enumerate(then):
+            found = now[position] if position < len(now) else None
+            if found is None or not _is_continued(
+                _weighed(turn, trims), _weighed(found, trims), is_last=turn is then[-1]
+            ):
                 yield Flaw(
                     "an entry that was sent before is gone or changed: the history is append-only",
                     asked.reading.index,
-                    now.pointer if now else "",
-                    repr(likeness(now)) if now else None,
+                    found.pointer if found else "",
+                    repr(likeness(found)) if found else None,
                     repr(likeness(turn)),
                 )
                 break
+
+
+def _is_continued(turn: TurnView, now: TurnView, *, is_last: bool) -> bool:
+    """The entry says what it said before; the last one may go on, where an answer failed and the user spoke again."""
+    parts, found = turn.parts, now.parts
+    if is_last:
+        found = found[: len(parts)]
+        before, after = parts[-1] if parts else None, found[-1] if found else None
+        if isinstance(before, TextView) and isinstance(after, TextView) and after.text.startswith(before.text):
+            found = (*found[:-1], replace(after, text=before.text))
+    return likeness(replace(turn, parts=parts)) == likeness(replace(now, parts=found))
 
 
 def _trims(evidence: Evidence, before: Asked, asked: Asked) -> bool:
@@ -50,59 +72,76 @@ def _weighed(turn: TurnView, trims: bool) -> TurnView:
 
 
 def _texts(evidence: Evidence) -> Iterator[Flaw]:
-    """Each text that was given is there, in its order and under its role, and no other stands in the conversation."""
+    """Each text that was given is there, in its order and under its role, and no other stands in the conversation.
+
+    Where one part ends and the next begins does not matter: the texts of a role that stand side by side are compared as
+    one.
+    """
     for asked in evidence.asked:
         if asked.view.stateful:
             continue
-        wanted = _given_texts(asked)
-        sent = _sent_texts(asked)
+        wanted = [*_runs(_given_texts(asked))]
+        sent = [*_runs(_sent_texts(asked))]
         for position in range(max(len(wanted), len(sent))):
-            given = wanted[position] if position < len(wanted) else None
-            found = sent[position] if position < len(sent) else None
-            if given is not None and found is not None and (found[0], found[1].text) == given:
+            role, given = wanted[position] if position < len(wanted) else ("", [])
+            found_role, found = sent[position] if position < len(sent) else ("", [])
+            if role == found_role and is_told(given, [part.text for part in found]):
                 continue
-            if _is_system(asked, found):
+            changed = next((i for i, part in enumerate(found) if i >= len(given) or part.text != given[i]), 0)
+            flawed = found[changed] if found else None
+            if _is_system(asked, flawed):
                 break  # system-in-message says it
+            missing = given[changed] if changed < len(given) else "".join(given) if given else None
             yield Flaw(
                 "a text of the conversation is missing, changed or added",
                 asked.reading.index,
-                found[1].pointer if found else "",
-                f"{found[0]}: {found[1].text}" if found else None,
-                f"{given[0]}: {given[1]}" if given else None,
+                flawed.pointer if flawed else "",
+                f"{found_role}: {flawed.text}" if flawed else None,
+                None if missing is None else f"{role}: {missing}",
             )
             break
 
 
-def _given_texts(asked: Asked) -> list[tuple[str, str]]:
-    return [
-        (message.role.value, part.text)
-        for message in asked.chat.request.messages
-        for part in message.parts
-        if isinstance(part, Text) and part.text
-    ]
+def _runs(texts: Iterable[tuple[str, T | None]]) -> Iterator[tuple[str, list[T]]]:
+    """The texts of each role that stand side by side; `None` is what separates them and is no text itself."""
+    for role, group in groupby(texts, key=lambda text: text[0]):
+        run = [text for _, text in group if text is not None]
+        if run:
+            yield role, run
 
 
-def _sent_texts(asked: Asked) -> list[tuple[str, TextView]]:
+def _given_texts(asked: Asked) -> Iterator[tuple[str, str | None]]:
+    for message in asked.chat.request.messages:
+        for part in message.parts:
+            if isinstance(part, ToolResult):
+                yield message.role.value, None
+            elif isinstance(part, Text) and part.text:
+                yield message.role.value, part.text
+
+
+def _sent_texts(asked: Asked) -> Iterator[tuple[str, TextView | None]]:
     """The texts of the conversation, without those that an API makes necessary: the instruction of JSON mode, and what
     is said of media that cannot stand inside a result (OC-8)."""
-    return [
-        (turn.role, part)
-        for turn in asked.view.turns
-        for part in turn.parts
-        if isinstance(part, TextView)
-        and part.text
-        and not _is_instruction(asked, part)
-        and not _is_caption(asked, turn.parts, part)
-    ]
+    for turn in asked.view.turns:
+        for part in turn.parts:
+            if isinstance(part, ResultView):
+                yield turn.role, None
+            elif (
+                isinstance(part, TextView)
+                and part.text
+                and not _is_instruction(asked, part)
+                and not _is_caption(asked, turn.parts, part)
+            ):
+                yield turn.role, part
 
 
 def _is_instruction(asked: Asked, text: TextView) -> bool:
     return text.text == JSON_INSTRUCTION and asked.chat.request.response_format is not None
 
 
-def _is_system(asked: Asked, found: tuple[str, TextView] | None) -> bool:
+def _is_system(asked: Asked, found: TextView | None) -> bool:
     system = asked.chat.request.system
-    return bool(system and found and system in found[1].text)
+    return bool(system and found and system in found.text)
 
 
 def _is_caption(asked: Asked, parts: tuple[PartView, ...], text: TextView) -> bool:
@@ -119,13 +158,14 @@ def _is_caption(asked: Asked, parts: tuple[PartView, ...], text: TextView) -> bo
 
 
 def _media(evidence: Evidence) -> Iterator[Flaw]:
-    """Each image that was given is there, behind as many texts as it was given behind."""
+    """Each image that was given is there, behind as much text as it was given behind."""
     for asked in evidence.asked:
         if asked.view.stateful:
             continue
         sent = _sent_media(asked)
-        complete = len(_given_texts(asked)) == len(_sent_texts(asked))  # else text-changed says it
-        for image, texts in _given_images(asked):
+        told = "".join(part.text for _, part in _sent_texts(asked) if part)
+        complete = told == "".join(text for _, text in _given_texts(asked) if text)  # else text-changed says it
+        for image, behind in _given_images(asked):
             same = [(medium, before) for medium, before in sent if same_medium(medium, image)]
             if not same:
                 yield Flaw(
@@ -135,38 +175,38 @@ def _media(evidence: Evidence) -> Iterator[Flaw]:
                     [f"{medium.media_type}, {len(medium.data or b'')} bytes" for medium, _ in sent],
                     f"{image.media_type}, {len(image.data or b'')} bytes",
                 )
-            elif complete and texts not in [before for _, before in same]:
+            elif complete and behind not in [before for _, before in same]:
                 yield Flaw(
                     "an image of the conversation stands in another place",
                     asked.reading.index,
                     same[0][0].pointer,
-                    f"behind {same[0][1]} texts",
-                    f"behind {texts} texts",
+                    f"behind {same[0][1]} characters of text",
+                    f"behind {behind} characters of text",
                 )
 
 
 def _given_images(asked: Asked) -> Iterator[tuple[Image, int]]:
-    """The user's images, each with the number of texts in front of it."""
-    texts = 0
+    """The user's images, each with the length of the text in front of it."""
+    behind = 0
     for message in asked.chat.request.messages:
         for part in message.parts:
-            if isinstance(part, Text) and part.text:
-                texts += 1
+            if isinstance(part, Text):
+                behind += len(part.text)
             elif isinstance(part, Image) and message.role is Role.USER:
-                yield part, texts
+                yield part, behind
 
 
 def _sent_media(asked: Asked) -> list[tuple[MediaView, int]]:
-    """The media of the conversation, each with the number of texts in front of it."""
-    texts = {id(text) for _, text in _sent_texts(asked)}
-    before = 0
+    """The media of the conversation, each with the length of the text in front of it."""
+    texts = {id(text) for _, text in _sent_texts(asked) if text}
+    behind = 0
     found: list[tuple[MediaView, int]] = []
     for turn in asked.view.turns:
         for part in turn.parts:
-            if id(part) in texts:
-                before += 1
+            if isinstance(part, TextView) and id(part) in texts:
+                behind += len(part.text)
             elif isinstance(part, MediaView):
-                found.append((part, before))
+                found.append((part, behind))
     return found
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from harness.meaning.pairing import answered
 from harness.model import SYNTHESISED_ID, ToolCall
 from harness.results import Kind
 from harness.rules.content import content_shown, shown
 from harness.rules.evidence import Evidence, ExpectedCall
-from harness.rules.pairing import answered, answers, pairs
+from harness.rules.pairing import answers, pairs
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
 from harness.wire.view import CallView, MediaView, RequestView, ResultView, TextView
@@ -64,13 +65,15 @@ def _call_id_changed(evidence: Evidence) -> Iterator[Flaw]:
 
 
 def _issued_id_lost(evidence: Evidence) -> Iterator[Flaw]:
+    """The id that the caller gets does not lead back to the issued one: a later request has the call under another, or,
+    where there is none, the issued id is no part of it."""
     for index, chat in enumerate(evidence.transcript.chats):
         reading = evidence.answer(index)
         if reading is None or reading.response is None or chat.response is None:
             continue
         issued = [call for call in reading.response.calls if call.malformed is None]
         for call, given in zip(issued, chat.response.tool_calls, strict=False):
-            if call.id and given.id != call.id:
+            if call.id and given.id != call.id and not _is_kept(evidence, index, call, given):
                 yield Flaw(
                     f"the API issued {call.id!r} for {call.name}; the adapter hands on {given.id!r} (response body)",
                     reading.index,
@@ -78,6 +81,14 @@ def _issued_id_lost(evidence: Evidence) -> Iterator[Flaw]:
                     given.id,
                     call.id,
                 )
+
+
+def _is_kept(evidence: Evidence, chat: int, call: CallView, given: ToolCall) -> bool:
+    """The adapter decorates ids for its caller, and strips what it has added on the wire."""
+    later = [asked for asked in evidence.asked if asked.index > chat and not asked.view.stateful]
+    if not later:
+        return call.id is not None and call.id in given.id
+    return any(each.id == call.id and each.name == call.name for each in later[0].view.calls)
 
 
 def _synthesised(evidence: Evidence) -> Iterator[tuple[int, CallView, ToolCall, frozenset[str]]]:
@@ -161,6 +172,7 @@ def _foreign_ids(evidence: Evidence) -> Iterator[Flaw]:
                     call.id_pointer,
                     call.id,
                     mapped[expected.id],
+                    kind=Kind.CONVENTION,  # each request pairs by itself, and no API issued either of them
                 )
             if call.id is not None and sent.setdefault(call.id, expected.id) != expected.id:
                 yield Flaw(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import dropwhile, islice
 
 from harness.model import JSON
 from harness.results import Kind
@@ -11,9 +12,6 @@ from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
 from harness.wire.jsonvalue import equal
 from harness.wire.view import CallView, OpaqueView, PartView, ResponseView, TextView
-
-_NOT_RETURNED = frozenset({"reasoning_content", "reasoning", "refusal", "annotations", "audio"})
-"""Kinds that Chat Completions shows and has no field to take back (OC-15)."""
 
 _LABELS = frozenset({"id", "status"})
 """Fields of a Responses reasoning item that carry no state (RS-7)."""
@@ -28,6 +26,7 @@ def _lost(evidence: Evidence) -> Iterator[Flaw]:
 def _lost_in(evidence: Evidence, asked: Asked) -> Iterator[Flaw]:
     """The first opaque thing of earlier answers that a request does not carry where it has to stand."""
     sent = [part for turn in asked.view.turns for part in turn.parts]
+    roles = [turn.role for turn in asked.view.turns for _ in turn.parts]
     position = 0
     for earlier in range(asked.index):
         reading = evidence.answer(earlier)
@@ -35,16 +34,34 @@ def _lost_in(evidence: Evidence, asked: Asked) -> Iterator[Flaw]:
             continue
         matched: dict[int, PartView] = {}
         start = position
-        for part in _returned(evidence.transcript.api, reading.response):
+        for part in _returned(reading.response):
             place = next((i for i in range(position, len(sent)) if _is_back(part, sent[i])), None)
             if place is not None:
                 matched[place] = part
                 position = place + 1
+            elif isinstance(part, TextView) and _is_beside(part, sent, roles, position):
+                continue
             elif _state_of(part) is not None:
                 yield _lost_flaw(asked, part, sent[position:])
                 return
             else:
                 yield from _moved(asked, part, sent[start:position], {place - start for place in matched})
+
+
+def _is_beside(part: TextView, sent: list[PartView], roles: list[str], position: int) -> bool:
+    """The signature of a text came back on a neighbour of it, in the same turn: it is optional, and what counts is that
+    the model has it (GM-10). A signature of a call has to stand on the call."""
+    ahead = dropwhile(lambda place: roles[place] == "user", range(position, len(sent)))
+    near = [*range(max(position - 1, 0), position), *islice(ahead, 2)]
+    return part.opaque is not None and any(
+        roles[place] == "assistant" and any(equal(state, part.opaque) for state in _states(sent[place]))
+        for place in near
+    )
+
+
+def _states(part: PartView) -> tuple[JSON, JSON]:
+    """The state of a part, and a signature inside of it."""
+    return _state_of(part), _signature(part.raw) if isinstance(part, OpaqueView) else None
 
 
 def _moved(asked: Asked, part: PartView, behind: list[PartView], matched: set[int]) -> Iterator[Flaw]:
@@ -61,7 +78,7 @@ def _moved(asked: Asked, part: PartView, behind: list[PartView], matched: set[in
         )
 
 
-def _returned(api: str, response: ResponseView) -> Iterator[PartView]:
+def _returned(response: ResponseView) -> Iterator[PartView]:
     """The parts of a response that have to stand in the history, and those that tell where.
 
     A call that was cut short cannot go back as one: nothing answers it.
@@ -70,9 +87,8 @@ def _returned(api: str, response: ResponseView) -> Iterator[PartView]:
         if isinstance(part, CallView) and part.malformed is not None:
             continue
         if isinstance(part, OpaqueView):
-            not_taken = api == "openai-chat" and part.kind in _NOT_RETURNED
             for_people = part.kind in ("thought", "refusal") and _signature(part.raw) is None
-            if not not_taken and not for_people:
+            if part.returns and not for_people:
                 yield part
         elif not isinstance(part, TextView) or part.text or part.opaque is not None:
             yield part
@@ -105,7 +121,14 @@ def _is_back(issued: PartView, sent: PartView) -> bool:
             same = issued.opaque is not None or issued.text == sent.text
         case _:
             return False
-    return same and (issued.opaque is None or equal(sent.opaque, issued.opaque))
+    return same and (issued.opaque is None or _carries(sent.opaque, issued.opaque))
+
+
+def _carries(sent: JSON, issued: JSON) -> bool:
+    """The state is there; what else was added beside it is for the limits to judge."""
+    if isinstance(sent, dict) and isinstance(issued, dict):
+        return all(equal(sent.get(key), value) for key, value in issued.items())
+    return equal(sent, issued)
 
 
 def _same_state(sent: JSON, issued: JSON) -> bool:

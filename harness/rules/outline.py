@@ -1,13 +1,19 @@
-"""What two tellings of an answer are compared by: responses and events as JSON values, and where they first differ."""
+"""What two tellings of an answer are compared by, and all in which they differ, in words.
+
+Compared is what the caller is told. Pieces of a text that stand together are one text; an id that no API issued is
+whatever the adapter makes up, and may be another one each time: of such ids only which calls share one counts. A count
+or a model that only one of the tellings has is not a wrong one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
+from difflib import SequenceMatcher
+from typing import TypeAlias
 
 from harness.model import (
     JSON,
-    ArgumentsDelta,
     ChatResponse,
     File,
     Finish,
@@ -21,155 +27,211 @@ from harness.model import (
     Thinking,
     ThinkingDelta,
     ToolCall,
-    ToolCallEnd,
-    ToolCallStart,
     ToolResult,
     Usage,
 )
-from harness.wire.jsonvalue import equal, loads
+from harness.results import Kind
+from harness.rules.announced import announced
+from harness.wire.jsonvalue import canonical, equal, join, loads
 from harness.wire.view import WireError
 
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """The first place at which two values differ, and what each has there (`None` also where it has nothing)."""
+    """One thing in which two tellings differ, and what each has there (`None` also where it has nothing).
 
-    path: str
+    `place` names it as the object of a sentence. What nobody loses anything by is a `convention`: words and fields that
+    are kept beside the answer, and in which order the pieces came.
+    """
+
+    place: str
     one: JSON
     other: JSON
+    kind: Kind = Kind.LOSS
 
 
-def contrast(one: JSON, other: JSON, path: str = "") -> Contrast | None:
-    """Where two values first differ; `None` if they are equal."""
+Naming: TypeAlias = Callable[[str], str]
+"""What an id is compared as."""
+
+
+def naming(issued: frozenset[str]) -> Naming:
+    """Ids that an API issued are themselves; others are counted, so that the same one is the same again."""
+    made: dict[str, str] = {}
+    return lambda call_id: call_id if call_id in issued else made.setdefault(call_id, f"made up ({len(made) + 1})")
+
+
+def of_responses(one: ChatResponse, other: ChatResponse, issued: frozenset[str]) -> Iterator[Contrast]:
+    """In what two responses differ."""
+    left, right = (_pieces(response.message.parts, naming(issued)) for response in (one, other))
+    parted = [*_of_pieces(left, right)]
+    yield from parted
+    yield from _at("the stop reason", one.stop_reason.value, other.stop_reason.value)
+    for field in fields(Usage):
+        counts: tuple[int | None, int | None] = (getattr(one.usage, field.name), getattr(other.usage, field.name))
+        yield from _at(f"the count {field.name}", *counts, _OURS if None in counts else Kind.LOSS)
+    yield from _at("the model", one.model, other.model, Kind.LOSS if one.model and other.model else _OURS)
+    yield from _at("the API's own word for the stop reason", one.raw_stop_reason, other.raw_stop_reason, _OURS)
+    if not parted:  # a part that is not there keeps nothing
+        yield from _at("what is kept for the API beside the parts", _state(one), _state(other), _OURS)
+
+
+_OURS = Kind.CONVENTION
+"""Of what is kept beside an answer, what has to go back to the API is found missing where it does not."""
+
+
+def of_events(one: Iterable[StreamEvent], other: Iterable[StreamEvent], issued: frozenset[str]) -> Iterator[Contrast]:
+    """In what the events of two streams differ. How text and arguments are divided into pieces counts for nothing."""
+    left, right = tuple(one), tuple(other)
+    found = [*_of_told(left, right, issued)]
+    yield from found
+    if not found:
+        before: list[JSON] = [*_order(left)]
+        behind: list[JSON] = [*_order(right)]
+        yield from _at("the order of the events", before, behind, _OURS)
+
+
+def _of_told(
+    left: tuple[StreamEvent, ...], right: tuple[StreamEvent, ...], issued: frozenset[str]
+) -> Iterator[Contrast]:
+    for what, kind in (("text", TextDelta), ("thinking", ThinkingDelta)):
+        yield from _at(f"the {what} of the events", _said(left, kind), _said(right, kind))
+    yield from _of_pieces(_told_calls(left, naming(issued)), _told_calls(right, naming(issued)), " of the events")
+    yield from _at("whether the events finish", _finish(left), _finish(right))
+
+
+def _said(events: Iterable[StreamEvent], kind: type[TextDelta | ThinkingDelta]) -> str:
+    return "".join(event.text for event in events if isinstance(event, kind))
+
+
+def _finish(events: Iterable[StreamEvent]) -> bool:
+    return any(isinstance(event, Finish) for event in events)
+
+
+def _told_calls(events: tuple[StreamEvent, ...], name: Naming) -> list[_Piece]:
+    pieces: list[_Piece] = []
+    for call in announced(events):
+        start: dict[str, JSON] = {"id": name(call.start.id), "name": call.start.name} if call.start else {}
+        pieces.append(_Piece("call", {**start, "arguments": _value(call.text), "ended": call.ended}, call.name))
+    return pieces
+
+
+def _order(events: Iterable[StreamEvent]) -> Iterator[str]:
+    before = ""
+    for event in events:
+        kind = type(event).__name__
+        here = f"{kind} {getattr(event, 'index', '')}".strip()
+        if here != before and getattr(event, "text", kind):  # an empty piece is none
+            yield here
+            before = here
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A part of an answer, or a text that several parts make: its kind as a noun, its value, and what it is about."""
+
+    kind: str
+    value: JSON
+    about: str = ""
+
+    @property
+    def key(self) -> str:
+        return f"{self.kind} {canonical(self.value)}"
+
+
+def _of_pieces(one: Sequence[_Piece], other: Sequence[_Piece], of: str = "") -> Iterator[Contrast]:
+    matcher = SequenceMatcher(None, [each.key for each in one], [each.key for each in other], autojunk=False)
+    for same, begin, end, start, stop in matcher.get_opcodes():
+        if same == "equal":
+            continue
+        gone, came = [*one[begin:end]], [*other[start:stop]]
+        while gone and came and gone[0].kind == came[0].kind:
+            left, right = gone.pop(0), came.pop(0)
+            yield from _of_piece(_named(left, one, of), left, right)
+        yield from (Contrast(_named(each, one, of), each.value, None) for each in gone)
+        yield from (Contrast(_named(each, other, of), None, each.value) for each in came)
+
+
+def _of_piece(name: str, left: _Piece, right: _Piece) -> Iterator[Contrast]:
+    one, other = left.value, right.value
+    if left.kind != "call" or not (isinstance(one, dict) and isinstance(other, dict)):
+        yield Contrast(name, one, other)
+        return
+    for key in one | other:
+        if key != "arguments":
+            yield from _at(f"{_CALLED[key]} of {name}", one.get(key), other.get(key))
+            continue
+        for pointer, before, behind in _partings(one.get(key), other.get(key), ""):
+            place = f"the arguments of {name}" + (f" at {pointer}" if pointer else "")
+            yield Contrast(place, before, behind)
+
+
+_CALLED = {"id": "the id", "name": "the name", "ended": "the end"}
+
+
+def _named(piece: _Piece, among: Sequence[_Piece], of: str) -> str:
+    alike = [each for each in among if each.kind == piece.kind]
+    number = f" {next(i for i, each in enumerate(alike, 1) if each is piece)}" if len(alike) > 1 else ""
+    return f"the {piece.kind}{number}{of}" + (f" ({piece.about})" if piece.about else "")
+
+
+def _at(place: str, one: JSON, other: JSON, kind: Kind = Kind.LOSS) -> Iterator[Contrast]:
+    if not equal(one, other):
+        yield Contrast(place, one, other, kind)
+
+
+def _partings(one: JSON, other: JSON, pointer: str) -> Iterator[tuple[str, JSON, JSON]]:
+    """Where two values part, by pointer."""
     if isinstance(one, dict) and isinstance(other, dict):
-        if one and other and one.keys().isdisjoint(other.keys()):  # things of two kinds
-            return Contrast(path, one, other)
-        inside = ((key, one.get(key), other.get(key)) for key in one | other)
-        found = (contrast(left, right, f"{path}.{key}".lstrip(".")) for key, left, right in inside)
-        return next((each for each in found if each is not None), None)
-    if isinstance(one, list) and isinstance(other, list):
-        for at, (left, right) in enumerate(zip(one, other, strict=False)):
-            if (found := contrast(left, right, f"{path}[{at}]")) is not None:
-                return found
-        at = min(len(one), len(other))
-        if len(one) == len(other):
-            return None
-        return Contrast(f"{path}[{at}]", one[at] if at < len(one) else None, other[at] if at < len(other) else None)
-    return None if equal(one, other) else Contrast(path, one, other)
+        for key in one | other:
+            yield from _partings(one.get(key), other.get(key), join(pointer, key))
+    elif not equal(one, other):
+        yield pointer, one, other
 
 
-def of_response(response: ChatResponse) -> dict[str, JSON]:
-    """A response, part by part."""
-    parts: list[JSON] = [_part(part) | _state(part) for part in response.message.parts]
-    return {"message": parts, **_rest(response)}
-
-
-def of_response_in_runs(response: ChatResponse) -> dict[str, JSON]:
-    """A response in which pieces of a text that stand together count as one, and state is listed apart.
-
-    How a text is divided into parts is no part of its meaning, nor on which of the pieces its signature sits: Gemini's
-    comes on an empty one behind a streamed text (GM-P2).
-    """
-    state: list[JSON] = [_state(part) for part in response.message.parts if _state(part)]
-    return {"message": [*_runs(response.message.parts)], "state": state, **_rest(response)}
-
-
-def _rest(response: ChatResponse) -> dict[str, JSON]:
-    counts: dict[str, JSON] = {field.name: getattr(response.usage, field.name) or 0 for field in fields(Usage)}
-    return {
-        "stop_reason": response.stop_reason.value,
-        "raw_stop_reason": response.raw_stop_reason,
-        "usage": counts,
-        "model": response.model,
-    }
-
-
-def _runs(parts: Sequence[Part]) -> Iterator[JSON]:
-    run: dict[str, JSON] = {}
+def _pieces(parts: Sequence[Part], name: Naming) -> list[_Piece]:
+    """The parts, of which texts that stand together are one, and empty texts none."""
+    pieces: list[_Piece] = []
     for part in parts:
-        shown = _part(part)
+        piece = _piece(part, name)
         if not isinstance(part, Text | Thinking | Refusal):
-            yield from _ended(run)
-            yield shown
-            run = {}
+            pieces.append(piece)
         elif not part.text:
             continue
-        elif run.keys() == shown.keys():
-            run = {key: f"{text}{part.text}" for key, text in run.items()}
+        elif pieces and pieces[-1].kind == piece.kind:
+            pieces[-1] = _Piece(piece.kind, f"{pieces[-1].value}{part.text}")
         else:
-            yield from _ended(run)
-            run = shown
-    yield from _ended(run)
+            pieces.append(piece)
+    return pieces
 
 
-def _ended(run: dict[str, JSON]) -> Iterator[JSON]:
-    if run:
-        yield run
-
-
-def _part(part: Part) -> dict[str, JSON]:
+def _piece(part: Part, name: Naming) -> _Piece:
     match part:
         case Text(text):
-            return {"text": text}
+            return _Piece("text", text)
         case Thinking(text):
-            return {"thinking": text}
+            return _Piece("thinking", text)
         case Refusal(text):
-            return {"refusal": text}
+            return _Piece("refusal", text)
         case ToolCall():
-            return {"call": {"id": part.id, "name": part.name, "arguments": part.arguments}}
+            return _Piece("call", {"id": name(part.id), "name": part.name, "arguments": {**part.arguments}}, part.name)
         case Image() | File():
             data = None if part.data is None else part.data.hex()
-            return {"medium": {"media_type": part.media_type, "data": data, "uri": part.uri}}
+            return _Piece("medium", {"media_type": part.media_type, "data": data, "uri": part.uri})
         case Opaque():
-            return {"opaque": part.raw}
+            return _Piece("part without a type of its own", part.raw)
         case ToolResult():
-            return {"result": part.text}
+            return _Piece("result", part.text)
 
 
-def _state(part: Part) -> dict[str, JSON]:
-    """The wire fields that a part keeps."""
-    return {} if isinstance(part, Opaque) or not part.provider_metadata else {"state": {**part.provider_metadata}}
-
-
-def of_events(events: Iterable[StreamEvent]) -> list[JSON]:
-    """The meaning of events: pieces of one text, or of the arguments of one call, that follow each other are one, and
-    empty ones are none. Arguments are compared as the value that they spell, and the response apart."""
-    runs: list[tuple[str, str]] = []
-    for event in events:
-        kind, text = _event(event)
-        if kind in _PIECES or kind.startswith(_ARGUMENTS):
-            if not text:
-                continue
-            if runs and runs[-1][0] == kind:
-                text = runs.pop()[1] + text
-        runs.append((kind, text))
-    return [{kind: _value(text) if kind.startswith(_ARGUMENTS) else text} for kind, text in runs]
-
-
-_PIECES = frozenset({"text", "thinking"})
-_ARGUMENTS = "arguments of call "
-
-
-def _event(event: StreamEvent) -> tuple[str, str]:
-    match event:
-        case TextDelta(text):
-            return "text", text
-        case ThinkingDelta(text):
-            return "thinking", text
-        case ArgumentsDelta(index, text):
-            return f"{_ARGUMENTS}{index}", text
-        case ToolCallStart(index, call_id, name):
-            return f"start of call {index}", f"{call_id} {name}"
-        case ToolCallEnd(index):
-            return f"end of call {index}", ""
-        case Finish():
-            return "finish", ""
-        case _:  # an adapter may be untyped
-            return f"a {type(event).__name__}", ""
+def _state(response: ChatResponse) -> list[JSON]:
+    """The wire fields that the parts keep, in their order. On which of the pieces of a text its signature sits is no
+    part of its meaning: Gemini's comes on an empty one behind a streamed text (GM-P2)."""
+    parts = (part for part in response.message.parts if not isinstance(part, Opaque))
+    return [{**part.provider_metadata} for part in parts if part.provider_metadata]
 
 
 def _value(text: str) -> JSON:
     try:
-        return loads(text)
+        return loads(text or "{}")
     except WireError:
         return text

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from harness.protocols import Capability
 from harness.results import Blame, Kind, Severity
+from harness.rules import history, id_matching, json_mode, opaque_state, requests, system_prompt, tools
+from harness.rules.declining import declined
 from harness.rules.evidence import Evidence
 from harness.rules.failures import is_retriable
 from harness.rules.rule import Flaw, Rule
@@ -19,21 +21,42 @@ def _fault(evidence: Evidence) -> Blame | None:
 
 
 def _request(evidence: Evidence) -> Iterator[Flaw]:
-    foreign = sum(call.foreign for call in evidence.expected_calls(0)) if evidence.transcript.chats else 0
+    """The adapter that made a recording is held to it. Another one tells the same in its own way: what differs is wrong
+    where the scenario asked for it, which the rules of each subject know, and else nobody did."""
+    transcript = evidence.transcript
+    is_own = transcript.stale or transcript.recorded_by in (None, transcript.adapter)
     for reading in evidence.readings:
         recorded = reading.exchange.recorded
         if recorded is None:
             continue
-        for found in differences(recorded, reading.exchange.request, evidence.wire, foreign=foreign):
+        for found in differences(recorded, reading.exchange.request, evidence.wire, issued=evidence.issued_ids):
+            asked_for = is_own or (found.neutral and reading.index in _faulty(evidence))
+            if not asked_for and (not found.neutral or found.fact in _JUDGED):
+                continue
+            what = "not the request that was recorded" if asked_for else "not as it was recorded, as nobody asked for"
             yield Flaw(
-                f"not the request that was recorded: {found.message}",
+                f"{what}: {found.message}",
                 reading.index,
                 found.pointer,
                 found.sent,
                 found.recorded,
+                kind=None if asked_for else Kind.CONVENTION,
                 severity=Severity.ERROR if found.neutral else Severity.WARNING,
                 blame=_fault(evidence),
             )
+
+
+_JUDGED = frozenset({"model", "system", "turns", "tool_choice"})
+"""The facts that the scenario always has a say in: where no rule finds fault with them, both tell the same."""
+
+_JUDGES = (history, id_matching, json_mode, opaque_state, requests, system_prompt, tools)
+"""Between them they hold a request against all that the scenario asks for."""
+
+
+def _faulty(evidence: Evidence) -> frozenset[int | None]:
+    """The exchanges whose requests do not carry what the scenario asks for."""
+    found = (finding for judge in _JUDGES for rule in judge.RULES for finding in rule.findings(evidence))
+    return frozenset(each.exchange for each in found if each.kind is not Kind.CONVENTION)
 
 
 def _beyond(evidence: Evidence) -> Iterator[Flaw]:
@@ -52,7 +75,7 @@ def _beyond(evidence: Evidence) -> Iterator[Flaw]:
 
 
 def _unplayed(evidence: Evidence) -> Iterator[Flaw]:
-    if evidence.transcript.unplayed:
+    if evidence.transcript.unplayed and declined(evidence) is None:
         total = evidence.transcript.unplayed + len(evidence.transcript.exchanges)
         yield Flaw(
             f"{evidence.transcript.unplayed} of the recorded exchanges were not asked for",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from harness.meaning.models import is_named
 from harness.model import JSON, ChatRequest
 from harness.protocols import Capability
 from harness.results import Blame, Kind, Severity
@@ -131,7 +132,13 @@ def _uninvited(evidence: Evidence) -> Iterator[Flaw]:
         for name, value in _given_settings(asked.chat.request).items():
             sent = asked.view.settings.get(name)
             if value is None and sent is not None and name != "max_tokens":
-                yield Flaw(f"nobody gave {name}, and it is sent", asked.reading.index, sent.pointer, sent.value)
+                yield Flaw(
+                    f"nobody gave {name}, and it is sent",
+                    asked.reading.index,
+                    sent.pointer,
+                    sent.value,
+                    kind=Kind.LOSS if name == "stop" else None,  # it cuts answers short that would have gone on
+                )
 
 
 def _cache(evidence: Evidence) -> Iterator[Flaw]:
@@ -158,7 +165,7 @@ def _cache(evidence: Evidence) -> Iterator[Flaw]:
 
 def _model(evidence: Evidence) -> Iterator[Flaw]:
     for asked in evidence.asked:
-        if asked.view.model is not None and asked.view.model.removeprefix("models/") != asked.chat.request.model:
+        if asked.view.model is not None and not is_named(asked.view.model, asked.chat.request.model):
             yield Flaw(
                 "the request names another model",
                 asked.reading.index,

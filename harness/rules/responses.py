@@ -72,13 +72,25 @@ def _stop_reason(evidence: Evidence) -> Iterator[Flaw]:
 
 
 def _usage(evidence: Evidence) -> Iterator[Flaw]:
-    """A count that the provider gave is handed on; one that it left out may be absent or 0."""
+    """A count that is handed on is the one that the provider gave; one that it left out may be absent or 0."""
+    for reading, name, said, handed in _counts(evidence):
+        if handed is not None and handed != (said or 0):
+            yield Flaw(f"{name} is not what the answer says (response body)", reading.index, "", handed, said)
+
+
+def _usage_offered(evidence: Evidence) -> Iterator[Flaw]:
+    for reading, name, said, handed in _counts(evidence):
+        if said and handed is None:
+            yield Flaw(
+                f"the answer says {name}, and it is not handed on (response body)", reading.index, "", None, said
+            )
+
+
+def _counts(evidence: Evidence) -> Iterator[tuple[Reading, str, int | None, int | None]]:
+    """Each count by its name: what the answer says, and what the adapter hands on."""
     for reading, wire, given in _answers(evidence):
         for field in fields(Usage):
-            said: int | None = getattr(wire.usage, field.name)
-            handed: int | None = getattr(given.usage, field.name)
-            if (said or 0) != (handed or 0):
-                yield Flaw(f"{field.name} is not what the answer says (response body)", reading.index, "", handed, said)
+            yield reading, field.name, getattr(wire.usage, field.name), getattr(given.usage, field.name)
 
 
 _RESPONSE = "harness.model: ChatResponse"
@@ -118,6 +130,15 @@ RULES = (
         "wire-facts 1.4; 9.14",
         _usage,
         kind=Kind.LOSS,
-        because="the caller reckons with other numbers than the provider",
+        because="the caller reckons with other numbers than the provider; one that is not offered is no wrong number",
+    ),
+    Rule(
+        "usage-offered",
+        Subject.RESPONSES,
+        "Each count that the answer says is handed on.",
+        "wire-facts 1.4",
+        _usage_offered,
+        kind=Kind.CONVENTION,
+        because="which counters an adapter offers is its own affair, and nobody reckons with one that is not there",
     ),
 )

@@ -56,11 +56,13 @@ class Rule:
     def findings(self, evidence: Evidence) -> Iterator[Finding]:
         """The rule's findings on one transcript."""
         for flaw in self.check(evidence):
+            blame = flaw.blame or self.blame
+            kind = flaw.kind or self.kind
             yield Finding(
                 rule=flaw.rule or self.id,
-                kind=flaw.kind or self.kind,
+                kind=Kind.CONVENTION if evidence.is_unheard_of and blame is Blame.ADAPTER else kind,
                 severity=flaw.severity or self.severity,
-                blame=flaw.blame or self.blame,
+                blame=blame,
                 message=flaw.message,
                 pointer=flaw.pointer,
                 actual=flaw.actual,

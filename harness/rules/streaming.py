@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from harness.model import (
     JSON,
     ArgumentsDelta,
     ChatResponse,
     Finish,
-    StreamEvent,
     TextDelta,
     Thinking,
     ThinkingDelta,
@@ -19,6 +18,7 @@ from harness.model import (
     ToolCallStart,
 )
 from harness.results import Chat, Kind
+from harness.rules.announced import Announced, announced
 from harness.rules.evidence import Evidence, Reading
 from harness.rules.failures import judged
 from harness.rules.pairing import cut_calls
@@ -26,19 +26,6 @@ from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
 from harness.wire.jsonvalue import equal, loads
 from harness.wire.view import CallView, TextView, WireError
-
-
-@dataclass(slots=True)
-class _Announced:
-    """A call as its events tell it."""
-
-    start: ToolCallStart
-    pieces: list[str] = field(default_factory=list[str])
-    ended: bool = False
-
-    @property
-    def text(self) -> str:
-        return "".join(self.pieces)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,37 +41,27 @@ class _Streamed:
         return self.reading.index if self.reading else None
 
     @property
-    def announced(self) -> list[_Announced]:
-        """The calls of the events, in the order of their starts. What is out of order is `stream-life-cycle`'s."""
-        found: dict[int, _Announced] = {}
-        for event in self.chat.events:
-            match event:
-                case ToolCallStart(index):
-                    found.setdefault(index, _Announced(event))
-                case ArgumentsDelta(index, text) if index in found:
-                    found[index].pieces.append(text)
-                case ToolCallEnd(index) if index in found:
-                    found[index].ended = True
-                case _:
-                    pass
-        return list(found.values())
+    def announced(self) -> list[Announced]:
+        """The calls of the events."""
+        return announced(self.chat.events)
 
-    def handed_on(self, response: ChatResponse) -> list[tuple[ToolCall, _Announced | None]]:
+    def handed_on(self, response: ChatResponse) -> list[tuple[ToolCall, Announced | None]]:
         """The calls of the response, each with the events that told of it: those of the same place. Calls that were
         cut short are announced as well, and have no end."""
-        announced, calls = self.announced, response.tool_calls
-        ended = [each for each in announced if each.ended]
-        for told in (announced, ended):
+        every, calls = self.announced, response.tool_calls
+        started = [each for each in every if each.start]
+        ended = [each for each in started if each.ended]
+        for told in (started, ended):
             if len(told) == len(calls):
                 return list(zip(calls, told, strict=True))
-        by_id = {each.start.id: each for each in announced}
+        by_id = {each.start.id: each for each in started if each.start}
         return [(call, by_id.get(call.id)) for call in calls]
 
-    def is_cut_short(self, told: _Announced) -> bool:
+    def is_cut_short(self, told: Announced) -> bool:
         """The wire has this call, and not all of it: `truncated-call` says what is wrong with it."""
         view = self.reading.response if self.reading else None
         return view is not None and any(
-            call.malformed is not None and call.id and call.id == told.start.id for call in view.calls
+            call.malformed is not None and call.id and told.start and call.id == told.start.id for call in view.calls
         )
 
     def place(self, wanted: Callable[[CallView], str], position: int) -> str | None:
@@ -120,11 +97,32 @@ def _life_cycle(evidence: Evidence) -> Iterator[Flaw]:
             events = streamed.chat.events
             shown = _shown(events[at]) if at < len(events) else None
             pointer = None if streamed.reading is None else ""
-            yield Flaw(f"chat {streamed.index}, event {at}: {message}", streamed.exchange, pointer, shown)
+            # who has the answer does not look for the error that comes behind it
+            kind = Kind.LOSS if streamed.chat.response is None and _finishes(streamed.chat) else None
+            yield Flaw(f"chat {streamed.index}, event {at}: {message}", streamed.exchange, pointer, shown, kind=kind)
+
+
+def _finishes(chat: Chat) -> bool:
+    return any(isinstance(event, Finish) for event in chat.events)
 
 
 def _shown(event: object) -> str:
-    return repr(event) if isinstance(event, StreamEvent) else f"a {type(event).__name__}"
+    """An event in words."""
+    match event:
+        case ToolCallStart(index, call_id, name):
+            return f"the start of call {index}: {name} ({call_id})"
+        case ArgumentsDelta(index, text):
+            return f"a piece of the arguments of call {index}: {text}"
+        case ToolCallEnd(index):
+            return f"the end of call {index}"
+        case TextDelta(text):
+            return f"a piece of the text: {text}"
+        case ThinkingDelta(text):
+            return f"a piece of the thinking: {text}"
+        case Finish():
+            return "Finish"
+        case _:  # an adapter may be untyped
+            return f"an object of the class {type(event).__name__}"
 
 
 def _out_of_order(chat: Chat) -> tuple[int, str] | None:
@@ -168,14 +166,9 @@ def _unfinished(evidence: Evidence, streamed: _Streamed) -> tuple[int, str] | No
     if not finished:
         return last + 1, "the stream ends without Finish"
     for call, told in streamed.handed_on(chat.response):
-        if told is not None and not told.ended and not streamed.is_cut_short(told):
+        if told is not None and told.start and not told.ended and not streamed.is_cut_short(told):
             return last, f"call {told.start.index} ({call.name}) is whole, and has no end before Finish"
     return None
-
-
-def _in_order(evidence: Evidence) -> Iterator[_Streamed]:
-    """The streamed chats whose events tell of calls in their order: of others it is not clear which piece is whose."""
-    return (streamed for streamed in _streamed(evidence) if _out_of_order(streamed.chat) is None)
 
 
 def _text(evidence: Evidence) -> Iterator[Flaw]:
@@ -185,10 +178,13 @@ def _text(evidence: Evidence) -> Iterator[Flaw]:
         said = "".join(event.text for event in events if isinstance(event, TextDelta))
         thought = "".join(event.text for event in events if isinstance(event, ThinkingDelta))
         for what, joined, whole in (("text", said, response.text), ("thinking", thought, thoughts)):
-            if joined != whole:
-                message = f"the pieces of the {what} do not add up to that of the response (response body)"
-                pointer = _first_text(streamed.reading) if what == "text" else ""
-                yield Flaw(message, streamed.exchange, pointer if streamed.reading else None, joined, whole)
+            if joined == whole:
+                continue
+            message = f"the pieces of the {what} do not add up to that of the response (response body)"
+            pointer = _first_text(streamed.reading) if what == "text" else ""
+            # who shows thinking at the end only has lost none of it, and the rest of the answer came in pieces
+            kind = Kind.CONVENTION if what == "thinking" and not thought else None
+            yield Flaw(message, streamed.exchange, pointer if streamed.reading else None, joined, whole, kind=kind)
 
 
 def _first_text(reading: Reading | None) -> str:
@@ -197,7 +193,7 @@ def _first_text(reading: Reading | None) -> str:
 
 
 def _arguments(evidence: Evidence) -> Iterator[Flaw]:
-    for streamed in _in_order(evidence):
+    for streamed in _streamed(evidence):
         response = streamed.chat.response
         calls = streamed.handed_on(response) if response else []
         known = [told for _, told in calls]
@@ -213,9 +209,9 @@ def _arguments(evidence: Evidence) -> Iterator[Flaw]:
         for told in streamed.announced:
             if any(told.start is other.start for other in known if other) or streamed.is_cut_short(told):
                 continue
-            if told.ended and not _is_whole(told.text):
+            if told.start and told.ended and not _is_whole(told.text):
                 yield Flaw(
-                    f"the call of {told.start.name} has ended, and its arguments are no JSON object (response body)",
+                    f"the call of {told.name} has ended, and its arguments are no JSON object (response body)",
                     streamed.exchange,
                     "" if streamed.reading else None,
                     told.text,
@@ -237,7 +233,7 @@ def _is_whole(text: str) -> bool:
 
 
 def _identity(evidence: Evidence) -> Iterator[Flaw]:
-    for streamed in _in_order(evidence):
+    for streamed in _streamed(evidence):
         response = streamed.chat.response
         if response is None:
             continue
@@ -247,7 +243,7 @@ def _identity(evidence: Evidence) -> Iterator[Flaw]:
             if told is None:
                 message = f"the call of {call.name} ({call.id}) is in the response, and no event announced it"
                 yield Flaw(f"{message} (response body)", streamed.exchange, pointer, None, call.id)
-            elif (told.start.id, told.start.name) != (call.id, call.name):
+            elif told.start and (told.start.id, told.start.name) != (call.id, call.name):
                 yield Flaw(
                     f"call {told.start.index} starts as another than the response has (response body)",
                     streamed.exchange,
@@ -257,7 +253,7 @@ def _identity(evidence: Evidence) -> Iterator[Flaw]:
                 )
         for told in streamed.announced:
             lost = told.ended and not any(told.start is other.start for _, other in calls if other)
-            if lost and not streamed.is_cut_short(told):
+            if lost and told.start and not streamed.is_cut_short(told):
                 message = f"call {told.start.index} has ended, and the response has no such call (response body)"
                 yield Flaw(message, streamed.exchange, "", f"{told.start.id} {told.start.name}", None)
 
@@ -286,10 +282,10 @@ def _truncated(evidence: Evidence) -> Iterator[Flaw]:
                 )
 
 
-def _taken_for_whole(call: CallView, given: list[CallView], ended: list[_Announced]) -> str | None:
+def _taken_for_whole(call: CallView, given: list[CallView], ended: list[Announced]) -> str | None:
     if any(call is other for other in given):
         return "the adapter hands it on as a call"
-    if call.id and any(told.start.id == call.id for told in ended):
+    if call.id and any(told.start and told.start.id == call.id for told in ended):
         return "the events have an end of it"
     return None
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
+from harness.meaning.texts import folded
 from harness.model import JSON_INSTRUCTION
 from harness.results import Kind
 from harness.rules.evidence import Asked, Evidence
@@ -26,18 +28,27 @@ def _wanted(asked: Asked) -> str | None:
 
 
 def _prompts(asked: Asked) -> list[SystemView]:
-    """The system texts but for the block that JSON mode needs where an API has no switch for it."""
+    """The system texts but for what JSON mode needs where an API has no switch for it. What is told in several blocks
+    is the one text that they amount to."""
     system = _wanted(asked)
-    wants_json = asked.chat.request.response_format is not None
-    return [
-        part
-        for part in asked.view.system
-        if not (
-            wants_json
-            and part.text != system
-            and (part.text == JSON_INSTRUCTION or ("json" in part.text.lower() and (system or "\0") not in part.text))
-        )
-    ]
+    told = folded(asked.view.system, system) if system else [*asked.view.system]
+    if asked.chat.request.response_format is None:
+        return told
+    return [_uninstructed(part, system) for part in told if not _is_instruction(part, system)]
+
+
+def _is_instruction(part: SystemView, system: str | None) -> bool:
+    """A block of its own that asks for JSON."""
+    if part.text == system:
+        return False
+    return part.text == JSON_INSTRUCTION or ("json" in part.text.lower() and (system or "\0") not in part.text)
+
+
+def _uninstructed(part: SystemView, system: str | None) -> SystemView:
+    """The prompt alone where the instruction stands right behind it in the same block."""
+    if system and part.text.startswith(system) and "json" in part.text.removeprefix(system).lower():
+        return replace(part, text=system)
+    return part
 
 
 def _texts(asked: Asked) -> list[TextView]:

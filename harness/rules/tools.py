@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from harness.meaning import choices
+from harness.meaning.results import carries, says_no_more
 from harness.meaning.schemas import change
-from harness.model import NamedTool
 from harness.results import Kind
-from harness.rules.content import carries, content_shown, is_verbatim, shown
+from harness.rules.content import content_shown, is_verbatim, shown
 from harness.rules.evidence import Asked, Evidence, ExpectedCall
 from harness.rules.pairing import Answer, answers, pairs
 from harness.rules.rule import Flaw, Rule
@@ -63,19 +64,18 @@ def _declaration_changed(evidence: Evidence) -> Iterator[Flaw]:
 def _choice(evidence: Evidence) -> Iterator[Flaw]:
     for asked in evidence.asked:
         request, sent = asked.chat.request, asked.view.tool_choice
-        wanted = request.tool_choice
-        mode = sent.mode if sent else "auto"
-        name = sent.name if sent else None
-        if wanted == "none" and not asked.view.tools:
-            continue
-        expected = "named" if isinstance(wanted, NamedTool) else (wanted or "auto")
-        if mode != expected or (isinstance(wanted, NamedTool) and name != wanted.name):
+        names = [tool.name for tool in request.tools]
+        wanted = choices.asked(request.tool_choice, names)
+        found = choices.sent(sent, names)
+        if not asked.view.tools and not wanted.forced:
+            continue  # nothing can be called; whether that is right, tools-declared says
+        if found != wanted:
             yield Flaw(
                 "the tool choice of the request is not the one that was given",
                 asked.reading.index,
                 sent.pointer if sent else "",
-                f"{mode} {name}" if name else mode,
-                f"named {wanted.name}" if isinstance(wanted, NamedTool) else expected,
+                choices.shown(found, names),
+                choices.shown(wanted, names),
             )
 
 
@@ -146,16 +146,23 @@ def _result_renamed(evidence: Evidence) -> Iterator[Flaw]:
 def _error_mark(evidence: Evidence) -> Iterator[Flaw]:
     for exchange, answer in _answers(evidence):
         name, view = answer.expected.name, answer.view
-        if answer.given.is_error and view.error_mark is None:
+        flagged = evidence.transcript.api in _FLAGGED
+        if answer.given.is_error and view.error_mark is None and (flagged or says_no_more(view, answer.given)):
             yield Flaw(
                 f"{name} failed, and its result does not say so",
                 exchange,
                 view.pointer,
                 shown(view),
                 "a result that is marked as an error",
+                kind=None if flagged else Kind.CONVENTION,
             )
         if not answer.given.is_error and _is_marked_by_adapter(answer):
             yield Flaw(f"{name} did not fail, and its result is marked as an error", exchange, view.pointer)
+
+
+_FLAGGED = frozenset({"anthropic", "claude-cli"})
+"""The APIs that have a field for it. On the others the words of the error are all that a model gets, and result-changed
+sees to it that they are there: to say beside them that they are an error is a custom, ours with an `error` key."""
 
 
 def _is_marked_by_adapter(answer: Answer) -> bool:

@@ -18,6 +18,7 @@ from harness.scenarios.schema import (
     HistoryMessage,
     NamedToolSpec,
     PartSpec,
+    Provocation,
     Scenario,
     Settings,
     StepSpec,
@@ -44,6 +45,7 @@ def problems(scenario: Scenario) -> Iterator[Problem]:
     yield from _faults(scenario)
     yield from _errors(scenario)
     yield from _variants(scenario)
+    yield from _provocations(scenario)
     yield from _trim(scenario)
     yield from _embeddings(scenario)
     yield from _requirements(scenario)
@@ -60,12 +62,14 @@ def needs(scenario: Scenario) -> frozenset[Capability]:
         Capability.TOOLS: bool(scenario.tools or any(message.calls for message in scenario.history)),
         Capability.PARALLEL_TOOL_CALLS: any(len(message.calls) > 1 for message in (*steps, *scenario.history)),
         Capability.TOOL_CHOICE: any(settings.tool_choice is not None for settings in every),
+        Capability.FORCED_TOOL_CHOICE: any(settings.tool_choice not in (None, "auto", "none") for settings in every),
         Capability.JSON_MODE: "JsonMode" in formats,
         Capability.JSON_SCHEMA: "JsonSchema" in formats,
         Capability.JSON_WITH_TOOLS: bool(formats and scenario.tools),
         Capability.VISION: any(_has_image(turn.user) for turn in scenario.turns),
         Capability.IMAGE_RESULTS: any(_has_image(result.parts) for tool in scenario.tools for result in tool.results),
         Capability.THINKING: any(settings.thinking is not None for settings in every),
+        Capability.CACHE_MARKS: any(settings.cache for settings in every),
         Capability.HISTORY: bool(len(scenario.turns) > 1 or scenario.history),
         Capability.EMBEDDINGS: scenario.embeddings is not None,
         Capability.TRUNCATION: any(step.truncated or step.stop is StopReason.MAX_TOKENS for step in steps),
@@ -197,7 +201,10 @@ def _turn_ends(scenario: Scenario, path: Path, turn: TurnSpec) -> Iterator[Probl
     endless = errors == _ENDLESS
     for index, step in enumerate(turn.model):
         last = index == len(turn.model) - 1
-        if not step.whole_calls and (endless or not last):
+        pauses = step.stop is StopReason.PAUSE and not step.calls
+        if pauses and last and not errors:
+            yield Problem((*model, index), "the turn ends in a pause. Add what the model says when it is asked again.")
+        elif not step.whole_calls and not pauses and (endless or not last):
             why = "expect.error is iteration-limit" if endless else "more answers follow"
             yield Problem((*model, index), f"an answer without calls ends the turn, and {why}.")
         elif step.whole_calls and last and not errors:
@@ -330,13 +337,28 @@ def _variants(scenario: Scenario) -> Iterator[Problem]:
             yield Problem(("variants", index), f"{variant!r} stands here twice.")
 
 
+def _provocations(scenario: Scenario) -> Iterator[Problem]:
+    for index, provocation in enumerate(scenario.provocations):
+        if provocation in scenario.provocations[:index]:
+            yield Problem(("provocations", index), f"{provocation.value!r} stands here twice.")
+    if not scenario.provocations:
+        return
+    if scenario.variants != ["stream"]:
+        yield Problem(("provocations",), "they are of streams alone. Add variants: [stream].")
+    if not scenario.scripted:
+        yield Problem(("provocations",), "no provider does this when asked to. Add scripted: true.")
+    parallel = any(len(step.calls) > 1 and not step.truncated for step in _script(scenario))
+    if Provocation.INTERLEAVED_CALLS in scenario.provocations and not parallel:
+        yield Problem(("provocations",), "no answer has two whole calls that could come in turns. Add one.")
+
+
 def _step(scenario: Scenario, path: Path, step: StepSpec) -> Iterator[Problem]:
     apis = sorted({profile.api for profile in PROFILES})
     for api in step.raw:
         if api not in apis:
             yield Problem((*path, "raw", api), str(UnknownName("API", api, apis)))
-    if step.stop is StopReason.MALFORMED_CALL:
-        yield from _malformed_call(scenario, (*path, "stop"))
+    if step.stop is not None and step.stop in _OF_ONE_API:
+        yield from _of_one_api(scenario, (*path, "stop"), step.stop)
     for index, (name, arguments) in enumerate(step.named_calls):
         tool = scenario.tool_named(name)
         inner = (*path, "calls", index, name)
@@ -347,13 +369,20 @@ def _step(scenario: Scenario, path: Path, step: StepSpec) -> Iterator[Problem]:
             yield Problem(inner, f"{reason} If the model is meant to call it all the same, add it to undeclared_tools.")
 
 
-def _malformed_call(scenario: Scenario, path: Path) -> Iterator[Problem]:
-    telling = [profile.name for profile in PROFILES if profile.api == "gemini"]
+_OF_ONE_API = {
+    StopReason.MALFORMED_CALL: ("gemini", "only Gemini says that a call is malformed", "writes a malformed call"),
+    StopReason.PAUSE: ("anthropic", "only Anthropic pauses a turn that can go on", "pauses"),
+}
+"""Stop reasons that only one API can be made to have: which, and what only it does, as the ends of two sentences."""
+
+
+def _of_one_api(scenario: Scenario, path: Path, stop: StopReason) -> Iterator[Problem]:
+    api, only, does = _OF_ONE_API[stop]
+    telling = [profile.name for profile in PROFILES if profile.api == api]
     if not scenario.profiles or not set(scenario.profiles) <= set(telling):
-        reason = f"only Gemini says that a call is malformed. Add profiles: of {', '.join(telling)}."
-        yield Problem(path, reason)
+        yield Problem(path, f"{only}. Add profiles: of {', '.join(telling)}.")
     if not scenario.scripted:
-        yield Problem(path, "no model writes a malformed call when asked to. Add scripted: true.")
+        yield Problem(path, f"no model {does} when asked to. Add scripted: true.")
 
 
 def _call(tool: ToolSpec, arguments: dict[str, JSON], path: Path, *, made: bool) -> Iterator[Problem]:

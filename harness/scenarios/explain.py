@@ -42,6 +42,7 @@ _VOCABULARIES = {
     "stop": "stop reason",
     "stop_reason": "stop reason",
     "variants": "variant",
+    "provocations": "provocation",
     "error": "error",
     "name": "error",
     "status": "status",

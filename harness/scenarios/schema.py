@@ -56,6 +56,30 @@ class Subject(StrEnum):
     EMBEDDINGS = "embeddings"
 
 
+class Provocation(StrEnum):
+    """What no provider was recorded doing, though its documents or the grammar of its streams allow it. A scenario has
+    to ask for it: official SDKs break on some of it, and then it hides whatever else there is to find.
+
+    `interleaved-calls`: the pieces of parallel calls come in turns (OpenAI's two APIs give each piece an index, and
+    every recording has one call behind the other). `unknown-events`: events of a type that nobody knows (Anthropic
+    documents that new ones may come, and that clients are to let them pass).
+    """
+
+    INTERLEAVED_CALLS = "interleaved-calls"
+    UNKNOWN_EVENTS = "unknown-events"
+
+    @property
+    def apis(self) -> frozenset[str]:
+        """The APIs whose streams can do it. To others a scenario that asks for it is not applicable."""
+        return _PROVOKED[self]
+
+
+_PROVOKED = {
+    Provocation.INTERLEAVED_CALLS: frozenset({"openai-chat", "openai-responses"}),
+    Provocation.UNKNOWN_EVENTS: frozenset({"anthropic"}),
+}
+
+
 Variant: TypeAlias = Literal["whole", "stream"]
 """How an answer comes: as one body, or streamed."""
 
@@ -523,6 +547,10 @@ class Scenario(Strict):
     )
     faults: list[FaultSpec] = Field(
         default_factory=list[FaultSpec], description="What goes wrong on the provider's side, or on the way from it."
+    )
+    provocations: list[Provocation] = Field(
+        default_factory=list[Provocation],
+        description="What the reference server does in this scenario that no provider was recorded doing.",
     )
     trim: TrimSpec | None = Field(
         default=None, description="What is trimmed between two turns; absent: the history is append-only."

@@ -3,33 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, TypeAlias, TypeGuard, cast
+from typing import Any, TypeGuard, cast
 from urllib.parse import urlsplit
 
 from harness.http import HttpRequest, endpoint
+from harness.meaning.ids import with_ids_of
+from harness.meaning.requests import meant
 from harness.meaning.schemas import SchemaChange, apart
 from harness.model import JSON
 from harness.tape.redact import REQUEST_HEADERS
 from harness.wire import jsonvalue
 from harness.wire.embedding import EmbeddingView
 from harness.wire.format import WireFormat
-from harness.wire.view import (
-    CallView,
-    FormatView,
-    JsonView,
-    MediaView,
-    OpaqueView,
-    PartView,
-    RequestView,
-    ResultView,
-    TextView,
-    ToolView,
-    WireError,
-)
-
-_Payload: TypeAlias = TextView | MediaView | JsonView | OpaqueView
+from harness.wire.view import FormatView, RequestView, ToolView, WireError
 
 _HEADERS = sorted(REQUEST_HEADERS - {"accept"})
 """What an HTTP client says that it accepts is its own affair: the APIs answer alike."""
@@ -42,8 +30,9 @@ _SHOWN = 120
 class RequestDifference:
     """One difference. `pointer` leads into the body that was sent (empty: method, path or a header).
 
-    `neutral` says that the requests mean different things; otherwise only their spelling differs. `recorded` and
-    `sent` are JSON values, `None` also where there is nothing.
+    `neutral` says that the requests mean different things; otherwise only their spelling differs. `fact` is the field
+    of the neutral view that it belongs to, empty where there is none. `recorded` and `sent` are JSON values, `None`
+    also where there is nothing.
     """
 
     pointer: str
@@ -51,14 +40,15 @@ class RequestDifference:
     sent: JSON
     neutral: bool
     message: str
+    fact: str = ""
 
 
 def differences(
-    recorded: HttpRequest, sent: HttpRequest, wire: WireFormat, *, foreign: int = 0
+    recorded: HttpRequest, sent: HttpRequest, wire: WireFormat, *, issued: Container[str] = ()
 ) -> list[RequestDifference]:
     """The differences in meaning; if there are none, those in spelling.
 
-    The first `foreign` calls come from another API: each adapter maps their ids one-to-one onto legal ones of its own.
+    `issued` are the ids of calls that the API has issued; those of any other call only have to pair.
     """
     # Nearly every request is spelled as it was recorded, and then means the same: reading both to walk the views costs
     # more than the rest of a replayed exchange.
@@ -73,7 +63,7 @@ def differences(
     if isinstance(one, EmbeddingView) and isinstance(other, EmbeddingView):
         found = list(_in_views(one, other, "", ""))
     elif isinstance(one, RequestView) and isinstance(other, RequestView):
-        found = list(_in_views(one, _with_ids_of(one, other, foreign), "", ""))
+        found = list(_in_facts(meant(one), meant(with_ids_of(one, other, issued))))
     else:
         found = []
     return found or list(_in_spelling(recorded, sent))
@@ -90,29 +80,15 @@ def _view(request: HttpRequest, wire: WireFormat) -> RequestView | EmbeddingView
         return "nested too deeply"
 
 
-def _with_ids_of(recorded: RequestView, sent: RequestView, foreign: int) -> RequestView:
-    """`sent` with its foreign ids replaced by the recorded ones, unless that would merge two of them."""
-    pairs = zip(sent.calls[:foreign], recorded.calls[:foreign], strict=False)
-    ids = {own.id: other.id for own, other in pairs}
-    if len(set(ids.values())) < len(ids):
-        return sent
-    turns = [replace(turn, parts=tuple(_renamed(part, ids) for part in turn.parts)) for turn in sent.turns]
-    return replace(sent, turns=tuple(turns))
-
-
-def _renamed(part: PartView, ids: Mapping[str | None, str | None]) -> PartView:
-    if isinstance(part, CallView):
-        return replace(part, id=ids.get(part.id, part.id))
-    if isinstance(part, ResultView):
-        return replace(part, call_id=ids.get(part.call_id, part.call_id))
-    return part
+def _in_facts(one: RequestView, other: RequestView) -> Iterator[RequestDifference]:
+    for fact in fields(one):
+        for found in _in_views(getattr(one, fact.name), getattr(other, fact.name), fact.name, ""):
+            yield replace(found, fact=fact.name)
 
 
 def _in_views(one: Any, other: Any, path: str, pointer: str) -> Iterator[RequestDifference]:
     """Walk two neutral views at once. `path` names the place in the view, `pointer` the one in the body sent."""
-    if isinstance(one, ResultView) and isinstance(other, ResultView):
-        yield from _in_fields(_with_json(one), _with_json(other), path, pointer)
-    elif isinstance(one, ToolView | FormatView) and type(one) is type(other):
+    if isinstance(one, ToolView | FormatView) and type(one) is type(other):
         yield from _in_declared(one, other, path, pointer)
     elif _is_view(one) and type(one) is type(other):
         yield from _in_fields(one, other, path, pointer)
@@ -125,30 +101,12 @@ def _in_views(one: Any, other: Any, path: str, pointer: str) -> Iterator[Request
         yield _difference(one, other, path, _pointer_of(other, pointer), neutral=True)
 
 
-def _with_json(result: ResultView) -> ResultView:
-    """The result with its texts in one, as rules read them, and objects and lists in it read: how their JSON is spaced
-    is each adapter's own affair."""
-    payload = result.payload
-    if payload and all(isinstance(part, TextView) for part in payload):
-        joined = "".join(part.text for part in payload if isinstance(part, TextView))
-        payload = (TextView(joined, payload[0].pointer),)
-    return replace(result, payload=tuple(map(_as_json, payload)))
-
-
-def _with_arguments(tool: ToolView) -> ToolView:
-    """The tool, with one spelling for a schema that takes no arguments: none, `{}` and an object without properties."""
-    schema = tool.parameters
-    takes_none = schema in (None, {}, {"type": "object"})
-    return replace(tool, parameters={"type": "object", "properties": {}}) if takes_none else tool
-
-
 def _in_declared(
     one: ToolView | FormatView, other: ToolView | FormatView, path: str, pointer: str
 ) -> Iterator[RequestDifference]:
     """A tool or an answer's format: its schema by what it accepts, in whatever dialect, and the rest by value."""
     found, name, place = None, "", ""
     if isinstance(one, ToolView) and isinstance(other, ToolView):
-        one, other = _with_arguments(one), _with_arguments(other)
         name, place = "parameters", other.pointer
         found = apart(one.parameters, other.parameters, one.dialect, other.dialect)
         other = replace(other, parameters=one.parameters, dialect=one.dialect)
@@ -169,15 +127,6 @@ def _in_schema(found: SchemaChange, path: str, pointer: str) -> RequestDifferenc
     place = f"{path}{found.pointer}: recorded {_shown(found.expected)}, sent {_shown(found.actual)}"
     message = place + found.said("the recorded schema")
     return RequestDifference(pointer, found.expected, found.actual, neutral=True, message=message)
-
-
-def _as_json(part: _Payload) -> _Payload:
-    if isinstance(part, TextView) and part.text.lstrip().startswith(("{", "[")):
-        try:
-            return JsonView(jsonvalue.loads(part.text), part.pointer)
-        except WireError:
-            return part
-    return part
 
 
 def _in_fields(one: Any, other: Any, path: str, pointer: str) -> Iterator[RequestDifference]:
@@ -234,8 +183,19 @@ def _in_json(one: JSON, other: JSON, pointer: str) -> Iterator[RequestDifference
     elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
         for at, (left, right) in enumerate(zip(one, other, strict=True)):
             yield from _in_json(left, right, jsonvalue.join(pointer, at))
-    elif not jsonvalue.equal(one, other):
+    elif not jsonvalue.equal(one, other) and not _is_same_json(one, other):
         yield _difference(one, other, f"body {pointer or '/'}", pointer, neutral=False)
+
+
+def _is_same_json(one: JSON, other: JSON) -> bool:
+    """Two texts that are JSON, such as arguments and results, in which only spaces and the order of keys differ: that
+    is every JSON library's own affair."""
+    if not (isinstance(one, str) and isinstance(other, str)):
+        return False
+    try:
+        return jsonvalue.equal(jsonvalue.loads(one), jsonvalue.loads(other))
+    except WireError:
+        return False
 
 
 def _difference(one: Any, other: Any, place: str, pointer: str, *, neutral: bool) -> RequestDifference:

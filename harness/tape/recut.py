@@ -23,6 +23,10 @@ from harness.wire.view import WireError
 BYTE_BY_BYTE = 8 * 1024
 """Bytes. A longer body comes in small random pieces instead: each piece costs a client some microseconds."""
 
+BYTE_ORDER_MARK = "byte order mark"
+COMMENTS = "keep-alive comments"
+"""How the words of a way name what not every client can read though every client should."""
+
 _OBSOLETE_HEADERS = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 """What no longer holds of a body that is spelled anew."""
 
@@ -241,16 +245,16 @@ _EVENTS = _Sort(
         _Way("CRLF line ends, each cut in two", _in_crlf, (_with_crlf,)),
         _EACH_EVENT,
         _AT_ONCE,
-        _Way("keep-alive comments between the events, each by itself", _behind_events, (_with_comments,)),
+        _Way(f"{COMMENTS} between the events, each by itself", _behind_events, (_with_comments,)),
         _Way("CR line ends, cut behind each", _behind_cr, (_with_cr,)),
         _Way(_SEPARATORS, _in_characters, (_with_other_separators,)),
-        _Way("a byte order mark in front, in three pieces", _in_bom, (_with_bom,)),
+        _Way(f"a {BYTE_ORDER_MARK} in front, in three pieces", _in_bom, (_with_bom,)),
     ),
     (
         (None, (_SEPARATORS, _with_other_separators)),
-        (None, ("keep-alive comments", _with_comments)),
+        (None, (COMMENTS, _with_comments)),
         (None, ("LF line ends", _with_lf), ("CRLF line ends", _with_crlf), ("CR line ends", _with_cr)),
-        (None, ("a byte order mark", _with_bom)),
+        (None, (f"a {BYTE_ORDER_MARK}", _with_bom)),
     ),
 )
 

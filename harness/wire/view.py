@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from harness.model import JSON, StopReason, Usage
+from harness.profiles import Ruling
+from harness.scenarios.schema import Provocation
 
 
 class WireError(Exception):
@@ -92,12 +94,14 @@ class ResultView:
 class OpaqueView:
     """A part that has no type here, or opaque state that has to go back as it came.
 
-    `kind` is the wire's own word (`thinking`, `redacted_thinking`, `reasoning`, `server_tool_use`, …).
+    `kind` is the wire's own word (`thinking`, `redacted_thinking`, `reasoning`, `server_tool_use`, …). `returns`: the
+    API is known to take it back; of an answer it may also be something that is only shown.
     """
 
     kind: str
     raw: JSON
     pointer: str
+    returns: bool = True
 
 
 PartView: TypeAlias = TextView | MediaView | CallView | ResultView | OpaqueView
@@ -143,11 +147,15 @@ class ToolView:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceView:
-    """A tool choice. `mode` is canonical; `other` is one without a canonical word."""
+    """A tool choice. `mode` is canonical; `other` is one without a canonical word.
+
+    `name` is the one tool of `named`, `allowed` the tools to which `auto` and `required` are kept (`None`: to none).
+    """
 
     mode: Literal["auto", "none", "required", "named", "other"]
     pointer: str
     name: str | None = None
+    allowed: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,10 +278,36 @@ class Violation:
     code: str | None = None
 
 
+def severity_of(ruling: Ruling | None) -> Literal["error", "warning"] | None:
+    """How bad something is that a model's profile has a ruling on, or `None` where it is taken, or nobody knows."""
+    match ruling:
+        case "refused":
+            return "error"
+        case "unclear":
+            return "warning"
+        case "taken" | None:
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """What of a request a provider may have cached, in tokens, roughly.
+
+    `repeated`: what it has in common with the request before it, from its beginning on. `marked`: its tools and system
+    prompt, if a cache mark stands on them; `again`: they are those of the request before.
+    """
+
+    repeated: int = 0
+    marked: int = 0
+    again: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class ModelStep:
     """What the reference server's model does in one answer, in neutral words. `raw` are wire parts put in verbatim,
-    before the text. `truncated`: the answer reaches its bound in the middle of the last call's arguments."""
+    before the text. `truncated`: the answer reaches its bound in the middle of the last call's arguments.
+    `provocations`: what its stream does that no provider was recorded doing. `prefix`: what of the request may come out
+    of a cache."""
 
     text: str | None = None
     thinking: str | None = None
@@ -282,3 +316,5 @@ class ModelStep:
     stop: StopReason | None = None
     raw: tuple[JSON, ...] = ()
     truncated: bool = False
+    provocations: frozenset[Provocation] = frozenset()
+    prefix: Prefix = Prefix()

@@ -258,15 +258,78 @@ def test_thinking_is_adaptive_from_4_6_on(model: str) -> None:
             model=model,
             thinking=ThinkingSettings(effort="low"),
             tools=(WEATHER,),
-            tool_choice="required",
+            tool_choice="auto",
             response_format=JsonSchema({"type": "object"}),
         )
     )
     assert body["thinking"] == {"type": "adaptive"}
     assert body["output_config"].keys() == {"effort", "format"}
     assert body["output_config"]["effort"] == "low"
-    assert body["tool_choice"] == {"type": "any"}
+    assert body["tool_choice"] == {"type": "auto"}
     refused(asked(model=model, thinking=ThinkingSettings(budget_tokens=2000)), "budget")
+
+
+FORCED = [
+    {"tool_choice": "required"},
+    {"tool_choice": NamedTool("get_weather")},
+    {"provider_metadata": {"anthropic": {"tool_choice": {"type": "any"}}}},
+]
+
+
+@pytest.mark.parametrize("choice", FORCED)
+@pytest.mark.parametrize(
+    "model",
+    ["claude-opus-5-5", "claude-opus-5-5-20260922", "claude-sonnet-5-5", "claude-fable-5-1", "claude-mythos-5-1"],
+)
+def test_a_forced_choice_is_refused_for_models_that_refuse_it(model: str, choice: dict[str, Any]) -> None:
+    refused(asked(model=model, tools=(WEATHER,), **choice), f"a forced tool choice is not supported: {model} refuses")
+    assert sent(asked(model=model, tools=(WEATHER,), tool_choice="auto"))["tool_choice"] == {"type": "auto"}
+
+
+@pytest.mark.parametrize("choice", FORCED)
+@pytest.mark.parametrize("model", ["claude-opus-5", "claude-sonnet-5-20260630", "claude-fable-5", "claude-haiku-5-5"])
+def test_a_forced_choice_goes_out_to_the_others(model: str, choice: dict[str, Any]) -> None:
+    body = sent(asked(model=model, tools=(WEATHER,), **choice))
+    assert body["tool_choice"]["type"] in ("any", "tool")
+
+
+def _with_thinking(model: str, kind: str) -> ChatRequest:
+    more = {"budget_tokens": 1024} if kind == "enabled" else {}
+    return asked(model=model, provider_metadata={"anthropic": {"thinking": {"type": kind, **more}}})
+
+
+@pytest.mark.filterwarnings("ignore:.*is deprecated")
+@pytest.mark.parametrize(
+    ("model", "kinds"),
+    [
+        ("claude-sonnet-4-5", "adaptive"),
+        ("claude-opus-4-6", ""),
+        ("claude-opus-4-7", "enabled"),
+        ("claude-opus-5", "enabled"),
+        ("claude-haiku-5-5", "enabled"),
+        ("claude-fable-5", "enabled disabled"),
+        ("claude-opus-5-5", "enabled disabled"),
+        ("claude-sonnet-5-5", "enabled disabled"),
+        ("glm-5", ""),
+    ],
+)
+def test_a_type_of_thinking_is_refused_for_models_that_refuse_it(model: str, kinds: str) -> None:
+    for kind in ("adaptive", "enabled", "disabled"):
+        request = _with_thinking(model, kind)
+        if kind in kinds.split():
+            refused(request, f"thinking of the type '{kind}' is not supported: {model} refuses it")
+        else:
+            assert sent(request)["thinking"]["type"] == kind
+
+
+@pytest.mark.filterwarnings("ignore:.*is deprecated")
+def test_a_conversation_that_ends_with_the_assistant_is_for_older_models() -> None:
+    prefilled = (Message.user("Hi"), Message(Role.ASSISTANT, (Text("{"),)))
+    assert sent(asked(*prefilled, model="claude-sonnet-4-5"))["messages"][-1]["role"] == "assistant"
+    refused(asked(*prefilled, model="claude-opus-5-5"), "a conversation that ends with the assistant")
+    paused = Opaque("anthropic", {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}})
+    body = sent(asked(Message.user("Hi"), Message(Role.ASSISTANT, (Text("I look."), paused)), model="claude-opus-5-5"))
+    assert body["messages"][-1]["role"] == "assistant"
 
 
 @pytest.mark.filterwarnings("ignore:.*is deprecated")
@@ -418,12 +481,10 @@ def test_what_other_apis_made_is_left_out_or_put_into_words() -> None:
             Text("Bye.", {"openai-responses": {"annotations": []}}),
         ),
     )
-    assert sent(asked(message))["messages"] == [
-        {
-            "role": "assistant",
-            "content": [{"type": "text", "text": "I will not."}, {"type": "text", "text": "Bye."}],
-        }
-    ]
+    assert sent(asked(message, Message.user("Bye.")))["messages"][0] == {
+        "role": "assistant",
+        "content": [{"type": "text", "text": "I will not."}, {"type": "text", "text": "Bye."}],
+    }
 
 
 def test_an_empty_assistant_message_is_left_out() -> None:
@@ -751,3 +812,15 @@ def test_an_opaque_with_a_role_is_a_message_of_its_own_in_its_place() -> None:
     assert [message["role"] for message in messages] == ["user", "system", "assistant", "user"]
     assert messages[0]["content"] == [{"type": "text", "text": "One"}, {"type": "text", "text": "Two"}]
     assert messages[1] == reminder
+
+
+def test_a_citation_goes_back_without_the_file_id_that_the_api_refuses() -> None:
+    """langchain-ai/langchain#32592: "Extra inputs are not permitted" for a field that the API itself has put there."""
+    place = {"type": "char_location", "cited_text": "a", "document_index": 0, "document_title": None}
+    found = {"type": "web_search_result_location", "cited_text": "b", "encrypted_index": "x", "url": "https://e.org"}
+    text = {"type": "text", "text": "A", "citations": [{**place, "file_id": None}, found]}
+    response = received(text)
+    (part,) = response.message.parts
+    assert part.provider_metadata["anthropic/received"] == {"citations": text["citations"]}
+    turn = sent(asked(Message.user("?"), response.message, Message.user("!")))["messages"][1]
+    assert turn["content"] == [{**text, "citations": [place, found]}]

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 
 from harness import errors
 from harness.adapters.openai_chat import ADAPTER
+from harness.adapters.openai_chat.taken_back import RECEIVED
 from harness.model import (
     JSON_INSTRUCTION,
     SYNTHESISED_ID,
@@ -584,33 +585,82 @@ def test_a_call_cut_short_is_no_call_and_goes_back_only_if_it_was_answered(argum
     assert answered["messages"][1] == {"role": "assistant", "content": None, "tool_calls": [raw]}
 
 
-def test_what_has_no_place_goes_back_as_it_came() -> None:
+def test_what_a_dialect_takes_back_goes_back_as_it_came() -> None:
+    """Each field by its evidence in `taken_back`."""
     message = {
         "role": "assistant",
         "content": [
-            {"type": "text", "text": "A", "x": 1},
+            {"type": "text", "text": "A"},
             {"type": "thinking", "thinking": [{"n": 10**30}]},
-            {"type": "refusal", "refusal": "No.", "x": 2},
+            {"type": "refusal", "refusal": "No."},
         ],
         "reasoning_content": "Let me see.",
-        "annotations": [{"type": "url_citation", "url": "https://example.org"}],
+        "reasoning_details": [{"type": "reasoning.encrypted", "data": "x", "index": 0}],
+        "reasoning_opaque": "opaque",
+        "thinking_blocks": [{"type": "thinking", "thinking": "Let me see.", "signature": "s"}],
+        "extra_content": {"google": {"thought": True}},
+        "function_call": {"name": "get_weather", "arguments": "{}"},
         "tool_calls": [
             wire_call(extra_content={"google": {"thought_signature": "AB+/=="}}),
             {
                 "id": "call_b",
                 "type": "function",
-                "function": {"name": "get_weather", "arguments": "{}", "brand_new": 1},
+                "function": {"name": "get_weather", "arguments": "{}", "provider_specific_fields": {"s": "t"}},
+                "provider_specific_fields": {"thought_signature": "t"},
             },
             {"id": "call_c", "type": "custom", "custom": {"name": "sh", "input": "ls"}},
         ],
     }
+    assert back(message) == message
+
+
+@pytest.mark.parametrize("name", ["reasoning_content", "reasoning", "reasoning_text"])
+def test_reasoning_goes_back_under_the_name_it_came_by(name: str) -> None:
+    message = {"role": "assistant", "content": None, name: "Let me see.", "tool_calls": [wire_call()]}
+    assert back(message) == message
     response = decoded(answer("tool_calls", **message))
-    assert response.text == "A"
     assert [part.text for part in response.message.parts if isinstance(part, Thinking)] == ["Let me see."]
-    follow_up = asked(
-        Message.user("?"), response.message, user(result("x"), result("y", "call_b"), result("z", "call_c"))
-    )
-    assert sent(follow_up)["messages"][1] == message
+
+
+def test_what_is_only_shown_stays_with_the_caller() -> None:
+    """A strict server refuses a field that it does not know, and `padding`, for one, is none that Copilot takes."""
+    plain = {"role": "assistant", "content": [{"type": "text", "text": "A"}], "tool_calls": [wire_call()]}
+    shown = {
+        "padding": "abcdef",
+        "provider_metadata": {"gateway": {"cost": "0.01"}},
+        "annotations": [{"type": "url_citation", "url": "https://example.org"}],
+        "brand_new": {"a": "b"},
+    }
+    message = {
+        **plain,
+        **shown,
+        "content": [{"type": "text", "text": "A", "provider_metadata": {"x": 1}}],
+        "tool_calls": [{**wire_call(provider_metadata={"y": 2}), "index": 0}],
+    }
+    message["tool_calls"][0]["function"] = {**wire_call()["function"], "padding": "z"}
+    response = decoded(answer("tool_calls", **message))
+    assert Opaque(RECEIVED, shown) in response.message.parts
+    kept = [part.provider_metadata for part in response.message.parts if isinstance(part, Text | ToolCall)]
+    assert kept == [
+        {RECEIVED: {"provider_metadata": {"x": 1}}},
+        {RECEIVED: {"provider_metadata": {"y": 2}, "function": {"padding": "z"}}},
+    ]
+    assert back(message) == {**plain, "content": "A"}
+
+
+def test_of_audio_only_its_id_goes_back() -> None:
+    audio = {"id": "audio_1", "data": "UklGRg==", "transcript": "Hm", "expires_at": 9}
+    message = {"role": "assistant", "content": None, "audio": audio, "tool_calls": [wire_call()]}
+    assert back(message) == {**message, "audio": {"id": "audio_1"}}
+    nameless = {**message, "audio": {**audio, "id": ""}, "function_call": {"name": "", "arguments": ""}}
+    assert back(nameless) == {"role": "assistant", "content": None, "tool_calls": [wire_call()]}
+
+
+def back(message: dict[str, Any]) -> Any:
+    """The message as the next request has it, once its calls are answered."""
+    response = decoded(answer("tool_calls", **message))
+    results = [result("x", one["id"]) for one in message["tool_calls"]]
+    return sent(asked(Message.user("?"), response.message, user(*results)))["messages"][1]
 
 
 def test_the_answer_to_a_growing_history_only_appends() -> None:
@@ -671,13 +721,15 @@ def whole_answers() -> Iterator[tuple[Recorded, dict[str, Any]]]:
 
 
 @needs_traffic
-def test_real_answers_go_back_as_they_came() -> None:
+def test_real_answers_go_back_as_they_came_but_for_what_is_only_shown() -> None:
+    shown = {"annotations", "audio", "channel", "function_call", "thought_signature"}
     seen = 0
     for exchange, body in whole_answers():
         response = decoded(exchange.response.body)
         results = [result("x", one.id) for one in response.tool_calls]
         wire = sent(asked(Message.user("?"), response.message, user(*results)))["messages"]
-        raw = {key: value for key, value in body["choices"][0]["message"].items() if value not in (None, "", [], {})}
+        said = body["choices"][0]["message"].items()
+        raw = {key: value for key, value in said if value not in (None, "", [], {}) and key not in shown}
         back = [message for message in wire if message["role"] == "assistant"]
         assert len(back) == 1, exchange.path
         expected = {**raw, "tool_calls": [_without_index(one) for one in raw.get("tool_calls", ())]}

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from harness import errors
 from harness.adapters.openai_chat import ADAPTER
+from harness.adapters.openai_chat.taken_back import RECEIVED
 from harness.model import (
     SYNTHESISED_ID,
     ArgumentsDelta,
@@ -214,12 +215,58 @@ def test_reasoning_refusals_and_fields_of_another_day_are_kept(play: Player) -> 
         {"type": "reasoning.encrypted", "data": "x", "index": 0},
         {"type": "other"},
     ]
-    fields = {"reasoning_details": details, "annotations": [{"type": "url_citation"}] * 2, "brand_new": {"a": "b"}}
+    shown = {"annotations": [{"type": "url_citation"}] * 2, "brand_new": {"a": "b"}}
     assert finish(events).message.parts == (
-        Opaque(API, fields),
+        Opaque(API, {"reasoning_details": details}),
+        Opaque(RECEIVED, shown),
         Thinking("Let me see.", {API: {"reasoning_content": "Let me see."}}),
         Refusal("I cannot."),
     )
+
+
+def detail(kind: str, **fields: Any) -> dict[str, Any]:
+    return {"type": f"reasoning.{kind}", **fields, "format": "f", "index": 0}
+
+
+DETAILS = {
+    "a summary and what is encrypted, under one index": (
+        [detail("summary", summary="So "), detail("summary", summary="it is."), detail("encrypted", data="x", id="rs")],
+        [detail("summary", summary="So it is."), detail("encrypted", data="x", id="rs")],
+    ),
+    "two encrypted blocks": ([detail("encrypted", data="x", id="a"), detail("encrypted", data="y", id="b")],) * 2,
+    "a summary behind what is encrypted": (
+        [detail("summary", summary="A"), detail("encrypted", data="x"), detail("summary", summary="B")],
+    )
+    * 2,
+    "summaries of two items": ([detail("summary", summary="A", id="a"), detail("summary", summary="B", id="b")],) * 2,
+    "text behind a signature": (
+        [detail("text", text="A"), detail("text", signature="s"), detail("text", text="B"), detail("text", text="C")],
+        [detail("text", text="A", signature="s"), detail("text", text="BC")],
+    ),
+    "a signature that is said twice": (
+        [detail("text", text="A", signature="s"), detail("text", text=None, signature="s")],
+        [detail("text", text="A", signature="s")],
+    ),
+    "two blocks that are open at once": (
+        [{**detail("text", text="A"), "index": 0}, {**detail("text", text="B"), "index": 1}, detail("text", text="C")],
+        [detail("text", text="AC"), {**detail("text", text="B"), "index": 1}],
+    ),
+    "no index": ([{"type": "reasoning.text", "text": "A"}, {"type": "reasoning.text", "text": "B"}],) * 2,
+}
+"""What a stream brings, an entry in each chunk, and what it adds up to."""
+
+
+@pytest.mark.parametrize("name", DETAILS)
+def test_reasoning_details_fold_to_what_a_whole_answer_has(play: Player, name: str) -> None:
+    pieces, whole = DETAILS[name]
+    events = play(stream(*(chunk(reasoning_details=[piece]) for piece in pieces), end="stop"))
+    assert finish(events).message.parts == (Opaque(API, {"reasoning_details": whole}),)
+
+
+def test_lists_of_other_fields_only_grow(play: Player) -> None:
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}, "index": 0}
+    events = play(stream(chunk(images=[image]), chunk(images=[image]), end="stop"))
+    assert finish(events).message.parts == (Opaque(RECEIVED, {"images": [image, image]}),)
 
 
 def test_content_may_turn_from_text_to_parts_and_back(play: Player) -> None:

@@ -247,3 +247,30 @@ def test_the_json_has_findings_as_a_run_has_them_with_file_and_index(tmp_path: P
     keys = {"rule", "kind", "severity", "blame", "message", "pointer", "actual", "expected", "file", "index"}
     assert keys <= set(limit)
     assert (limit["file"], limit["index"], limit["outcome"]) == (str(file), 0, "accepted")
+
+
+@pytest.mark.parametrize("scrubbed", ["toolu_…REDACTED…", "***"])
+def test_an_id_that_somebody_wrote_over_is_no_evidence_about_ids(tmp_path: Path, scrubbed: str) -> None:
+    """Neither its form nor that two have become one; the same of an id that nobody has touched is found."""
+
+    def asked(call_id: str) -> dict[str, Any]:
+        call = {"type": "tool_use", "id": call_id, "name": "get_weather", "input": {}}
+        result = {"type": "tool_result", "tool_use_id": call_id, "content": "18"}
+        body = {
+            "model": "claude-sonnet-4-5",
+            "max_tokens": 99,
+            "tools": [{"name": "get_weather", "input_schema": {"type": "object"}}],
+            "messages": [
+                {"role": "user", "content": "Weather?"},
+                {"role": "assistant", "content": [call, call]},
+                {"role": "user", "content": [result, result]},
+            ],
+        }
+        return exchange(request(body, "https://api.anthropic.com/v1/messages"), response({"content": []}))
+
+    def flagged(call_id: str) -> set[str]:
+        findings = audited(write(tmp_path / "it.yaml", asked(call_id))).findings
+        return {found.finding.rule for found in findings if found.finding.kind is Kind.LIMIT}
+
+    assert flagged(scrubbed) == set()
+    assert flagged("to be sure") >= {"anthropic-call-id-pattern", "anthropic-call-id-duplicate"}

@@ -81,6 +81,11 @@ def _added_up(pieces: Iterable[bytes]) -> Iterator[bytes]:
     yield re.sub(rb'("(?:output_tokens|candidatesTokenCount)": ?)(\d+)', summed, b"".join(pieces))
 
 
+def _up_to_an_unknown_event(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Nothing is read behind an event of a type that nobody knows."""
+    yield b"".join(pieces).partition(b"event: of_another_day")[0]
+
+
 def _recut(
     name: str, read: Reader, recuts: int, scenario: str = "call-not-needed", targets: tuple[str, ...] = ALL
 ) -> Fault:
@@ -98,6 +103,7 @@ EACH_BYTE, CHARACTERS, CRLF, COMMENTS, BOM = 1, 2, 3, 6, 9
 
 FAULTS = (
     _misread("slow-events-cut-by-pieces", _whole_events, "connection-slow"),
+    _misread("trips-over-an-unknown-event", _up_to_an_unknown_event, "stream-provoked-unknown-events", ("anthropic",)),
     _misread("lines-of-unicode", _lines_of_unicode, "stream-line-separators"),
     _misread("lines-end-at-u2028", _lines_with("\u2028"), "stream-line-separators"),
     _misread("lines-end-at-u0085", _lines_with("\u0085"), "stream-line-separators"),

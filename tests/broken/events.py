@@ -396,7 +396,7 @@ FAULTS = (
     _told(
         "gives-arguments-to-the-last-call",  # calls of the other APIs never overlap
         streams(_arguments_of_the_last),
-        "stream-parallel-long-arguments",
+        "stream-provoked-interleaved-calls",
         "stream-arguments",
         RESPONSE_ARGUMENTS,
         targets=OPENAI,
@@ -421,7 +421,7 @@ FAULTS = (
         "response-text",
         RESPONSE_TEXT,
     ),
-    _told("streams-no-usage", finishes(lambda r: replace(r, usage=Usage())), "call-not-needed", "usage", BODY),
+    _told("streams-no-usage", finishes(lambda r: replace(r, usage=Usage())), "call-not-needed", "usage-offered", BODY),
     _told("doubles-usage", finishes(_output_doubled), "call-not-needed", "usage", BODY),
     Fault(
         "words-an-empty-answer",

@@ -20,6 +20,9 @@ from tests.broken.places import Place
 from tests.stages import InProcess
 
 ALL = ("anthropic", "openai-chat", "openai-responses", "gemini-3", "gemini-2.5")
+FORCING = ("anthropic-opus-5", *ALL[1:])
+"""The targets whose models take a forced tool choice."""
+
 WITH_IDS = ("anthropic", "openai-chat", "openai-responses", "gemini-3")
 OPENAI = ("openai-chat", "openai-responses")
 GEMINI = ("gemini-3", "gemini-2.5")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.broken import (
     arguments,
     context,
+    declining,
     deliveries,
     embeddings,
     events,
@@ -35,6 +36,7 @@ FAULTS: tuple[Fault, ...] = (
     *tools.FAULTS,
     *history.FAULTS,
     *requests.FAULTS,
+    *declining.FAULTS,
     *context.FAULTS,
     *responses.FAULTS,
     *failures.FAULTS,

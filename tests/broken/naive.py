@@ -226,7 +226,7 @@ FAULTS = (
     Fault(
         "pieces-put-to-the-last-call",
         naive(Habits(key=None)),
-        "stream-parallel-long-arguments",
+        "stream-provoked-interleaved-calls",
         "response-calls",
         RESPONSE_CALL,
         0,

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from harness.errors import MalformedResponse
-from harness.model import ChatRequest, ChatResponse, Refusal, StopReason, Text, ToolCall, Usage
-from tests.broken.fault import Fault, Wrapped, answers, client, edited_message
+from harness.model import ChatRequest, ChatResponse, Message, Refusal, Role, StopReason, Text, ToolCall, Usage
+from harness.runner import VARIANTS
+from tests.broken.fault import Fault, Wrapped, answers, asks_messages, client, edited_message
 from tests.broken.json_mode import texts
-from tests.broken.places import BODY, RESPONSE_CALL, RESPONSE_TEXT
+from tests.broken.places import BODY, RESPONSE_CALL, RESPONSE_TEXT, TEXT
 
 
 def first_call_only(response: ChatResponse) -> ChatResponse:
@@ -36,6 +37,20 @@ def _fresh_tokens_only(usage: Usage) -> Usage:
     return replace(
         usage, input_tokens=(usage.input_tokens or 0) - cached, cache_read_tokens=None, cache_write_tokens=None
     )
+
+
+def _ended(response: ChatResponse) -> ChatResponse:
+    paused = response.stop_reason is StopReason.PAUSE
+    return replace(response, stop_reason=StopReason.END_TURN) if paused else response
+
+
+def _without_the_last_answer(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """An answer counts as one only if the user has said something to it."""
+    return messages[:-1] if messages[-1].role is Role.ASSISTANT else messages
+
+
+def _with_a_word(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    return (*messages, Message.user("Continue.")) if messages[-1].role is Role.ASSISTANT else messages
 
 
 class _Repeating(Wrapped):
@@ -97,6 +112,15 @@ FAULTS = (
         BODY,
         0,
     ),
+    *(
+        Fault(f"{name}-{variant}", wrap, "stop-pause", rule, place, at, ("anthropic",), variant=variant)
+        for variant in VARIANTS
+        for name, wrap, rule, place, at in (
+            ("takes-a-pause-for-the-end", answers(_ended), "stop-reason", BODY, 0),
+            ("goes-on-without-what-was-paused", asks_messages(_without_the_last_answer), "opaque-state-lost", BODY, 1),
+            ("asks-a-paused-model-in-words", asks_messages(_with_a_word), "text-changed", TEXT, 1),
+        )
+    ),
     Fault("refusal-as-answer", answers(_refusal_as_text), "stop-refusal", "stop-reason", BODY, 0),
     Fault(
         "usage-doubled", answers(lambda r: replace(r, usage=_doubled(r.usage))), "stop-max-tokens-set", "usage", BODY, 0
@@ -104,13 +128,13 @@ FAULTS = (
     Fault(
         "usage-without-cache",
         answers(lambda r: replace(r, usage=_fresh_tokens_only(r.usage))),
-        "call-parallel-same-tool",
+        "usage-cached-prompt",
         "usage",
         BODY,
-        0,
+        1,
         ("anthropic", "openai-chat", "openai-responses"),
     ),
-    Fault("usage-lost", answers(lambda r: replace(r, usage=Usage())), "system-plain", "usage", BODY, 0),
+    Fault("usage-lost", answers(lambda r: replace(r, usage=Usage())), "system-plain", "usage-offered", BODY, 0),
     Fault("answer-repeated", client(_Repeating), "call-single", "iteration-bound", None, None),
     Fault("limit-never-reached", answers(without_calls), "iteration-limit", "expectation", None, 0),
     Fault("crashes-on-the-answer", client(_Crashing), "system-plain", "chat-failure", BODY, 0),

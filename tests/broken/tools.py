@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from harness.model import ChatRequest, NamedTool, Tool, ToolChoice
-from tests.broken.fault import Fault, Wrap, Wrapped, asks, client
+from tests.broken.fault import FORCING, Fault, Wrap, Wrapped, asks, client
 from tests.broken.json_mode import all_required, each_schema, not_nullable, without
 from tests.broken.places import BODY, CHOICE, TOOL
 
@@ -132,7 +132,7 @@ FAULTS = (
         0,
     ),
     Fault("schema-references-lost", parameters(_unresolved), "schema-references", "tool-declaration-changed", TOOL, 0),
-    Fault("choice-always-auto", choice(lambda _: "auto"), "choice-required", "tool-choice", BODY, 0),
+    Fault("choice-always-auto", choice(lambda _: "auto"), "choice-required", "tool-choice", BODY, 0, FORCING),
     Fault(
         "choice-none-ignored",
         choice(lambda r: None if r.tool_choice == "none" else r.tool_choice),
@@ -148,6 +148,7 @@ FAULTS = (
         "tool-choice",
         CHOICE,
         0,
+        FORCING,
     ),
     Fault(
         "choice-auto-as-required",
@@ -156,6 +157,7 @@ FAULTS = (
         "tool-choice",
         CHOICE,
         0,
+        FORCING,
     ),
-    Fault("choice-sticky", client(_StickyChoice), "choice-for-one-turn", "tool-choice", CHOICE, 1),
+    Fault("choice-sticky", client(_StickyChoice), "choice-for-one-turn", "tool-choice", CHOICE, 1, FORCING),
 )

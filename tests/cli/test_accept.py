@@ -138,6 +138,7 @@ def test_what_no_rule_found_is_named_and_not_accepted(harness: Command) -> None:
             ("run.json", "--to", "none/known.yaml"),
             "--to none/known.yaml: cannot be written: No such file or directory.",
         ),
+        (("cut.json",), "cut.json: this run was not played to its end (interrupted). Play it again first."),
         (("run.json", "--reason", " "), "--reason: it has to say something, as in --reason 'tracked as #123'."),
         (
             ("run.json", "--to", "list.json"),
@@ -149,6 +150,7 @@ def test_what_is_wrong_is_said(harness: Command, arguments: tuple[str, ...], sai
     Path("text.json").write_text("hello")
     Path("list.json").write_text("[1]")
     Path("run.json").write_text('{"mode": "replay", "cells": []}')
+    Path("cut.json").write_text('{"mode": "replay", "cells": [], "stopped": "interrupted"}')
 
     failed = harness("accept", *arguments)
 

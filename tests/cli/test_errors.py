@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import signal
 import subprocess
@@ -20,6 +21,7 @@ from dataclasses import replace
 from harness.adapters.anthropic import ADAPTER as SHIPPED
 
 CLAIMS = replace(SHIPPED, name="claims", capabilities=frozenset({"toools"}))
+NAMELESS = replace(SHIPPED, name=5)
 NONE = 5
 """
 
@@ -31,6 +33,8 @@ GOLDEN = (Path(__file__).parent / "golden" / "errors.txt").read_text()
 def inputs(folder: Path) -> None:
     (folder / "broken_adapters.py").write_text(BROKEN_ADAPTERS)
     (folder / "exits.py").write_text("raise SystemExit(0)\n")
+    (folder / "exits_hard.py").write_text("import os\nprint('a last word')\nos._exit(3)\n")
+    (folder / "interrupts.py").write_text("raise KeyboardInterrupt('stop')\n")
     (folder / "empty").mkdir()
     (folder / "unreasoned.yaml").write_text("- {scenario: '*', target: '*', rule: usage}\n")
     (folder / "whole-only.yaml").write_text(
@@ -112,15 +116,16 @@ def test_a_full_disk_is_told_in_one_line(arguments: list[str]) -> None:
     assert failed.stderr == "harness: standard output cannot be written: No space left on device.\n"
 
 
-def test_an_interrupted_run_says_so_in_one_line(folder: Path) -> None:
+def test_an_interrupted_run_says_so_in_one_line_and_in_its_reports(folder: Path) -> None:
     # The adapter waits, so that the run is in the middle of a cell when the signal comes.
     (folder / "waiting.py").write_text(
         "import time\nfrom dataclasses import replace\nfrom harness.adapters.anthropic import ADAPTER as SHIPPED\n"
-        "def connect(endpoint, model):\n    print('ready', flush=True)\n    time.sleep(60)\n"
+        "def connect(endpoint, model):\n    open('ready', 'w').close()\n    time.sleep(60)\n"
         "ADAPTER = replace(SHIPPED, name='waiting', connect=connect)\n"
     )
     code = "import sys; from harness.cli.main import main; sys.exit(main(sys.argv[1:]))"
-    arguments = ["run", "call-single", "--mode", "reference", "--adapter", "waiting:ADAPTER"]
+    adapters = ["--adapter", "openai-chat", "--adapter", "waiting:ADAPTER"]
+    arguments = ["run", "call-single", "--mode", "reference", *adapters, "--report", "json:run.json"]
     with subprocess.Popen(
         [sys.executable, "-c", code, *arguments],
         cwd=folder,
@@ -129,11 +134,15 @@ def test_an_interrupted_run_says_so_in_one_line(folder: Path) -> None:
         stderr=subprocess.PIPE,
         text=True,
     ) as running:
-        assert running.stdout is not None
-        assert running.stdout.readline() == "ready\n"
-        time.sleep(0.2)
+        while not (folder / "ready").exists():
+            assert running.poll() is None
+            time.sleep(0.05)
         running.send_signal(signal.SIGINT)
-        _, err = running.communicate(timeout=20)
+        out, err = running.communicate(timeout=60)
 
     assert running.returncode == 130
     assert err == "harness: interrupted.\n"
+    assert out.splitlines()[-1] == "UNFINISHED  interrupted; 2 cells (1 whole, 1 streamed) done: 2 pass"
+    document = json.loads((folder / "run.json").read_text())
+    assert (document["finished"], document["stopped"]) == (False, "interrupted")
+    assert [(cell["target"], cell["verdict"]) for cell in document["cells"]] == [("openai-chat", "pass")] * 2

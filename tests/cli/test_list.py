@@ -108,8 +108,8 @@ def test_models_are_listed_with_what_is_known_of_them(harness: Command) -> None:
         (
             ("models", "--target", "gemini"),
             (
-                "unknown target 'gemini'. Did you mean 'gemini-3'? Known: anthropic, claude-cli, gemini-2.5, gemini-3, "
-                "openai-chat, openai-responses."
+                "unknown target 'gemini'. Did you mean 'gemini-3'? Known: anthropic, anthropic-opus-5, claude-cli, "
+                "gemini-2.5, gemini-3, openai-chat, openai-responses."
             ),
         ),
         (

@@ -58,6 +58,10 @@ CRASHING = replace(SHIPPED, name="crashing", connect=lambda *place: Crashing(SHI
 """
 
 
+FIRST = ("--target", "anthropic")
+"""One column, where cells are counted of an adapter that could have two."""
+
+
 @pytest.fixture
 def adapters(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     (folder / "made_up_adapters.py").write_text(WRONG_ADAPTER)
@@ -147,7 +151,7 @@ def test_several_reports_go_to_files_and_the_terminal_report_to_the_screen(
 
 
 def test_what_is_wrong_is_shown_with_evidence_and_a_way_out(harness: Command, cassettes: Path, adapters: str) -> None:
-    outcome = harness("run", "system-plain", "--adapter", f"{adapters}:ADAPTER", "--cassettes", str(cassettes))
+    outcome = harness("run", "system-plain", "--adapter", f"{adapters}:ADAPTER", *FIRST, "--cassettes", str(cassettes))
 
     assert outcome.code == 1
     assert "system-verbatim: error in 2 cells" in outcome.out
@@ -221,7 +225,7 @@ def test_streams_that_are_missing_are_recorded_without_recording_the_rest_again(
 
 def test_a_failure_outranks_a_missing_cassette(harness: Command, cassettes: Path, adapters: str) -> None:
     outcome = harness(
-        "run", "system-plain", "system-empty", "--adapter", f"{adapters}:ADAPTER", "--cassettes", str(cassettes)
+        "run", "system-plain", "system-empty", "--adapter", f"{adapters}:ADAPTER", *FIRST, "--cassettes", str(cassettes)
     )
 
     assert outcome.code == 1
@@ -231,7 +235,7 @@ def test_a_failure_outranks_a_missing_cassette(harness: Command, cassettes: Path
 def test_an_expected_failure_is_green_and_a_stale_one_is_red(
     harness: Command, cassettes: Path, adapters: str, folder: Path
 ) -> None:
-    run = ("run", "system-plain", "--adapter", f"{adapters}:ADAPTER", "--cassettes", str(cassettes))
+    run = ("run", "system-plain", "--adapter", f"{adapters}:ADAPTER", *FIRST, "--cassettes", str(cassettes))
     red = json.loads(harness(*run, "--report", "json").out)
     rules = {finding["rule"] for finding in red["cells"][0]["findings"] if finding["severity"] == "error"}
     entries = [
@@ -254,7 +258,7 @@ def test_an_expected_failure_is_green_and_a_stale_one_is_red(
 def test_an_expected_failure_of_one_variant_says_nothing_of_the_other(
     harness: Command, cassettes: Path, adapters: str, folder: Path
 ) -> None:
-    run = ("run", "system-plain", "--adapter", f"{adapters}:IN_STREAMS", "--cassettes", str(cassettes))
+    run = ("run", "system-plain", "--adapter", f"{adapters}:IN_STREAMS", *FIRST, "--cassettes", str(cassettes))
     red = json.loads(harness(*run, "--report", "json").out)
     rules = {f["rule"] for cell in red["cells"] for f in cell["findings"] if f["severity"] == "error"}
     for variant in ("whole", "stream"):
@@ -289,7 +293,7 @@ def test_a_variant_that_is_named_is_played_alone(harness: Command, cassettes: Pa
 def test_what_only_streams_show_is_said_of_streams_and_its_command_plays_them_alone(
     harness: Command, cassettes: Path, adapters: str
 ) -> None:
-    run = ("run", "system-plain", "--adapter", f"{adapters}:IN_STREAMS", "--cassettes", str(cassettes))
+    run = ("run", "system-plain", "--adapter", f"{adapters}:IN_STREAMS", *FIRST, "--cassettes", str(cassettes))
 
     both, alone = harness(*run, "--recut", "1"), harness(*run, "--recut", "1", "--variant", "stream")
 
@@ -320,7 +324,7 @@ def test_every_stream_is_cut_elsewhere_as_often_as_asked_from_its_one_cassette(
 def test_an_adapter_that_cannot_stream_is_played_whole_and_streams_are_not_applicable_to_it(
     harness: Command, cassettes: Path, adapters: str
 ) -> None:
-    run = ("run", "call-single", "--adapter", f"{adapters}:WHOLE_ONLY", "--cassettes", str(cassettes))
+    run = ("run", "call-single", "--adapter", f"{adapters}:WHOLE_ONLY", *FIRST, "--cassettes", str(cassettes))
 
     default, streams = harness(*run), harness(*run, "--variant", "stream")
 

@@ -12,7 +12,6 @@ from harness.protocols import Adapter, AsyncStreamingChatClient, Capability, End
 from harness.results import RunResult, Verdict
 from harness.runner import Run, cells
 from harness.scenarios.load import load_paths
-from harness.scenarios.schema import Subject
 from harness.stages import Reference, Replay, Stages
 from harness.suite import shipped
 from harness.tape.library import Library
@@ -27,14 +26,13 @@ TARGETS = {
     "openai-responses": async_sdk.OPENAI_RESPONSES,
     "gemini-3": async_sdk.GEMINI,
 }
-FINE = (Verdict.PASS, Verdict.WARN, Verdict.NOT_APPLICABLE)
+FINE = (Verdict.PASS, Verdict.NOTE, Verdict.NOT_APPLICABLE)
 
 every_adapter = pytest.mark.parametrize("target", TARGETS)
 
 
-def run(target: str, stages: Stages, *subjects: Subject) -> RunResult:
-    about = set(subjects or Subject)
-    scenarios = [scenario for scenario in load_paths([shipped("scenarios")]) if about.intersection(scenario.covers)]
+def run(target: str, stages: Stages) -> RunResult:
+    scenarios = load_paths([shipped("scenarios")])
     return Run(stages, catalog.rules())(cells(scenarios, targets_for([TARGETS[target]], [target], {})))
 
 
@@ -57,15 +55,12 @@ def test_it_passes_the_whole_suite_whole_and_streamed(target: str) -> None:
 
 @every_adapter
 def test_the_shipped_cassettes_replay_through_it_whole_and_streamed(target: str) -> None:
-    stages = Replay([Library(shipped("cassettes"))])
-
-    result = run(target, stages, Subject.ID_MATCHING, Subject.STREAMING, Subject.ERRORS)
+    """What another adapter recorded is as good as an answer to its own words."""
+    result = run(target, Replay([Library(shipped("cassettes"))]))
 
     assert unclean(result) == []
-    played = [cell.variant for cell in result.cells if cell.verdict is not Verdict.NOT_APPLICABLE]
-    assert min(played.count("whole"), played.count("stream")) > 20
-    wording = {finding.rule for cell in result.cells for finding in cell.findings}
-    assert wording <= {"recorded-request"}  # spelling, if anything
+    played = [cell.variant for cell in result.cells if cell.verdict is Verdict.PASS]
+    assert min(played.count("whole"), played.count("stream")) > 100
 
 
 def test_a_stream_that_is_cut_elsewhere_is_the_same_to_it() -> None:

@@ -56,10 +56,9 @@ def test_it_passes_every_cell_that_it_has_the_capabilities_for() -> None:
 def test_the_shipped_cassettes_replay_through_it_on_loopback() -> None:
     result = run(plain_http.ADAPTER, Replay([Library(shipped("cassettes"))]))
 
-    assert result.exit_code == 0, unclean(result)
-    assert result.summary["pass"] + result.summary["warn"] > 60
-    wording = {finding.rule for cell in result.cells for finding in cell.findings}
-    assert wording <= {"recorded-request"}  # other headers and JSON spacing than the SDK's: noted, and no error
+    assert unclean(result) == []
+    assert result.summary["pass"] > 60
+    assert [cell.findings for cell in result.cells if cell.findings] == []  # it spells otherwise, and means the same
 
 
 class MatchesByName(plain_http.Client):

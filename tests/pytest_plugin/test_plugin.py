@@ -266,3 +266,35 @@ def test_warnings_are_shown_with_a_cell_that_passes(project: pytest.Pytester) ->
 def test_the_plugin_is_registered_for_pytest() -> None:
     pyproject = (Path(__file__).parents[2] / "pyproject.toml").read_text()
     assert '[project.entry-points.pytest11]\nharness = "harness.pytest_plugin"\n' in pyproject
+
+
+def test_an_adapter_that_ends_the_process_fails_its_cell_alone(project: pytest.Pytester) -> None:
+    ends = FORGETFUL.replace(
+        "return self._client", "print('a last word'); request.system and __import__('os')._exit(0); return self._client"
+    )
+    project.makepyfile(ending=ends.replace('"forgetful"', '"ending"'))
+    configure(project, **SCENARIOS, harness_adapters="ending:ADAPTER")
+    done = play(project, "scenarios")
+    done.assert_outcomes(passed=2, failed=2)
+    done.stdout.fnmatch_lines(
+        ["the adapter ended the process with exit code 0", "  to do:    the adapter or harness broke*", "a last word"]
+    )
+
+
+def test_an_adapter_that_hangs_is_ended_at_the_limit(project: pytest.Pytester) -> None:
+    hangs = FORGETFUL.replace(
+        "return self._client", "request.system and __import__('time').sleep(600); return self._client"
+    )
+    project.makepyfile(hanging=hangs.replace('"forgetful"', '"hanging"'))
+    configure(project, **SCENARIOS, harness_adapters="hanging:ADAPTER", harness_cell_timeout="6")
+    done = play(project, "scenarios", "-k", "whole")
+    done.assert_outcomes(passed=1, failed=1, deselected=2)
+    done.stdout.fnmatch_lines(["the adapter did not come back within 6 seconds (*hanging.py, line *); --cell-timeout*"])
+
+
+@pytest.mark.parametrize("value", ["0", "soon"])
+def test_a_limit_that_is_none_is_refused(project: pytest.Pytester, value: str) -> None:
+    configure(project, **SCENARIOS, harness_cell_timeout=value)
+    done = play(project, "scenarios")
+    assert done.ret == pytest.ExitCode.USAGE_ERROR
+    done.stderr.fnmatch_lines([f"ERROR: harness_cell_timeout {value}: it has to be a number of seconds above 0."])

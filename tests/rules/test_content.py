@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from harness.meaning.results import carries, same_medium
 from harness.model import Image, Text, ToolResult
-from harness.rules.content import carries, content_shown, is_verbatim, same_medium, shown
+from harness.rules.content import content_shown, is_verbatim, shown
 from harness.wire.view import JsonView, MediaView, RequestView, ResultView, TextView, TurnView
 
 PNG = Image("image/png", b"\x89PNG")
@@ -44,6 +45,12 @@ def request(*parts: Any) -> RequestView:
         ([value({"a": 1})], {"a": 1}),
         ([value({"output": [1, 2]})], [1, 2]),
         ([value({"result": "18"})], "18"),
+        (['{"output": [1]}'], [1]),
+        (['{"name": "f", "content": "18 \u00b0C", "error": null}'], "18 \u00b0C"),
+        (['{"status": "success", "result": "{\\"a\\": 1}"}'], {"a": 1}),
+        ([value({"result": 18})], "18"),
+        ([value({"a": [1, 2]})], '{ "a":[1,2] }'),
+        ([value({})], None),
     ],
 )
 def test_what_the_tool_answered_is_carried(payload: list[Any], content: Any) -> None:
@@ -62,12 +69,17 @@ def test_what_the_tool_answered_is_carried(payload: list[Any], content: Any) -> 
         (["{'a': 1}"], {"a": 1}),
         (['{"a": 1, "b": 2}'], {"a": 1}),
         (["12345678901234567000"], 12345678901234567890),
-        (['{"output": [1]}'], [1]),
         ([value({"a": 1, "b": 2})], {"a": 1}),
         ([value({"output": "18", "note": "x"})], "18"),
         ([value({"a": 1}), value({"a": 1})], {"a": 1}),
         ([MEDIUM], "picture"),
         (["NaN"], None),
+        (['{"name": "g", "content": "18"}'], "18"),
+        (['{"status": "error", "result": "18"}'], "18"),
+        (['{"result": "18", "note": "stale"}'], "18"),
+        ([value({"result": 1.5})], "1.50"),
+        ([value({"a": 2})], '{"a": 1, "a": 2}'),
+        (["null"], ""),
     ],
 )
 def test_anything_else_is_not(payload: list[Any], content: Any) -> None:
@@ -82,6 +94,10 @@ def test_anything_else_is_not(payload: list[Any], content: Any) -> None:
         (['{"error": "station offline"}'], "station offline", True),
         (['{"error": {"code": 7}}'], {"code": 7}, True),
         ([value({"error": "station offline"})], "station offline", True),
+        (["The tool failed: station offline. Try later."], "station offline", True),
+        (['Error: {"code": 7} (try later)'], {"code": 7}, True),
+        (["Error: {'code': 7}"], {"code": 7}, False),
+        (["station offlines"], "station offline", False),
         (["error"], "station offline", False),
         (['{"error": {"code": 8}}'], {"code": 7}, False),
     ],

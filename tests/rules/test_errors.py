@@ -233,9 +233,11 @@ def test_an_answer_where_an_error_is_expected() -> None:
 def test_an_expected_error_where_nothing_is_sent() -> None:
     sent = played("system-plain", variant="whole")
     refusing = with_chat(replace(sent, exchanges=()), response=None, error="Unsupported", error_text="no")
-    assert only(refusing, "chat-failure").actual == "Unsupported"
+    assert only(refusing, "declared-and-declined").actual == "Unsupported"
     assert found(expecting(refusing, "unsupported")) == []
-    assert only(expecting(refusing, "not-found"), "chat-failure")
+    assert only(expecting(refusing, "not-found"), "declared-and-declined")
+    failing = with_chat(replace(sent, exchanges=()), response=None, error="ConnectionFailed", error_text="no")
+    assert only(failing, "chat-failure").actual == "ConnectionFailed"
 
 
 def test_a_redirect_is_no_answer() -> None:

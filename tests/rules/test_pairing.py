@@ -1,7 +1,8 @@
 from __future__ import annotations
 
+from harness.meaning.pairing import answered
 from harness.rules.evidence import ExpectedCall
-from harness.rules.pairing import answered, carried
+from harness.rules.pairing import carried
 from harness.wire.view import CallView, PartView, RequestView, ResultView, TextView, TurnView
 
 

@@ -23,13 +23,15 @@ from harness.model import (
     ToolCall,
     ToolCallStart,
 )
-from harness.results import Chat, Exchange, Retelling, Transcript
+from harness.results import Chat, Exchange, Kind, Retelling, Transcript
 from harness.scenarios.schema import Variant
 from tests.rules.transcripts import found, given, only, played, with_exchange, with_parts
 from tests.stages import shipped_targets
 
 ALL = tuple(shipped_targets())
 CALLS = "call-after-text"
+OURS = ("what is kept for the API beside the parts", "the API's own word for the stop reason")
+"""What two tellings may differ in and nobody loses anything by."""
 
 
 def recorded(target: str = "anthropic", scenario: str = CALLS) -> Transcript:
@@ -69,32 +71,38 @@ def of_kind(kind: type, edit: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 DIFFERENT = [
-    pytest.param(parts(of_kind(Text, lambda p: replace(p, text=p.text + " "))), "message[0].text", id="text"),
-    pytest.param(parts(of_kind(ToolCall, lambda p: replace(p, id="x"))), "message[1].call.id", id="id"),
-    pytest.param(parts(of_kind(ToolCall, lambda p: replace(p, name="x"))), "message[1].call.name", id="name"),
+    pytest.param(parts(of_kind(Text, lambda p: replace(p, text=p.text + " "))), "the text", id="text"),
+    pytest.param(parts(of_kind(ToolCall, lambda p: replace(p, id="x"))), "the id of the call (search_issues)", id="id"),
+    pytest.param(parts(of_kind(ToolCall, lambda p: replace(p, name="x"))), "the name of the call", id="name"),
     pytest.param(
-        parts(of_kind(ToolCall, lambda p: replace(p, arguments={**p.arguments, "city": 1}))),
-        "message[1].call.arguments.city",
+        parts(of_kind(ToolCall, lambda p: replace(p, arguments={**p.arguments, "query": 1}))),
+        "the arguments of the call (search_issues) at /query",
         id="arguments",
     ),
-    pytest.param(parts(of_kind(ToolCall, lambda p: Refusal(p.name))), "message[1]", id="another-part"),
-    pytest.param(answering(lambda r: with_parts(r, r.message.parts[:1])), "message[1]", id="call-lost"),
+    pytest.param(
+        parts(of_kind(ToolCall, lambda p: Refusal(p.name))),
+        "the call (search_issues) and the refusal",
+        id="another-part",
+    ),
+    pytest.param(answering(lambda r: with_parts(r, r.message.parts[:1])), "the call (search_issues)", id="call-lost"),
     pytest.param(
         answering(lambda r: with_parts(r, [*r.message.parts, Opaque("anthropic", {"type": "x"})])),
-        "message[2]",
+        "the part without a type of its own",
         id="more",
     ),
     pytest.param(
         parts(of_kind(ToolCall, lambda p: replace(p, provider_metadata={"gemini": {"thoughtSignature": "x"}}))),
-        "state",
+        "what is kept for the API beside the parts",
         id="state",
     ),
-    pytest.param(answering(lambda r: replace(r, stop_reason=StopReason.UNKNOWN)), "stop_reason", id="stop"),
-    pytest.param(answering(lambda r: replace(r, raw_stop_reason="x")), "raw_stop_reason", id="raw-stop"),
+    pytest.param(answering(lambda r: replace(r, stop_reason=StopReason.UNKNOWN)), "the stop reason", id="stop"),
     pytest.param(
-        answering(lambda r: replace(r, usage=replace(r.usage, output_tokens=0))), "usage.output_tokens", id="usage"
+        answering(lambda r: replace(r, raw_stop_reason="x")), "the API's own word for the stop reason", id="raw-stop"
     ),
-    pytest.param(answering(lambda r: replace(r, model="x")), "model", id="model"),
+    pytest.param(
+        answering(lambda r: replace(r, usage=replace(r.usage, output_tokens=0))), "the count output_tokens", id="usage"
+    ),
+    pytest.param(answering(lambda r: replace(r, model="x")), "the model", id="model"),
 ]
 
 
@@ -108,9 +116,14 @@ def test_the_shipped_adapters_give_the_same_however_it_is_told(target: str) -> N
 @pytest.mark.parametrize("target", ALL)
 @pytest.mark.parametrize(("edit", "path"), DIFFERENT)
 def test_a_whole_answer_that_is_another(edit: Callable[[Chat], Chat], path: str, target: str) -> None:
+    if target == "gemini-2.5" and "the id of" in path:
+        pytest.skip(
+            "its API issues no ids: test_ids_that_no_api_issued_may_be_others_each_time_and_issued_ones_may_not"
+        )
     finding = only(retold(recorded(target), "whole", edit), "stream-equals-whole")
     assert "chat 0 comes out differently when its stream is told as a whole body" in finding.message
-    assert f": the first difference is at {path}" in finding.message
+    assert path in finding.message.rpartition(". It differs in ")[2]
+    assert (finding.kind is Kind.CONVENTION) is (path in OURS)
     assert finding.actual != finding.expected
     assert finding.exchange == 0
 
@@ -119,9 +132,7 @@ def test_a_whole_answer_that_is_another(edit: Callable[[Chat], Chat], path: str,
 def test_an_answer_that_depends_on_the_cut(edit: Callable[[Chat], Chat], path: str) -> None:
     finding = only(retold(recorded(), "stream", edit), "stream-recut")
     assert "told in another way (each byte by itself)" in finding.message
-    assert ", as 1 of 4 ways do: the first difference is at " in finding.message
-    if path != "state":
-        assert f"the first difference is at {path}" in finding.message
+    assert path in finding.message.rpartition(", as 1 of 4 ways do. It differs in ")[2]
 
 
 def test_a_whole_answer_that_fails() -> None:
@@ -163,7 +174,11 @@ def telling(streamed: list[Any], whole: list[Any]) -> list[str]:
     events = [kind(text) for kind, text in ((TextDelta, said),) if text]
     assert not thought or said
     broken = replace(transcript, chats=(replace(chat, events=(*events, Finish(response))),), retellings=(retelling,))
-    return [finding.message.rpartition(" at ")[2] for finding in found(broken) if finding.rule == "stream-equals-whole"]
+    return [
+        finding.message.rpartition("It differs in ")[2]
+        for finding in found(broken)
+        if finding.rule == "stream-equals-whole"
+    ]
 
 
 def test_how_a_text_is_divided_makes_no_difference() -> None:
@@ -174,11 +189,97 @@ def test_how_a_text_is_divided_makes_no_difference() -> None:
 
 def test_what_stands_between_texts_makes_one() -> None:
     between = Opaque("gemini", {"executableCode": {}})
-    assert telling([Text("a"), between, Text("b")], [Text("ab"), between]) == ["message[0].text"]
-    assert telling([Text("a", SIGNED)], [Text("a")]) == ["state[0]"]
-    assert telling([Text("a", SIGNED), Text("b", {"gemini": {"x": 1}})], [Text("ab", SIGNED)]) == ["state[1]"]
-    assert telling([Text("a"), Refusal("b")], [Text("a"), Text("b")]) == ["message[0].text"]
-    assert telling([Text("a"), Opaque("x", 1)], [Text("a"), Opaque("x", True)]) == ["message[1].opaque"]
+    assert telling([Text("a"), between, Text("b")], [Text("ab"), between]) == ["the text and the text 2"]
+    kept = "what is kept for the API beside the parts"
+    assert telling([Text("a", SIGNED)], [Text("a")]) == [kept]
+    assert telling([Text("a", SIGNED), Text("b", {"gemini": {"x": 1}})], [Text("ab", SIGNED)]) == [kept]
+    assert telling([Text("a"), Refusal("b")], [Text("a"), Text("b")]) == ["the text and the refusal"]
+    assert telling([Text("a"), Opaque("x", 1)], [Text("a"), Opaque("x", True)]) == [
+        "the part without a type of its own"
+    ]
+
+
+def test_all_that_differs_is_named_at_once_and_what_is_ours_apart() -> None:
+    def edit(response: ChatResponse) -> ChatResponse:
+        parts = [replace(p, text="no") if isinstance(p, Text) else p for p in response.message.parts]
+        return replace(with_parts(response, parts), stop_reason=StopReason.UNKNOWN, raw_stop_reason="x")
+
+    broken = retold(recorded(), "whole", answering(edit))
+    lost, ours = [finding for finding in found(broken) if finding.rule == "stream-equals-whole"]
+    assert lost.message == (
+        "chat 0 comes out differently when its stream is told as a whole body. It differs in the text and the stop "
+        "reason"
+    )
+    assert isinstance(lost.actual, dict)
+    assert lost.actual["the stop reason"] == "tool_use"
+    assert lost.expected == {"the text": "no", "the stop reason": "unknown"}
+    assert (lost.kind, ours.kind) == (Kind.LOSS, Kind.CONVENTION)
+    assert ours.message.endswith("It differs in the API's own word for the stop reason")
+
+
+UNCOUNTED = [
+    (answering(lambda r: replace(r, usage=replace(r.usage, output_tokens=None))), "the count output_tokens"),
+    (answering(lambda r: replace(r, model=None)), "the model"),
+]
+
+
+@pytest.mark.parametrize(("edit", "path"), UNCOUNTED)
+def test_what_only_one_telling_offers_is_no_loss(edit: Callable[[Chat], Chat], path: str) -> None:
+    finding = only(retold(recorded(), "whole", edit), "stream-equals-whole")
+    assert (finding.kind, finding.message.rpartition("It differs in ")[2]) == (Kind.CONVENTION, path)
+
+
+def with_ids(*ids: str) -> Callable[[Chat], Chat]:
+    """A telling in which the calls have these ids, in the events as well."""
+
+    def renamed(chat: Chat) -> Chat:
+        left = iter(ids)
+        assert chat.response
+        parts = [replace(p, id=next(left)) if isinstance(p, ToolCall) else p for p in chat.response.message.parts]
+        told = iter(ids)
+        said = [replace(e, id=next(told)) if isinstance(e, ToolCallStart) else e for e in chat.events]
+        return replace(chat, response=with_parts(chat.response, parts), events=tuple(said))
+
+    return renamed
+
+
+@pytest.mark.parametrize("variant", ["whole", "stream"])
+def test_ids_that_no_api_issued_may_be_others_each_time_and_issued_ones_may_not(variant: Variant) -> None:
+    made_up = recorded("gemini-2.5", "call-parallel-same-tool")
+    rule = "stream-equals-whole" if variant == "whole" else "stream-recut"
+    assert found(retold(made_up, variant, with_ids("call_x81f", "call_77b2"))) == []
+    assert "the id of the call 2" in only(retold(made_up, variant, with_ids("one", "one")), rule).message
+    issued = recorded("openai-chat", "call-parallel-same-tool")
+    assert "the id of the call 1" in only(retold(issued, variant, with_ids("call_x81f", "call_77b2")), rule).message
+
+
+def test_the_order_in_which_text_and_calls_come_is_ours() -> None:
+    def text_last(said: list[Any]) -> list[Any]:
+        texts = [event for event in said if isinstance(event, TextDelta)]
+        return [*(event for event in said[:-1] if event not in texts), *texts, said[-1]]
+
+    finding = only(retold(recorded(), "stream", events(text_last)), "stream-recut")
+    assert finding.kind is Kind.CONVENTION
+    assert finding.message.endswith("It differs in the order of the events")
+
+
+@pytest.mark.parametrize(
+    ("target", "way", "kind"),
+    [
+        ("anthropic", "a byte order mark in front, in three pieces", Kind.CONVENTION),
+        ("gemini-3", "a byte order mark in front, in three pieces", Kind.CONVENTION),
+        ("openai-chat", "a byte order mark in front, in three pieces", Kind.LOSS),
+        ("gemini-3", "keep-alive comments between the events, each by itself", Kind.CONVENTION),
+        ("openai-chat", "keep-alive comments between the events, each by itself", Kind.LOSS),
+        ("gemini-3", "CR line ends, cut behind each", Kind.LOSS),
+    ],
+)
+def test_a_spelling_that_the_official_sdk_cannot_read_is_no_loss(target: str, way: str, kind: Kind) -> None:
+    transcript = recorded(target)
+    *others, last = transcript.retellings
+    told = tuple(replace(chat, response=None, error="MalformedResponse") for chat in last.chats)
+    broken = replace(transcript, retellings=(*others, replace(last, way=way, chats=told)))
+    assert only(broken, "stream-recut").kind is kind
 
 
 def events(edit: Callable[[list[Any]], list[Any]]) -> Callable[[Chat], Chat]:
@@ -201,25 +302,31 @@ def test_the_pieces_of_events_make_no_difference() -> None:
 @pytest.mark.parametrize(
     ("edit", "path"),
     [
-        pytest.param(lambda said: said[1:], "events[0].text", id="text"),
-        pytest.param(lambda said: [e for e in said if not isinstance(e, ToolCallStart)], "events[1]", id="start"),
+        pytest.param(lambda said: said[1:], "the text of the events", id="text"),
+        pytest.param(
+            lambda said: [e for e in said if not isinstance(e, ToolCallStart)],
+            "the id of the call of the events (search_issues) and the name of the call of the events (search_issues)",
+            id="start",
+        ),
         pytest.param(
             lambda said: [replace(e, id="x") if isinstance(e, ToolCallStart) else e for e in said],
-            "events[1].start of call 0",
+            "the id of the call of the events (search_issues)",
             id="id",
         ),
         pytest.param(
             lambda said: [e for e in said if not isinstance(e, ArgumentsDelta)],
-            "events[2]",
+            "the arguments of the call of the events (search_issues) at /query",
             id="arguments",
         ),
-        pytest.param(lambda said: [*said[:-2], said[-1]], "events[3]", id="end"),
-        pytest.param(lambda said: said[:-1], "events[4]", id="finish"),
+        pytest.param(
+            lambda said: [*said[:-2], said[-1]], "the end of the call of the events (search_issues)", id="end"
+        ),
+        pytest.param(lambda said: said[:-1], "whether the events finish", id="finish"),
     ],
 )
 def test_events_that_depend_on_the_cut(edit: Callable[[list[Any]], list[Any]], path: str) -> None:
     finding = only(retold(recorded(), "stream", events(edit)), "stream-recut")
-    assert f"the first difference is at {path}" in finding.message
+    assert finding.message.endswith(f". It differs in {path}")
 
 
 @pytest.mark.parametrize("scenario", ["stream-error-in-arguments", "connection-cut-clean", "error-429-retry-after"])
@@ -239,18 +346,18 @@ def failing(scenario: str) -> Transcript:
 @pytest.mark.parametrize(
     ("change", "path"),
     [
-        ({"error": "ServerError"}, "error"),
-        ({"status": 500}, "status"),
-        ({"retry_after": None}, "retry_after"),
-        ({"retry_after": 70.0}, "retry_after"),
-        ({"error": None}, "error"),
+        ({"error": "ServerError"}, "the error"),
+        ({"status": 500}, "the status of the error"),
+        ({"retry_after": None}, "the time to wait"),
+        ({"retry_after": 70.0}, "the time to wait"),
+        ({"error": None}, "the error"),
     ],
     ids=["class", "status", "no-wait", "another-wait", "none"],
 )
 def test_an_error_that_depends_on_the_cut(change: dict[str, Any], path: str) -> None:
     broken = retold(failing("error-429-retry-after"), "stream", lambda chat: replace(chat, **change))
     finding = only(broken, "stream-recut")
-    assert finding.message.endswith(f"the first difference is at {path}")
+    assert finding.message.endswith(f". It differs in {path}")
 
 
 def test_events_before_an_error_count_unless_the_connection_broke() -> None:

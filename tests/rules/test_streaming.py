@@ -20,7 +20,7 @@ from harness.model import (
     ToolCallEnd,
     ToolCallStart,
 )
-from harness.results import Exchange, Transcript
+from harness.results import Exchange, Kind, Transcript
 from tests.rules.transcripts import (
     first_only,
     found,
@@ -95,7 +95,6 @@ def untyped(events: Events) -> None:
 
 
 LIFE_CYCLE = [
-    pytest.param(without(ToolCallStart), "has not started", id="no-start"),
     pytest.param(renumbered, "a call starts as number 1, and it is number 0", id="from-one"),
     pytest.param(keyed_by_block, "a call starts as number 3, and it is number 1", id="of-the-wire"),
     pytest.param(twice(ToolCallStart), "a call starts as number 0, and it is number 1", id="started-twice"),
@@ -117,6 +116,22 @@ def test_events_that_break_their_life_cycle(edit: Callable[[Events], object], sa
     finding = only(with_events(played(CALLS, target), edit), "stream-life-cycle")
     assert said in finding.message
     assert (finding.exchange, finding.pointer) == (0, "")
+
+
+@pytest.mark.parametrize("target", ALL)
+def test_a_start_that_never_comes_is_out_of_order_and_a_call_lost(target: str) -> None:
+    findings = found(with_events(played("call-after-text", target), without(ToolCallStart)))
+    kinds = {finding.rule: finding.kind for finding in findings}
+    assert kinds == {"stream-life-cycle": Kind.CONVENTION, "stream-call-identity": Kind.LOSS}
+
+
+@pytest.mark.parametrize("target", ALL)
+def test_another_order_of_all_the_events_is_ours_alone(target: str) -> None:
+    """Numbers from one, ends that come where the calls start: nobody loses a piece by it."""
+    transcript = played("call-after-text", target)
+    for edit in (renumbered, without(ToolCallEnd), twice(ToolCallEnd), twice(Finish)):
+        findings = found(with_events(transcript, edit))
+        assert {(finding.rule, finding.kind) for finding in findings} == {("stream-life-cycle", Kind.CONVENTION)}
 
 
 def test_a_finish_before_the_error() -> None:

@@ -24,7 +24,10 @@ id: whole
 title: Everything that may stand in a file
 covers: [tools, history]
 requires:
-  [tools, parallel-tool-calls, system-prompt, tool-choice, json-mode, json-with-tools, vision, thinking, history]
+  [
+    tools, parallel-tool-calls, system-prompt, tool-choice, forced-tool-choice, json-mode, json-with-tools, vision,
+    thinking, history
+  ]
 system: Be brief.
 settings: {tool_choice: {tool: look}, response_format: json, thinking: {effort: low}, max_tokens: 100, stop: [END]}
 tools:
@@ -80,17 +83,17 @@ MISTAKES: list[tuple[dict[str, Any], str, object, str]] = [
     (MINIMAL, "title", None, "title: must be a text, not null."),
     (MINIMAL, "title", [], "title: must be a text, not a list."),
     (MINIMAL, "titel", "x", ("titel: unknown key 'titel'. Did you mean 'title'? Known: covers, embeddings, faults, "
-     "history, id, max_iterations, profiles, requires, scripted, settings, system, title, tools, trim, turns, "
-     "undeclared_tools, variants, version.")),
+     "history, id, max_iterations, profiles, provocations, requires, scripted, settings, system, title, tools, trim, "
+     "turns, undeclared_tools, variants, version.")),
     (MINIMAL, "covers", "tools", "covers: must be a list, not the text 'tools'."),
     (MINIMAL, "covers", [], "covers: must not be empty."),
     (MINIMAL, "covers.0", "tool", ("covers[0]: unknown subject 'tool'. Did you mean 'tools'? Known: "
      "embeddings, errors, history, id-matching, json-mode, limits, requests, responses, streaming, "
      "system-prompt, tools.")),
     (MINIMAL, "requires", ["json-shema"], ("requires[0]: unknown capability 'json-shema'. Did you mean 'json-schema'? "
-     "Known: embeddings, history, http-client, image-results, json-mode, json-schema, json-with-tools, "
-     "parallel-tool-calls, process, retries, streaming, system-prompt, thinking, tool-choice, tools, truncation, "
-     "vision.")),
+     "Known: cache-marks, embeddings, forced-tool-choice, history, http-client, image-results, json-mode, "
+     "json-schema, json-with-tools, parallel-tool-calls, process, retries, streaming, system-prompt, thinking, "
+     "tool-choice, tools, truncation, vision.")),
     (MINIMAL, "requires", ["vision"], "requires[0]: nothing in the scenario uses 'vision'. Remove it."),
     (MINIMAL, "max_iterations", 0, "max_iterations: must be at least 1."),
     (MINIMAL, "max_iterations", 1000, "max_iterations: must be at most 100."),
@@ -125,8 +128,8 @@ MISTAKES: list[tuple[dict[str, Any], str, object, str]] = [
      "settings.response_format.json_schema.$ref: the reference '#/$defs/a' leads nowhere in this schema."),
     (MINIMAL, "settings", {"response_format": {"json_schema": {"$ref": "https://example.org/s"}}},
      "settings.response_format.json_schema.$ref: the reference 'https://example.org/s' leads nowhere in this schema."),
-    (MINIMAL, "profiles", ["claude-adaptve"], ("profiles[0]: unknown profile 'claude-adaptve'. Did you mean "
-     "'claude-adaptive'? Known: ")),
+    (MINIMAL, "profiles", ["claude-opus-55"], ("profiles[0]: unknown profile 'claude-opus-55'. Did you mean "
+     "'claude-opus-5-5'? Known: ")),
     (MINIMAL, "turns", [], "turns: must not be empty."),
     (MINIMAL, "turns.0", "hello", "turns[0]: must be a mapping, not the text 'hello'."),
     (MINIMAL, "turns.0.user", 5, "turns[0].user: must be a text or a list of parts."),
@@ -277,7 +280,11 @@ def test_the_iteration_limit_takes_as_many_answers_as_the_bound(tmp_path: Path) 
 
 @pytest.mark.parametrize("choice", ["required", {"tool": "get_weather"}])
 def test_a_forced_choice_begins_with_a_call(tmp_path: Path, choice: object) -> None:
-    content = {**WITH_TOOLS, "settings": {"tool_choice": choice}, "requires": ["tools", "tool-choice"]}
+    content = {
+        **WITH_TOOLS,
+        "settings": {"tool_choice": choice},
+        "requires": ["tools", "tool-choice", "forced-tool-choice"],
+    }
     assert problems(written(tmp_path, content)) == []
     [error] = problems(written(tmp_path, changed(content, "turns.0.model", [{"text": "no"}])))
     assert error.key == "turns[0].model[0]"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from harness.model import JSON, StopReason
+from harness.scenarios.schema import Provocation
 from harness.wire.view import ModelStep
 
 _TEXTS = st.text(max_size=60) | st.sampled_from(
@@ -23,7 +24,8 @@ _CALLS = st.tuples(st.sampled_from(["get_weather", "now"]), st.dictionaries(_TEX
 
 
 def steps(raw: list[JSON], stops: list[StopReason]) -> st.SearchStrategy[ModelStep]:
-    """Answers with texts, thinking, calls, refusals, some of the wire parts `raw`, and one of the `stops` or none."""
+    """Answers with texts, thinking, calls, refusals, some of the wire parts `raw`, and one of the `stops` or none.
+    Their streams are like recorded ones, or do all that no provider was recorded doing."""
     return st.builds(
         ModelStep,
         text=st.none() | _TEXTS,
@@ -32,4 +34,5 @@ def steps(raw: list[JSON], stops: list[StopReason]) -> st.SearchStrategy[ModelSt
         refusal=st.none() | _TEXTS,
         stop=st.none() | st.sampled_from(stops),
         raw=st.lists(st.sampled_from(raw), max_size=2).map(tuple),
+        provocations=st.sampled_from([frozenset[Provocation](), frozenset(Provocation)]),
     )

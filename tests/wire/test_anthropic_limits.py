@@ -91,8 +91,7 @@ GOOD: list[dict[str, Any]] = [
     chat(assistant(call("a")), user(result("a", content=""))),
     chat(assistant({"type": "thinking", "thinking": "", "signature": "c2ln"}, call()), user(result())),
     chat(tool_choice={"type": "tool", "name": "f", "disable_parallel_tool_use": True}),
-    chat(tool_choice={"type": "any"}, thinking={"type": "adaptive"}),
-    chat(thinking={"type": "enabled", "budget_tokens": 1024}),
+    chat(tool_choice={"type": "any"}),
     whole(tools=[{**TOOL, "strict": True, "input_schema": CLOSED, "description": "d"}]),
     whole(
         tools=[
@@ -287,6 +286,118 @@ def test_system(body: dict[str, Any], found: list[tuple[str, str]]) -> None:
 
 def test_older_models_know_no_system_message() -> None:
     assert rules(whole(user("Hi"), system("Be brief.")), OLD) == [("anthropic-system-role", "/messages/1/role")]
+
+
+def test_a_directive_stands_anywhere() -> None:
+    """AN-D11: without a block, with a setting for what follows."""
+    directive = {"role": "system", "content": [], "output_config": {"effort": "low"}}
+    beta = {"anthropic-beta": "of another day"}
+    for body in (whole(directive, user("Hi")), whole(user("Hi"), assistant("x"), directive)):
+        assert rules(body, CLAUDE["claude-opus-5-5"], headers=beta) == []
+
+
+FORCED = "anthropic-choice-forced"
+THINKING = "anthropic-thinking-unsupported"
+PREFILL = "anthropic-prefill"
+SYSTEM = "anthropic-system-role"
+SAMPLING = "anthropic-sampling"
+MODELS = (
+    *("claude-haiku-4-5", "claude-sonnet-4-6", "claude-opus-4-7", "claude-opus-4-8", "claude-sonnet-5"),
+    *("claude-fable-5", "claude-opus-5", "claude-mythos-5-1", "claude-opus-5-5", "claude-sonnet-5-5"),
+    *("claude-haiku-5-5", "claude-of-another-day"),
+)
+CLAUDE = {model: profile_for("anthropic", model) for model in MODELS}
+
+
+def gated(rule: str, body: dict[str, Any], severity: str = "error") -> set[str]:
+    """The models on which a request breaks a limit."""
+    found = {model: violations(body, profile) for model, profile in CLAUDE.items()}
+    return {
+        model.removeprefix("claude-")
+        for model in MODELS
+        if (rule, severity) in [(v.rule, v.severity) for v in found[model]]
+    }
+
+
+ALWAYS_ON = {"fable-5", "mythos-5-1", "opus-5-5", "sonnet-5-5"}
+NO_BUDGET = ALWAYS_ON | {"opus-4-7", "opus-4-8", "sonnet-5", "opus-5", "haiku-5-5"}
+
+
+@pytest.mark.parametrize("choice", [{"type": "any"}, {"type": "tool", "name": "f"}])
+def test_some_models_refuse_a_forced_tool_choice(choice: dict[str, str]) -> None:
+    assert gated(FORCED, chat(tool_choice=choice)) == {"mythos-5-1", "opus-5-5", "sonnet-5-5"}
+
+
+@pytest.mark.parametrize("choice", [{"type": "auto"}, {"type": "none"}])
+def test_every_model_takes_one_that_forces_nothing(choice: dict[str, str]) -> None:
+    assert gated(FORCED, chat(tool_choice=choice)) == set()
+
+
+def test_the_refusal_of_a_forced_choice_is_the_provider_s() -> None:
+    (found,) = violations(chat(tool_choice={"type": "any"}), CLAUDE["claude-opus-5-5"])
+    refusal = json.loads(WIRE.refuse(found).body)
+    assert refusal["error"]["type"] == "invalid_request_error"
+    assert refusal["error"]["message"] == 'tool_choice: type "tool" and "any" are not supported for this model.'
+
+
+@pytest.mark.parametrize(
+    ("thinking", "refusing"),
+    [
+        ({"type": "enabled", "budget_tokens": 1024}, NO_BUDGET),
+        ({"type": "disabled"}, ALWAYS_ON),
+        ({"type": "adaptive"}, {"haiku-4-5"}),
+        ({"type": "between_tools"}, set()),
+    ],
+)
+def test_types_of_thinking_are_for_some_models(thinking: dict[str, Any], refusing: set[str]) -> None:
+    assert gated(THINKING, whole(thinking=thinking)) == refusing
+    assert gated(THINKING, whole(thinking=thinking), "warning") == set()
+
+
+@pytest.mark.parametrize(
+    ("kind", "effort", "warned"),
+    [
+        ("disabled", "xhigh", {"opus-5", "haiku-5-5"}),
+        ("disabled", "high", set()),
+        ("between_tools", "max", {"sonnet-5-5"}),
+        ("between_tools", "low", set()),
+        ("adaptive", "max", set()),
+    ],
+)
+def test_less_thinking_with_more_effort_is_only_documented_to_be_refused(
+    kind: str, effort: str, warned: set[str]
+) -> None:
+    body = whole(thinking={"type": kind}, output_config={"effort": effort})
+    assert gated("anthropic-thinking-effort", body, "warning") == warned
+    assert gated("anthropic-thinking-effort", body) == set()
+
+
+@pytest.mark.parametrize("field", [{"temperature": 0}, {"temperature": 0.99}, {"top_p": 0.5}, {"top_k": 40}])
+def test_newer_models_take_only_the_default_of_sampling(field: dict[str, float]) -> None:
+    unclear = {"mythos-5-1", "sonnet-5-5"}
+    assert gated(SAMPLING, whole(**field)) == NO_BUDGET - unclear
+    assert gated(SAMPLING, whole(**field), "warning") == unclear
+
+
+@pytest.mark.parametrize("field", [{"temperature": 1}, {"temperature": 1.0}, {"top_p": 1}, {"top_p": 0.999}])
+def test_the_default_passes_under_the_older_version_alone(field: dict[str, float]) -> None:
+    assert gated(SAMPLING, whole(**field)) == set()
+    strict = {"anthropic-version": "2026-10-21"}
+    assert rules(whole(**field), CLAUDE["claude-opus-5"], headers=strict) == [(SAMPLING, f"/{next(iter(field))}")]
+
+
+def test_models_from_4_6_on_go_on_writing_nothing() -> None:
+    body = whole(user("Hi"), assistant("{"))
+    unseen = {"fable-5", "mythos-5-1", "sonnet-5-5"}
+    known = {model.removeprefix("claude-") for model in MODELS} - unseen - {"haiku-4-5", "of-another-day"}
+    assert gated(PREFILL, body) == known
+    assert gated(PREFILL, body, "warning") == unseen
+
+
+def test_a_system_message_in_mid_conversation_is_for_models_from_4_8_on() -> None:
+    body = whole(user("Hi"), system("Be brief."))
+    assert gated(SYSTEM, body) == {"haiku-4-5", "sonnet-4-6", "opus-4-7"}
+    assert gated(SYSTEM, body, "warning") == {"sonnet-5"}
 
 
 def test_fields_of_a_system_message_are_of_the_beta() -> None:

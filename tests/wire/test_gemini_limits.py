@@ -70,7 +70,7 @@ def good() -> dict[str, Any]:
             }
         ],
         "toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["get_time"]}},
-        "generationConfig": {"maxOutputTokens": 100, "thinkingConfig": {"thinkingLevel": "low"}},
+        "generationConfig": {"maxOutputTokens": 100, "thinkingConfig": {"includeThoughts": True}},
     }
 
 
@@ -193,7 +193,7 @@ def test_a_good_request_in_snake_case_has_none_either() -> None:
         (
             "gemini-thinking",
             "/generationConfig/thinkingConfig/thinkingBudget",
-            lambda body: body["generationConfig"]["thinkingConfig"].update(thinkingBudget=0),
+            lambda body: body["generationConfig"]["thinkingConfig"].update(thinkingBudget=0, thinkingLevel="LOW"),
         ),
     ],
 )
@@ -365,3 +365,51 @@ def test_no_odd_request_makes_the_limits_raise() -> None:
         total += 1
     assert total > 500
     assert flagged > total / 2
+
+
+def _thinking(level: str) -> dict[str, Any]:
+    return {**contents(user({"text": "Hi"})), "generationConfig": {"thinkingConfig": {"thinkingLevel": level}}}
+
+
+@pytest.mark.parametrize(
+    ("name", "refused"),
+    [
+        ("gemini-2.5-flash", {"MINIMAL", "LOW", "MEDIUM", "HIGH"}),
+        ("gemini-3.1-flash-lite", set[str]()),
+        ("gemini-3.6-flash", set[str]()),
+        ("gemini-3.7-flash", {"MINIMAL"}),
+        ("gemini-3.8-flash", {"MINIMAL"}),
+        ("gemini-flash-latest", set[str]()),
+    ],
+)
+def test_levels_of_thinking_are_for_some_models(name: str, refused: set[str]) -> None:
+    """GM-D3, GM-D15."""
+    levels = ("MINIMAL", "LOW", "MEDIUM", "HIGH")
+    assert {level for level in levels if rules(_thinking(level.lower()), name) == ["gemini-thinking-level"]} == refused
+    assert {level for level in levels if rules(_thinking(level), name)} == refused
+
+
+@pytest.mark.parametrize(
+    ("name", "refuses"),
+    [
+        ("gemini-2.5-flash", False),
+        ("gemini-3.1-pro-preview", False),
+        ("gemini-3.5-flash", False),
+        ("gemini-3.5-flash-lite", True),
+        ("gemini-3.6-flash", True),
+        ("gemini-3.8-flash", True),
+        ("gemini-flash-latest", False),
+    ],
+)
+def test_a_model_turn_at_the_end_is_for_some_models(name: str, refuses: bool) -> None:
+    """GM-D7. One that ends in a call is refused everywhere, for the result that is missing."""
+    body = contents(user({"text": "Hi"}), model({"text": "Once upon"}))
+    assert rules(body, name) == (["gemini-model-turn-last"] if refuses else [])
+    called = contents(user({"text": "Hi"}), model(call("f", "a")))
+    assert rules(called, name) == ["gemini-result-count"]
+
+
+@pytest.mark.parametrize("field", ["temperature", "topP", "topK"])
+def test_what_the_newer_models_ignore_is_no_violation(field: str) -> None:
+    """GM-D8: accepted, and without effect."""
+    assert violations({**contents(user({"text": "Hi"})), "generationConfig": {field: 1}}, "gemini-3.6-flash") == []

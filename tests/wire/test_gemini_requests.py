@@ -197,19 +197,22 @@ def test_property_names_of_an_openapi_schema_are_the_users() -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "mode", "name"),
+    ("config", "mode", "name", "allowed"),
     [
-        ({"mode": "none"}, "none", None),
-        ({"mode": "ANY"}, "required", None),
-        ({"mode": "ANY", "allowedFunctionNames": ["add"]}, "named", "add"),
-        ({"mode": "ANY", "allowed_function_names": ["add", "now"]}, "other", "ANY add now"),
-        ({"mode": "VALIDATED"}, "other", "VALIDATED"),
+        ({"mode": "none"}, "none", None, None),
+        ({"mode": "ANY"}, "required", None, None),
+        ({"mode": "ANY", "allowedFunctionNames": ["add"]}, "named", "add", None),
+        ({"mode": "ANY", "allowed_function_names": ["add", "now"]}, "required", None, ("add", "now")),
+        ({"mode": "VALIDATED"}, "auto", None, None),
+        ({"mode": "VALIDATED", "allowedFunctionNames": ["add"]}, "auto", None, ("add",)),
+        ({"mode": "SOMEDAY"}, "other", "SOMEDAY", None),
     ],
 )
-def test_tool_choice(config: Any, mode: str, name: str | None) -> None:
+def test_tool_choice(config: Any, mode: str, name: str | None, allowed: tuple[str, ...] | None) -> None:
     choice = view({"toolConfig": {"functionCallingConfig": config}}).tool_choice
+    place = "/toolConfig/functionCallingConfig"
     assert choice is not None
-    assert (choice.mode, choice.name, choice.pointer) == (mode, name, "/toolConfig/functionCallingConfig")
+    assert (choice.mode, choice.name, choice.allowed, choice.pointer) == (mode, name, allowed, place)
 
 
 @pytest.mark.parametrize("config", [{}, {"mode": "AUTO"}, {"mode": "MODE_UNSPECIFIED"}, {"mode": None}])

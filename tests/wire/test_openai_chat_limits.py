@@ -110,7 +110,26 @@ def test_functions_and_reasoning_exclude_each_other_on_some_models(fields: dict[
 def test_reasoning_models_take_another_name_for_max_tokens(model: str) -> None:
     assert ("error", "max-tokens") in rules(changed(model=model, max_tokens=9))
     assert rules(changed(model=model, max_completion_tokens=9)) == []
-    assert rules(changed(model=model, temperature=0.5)) == [("warning", "sampling")]
+    assert rules(changed(model=model, top_p=0.5)) == [("warning", "sampling")]
+
+
+@pytest.mark.parametrize("model", ["o3", "gpt-5", "gpt-5.1", "gpt-5.6", "gpt-6.1-sol"])
+def test_a_temperature_is_unclear_on_most_reasoning_models(model: str) -> None:
+    body = changed(model=model, temperature=0.5, reasoning_effort="none")
+    assert ("warning", "sampling") in rules(body)
+    assert ("error", "temperature") not in rules(body)
+
+
+@pytest.mark.parametrize("model", ["gpt-5-mini-2025-08-07", "gpt-5-nano", "gpt-5.4", "gpt-6-astra"])
+def test_some_reasoning_models_take_the_default_temperature_only(model: str) -> None:
+    assert ("error", "temperature") in rules(changed(model=model, temperature=0))
+    assert ("error", "temperature") not in rules(changed(model=model, temperature=1))
+
+
+@pytest.mark.parametrize("model", ["gpt-6-astra", "gpt-6.1-sol"])
+@pytest.mark.parametrize("effort", [{}, {"reasoning_effort": "none"}])
+def test_the_newest_models_take_no_tools_here(model: str, effort: dict[str, str]) -> None:
+    assert ("error", "tools-unsupported") in rules(changed(model=model, **effort))
 
 
 @pytest.mark.parametrize("model", ["gpt-4o", "gpt-4.1-mini", "gpt-5-chat-latest"])

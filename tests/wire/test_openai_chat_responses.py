@@ -114,9 +114,9 @@ def test_arguments_are_read_as_they_come(arguments: Any, expected: tuple[Any, st
 def test_reasoning_and_refusals_are_opaque_parts_in_their_place() -> None:
     message = {"content": "18", "reasoning_content": "hm", "refusal": "No.", "audio": {"id": "", "expires_at": 0}}
     assert WIRE.read(whole(message)).parts == (
-        OpaqueView("reasoning_content", "hm", "/choices/0/message/reasoning_content"),
+        OpaqueView("reasoning_content", "hm", "/choices/0/message/reasoning_content", returns=False),
         TextView("18", "/choices/0/message/content"),
-        OpaqueView("refusal", "No.", "/choices/0/message/refusal"),
+        OpaqueView("refusal", "No.", "/choices/0/message/refusal", returns=False),
     )
 
 
@@ -224,10 +224,73 @@ def test_reasoning_comes_in_pieces_too() -> None:
     )
     details = [{"index": 0, "type": "reasoning.text", "text": "so what", "signature": "abc"}]
     assert seen.parts == (
-        OpaqueView("reasoning_content", "so what", "/choices/0/message/reasoning_content"),
+        OpaqueView("reasoning_content", "so what", "/choices/0/message/reasoning_content", returns=False),
         OpaqueView("reasoning_details", details, "/choices/0/message/reasoning_details"),
         TextView("18", "/choices/0/message/content"),
     )
+
+
+def detail(kind: str, **fields: Any) -> dict[str, Any]:
+    return {"type": f"reasoning.{kind}", **fields, "format": "f", "index": 0}
+
+
+@pytest.mark.parametrize(
+    ("deltas", "blocks"),
+    [
+        (
+            [detail("summary", summary="So "), detail("summary", summary="it is."), detail("encrypted", data="x")],
+            [detail("summary", summary="So it is."), detail("encrypted", data="x")],
+        ),
+        ([detail("encrypted", data="x", id="a"), detail("encrypted", data="y", id="b")],) * 2,
+        ([detail("summary", summary="A"), detail("encrypted", data="x"), detail("summary", summary="B")],) * 2,
+        ([detail("summary", summary="A", id="a"), detail("summary", summary="B", id="b")],) * 2,
+        (
+            [detail("text", text="A"), detail("text", signature="s"), detail("text", text="B")],
+            [detail("text", text="A", signature="s"), detail("text", text="B")],
+        ),
+        (
+            [detail("text", text="A", signature="s"), detail("text", signature="s")],
+            [detail("text", text="A", signature="s")],
+        ),
+        (
+            [detail("text", text="A"), {**detail("text", text="B"), "index": 1}, detail("text", text="C")],
+            [detail("text", text="AC"), {**detail("text", text="B"), "index": 1}],
+        ),
+        ([{"type": "reasoning.text", "text": "A"}, {"type": "reasoning.text", "text": "B"}],) * 2,
+    ],
+)
+def test_blocks_of_reasoning_are_told_apart_by_more_than_their_index(deltas: list[Any], blocks: list[Any]) -> None:
+    seen = stream(*(chunk({"reasoning_details": [delta]}) for delta in deltas), chunk({}, "stop"))
+    assert seen.parts == (OpaqueView("reasoning_details", blocks, "/choices/0/message/reasoning_details"),)
+
+
+def test_of_another_servers_fields_those_are_to_return_that_its_dialect_takes_back() -> None:
+    message = {
+        "role": "assistant",
+        "content": None,
+        "reasoning_content": "hm",
+        "reasoning_opaque": "o",
+        "padding": "abc",
+        "provider_metadata": {"gateway": {}, "x": 1},
+        "tool_calls": [
+            {
+                "id": "call_1",
+                "type": "function",
+                "function": {"name": "f", "arguments": "{}"},
+                "extra_content": {"google": {"thought_signature": "s"}},
+                "provider_metadata": {"y": 1},
+            }
+        ],
+    }
+
+    def returned(model: str) -> set[str]:
+        body = {"model": model, "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
+        seen = WIRE.read(HttpResponse(200, {"content-type": "application/json"}, json.dumps(body).encode()))
+        assert [call.opaque for call in seen.calls] == [{"extra_content": {"google": {"thought_signature": "s"}}}]
+        return {part.kind for part in seen.parts if isinstance(part, OpaqueView) and part.returns}
+
+    assert returned("gpt-5") == {"reasoning_opaque"}
+    assert returned("deepseek-v4-flash") == {"reasoning_opaque", "reasoning_content"}
 
 
 def test_content_may_turn_from_text_into_parts_and_back() -> None:

@@ -170,7 +170,17 @@ def test_ranges_of_parameters() -> None:
 
 
 def test_sampling_is_a_warning_where_the_profile_has_none() -> None:
-    assert only(changed(temperature=0.5), "sampling").severity == "warning"
+    assert only(changed(model="gpt-5.4", temperature=0.5), "sampling").severity == "warning"
+    assert only(changed(top_p=0.5), "sampling").severity == "warning"
+
+
+@pytest.mark.parametrize("model", ["gpt-5.2", "gpt-5.6", "gpt-5.6-luna", "gpt-6-astra"])
+def test_some_models_are_known_to_refuse_a_temperature(model: str) -> None:
+    found = only(changed(model=model, temperature=1), "temperature")
+    assert (found.severity, found.code, found.pointer) == ("error", "unsupported_parameter", "/temperature")
+    unseen = changed(model=model, temperature=1, reasoning={"effort": "none"})
+    assert only(unseen, "sampling").severity == "warning"
+    assert rules(changed(model=model)) == []
 
 
 def test_stream_options_need_a_stream() -> None:

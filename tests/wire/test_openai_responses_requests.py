@@ -267,7 +267,11 @@ def test_tools_with_those_inside_namespaces() -> None:
         ("none", ChoiceView("none", "/tool_choice")),
         ("required", ChoiceView("required", "/tool_choice")),
         ({"type": "function", "name": "f"}, ChoiceView("named", "/tool_choice", "f")),
-        ({"type": "allowed_tools", "mode": "auto", "tools": []}, ChoiceView("other", "/tool_choice")),
+        (
+            {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "f"}]},
+            ChoiceView("auto", "/tool_choice", allowed=("f",)),
+        ),
+        ({"type": "allowed_tools", "mode": "maybe", "tools": []}, ChoiceView("other", "/tool_choice")),
     ],
 )
 def test_tool_choice(choice: Any, expected: ChoiceView) -> None:

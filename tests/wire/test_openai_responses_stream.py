@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from harness.http import HttpResponse
 from harness.model import StopReason
 from harness.profiles import Profile, profile_for
+from harness.scenarios.schema import Provocation
 from harness.wire.compare import likeness
 from harness.wire.eventstream import events
 from harness.wire.openai_responses import WIRE
@@ -140,18 +141,22 @@ def test_items_begin_empty_and_reasoning_with_other_state_than_it_ends() -> None
     assert thought == ended
 
 
-def test_several_calls_are_open_at_once_for_some_seeds() -> None:
-    def is_woven(seed: str) -> bool:
-        indices = [one["output_index"] for one in payloads(stream(TWO_CALLS, seed)) if one.get("output_index", 0) > 0]
+def test_several_calls_are_open_at_once_where_it_is_asked_for_and_nowhere_else() -> None:
+    def is_woven(step: ModelStep, seed: str) -> bool:
+        indices = [one["output_index"] for one in payloads(stream(step, seed)) if one.get("output_index", 0) > 0]
         return sum(one != other for one, other in pairwise(indices)) > 2
 
-    assert {is_woven(seed) for seed in SEEDS} == {True, False}
+    long = ModelStep(text="Hm.", calls=(("now", {"zone": "Europe/Zurich"}), ("now", {"zone": "Europe/Paris"})))
+    provoked = replace(long, provocations=frozenset({Provocation.INTERLEAVED_CALLS}))
+    assert {is_woven(long, seed) for seed in SEEDS} == {False}
+    assert {is_woven(provoked, seed) for seed in SEEDS} == {True}
 
 
-def test_a_call_without_arguments_has_pieces_for_some_seeds_only() -> None:
-    sent = [stream(ModelStep(calls=(("now", {}),)), seed) for seed in SEEDS]
-    assert {bool(of(one, "function_call_arguments.delta")) for one in sent} == {True, False}
-    assert all(of(one, "function_call_arguments.done")[0]["arguments"] == "{}" for one in sent)
+def test_a_call_without_arguments_has_its_pieces_too() -> None:
+    for seed in SEEDS:
+        sent = stream(ModelStep(calls=(("now", {}),)), seed)
+        assert "".join(one["delta"] for one in of(sent, "function_call_arguments.delta")) == "{}"
+        assert of(sent, "function_call_arguments.done")[0]["arguments"] == "{}"
 
 
 def test_a_call_that_is_cut_off_is_never_said_to_be_done() -> None:

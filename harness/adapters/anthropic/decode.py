@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from harness.errors import MalformedResponse
 from harness.model import (
@@ -20,6 +20,9 @@ from harness.model import (
     ToolCall,
     Usage,
 )
+
+RECEIVED: Final = "anthropic/received"
+"""Whose the fields are that came and do not go back: nobody's, so that no adapter sends them."""
 
 _STOP_REASONS = {
     "end_turn": StopReason.END_TURN,
@@ -93,6 +96,8 @@ def part(block: JSON) -> Part:
     """The part that a content block is. A call whose arguments are no object is `Opaque`."""
     if isinstance(block, dict):
         match block:
+            case {"type": "text", "text": str(text), "citations": list(citations)}:
+                return Text(text, _with_citations(_rest(block, "text", "citations"), citations))
             case {"type": "text", "text": str(text)}:
                 return Text(text, _rest(block, "text"))
             case {"type": "thinking", "thinking": str(text)}:
@@ -102,6 +107,19 @@ def part(block: JSON) -> Part:
             case _:
                 pass
     return Opaque("anthropic", block)
+
+
+def _with_citations(rest: ProviderMetadata, citations: list[JSON]) -> ProviderMetadata:
+    """With the citations as the API takes them back: it refuses the `file_id` that it gave, which stays with the caller
+    (langchain-ai/langchain#32592; S citation_char_location_param and its like have none)."""
+    taken: list[JSON] = [
+        {key: value for key, value in each.items() if key != "file_id"} if isinstance(each, dict) else each
+        for each in citations
+    ]
+    own = rest.get("anthropic")
+    fields = own if isinstance(own, dict) else {}
+    shown: dict[str, JSON] = {} if taken == citations else {RECEIVED: {"citations": citations}}
+    return {"anthropic": {**fields, "citations": taken}, **shown}
 
 
 def _rest(block: dict[str, JSON], *taken: str) -> ProviderMetadata:

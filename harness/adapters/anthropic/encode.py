@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from harness.adapters.anthropic.conversation import messages
+from harness.adapters.anthropic.models import is_adaptive, refused_thinking, takes_forced_choice, takes_prefill
 from harness.adapters.anthropic.schema import closed
 from harness.errors import Unsupported
 from harness.model import JSON, JSON_INSTRUCTION, ChatRequest, JsonMode, JsonSchema, NamedTool
@@ -42,12 +42,14 @@ def body(request: ChatRequest, model: str) -> dict[str, JSON]:
     if isinstance(request.response_format, JsonSchema):
         result["output_config"] = {"format": {"type": "json_schema", "schema": closed(request.response_format.schema)}}
     if request.thinking is not None:
-        think = _think_adaptively if _is_adaptive(model) else _think_in_budget
+        think = _think_adaptively if is_adaptive(model) else _think_in_budget
         result = think(request.thinking, request, result)
     own = request.provider_metadata.get("anthropic")
     if isinstance(own, dict):
         result = _merged(result, own)
-    return _with_tool_choice(request, result)
+    result = _with_tool_choice(request, result)
+    _refuse_gated(result, model)
+    return result
 
 
 def _refuse_sampling(request: ChatRequest) -> None:
@@ -106,10 +108,31 @@ def _with_tool_choice(request: ChatRequest, result: dict[str, JSON]) -> dict[str
     return _merged({"tool_choice": wire}, result)
 
 
-def _is_adaptive(model: str) -> bool:
-    """Claude 4.6 and later (AN-50). Names without a version count as older."""
-    version = re.search(r"claude-[a-z]+-(\d+)(?:-(\d{1,2}))?(?!\d)", model)
-    return version is not None and (int(version[1]), int(version[2] or 0)) >= (4, 6)
+_CONTINUED = frozenset({"text", "thinking", "redacted_thinking"})
+"""Blocks behind which the model would have to go on writing; a turn that the provider paused holds others."""
+
+
+def _refuse_gated(body: dict[str, JSON], model: str) -> None:
+    """What this model refuses and others take, be it out of the caller's `provider_metadata`."""
+    thinking, choice = _type_of(body.get("thinking")), _type_of(body.get("tool_choice"))
+    if thinking in refused_thinking(model):
+        raise Unsupported("anthropic", f"thinking of the type {thinking!r}", f"{model} refuses it (AN-50)")
+    if choice in ("any", "tool") and not takes_forced_choice(model):
+        raise Unsupported("anthropic", "a forced tool choice", f"{model} refuses it (AN-D1)")
+    if not takes_prefill(model) and _is_prefilled(body["messages"]):
+        reason = f"{model} does not go on writing it (AN-18)"
+        raise Unsupported("anthropic", "a conversation that ends with the assistant", reason)
+
+
+def _type_of(value: JSON) -> str | None:
+    kind = value.get("type") if isinstance(value, dict) else None
+    return kind if isinstance(kind, str) else None
+
+
+def _is_prefilled(messages: JSON) -> bool:
+    last = messages[-1] if isinstance(messages, list) and messages else None
+    content = last.get("content") if isinstance(last, dict) and last.get("role") == "assistant" else None
+    return isinstance(content, list) and all(_type_of(block) in _CONTINUED for block in content)
 
 
 def _think_adaptively(settings: ThinkingSettings, request: ChatRequest, result: dict[str, JSON]) -> dict[str, JSON]:

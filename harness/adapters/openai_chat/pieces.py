@@ -94,7 +94,7 @@ def grown(key: str, old: JSON, new: JSON) -> JSON:
         case dict(), dict():
             return old | {name: grown(name, old.get(name), value) for name, value in new.items()}
         case list(), list():
-            return _joined(old, new)
+            return _with_details(old, new) if key == "reasoning_details" else [*old, *new]
         case str(), list() if key == "content":  # Mistral: a text may be followed by parts, and parts by a text
             return [*_text_part(old), *new]
         case list(), str() if key == "content":
@@ -105,22 +105,43 @@ def grown(key: str, old: JSON, new: JSON) -> JSON:
             return new
 
 
-def _joined(old: list[JSON], new: list[JSON]) -> list[JSON]:
-    """Two lists; entries of one type with the same `index` are pieces of one (OpenRouter's `reasoning_details`)."""
+_PIECEWISE = {"reasoning.text": "text", "reasoning.summary": "summary"}
+"""Type of an entry of `reasoning_details` → its field that comes in pieces. Any other entry comes whole."""
+
+
+def _with_details(old: list[JSON], new: list[JSON]) -> list[JSON]:
+    """OpenRouter's `reasoning_details` and the next pieces of them.
+
+    A piece belongs to the last entry of its index, as long as that is of its type. The index alone does not tell: a
+    stream may have the same for all (OpenRouterTeam/ai-sdk-provider#519), a summary and what is encrypted among them.
+    """
     joined = list(old)
-    for entry in new:
-        place = next((place for place, one in enumerate(joined) if _are_one(one, entry)), None)
-        if place is None:
-            joined.append(entry)
+    for piece in new:
+        index = piece.get("index") if isinstance(piece, dict) else None
+        places = [place for place, one in enumerate(joined) if isinstance(one, dict) and one.get("index") == index]
+        entry = joined[places[-1]] if places and index is not None else None
+        if isinstance(entry, dict) and isinstance(piece, dict) and _goes_on(entry, piece):
+            joined[places[-1]] = _continued(entry, piece)
         else:
-            joined[place] = grown("", joined[place], entry)
+            joined.append(piece)
     return joined
 
 
-def _are_one(old: JSON, new: JSON) -> bool:
-    if not isinstance(old, dict) or not isinstance(new, dict) or new.get("index") is None:
+def _goes_on(entry: dict[str, JSON], piece: dict[str, JSON]) -> bool:
+    """Of the same type and id; and a signature ends an entry, so that text behind it begins another."""
+    kind = entry.get("type")
+    if kind != piece.get("type") or not isinstance(kind, str) or kind not in _PIECEWISE:
         return False
-    return (old.get("index"), old.get("type")) == (new.get("index"), new.get("type"))
+    same = not entry.get("id") or not piece.get("id") or entry["id"] == piece["id"]
+    return same and not (entry.get("signature") and piece.get(_PIECEWISE[kind]))
+
+
+def _continued(entry: dict[str, JSON], piece: dict[str, JSON]) -> dict[str, JSON]:
+    """Its text grows; what else a piece says comes whole."""
+    growing = _PIECEWISE[_string(entry.get("type"))]
+    said = {key: value for key, value in piece.items() if value not in (None, "") or key not in entry}
+    text = _string(entry.get(growing)) + _string(piece.get(growing))
+    return entry | said | ({growing: text} if text else {})
 
 
 def _text_part(text: str) -> list[JSON]:

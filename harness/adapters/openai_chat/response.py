@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 from harness.adapters.openai_chat.failures import reported
 from harness.adapters.openai_chat.ids import is_legal, synthesised
-from harness.adapters.openai_chat.metadata import API, kept
+from harness.adapters.openai_chat.metadata import API, kept, own
+from harness.adapters.openai_chat.taken_back import REASONING, RECEIVED, of_call, of_message, received
 from harness.errors import MalformedResponse
 from harness.model import (
     SYNTHESISED_ID,
@@ -36,10 +37,6 @@ _STOP_REASONS = {
     "length": StopReason.MAX_TOKENS,
     "content_filter": StopReason.REFUSAL,
 }
-
-REASONING = ("reasoning_content", "reasoning")
-"""Where compatible servers put the reasoning that some of them want back."""
-
 
 _KNOWN = {"role", "content", "refusal", "tool_calls"}
 
@@ -85,11 +82,15 @@ def response_of(body: JSON, status: int, history: Sequence[Message]) -> ChatResp
 
 def _thinking(message: dict[str, JSON]) -> list[Part]:
     """Reasoning, and the fields of the message that have no place of their own."""
-    fields = {key: value for key, value in message.items() if key not in _KNOWN and not _is_empty(value)}
+    fields, shown = of_message(
+        {key: value for key, value in message.items() if key not in _KNOWN and not _is_empty(value)}
+    )
     reasoning = {key: fields.pop(key) for key in REASONING if isinstance(fields.get(key), str)}
     parts: list[Part] = []
     if fields:
         parts.append(Opaque(API, fields))
+    if shown:
+        parts.append(Opaque(RECEIVED, shown))
     if reasoning:
         parts.append(Thinking(str(next(iter(reasoning.values()))), kept(reasoning)))
     return parts
@@ -116,9 +117,9 @@ def _content(message: dict[str, JSON]) -> list[Part]:
 def _content_part(part: JSON) -> Part:
     match part:
         case {"type": "text", "text": str(text), **others}:
-            return Text(text, kept(others))
+            return Text(text, received(others))
         case {"type": "refusal", "refusal": str(text), **others}:
-            return Refusal(text, kept(others))
+            return Refusal(text, received(others))
         case _:
             return Opaque(API, part)
 
@@ -156,14 +157,13 @@ def _call(raw: JSON, call_id: str, *, cut_short: bool) -> ToolCall | None:
     if arguments is None:
         return None
     fields = {key: value for key, value in others.items() if key not in {"id", "type", "index"}}
-    if function:
-        fields["function"] = function
+    metadata = of_call(fields, function)
     if others.get("id") != call_id:
         marked: dict[str, JSON] = {"harness": {SYNTHESISED_ID: True}}
-        return ToolCall(call_id, name, arguments, kept(fields) | marked)
+        return ToolCall(call_id, name, arguments, {**metadata, **marked})
     if not is_legal(call_id):  # issued all the same, by a server with longer ids
-        fields["id"] = call_id
-    return ToolCall(call_id, name, arguments, kept(fields))
+        metadata = {**metadata, API: {**own(metadata), "id": call_id}}
+    return ToolCall(call_id, name, arguments, metadata)
 
 
 def _arguments(text: JSON, *, cut_short: bool) -> dict[str, JSON] | None:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from harness.adapters.openai_chat.eventstream import events
 from harness.adapters.openai_chat.failures import reported
 from harness.adapters.openai_chat.pieces import StreamedCall, grown, owner
-from harness.adapters.openai_chat.response import REASONING, identify, loads, response_of
+from harness.adapters.openai_chat.response import identify, loads, response_of
+from harness.adapters.openai_chat.taken_back import REASONING
 from harness.errors import MalformedResponse
 from harness.model import ArgumentsDelta, Finish, TextDelta, ThinkingDelta, ToolCall, ToolCallEnd, ToolCallStart
 

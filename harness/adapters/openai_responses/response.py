@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from harness.adapters.openai_responses.failures import reported
 from harness.adapters.openai_responses.ids import is_legal, synthesised
@@ -26,6 +26,7 @@ from harness.model import (
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from collections.abc import Set as AbstractSet
 
     from harness.model import JSON, Part
 
@@ -35,6 +36,16 @@ _STATUSES = {
     "in_progress": StopReason.PAUSE,
     "queued": StopReason.PAUSE,
 }
+RECEIVED: Final = f"{API}/received"
+"""Whose the fields are that came and do not go back: nobody's, so that no adapter sends them."""
+
+_SHOWN_OF_REASONING = frozenset({"status"})
+"""Fields of a reasoning item that the API refuses to take back (RS-D4)."""
+
+_TAKEN_OF_CALL = frozenset({"id", "call_id", "status", "namespace", "caller"})
+"""Fields of a call that the API takes beside name and arguments (S response_function_tool_call_param). Any other is
+refused as an unknown parameter: `async` (S response_function_tool_call), and what compatible servers add."""
+
 _UNFINISHED = ("in_progress", "incomplete")
 _INCOMPLETE = {"max_output_tokens": StopReason.MAX_TOKENS, "content_filter": StopReason.REFUSAL}
 
@@ -84,7 +95,7 @@ def _parts(output: list[JSON], history: Sequence[Message]) -> list[Part]:
             case {"type": "message", "content": [_, *_] as content, **fields}:
                 parts.extend(_content(part, fields) for part in content)
             case {"type": "reasoning"}:
-                parts.append(Thinking(reasoning_of(item), {API: item}))
+                parts.append(Thinking(reasoning_of(item), _taken_back(item, item.keys() - _SHOWN_OF_REASONING)))
             case {"type": "function_call"}:
                 call = call_of(item, taken)
                 if call:
@@ -93,6 +104,13 @@ def _parts(output: list[JSON], history: Sequence[Message]) -> list[Part]:
             case _:
                 parts.append(Opaque(API, item))
     return parts
+
+
+def _taken_back(fields: dict[str, JSON], taken: AbstractSet[str]) -> dict[str, JSON]:
+    """The metadata of an item: the fields that go back, and apart from them those that are only shown."""
+    back: dict[str, JSON] = {key: value for key, value in fields.items() if key in taken}
+    shown: dict[str, JSON] = {key: value for key, value in fields.items() if key not in taken}
+    return {name: held for name, held in ((API, back), (RECEIVED, shown)) if held}
 
 
 def _content(part: JSON, message: dict[str, JSON]) -> Part:
@@ -135,10 +153,11 @@ def call_of(item: dict[str, JSON], taken: Sequence[str]) -> ToolCall | None:
     call_id = fields.pop("call_id", None)
     if not isinstance(call_id, str) or not call_id:
         marked: dict[str, JSON] = {"harness": {SYNTHESISED_ID: True}}
-        return ToolCall(synthesised(len(taken), taken), name, arguments, kept(fields) | marked)
+        made = synthesised(len(taken), taken)
+        return ToolCall(made, name, arguments, _taken_back(fields, _TAKEN_OF_CALL) | marked)
     if not is_legal(call_id):  # issued all the same, by a server with longer ids
         fields["call_id"] = call_id
-    return ToolCall(call_id, name, arguments, kept(fields))
+    return ToolCall(call_id, name, arguments, _taken_back(fields, _TAKEN_OF_CALL))
 
 
 def _arguments(text: str) -> dict[str, JSON] | None:

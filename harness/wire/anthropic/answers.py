@@ -21,6 +21,10 @@ _WORDS = {
 }
 
 
+_LEAST_CACHED = 1024
+"""Tokens. Documented as the least of any model; some want more."""
+
+
 def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str, JSON]:
     """The body of a response that says what `step` says. Ids, usage and signatures are functions of `seed`.
 
@@ -45,7 +49,7 @@ def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str,
 
 def build_stream(step: ModelStep, seed: str, model: str, profile: Profile, _request: RequestView) -> HttpResponse:
     """The same answer as an event stream. The API streams in one way, whatever the request says."""
-    body = spell(build(step, seed, model, profile), seed)
+    body = spell(build(step, seed, model, profile), seed, step.provocations)
     return HttpResponse(200, {"content-type": "text/event-stream; charset=utf-8"}, body)
 
 
@@ -80,14 +84,18 @@ def _content(step: ModelStep, seed: str) -> list[JSON]:
 
 
 def _usage(step: ModelStep, seed: str, profile: Profile) -> dict[str, JSON]:
-    """Counts that an adapter has to sum right: what the cache took or gave is not part of `input_tokens`."""
-    cached = seeded.number(seed, "cached", 0, 2)
-    written = seeded.number(seed, "written", 1024, 4096) if cached == 1 else 0
+    """Counts that an adapter has to sum right: what the cache took or gave is not part of `input_tokens`.
+
+    Only what is marked is cached, and only if it is long enough: written once, read when it comes again. None of the
+    170 recorded answers counts any of it without a mark.
+    """
+    marked = step.prefix.marked if step.prefix.marked >= _LEAST_CACHED else 0
+    written = 0 if step.prefix.again else marked
     thought = seeded.number(seed, "thought", 20, 200) if step.thinking is not None else 0
     usage: dict[str, JSON] = {
         "input_tokens": seeded.number(seed, "input", 40, 900),
         "cache_creation_input_tokens": written,
-        "cache_read_input_tokens": seeded.number(seed, "read", 1024, 4096) if cached == 2 else 0,
+        "cache_read_input_tokens": marked - written,
         "cache_creation": {"ephemeral_5m_input_tokens": written, "ephemeral_1h_input_tokens": 0},
         "output_tokens": thought + seeded.number(seed, "output", 10, 120),
         "service_tier": "standard",

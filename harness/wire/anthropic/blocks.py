@@ -17,7 +17,7 @@ from harness.wire.anthropic.shapes import (
 )
 from harness.wire.anthropic.terms import Terms
 from harness.wire.jsonvalue import join
-from harness.wire.view import Violation
+from harness.wire.view import Violation, severity_of
 
 _ROLES = ("user", "assistant", "system")
 _MESSAGE = Shape("AN-17", {"role": STRING, "content": TEXT_OR_LIST})
@@ -116,11 +116,12 @@ def _last(entry: Entry, terms: Terms) -> Iterator[Violation]:
     if entry.role != "assistant":
         yield from _empty(entry)
         return
-    if is_prefill(entry) and terms.profile.prefill is False:
+    severity = severity_of(terms.profile.prefill)
+    if is_prefill(entry) and severity:
         message = (
             "This model does not support assistant message prefill. The conversation must end with a user message."
         )
-        yield Violation("anthropic-prefill", "error", message, entry.pointer, "AN-18")
+        yield Violation("anthropic-prefill", severity, message, entry.pointer, "AN-18, AN-D19")
     last = entry.blocks[-1:]
     if last and last[0].kind == "text" and (last[0].string("text") or "x").isspace():
         message = f"{dotted(entry.pointer)}: final assistant content must contain non-whitespace text"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from harness.model import JSON
+from harness.scenarios.schema import Provocation
 from harness.wire import seeded
 
 _AT_THE_END = ("stop_reason", "stop_sequence", "stop_details")
@@ -13,13 +14,22 @@ _CUMULATIVE = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_
 _KNOWN_AT_START = frozenset({*_CUMULATIVE, "cache_creation", "service_tier", "inference_geo"})
 
 _PING: dict[str, JSON] = {"type": "ping"}
+_PINGED = frozenset({"content_block_start", "content_block_delta", "content_block_stop"})
+"""Events behind which recorded streams have a ping: 18, 9 and 1 of 29. The first event of a stream is none of them."""
+
 _UNKNOWN: dict[str, JSON] = {"type": "of_another_day"}
-"""New event types may come at any time, and clients are to let them pass."""
+"""New event types may come at any time, and clients are to let them pass: documented, and in no recording."""
 
 
-def spell(message: dict[str, JSON], seed: str) -> bytes:
-    """The event stream of a whole message (AN-P3). Where it is cut, and what comes between, are functions of `seed`."""
-    return b"".join(_written(event, seed, at) for at, event in enumerate(_interspersed(_events(message, seed), seed)))
+def spell(message: dict[str, JSON], seed: str, provocations: Collection[Provocation] = ()) -> bytes:
+    """The event stream of a whole message (AN-P3). Where it is cut, and what comes between, are functions of `seed`.
+
+    All of it is as recorded traffic has it, but for the `provocations`.
+    """
+    events = _interspersed(_events(message, seed), seed)
+    if Provocation.UNKNOWN_EVENTS in provocations:
+        events = _with_unknown_events(events)
+    return b"".join(_written(event, seed, at) for at, event in enumerate(events))
 
 
 def _written(event: dict[str, JSON], seed: str, at: int) -> bytes:
@@ -30,17 +40,26 @@ def _written(event: dict[str, JSON], seed: str, at: int) -> bytes:
 
 
 def _interspersed(events: Iterable[dict[str, JSON]], seed: str) -> Iterator[dict[str, JSON]]:
-    """The events with a ping here and there, most often behind the first start of a block, and now and then an event
-    that nobody knows."""
+    """The events with a ping here and there, most often behind the first start of a block."""
     pinged = seeded.number(seed, "ping", 0, 2) == 0
     for at, event in enumerate(events):
-        if event["type"] == "message_delta" and seeded.number(seed, "unknown", 0, 3) == 0:
-            yield _UNKNOWN
         yield event
         first_block = event["type"] == "content_block_start" and not pinged
-        if first_block or (event["type"] != "message_stop" and seeded.number(seed, f"ping {at}", 0, 11) == 0):
+        if first_block or (event["type"] in _PINGED and seeded.number(seed, f"ping {at}", 0, 11) == 0):
             pinged = True
             yield _PING
+
+
+def _with_unknown_events(events: Iterable[dict[str, JSON]]) -> Iterator[dict[str, JSON]]:
+    """One inside a block and one between the blocks and the end: whoever lets the one pass may not the other."""
+    begun = False
+    for event in events:
+        if event["type"] == "message_delta":
+            yield _UNKNOWN
+        yield event
+        if event["type"] == "content_block_start" and not begun:
+            begun = True
+            yield _UNKNOWN
 
 
 def _events(message: dict[str, JSON], seed: str) -> Iterator[dict[str, JSON]]:
@@ -53,9 +72,8 @@ def _events(message: dict[str, JSON], seed: str) -> Iterator[dict[str, JSON]]:
     for index, block in enumerate(content if isinstance(content, list) else ()):
         if isinstance(block, dict):
             yield from _block(index, block, seed)
-    # Older servers count only the output at the end, newer ones repeat the input (AN-P7).
-    repeated = _CUMULATIVE if seeded.number(seed, "usage", 0, 2) else ("output_tokens",)
-    ended = {key: value for key, value in counts.items() if key in repeated or key not in known}
+    # Each of the 37 recorded streams repeats the input's counts at the end.
+    ended = {key: value for key, value in counts.items() if key in _CUMULATIVE or key not in known}
     yield {
         "type": "message_delta",
         "delta": {key: message[key] for key in _AT_THE_END if key in message},

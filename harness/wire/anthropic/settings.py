@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from harness.model import JSON
 from harness.wire.anthropic.blocks import is_prefill
 from harness.wire.anthropic.conversation import dotted, entries, nested, objects
+from harness.wire.anthropic.gates import gate_limits
 from harness.wire.anthropic.schemas import strict_limits
 from harness.wire.anthropic.shapes import (
     ANY,
@@ -95,7 +96,7 @@ _MOST_MESSAGES = 100_000
 
 
 def setting_limits(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
-    """AN-1, AN-19 to AN-22, AN-40, AN-41, AN-50."""
+    """AN-1, AN-19 to AN-22, AN-40, AN-41, AN-50, and what holds for some models only."""
     yield from _BODY.limits(body, "", terms)
     yield from _sizes(body)
     if terms.strict_version:
@@ -107,6 +108,7 @@ def setting_limits(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
     yield from _choice(body, terms)
     yield from _thinking(body, terms)
     yield from _output(body, terms)
+    yield from gate_limits(body, terms)
 
 
 def _sizes(body: dict[str, JSON]) -> Iterator[Violation]:

@@ -8,25 +8,26 @@ from harness.model import JSON
 from harness.wire.anthropic.conversation import Turn, blocks, dotted, is_server_work, turns
 from harness.wire.anthropic.terms import Terms
 from harness.wire.jsonvalue import join
-from harness.wire.view import Violation
+from harness.wire.view import Violation, severity_of
 
 _MESSAGE_BLOCKS = ("text", "tool_addition", "tool_removal")
 
 
 def system_limits(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
-    """AN-16, AN-30 and AN-31."""
+    """AN-16, AN-30, AN-31 and AN-D10 to AN-D13."""
     yield from _field(body.get("system"))
     conversation = turns(body)
     for index, turn in enumerate(conversation):
         if turn.role != "system":
             continue
-        if terms.profile.system_in_messages is False:
+        severity = severity_of(terms.profile.system_in_messages)
+        if severity:
             message = (
                 'messages: Unexpected role "system". The Messages API accepts a top-level `system` parameter, not '
                 '"system" as an input message role.'
             )
             pointer = join(turn.entries[0].pointer, "role")
-            yield Violation("anthropic-system-role", "error", message, pointer, "AN-31", "system")
+            yield Violation("anthropic-system-role", severity, message, pointer, "AN-31, AN-D13", "system")
             continue
         before = conversation[index - 1] if index else None
         after = conversation[index + 1] if index + 1 < len(conversation) else None
@@ -45,11 +46,16 @@ def _field(system: JSON) -> Iterator[Violation]:
 
 
 def _placement(turn: Turn, before: Turn | None, after: Turn | None) -> Iterator[Violation]:
+    if all(entry.data.get("output_config") and not entry.blocks for entry in turn.entries):
+        return  # the directive-only form stands anywhere (AN-D11)
     place = turn.entries[0].pointer
     path = dotted(place)
     message = None
     if before is None:
-        message = f"{path}: use the top-level 'system' parameter for the initial system prompt"
+        message = (
+            f"{path}: use the top-level 'system' parameter for the initial system prompt; the directive-only form "
+            "(content: [] with output_config) is accepted at any position"
+        )
     elif not (before.role == "user" or (before.role == "assistant" and _ends_in_server_result(before))):
         message = (
             f"{path}: role 'system' must follow a 'user' message or an 'assistant' message ending in a server tool "

@@ -66,14 +66,12 @@ def _candidate_chunks(candidate: dict[str, JSON], seed: str) -> Iterator[dict[st
 
 
 def _pieces(parts: _Parts, seed: str) -> list[_Parts]:
-    """The parts of each chunk: text in fragments, calls and all else whole, some calls together (GM-P1)."""
+    """The parts of each chunk: text in fragments, calls and all else whole, each in a chunk of its own (GM-P1)."""
     pieces: list[_Parts] = []
     for index, part in enumerate(parts):
         label = f"part {index}"
         if isinstance(part.get("text"), str) and part.keys() <= _TEXT:
             pieces.extend([piece] for piece in _text(part, seed, label))
-        elif pieces and _is_call(part) and _is_call(pieces[-1][-1]) and seeded.number(seed, label, 0, 2) == 0:
-            pieces[-1].append(part)
         else:
             pieces.append([part])
     return pieces

@@ -1,4 +1,4 @@
-"""Generation settings that exclude or need each other: JSON output and thinking (GM-13, GM-14)."""
+"""Generation settings that exclude or need each other, or that a model refuses: JSON, thinking (GM-13, GM-14)."""
 
 from __future__ import annotations
 
@@ -27,6 +27,20 @@ def violations(body: ProtoMessage, profile: Profile) -> Iterator[Violation]:
     if thinking and {"thinkingLevel", "thinkingBudget"} <= {*thinking.names}:
         message = "You can only set only one of thinking budget and thinking level."
         yield Violation("gemini-thinking", "error", message, thinking.at("thinkingBudget"), "GM-14")
+    elif thinking:
+        yield from _level(thinking, profile)
+
+
+def _level(thinking: ProtoMessage, profile: Profile) -> Iterator[Violation]:
+    level = (thinking.text("thinkingLevel") or "").upper()
+    if level in profile.thinking_refused:
+        message = (
+            "Thinking level is not supported for this model."
+            if profile.thinking == "budget"
+            else f"Thinking level {level} is not supported for this model. Please retry with other thinking level."
+        )
+        place = thinking.at("thinkingLevel")
+        yield Violation("gemini-thinking-level", "error", message, place, "GM-D3, GM-D15", actual=level)
 
 
 def _output_schemas(config: ProtoMessage) -> Iterator[Violation]:

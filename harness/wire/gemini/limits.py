@@ -16,7 +16,7 @@ from harness.wire.gemini.parts import DATA_FIELDS
 from harness.wire.gemini.proto import ProtoMessage
 from harness.wire.gemini.requests import on_vertex, view
 from harness.wire.jsonvalue import loads
-from harness.wire.view import Violation, WireError
+from harness.wire.view import CallView, RequestView, Violation, WireError, severity_of
 
 
 def violations(request: HttpRequest, profile: Profile) -> list[Violation]:
@@ -31,6 +31,7 @@ def violations(request: HttpRequest, profile: Profile) -> list[Violation]:
         return [
             *misfits,
             *_contents(message, vertex=vertex),
+            *_ending(seen, profile),
             *pairing.violations(seen, profile),
             *signatures.violations(seen, profile, vertex=vertex),
             *tools.violations(message),
@@ -64,6 +65,14 @@ def _contents(body: ProtoMessage, *, vertex: bool) -> Iterator[Violation]:
             yield Violation("gemini-parts-empty", "error", message, content.at("parts"), "GM-1")
         for position, part in enumerate(parts):
             yield from _part(content, part, f"GenerateContentRequest.contents[{index}].parts[{position}]")
+
+
+def _ending(seen: RequestView, profile: Profile) -> Iterator[Violation]:
+    """GM-D7. One that ends in calls lacks their results, which `pairing` says."""
+    severity, last = severity_of(profile.prefill), seen.turns[-1] if seen.turns else None
+    if severity and last and last.role == "assistant" and not any(isinstance(p, CallView) for p in last.parts):
+        message = "Requests ending with a model turn are not supported."
+        yield Violation("gemini-model-turn-last", severity, message, last.pointer, "GM-D7")
 
 
 def _role(content: ProtoMessage, *, vertex: bool) -> Iterator[Violation]:

@@ -146,6 +146,10 @@ def _choice(tool_config: ProtoMessage | None) -> ChoiceView | None:
             return ChoiceView("required", pointer)
         case "ANY", [name]:
             return ChoiceView("named", pointer, name)
+        case "ANY", _:
+            return ChoiceView("required", pointer, allowed=(*names,))
+        case "AUTO" | "MODE_UNSPECIFIED" | "VALIDATED", _:  # VALIDATED is AUTO with checked arguments (GM-12)
+            return ChoiceView("auto", pointer, allowed=(*names,) or None)
         case mode, _:  # the words that have no canonical one stay visible to whoever compares
             return ChoiceView("other", pointer, " ".join((mode, *names)))
 

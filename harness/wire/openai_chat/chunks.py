@@ -9,6 +9,7 @@ from typing import TypeAlias
 from harness.http import HttpResponse
 from harness.model import JSON
 from harness.profiles import Profile
+from harness.scenarios.schema import Provocation
 from harness.wire.eventstream import written
 from harness.wire.openai_chat.answers import build
 from harness.wire.openai_chat.dialects import OPENAI, Dialect, dialect_of
@@ -23,28 +24,31 @@ Fields: TypeAlias = dict[str, JSON]
 def build_stream(step: ModelStep, seed: str, model: str, profile: Profile, request: RequestView) -> HttpResponse:
     """What `build` says, as a stream. It counts its tokens only where the request asks for it.
 
-    Several calls come one after another for about half of the seeds, as in every recording, OpenAI's among them. For
-    the others all are opened and then their pieces alternate. No recording shows that, but the index in each piece is
-    what a call is put together by (OC-P2), so a client that adds each piece to the call that came last is to fail.
+    Several calls come one after another, as in every recording. Where the step's provocations ask for it all are opened
+    first and then their pieces alternate: the index in each piece is what a call is put together by (OC-P2), so that a
+    client which adds each piece to the call that came last is wrong, though no recording would show it.
     """
     body = build(step, seed, model, profile)
-    stream = streamed(body, seed, usage=request.usage_pointer is not None, dialect=dialect_of(profile))
+    at_once = Provocation.INTERLEAVED_CALLS in step.provocations
+    usage = request.usage_pointer is not None
+    stream = streamed(body, seed, usage=usage, dialect=dialect_of(profile), at_once=at_once)
     return HttpResponse(200, {"content-type": "text/event-stream; charset=utf-8"}, stream)
 
 
-def streamed(body: Fields, seed: str, *, usage: bool, dialect: Dialect = OPENAI) -> bytes:
-    """The stream that folds to `body`; `usage` says whether it was asked for. An error in it stands where the end
-    would."""
-    sent = [written(chunk) for chunk in _chunks(body, seed, dialect, usage=usage)]
+def streamed(body: Fields, seed: str, *, usage: bool, dialect: Dialect = OPENAI, at_once: bool = False) -> bytes:
+    """The stream that folds to `body`; `usage` says whether it was asked for, `at_once` whether calls are open
+    together. An error in it stands where the end would."""
+    pieces = [*_choices(body, seed, dialect, at_once=at_once)]
+    sent = [written(chunk) for chunk in _chunks(body, pieces, seed, dialect, usage=usage)]
     error = body.get("error")
     sent.append(b"data: [DONE]\n\n" if error is None else written({"error": error}, "error"))
     return (b": PROCESSING\n\n" if dialect.comments else b"").join([b"", *sent])
 
 
-def _chunks(body: Fields, seed: str, dialect: Dialect, *, usage: bool) -> Iterator[Fields]:
+def _chunks(body: Fields, pieces: list[Fields], seed: str, dialect: Dialect, *, usage: bool) -> Iterator[Fields]:
     head = {key: value for key, value in body.items() if key not in ("choices", "usage", "error")}
     head["object"] = "chat.completion.chunk"
-    bare: list[Fields] = [{"choices": [piece]} for piece in _choices(body, seed, dialect)]
+    bare: list[Fields] = [{"choices": [piece]} for piece in pieces]
     silent = dialect.usage == "never" or (dialect.usage == "asked" and not usage)
     counts = body.get("usage")
     if isinstance(counts, dict) and not silent:
@@ -67,7 +71,7 @@ def _counted_early(chunks: list[Fields], usage: Fields) -> list[Fields]:
     ]
 
 
-def _choices(body: Fields, seed: str, dialect: Dialect) -> Iterator[Fields]:
+def _choices(body: Fields, seed: str, dialect: Dialect, *, at_once: bool) -> Iterator[Fields]:
     """The pieces of every choice: its deltas, and at the end its finish reason beside an empty one."""
     choices = body.get("choices")
     for index, choice in enumerate(choices if isinstance(choices, list) else ()):
@@ -77,8 +81,7 @@ def _choices(body: Fields, seed: str, dialect: Dialect) -> Iterator[Fields]:
         unsaid: Fields = {key: None for key in ("logprobs", "finish_reason") if key in choice}
         # an answer that was cut off is cut off in its last call; pieces without an index belong to the call before them
         whole = choice.get("finish_reason") == "tool_calls" and dialect.first_index is not None
-        at_once = whole and number(seed, "calls at once", 0, 1) == 1
-        for delta in _deltas(message, f"{seed} {index}", dialect, at_once=at_once):
+        for delta in _deltas(message, f"{seed} {index}", dialect, at_once=at_once and whole):
             yield {"index": index, "delta": delta, **unsaid}
         if choice.get("finish_reason") is not None or body.get("error") is None:
             said = {key: value for key, value in choice.items() if key not in ("index", "message")}

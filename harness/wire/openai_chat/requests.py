@@ -213,11 +213,24 @@ def _choice(body: dict[str, JSON]) -> ChoiceView | None:
         return None
     if isinstance(choice, str) and choice in _CHOICES:
         return ChoiceView(_CHOICES[choice], pointer)
+    if isinstance(choice, dict) and choice.get("type") == "allowed_tools":
+        return _subset(choice, pointer)
     named = choice.get("function", choice) if isinstance(choice, dict) else None
     name = named.get("name") if isinstance(named, dict) else None
     if isinstance(name, str):
         return ChoiceView("named", pointer, name)
     return ChoiceView("other", pointer, canonical(choice))
+
+
+def _subset(choice: dict[str, JSON], pointer: str) -> ChoiceView:
+    """A choice among some of the tools (wire-facts 1.2)."""
+    held = choice.get("allowed_tools")
+    mode, tools = (held.get("mode"), held.get("tools")) if isinstance(held, dict) else (None, None)
+    functions = [tool.get("function") for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
+    names = [name for each in functions if isinstance(each, dict) and isinstance(name := each.get("name"), str)]
+    if mode not in ("auto", "required"):
+        return ChoiceView("other", pointer, canonical(choice))
+    return ChoiceView("auto" if mode == "auto" else "required", pointer, allowed=(*names,))
 
 
 def _format(wanted: JSON) -> FormatView | None:

@@ -12,6 +12,7 @@ from harness.wire.jsonvalue import body_of, loads, resolve
 from harness.wire.openai_chat.failures import read_error
 from harness.wire.openai_chat.parts import assistant_views
 from harness.wire.openai_chat.streams import fold
+from harness.wire.openai_chat.taken_back import marked
 from harness.wire.view import CallView, ErrorView, OpaqueView, PartView, ResponseView, WireError
 
 _STOPS = {
@@ -56,6 +57,7 @@ def _view(body: dict[str, JSON], error: ErrorView | None, *, streamed: bool, com
     if isinstance(message, dict):
         parts = tuple(assistant_views(message, "/choices/0/message"))
     word, model = choice.get("finish_reason"), body.get("model")
+    parts = marked(parts, model if isinstance(model, str) else "")
     if word == "length":
         parts = _cut_short(parts, body)
     raw = word if isinstance(word, str) else None

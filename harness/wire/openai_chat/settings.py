@@ -129,17 +129,17 @@ def _reasoning(chat: Chat) -> Iterator[Violation]:
             severity="error",
             message=(
                 f"Function tools with reasoning_effort are not supported for {chat.body.get('model')} in "
-                "/v1/chat/completions. Use /v1/responses, or set reasoning_effort to 'none'."
+                "/v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'."
             ),
             pointer="/reasoning_effort" if "reasoning_effort" in chat.body else "/tools",
-            source="OC-0",
+            source="OC-0, OC-D1",
             actual=effort,
             expected="none",
         )
 
 
 def _sampling(chat: Chat) -> Iterator[Violation]:
-    if chat.profile.sampling:
+    if chat.profile.sampling == "any":
         return
     if chat.body.get("max_tokens") is not None:
         yield Violation(
@@ -152,8 +152,24 @@ def _sampling(chat: Chat) -> Iterator[Violation]:
             source="OC-10",
             code="unsupported_parameter",
         )
+    temperature = chat.body.get("temperature")
+    refused = chat.profile.sampling == "default" and temperature not in (None, 1)
+    if refused:
+        yield Violation(
+            rule="openai-chat-temperature",
+            severity="error",
+            message=(
+                f"Unsupported value: 'temperature' does not support {temperature} with this model. Only the default "
+                "(1) value is supported."
+            ),
+            pointer="/temperature",
+            source="RS-D1",
+            code="unsupported_value",
+            actual=temperature,
+            expected=1,
+        )
     for field in ("temperature", "top_p", "stop", "presence_penalty", "frequency_penalty"):
-        if chat.body.get(field) is not None:
+        if chat.body.get(field) is not None and not (refused and field == "temperature"):
             yield Violation(
                 rule="openai-chat-sampling",
                 severity="warning",

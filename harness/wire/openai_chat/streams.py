@@ -132,7 +132,7 @@ def _grown(key: str, old: JSON, new: JSON) -> JSON:
     if isinstance(old, dict) and isinstance(new, dict):
         return old | {name: _grown(name, old.get(name), value) for name, value in new.items()}
     if isinstance(old, list) and isinstance(new, list):
-        return _joined(old, new)
+        return _details(old, new) if key == "reasoning_details" else [*old, *new]
     if key == "content" and isinstance(new, list):  # text first, then parts (Mistral)
         return [*([{"type": "text", "text": old}] if old else []), *new]
     if key == "content" and isinstance(old, list) and isinstance(new, str):
@@ -140,14 +140,47 @@ def _grown(key: str, old: JSON, new: JSON) -> JSON:
     return new
 
 
-def _joined(old: list[JSON], new: list[JSON]) -> list[JSON]:
-    """Two lists; entries with the same `index` are pieces of one (OpenRouter's `reasoning_details`)."""
-    joined = list(old)
-    for entry in new:
-        index = entry.get("index") if isinstance(entry, dict) else None
-        place = next((i for i, one in enumerate(joined) if isinstance(one, dict) and one.get("index") == index), None)
-        if index is None or place is None:
-            joined.append(entry)
-        else:
-            joined[place] = _grown("", joined[place], entry)
-    return joined
+_GROWING = {"reasoning.text": "text", "reasoning.summary": "summary"}
+"""Type of a block of reasoning → what of it comes in pieces."""
+
+
+def _details(old: list[JSON], new: list[JSON]) -> list[JSON]:
+    """The blocks of `reasoning_details` once more deltas have come (OpenRouter's guide to reasoning tokens).
+
+    Text and summaries are streamed in pieces, encrypted data is not. All blocks of a stream may carry one index, so a
+    block also ends where another type begins (OpenRouterTeam/ai-sdk-provider#519, #520), where the id changes, and with
+    its signature. A delta without an index is a block.
+    """
+    blocks = list(old)
+    for delta in new:
+        at = _open_block(blocks, delta)
+        block = None if at is None else blocks[at]
+        if at is None or not isinstance(block, dict) or not isinstance(delta, dict):
+            blocks.append(delta)
+            continue
+        merged = dict(block)
+        for key, value in delta.items():
+            before = merged.get(key)
+            if key == _GROWING.get(str(merged["type"])) and isinstance(before, str) and isinstance(value, str):
+                merged[key] = before + value
+            elif value or key not in merged:
+                merged[key] = value
+        blocks[at] = merged
+    return blocks
+
+
+def _open_block(blocks: list[JSON], delta: JSON) -> int | None:
+    """The place of the block that a delta goes on with."""
+    if not isinstance(delta, dict) or delta.get("index") is None:
+        return None
+    growing = _GROWING.get(str(delta.get("type")))
+    if growing is None:
+        return None
+    for at in reversed(range(len(blocks))):
+        block = blocks[at]
+        if not isinstance(block, dict) or block.get("index") != delta["index"]:
+            continue
+        told_apart = block.get("id") and delta.get("id") and block["id"] != delta["id"]
+        signed = block.get("signature") and delta.get(growing)
+        return None if block.get("type") != delta["type"] or told_apart or signed else at
+    return None

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import groupby
+from itertools import chain, groupby
 from typing import TypeAlias
 
 from harness.http import HttpResponse
 from harness.model import JSON
 from harness.profiles import Profile
+from harness.scenarios.schema import Provocation
 from harness.wire.eventstream import written
 from harness.wire.openai_responses.bodies import build
 from harness.wire.openai_responses.dialects import OPENAI, Dialect, dialect_of
@@ -35,18 +36,22 @@ _PARTS = {(where, kind): (family, key) for family, (where, kind, key) in TEXTS.i
 
 
 def build_stream(step: ModelStep, seed: str, model: str, profile: Profile, request: RequestView) -> HttpResponse:
-    """What `build` says, as a stream. One that pauses has no end, since the API has none for it."""
+    """What `build` says, as a stream. One that pauses has no end, since the API has none for it.
+
+    Calls come one after another, as in every recording; where the step's provocations ask for it all are opened first,
+    and then their events come as it happens, each with the index of its item.
+    """
     del request  # whatever it asks for, the stream says all that the body does
     body = build(step, seed, model, profile)
-    return HttpResponse(
-        200, {"content-type": "text/event-stream; charset=utf-8"}, streamed(body, seed, dialect_of(profile))
-    )
+    at_once = Provocation.INTERLEAVED_CALLS in step.provocations
+    stream = streamed(body, seed, dialect_of(profile), at_once=at_once)
+    return HttpResponse(200, {"content-type": "text/event-stream; charset=utf-8"}, stream)
 
 
-def streamed(body: Fields, seed: str, dialect: Dialect = OPENAI) -> bytes:
-    """The stream that folds to `body`."""
+def streamed(body: Fields, seed: str, dialect: Dialect = OPENAI, *, at_once: bool = False) -> bytes:
+    """The stream that folds to `body`; `at_once` says whether calls are open together."""
     sent: list[bytes] = []
-    for index, (kind, fields) in enumerate(_events(body, seed, dialect)):
+    for index, (kind, fields) in enumerate(_events(body, seed, dialect, at_once=at_once)):
         event: Fields = {"type": kind, **fields}
         if kind.endswith(".delta"):
             event["obfuscation"] = token(seed, f"padding {index}", number(seed, f"padding of {index}", 1, 16))
@@ -56,7 +61,7 @@ def streamed(body: Fields, seed: str, dialect: Dialect = OPENAI) -> bytes:
     return b"".join([*sent, b"data: [DONE]\n\n" if dialect.sentinel else b""])
 
 
-def _events(body: Fields, seed: str, dialect: Dialect) -> Iterator[tuple[str, Fields]]:
+def _events(body: Fields, seed: str, dialect: Dialect, *, at_once: bool) -> Iterator[tuple[str, Fields]]:
     begun = {**body, **{key: None for key in _UNKNOWN_YET if key in body}, "status": "in_progress", "output": []}
     yield "response.created", {"response": begun}
     yield "response.in_progress", {"response": begun}
@@ -66,8 +71,7 @@ def _events(body: Fields, seed: str, dialect: Dialect) -> Iterator[tuple[str, Fi
     whole = body.get("status") == "completed"  # an answer that was cut off is cut off in its last item
     for is_call, run in groupby(dicts, lambda entry: item_kind(entry[1]) in _STRINGS):
         lanes = [_item(item, index, f"{seed} {index}") for index, item in run]
-        at_once = is_call and whole and number(seed, "calls at once", 0, 1)
-        yield from _woven(lanes, seed) if at_once else (event for lane in lanes for event in lane)
+        yield from _woven(lanes, seed) if at_once and is_call and whole else chain.from_iterable(lanes)
     end = f"response.{body.get('status')}"
     if end in TERMINAL:
         yield end, {"response": body if dialect.repeats else {**body, "output": []}}
@@ -129,13 +133,10 @@ def _list(parts: JSON, where: str, place: Fields, seed: str) -> Iterator[tuple[s
 
 
 def _text(family: str, key: str, holder: Fields, place: Fields, seed: str) -> Iterator[tuple[str, Fields]]:
-    """The pieces of a string and the whole of it. A call without arguments may do without pieces, and one that was cut
-    off does without the whole."""
+    """The pieces of a string and the whole of it, without which a call does that was cut off."""
     text = string(holder.get(key)) or ""
     logprobs: Fields = {"logprobs": []} if family == "response.output_text" else {}
-    nothing = key == "arguments" and text == "{}"
-    if not nothing or number(seed, "pieces of nothing", 0, 1):
-        for piece in fragments(text, seed, key):
-            yield f"{family}.delta", {**place, "delta": piece, **logprobs}
+    for piece in fragments(text, seed, key):
+        yield f"{family}.delta", {**place, "delta": piece, **logprobs}
     if holder.get("status") not in ("incomplete", "in_progress"):
         yield f"{family}.done", {**place, key: text, **logprobs}

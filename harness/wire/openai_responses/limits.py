@@ -74,6 +74,7 @@ _PARAMETER_RANGE = Limit("parameter-range", _PARAMS)
 _STREAM_OPTIONS = Limit("stream-options", f"OC-13, {_PARAMS}")
 _STATE_CONFLICT = Limit("state-conflict", f"RS-9, {_PARAMS}")
 _SAMPLING = Limit("sampling", "OC-10", "warning")
+_TEMPERATURE = Limit("temperature", "RS-D1")
 
 
 def violations(request: HttpRequest, profile: Profile) -> list[Violation]:
@@ -102,11 +103,22 @@ def _parameters(body: dict[str, JSON], profile: Profile) -> Iterator[Violation]:
     if body.get("stream_options") is not None and body.get("stream") is not True:
         text = "The 'stream_options' parameter is only allowed when 'stream' is enabled."
         yield _STREAM_OPTIONS.broken(text, "/stream_options")
-    if not profile.sampling:
-        for key in ("temperature", "top_p"):
-            if body.get(key) is not None:
-                text = f"Some models of this generation refuse '{key}'."
-                yield _SAMPLING.broken(text, join("", key), actual=body[key])
+    yield from _sampling(body, profile)
+
+
+def _sampling(body: dict[str, JSON], profile: Profile) -> Iterator[Violation]:
+    """Nobody has seen what becomes of them on a model whose reasoning is switched off."""
+    reasoning = body.get("reasoning")
+    reasons = not (isinstance(reasoning, dict) and reasoning.get("effort") == "none")
+    for key in ("temperature", "top_p"):
+        if body.get(key) is None or profile.sampling == "any":
+            continue
+        if key == "temperature" and profile.sampling == "refused" and reasons:
+            text = f"Unsupported parameter: '{key}' is not supported with this model."
+            yield _TEMPERATURE.broken(text, join("", key), code="unsupported_parameter", actual=body[key])
+        else:
+            text = f"Some models of this generation refuse '{key}'."
+            yield _SAMPLING.broken(text, join("", key), actual=body[key])
 
 
 def _unknown(key: str, pointer: str, profile: Profile) -> Iterator[Violation]:

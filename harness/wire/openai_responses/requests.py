@@ -151,7 +151,19 @@ def _choice(choice: JSON) -> ChoiceView | None:
         return ChoiceView("none" if choice == "none" else "required", "/tool_choice")
     if isinstance(choice, dict) and choice.get("type") == "function":
         return ChoiceView("named", "/tool_choice", string(choice.get("name")))
+    if isinstance(choice, dict) and choice.get("type") == "allowed_tools":
+        return _subset(choice)
     return ChoiceView("other", "/tool_choice")
+
+
+def _subset(choice: dict[str, JSON]) -> ChoiceView:
+    """A choice among some of the tools (wire-facts 1.2)."""
+    tools = choice.get("tools")
+    listed = tools if isinstance(tools, list) else []
+    names = [name for tool in listed if isinstance(tool, dict) and isinstance(name := tool.get("name"), str)]
+    if choice.get("mode") not in ("auto", "required"):
+        return ChoiceView("other", "/tool_choice")
+    return ChoiceView("auto" if choice["mode"] == "auto" else "required", "/tool_choice", allowed=(*names,))
 
 
 def _format(text: JSON) -> FormatView | None:

@@ -1,0 +1,63 @@
+"""What stands in the files of a run's reports until it has ended: that it has not, so that no report of an earlier run
+can be taken for this one's, however this one ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness.cli.outputs import Output
+from harness.crash import said
+from harness.errors import HarnessError
+from harness.results import CellResult, Mode, Presentation, RunResult
+from harness.stages import Cell
+
+_BEGUN = "the run was begun and did not come to its end"
+
+
+class Standing:
+    """The cells of a run that are done, for the reports of one that is not played to its end.
+
+    Raises:
+        UsageError: a report cannot be written where it is wanted.
+    """
+
+    def __init__(self, outputs: Sequence[Output], mode: Mode, presentation: Presentation) -> None:
+        self._outputs = outputs
+        self._mode: Mode = mode
+        self._presentation = presentation
+        self._cells: Sequence[Cell] = ()
+        self._done: list[CellResult] = []
+        run = RunResult(mode, (), stopped=_BEGUN)
+        for output in outputs:
+            if output.is_file:
+                output.write(run, presentation)
+
+    def begin(self, cells: Sequence[Cell]) -> None:
+        """These are the cells of the run, which begins to play them."""
+        self._cells = cells
+
+    def add(self, result: CellResult) -> None:
+        """This cell is done."""
+        self._done.append(result)
+
+    def stop(self, error: BaseException) -> None:
+        """Write the reports of a run that `error` has ended; on the screen only if it has played cells, unless what has
+        to change is said there."""
+        run = RunResult(self._mode, self._ordered(), stopped=_why(error))
+        for output in self._outputs:
+            if output.is_file or (self._cells and not isinstance(error, HarnessError)):
+                output.write(run, self._presentation)
+
+    def _ordered(self) -> tuple[CellResult, ...]:
+        """The cells that are done, in the order of the run, whichever thread played them."""
+        done = {(each.scenario, each.target, each.variant): each for each in self._done}
+        keys = ((cell.scenario.id, cell.target.name, cell.variant) for cell in self._cells)
+        return tuple(done[key] for key in keys if key in done)
+
+
+def _why(error: BaseException) -> str:
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted"
+    if isinstance(error, HarnessError):
+        return said(error)
+    return f"harness broke: {type(error).__name__}: {said(error)}"

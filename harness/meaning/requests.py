@@ -1,0 +1,109 @@
+"""Requests: one form for all that mean the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import groupby
+
+from harness.meaning import choices
+from harness.meaning.pairing import answered
+from harness.meaning.results import core
+from harness.model import JSON
+from harness.wire.view import (
+    CallView,
+    MediaView,
+    OpaqueView,
+    PartView,
+    RequestView,
+    ResultView,
+    SystemView,
+    TextView,
+    ToolView,
+    TurnView,
+)
+
+_LABELS = frozenset({"id", "status"})
+"""Fields of a Responses reasoning item that carry no state (RS-7)."""
+
+_CACHE_MARK = "cache_control"
+
+
+def meant(view: RequestView) -> RequestView:
+    """The request in the one form that all requests of its meaning have.
+
+    Adjacent texts are one, and so are adjacent entries of one role; results stand in the order of their calls and say
+    what a model reads of them, with their media behind; system texts are one, wherever the API takes them; tools stand
+    in the order of their names. Labels, cache marks and switches of the transport are left out.
+    """
+    pairing = answered(view)
+    order = {id(result): place for place, results in enumerate(pairing.results) for result in results}
+    runs = groupby(view.turns, key=lambda turn: turn.role)
+    turns = [_turn([*run], order) for _, run in runs]
+    functions = [tool.name for tool in view.tools if tool.kind == "function"]
+    return replace(
+        view,
+        system=tuple(_system(view.system)),
+        turns=tuple(turn for turn in turns if turn.parts),
+        tools=tuple(sorted(map(_tool, view.tools), key=lambda tool: tool.name)),
+        tool_choice=choices.meant(view.tool_choice, functions),
+        usage_pointer=None,
+        cache_marks=None,
+        stream_format="events",
+    )
+
+
+def _system(parts: Iterable[SystemView]) -> Iterator[SystemView]:
+    for before, group in groupby(parts, key=lambda part: part.before_turn):
+        told = [*group]
+        yield SystemView("".join(part.text for part in told), "system", told[0].pointer, before)
+
+
+def _turn(run: list[TurnView], order: dict[int, int]) -> TurnView:
+    """The entries of a run in one."""
+    parts = [part for turn in run for part in turn.parts]
+    results = [part for part in parts if isinstance(part, ResultView)]
+    results.sort(key=lambda result: order.get(id(result), len(order)))
+    media = [part for result in results for part in result.payload if isinstance(part, MediaView)]
+    rest = [_unlabelled(part) for part in parts if not isinstance(part, ResultView)]
+    told = (*map(_result, results), *media, *_texts_in_one(rest))
+    return TurnView(run[0].role, told, run[0].pointer, run[0].role)
+
+
+def _result(result: ResultView) -> ResultView:
+    """The result without what only tells it: whose form its payload has, a mark of words, and the media."""
+    payload = tuple(part for part in result.payload if not isinstance(part, MediaView))
+    said = core(replace(result, payload=payload))
+    if said is not None:
+        payload = (TextView(said, result.payload[0].pointer if result.payload else result.pointer),)
+    mark = result.error_mark if result.error_mark == "flag" else None
+    return replace(result, payload=payload, error_mark=mark)
+
+
+def _texts_in_one(parts: list[PartView]) -> list[PartView]:
+    told: list[PartView] = []
+    for part in parts:
+        last = told[-1] if told else None
+        if isinstance(part, TextView) and isinstance(last, TextView) and not (part.opaque and last.opaque):
+            told[-1] = replace(last, text=last.text + part.text, opaque=last.opaque or part.opaque)
+        elif not isinstance(part, TextView) or part.text or part.opaque:
+            told.append(part)
+    return told
+
+
+def _unlabelled(part: PartView) -> PartView:
+    match part:
+        case OpaqueView(kind, {**fields}):
+            labels = _LABELS if kind == "reasoning" else frozenset[str]()
+            return replace(part, raw={key: item for key, item in fields.items() if key not in {*labels, _CACHE_MARK}})
+        case CallView():
+            return replace(part, item_id=None)
+        case _:
+            return part
+
+
+def _tool(tool: ToolView) -> ToolView:
+    """The tool, with one spelling for a schema that takes no arguments: none, `{}` and an object without properties."""
+    takes_none = tool.parameters in (None, {}, {"type": "object"})
+    nothing: JSON = {"type": "object", "properties": {}}
+    return replace(tool, parameters=nothing) if takes_none and tool.kind == "function" else tool

@@ -1,0 +1,229 @@
+"""Results: what a model reads of one, whether it is told as text, as JSON, or under a key that wraps it.
+
+JSON is read as the value that it is, however it is spaced. What the tool said as text is text: quotes around it, a
+Python spelling (`True`, `None`, `{'a': 1}`), a number written another way (`1.50` and `1.5`), and JSON that repeats a
+key and would not survive being parsed, are other results.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+
+from harness.meaning.texts import joined
+from harness.model import JSON, File, Image, Opaque, Text, ToolResult
+from harness.wire.jsonvalue import canonical, equal, loads
+from harness.wire.view import JsonView, MediaView, OpaqueView, RequestView, ResultView, TextView, WireError
+
+WRAPPERS = frozenset(
+    {
+        *("result", "results", "output", "content", "return_value", "returnValue", "response", "tool_response"),
+        *("value", "text", "data", "message", "error"),
+    }
+)
+"""Keys that libraries wrap a result in, where an API wants an object (GM-7) or they want one. `error` is one of them:
+whether it is true that the tool failed is another question."""
+
+_LABELS = frozenset({"name", "tool_name", "tool"})
+_IDS = frozenset({"id", "call_id", "tool_call_id", "tool_use_id", "type", "role"})
+_FAILED = {"is_error": True, "isError": True, "success": False, "ok": False, "status": "error"}
+_WENT_WELL = {"is_error": False, "isError": False, "success": True, "ok": True, "status": "success"}
+
+_OBJECT = re.compile(r"[\[{]")
+
+
+def carries(view: ResultView, result: ToolResult, request: RequestView) -> bool:
+    """The payload is the tool's answer: text to the code point, JSON as an equal value, media to the byte.
+
+    Of an error the text has to be there, among whatever other words (wire-facts 9.7). Media that an API does not take
+    inside a result may stand in a user turn instead (OC-8).
+    """
+    if isinstance(result.content, tuple):
+        return _carries_parts(view, result, result.content, request)
+    if any(isinstance(part, MediaView | OpaqueView) for part in view.payload):
+        return False
+    readings = [*_readings(view, result.name, is_error=result.is_error)]
+    return _is_said(readings, result.content) or (result.is_error and _is_mentioned(readings, result.content))
+
+
+def says_no_more(view: ResultView, result: ToolResult) -> bool:
+    """The payload is the tool's own words, with none around them that tell what they are."""
+    words = result.text if isinstance(result.content, tuple) else result.content
+    return any(_means(reading, words) for reading in _readings(view, result.name, is_error=False))
+
+
+def core(view: ResultView) -> str | None:
+    """One text for all tellings of a result, whatever its tool answered; `None` where it is not text or JSON alone."""
+    if any(isinstance(part, MediaView | OpaqueView) for part in view.payload):
+        return None
+    *_, innermost = _readings(view, view.name, is_error=None)
+    if _is_nothing(innermost):
+        return ""
+    return innermost if isinstance(innermost, str) else canonical(innermost)
+
+
+def _readings(view: ResultView, name: str | None, *, is_error: bool | None) -> Iterator[JSON]:
+    """What may be read as the result, from the whole payload inwards: text that is JSON as such, too, and what a key
+    wraps."""
+    values = [part.value for part in view.payload if isinstance(part, JsonView)]
+    texts = [part.text for part in view.payload if isinstance(part, TextView)]
+    value: JSON = "".join(texts)
+    if values:
+        value = values[0] if len(values) == 1 and not texts else [*texts, *values]
+    yield value
+    # An object that has to be one, where the API takes nothing else, may name what it wraps as it likes (GM-7).
+    if values and isinstance(value, dict) and len(value) == 1 and not value.keys() & WRAPPERS:
+        value = next(iter(value.values()))
+        yield value
+    while (inner := _inside(value, name, is_error=is_error)) is not None:
+        value = inner[0]
+        yield value
+
+
+def _inside(value: JSON, name: str | None, *, is_error: bool | None) -> tuple[JSON] | None:
+    if isinstance(value, str):
+        read = _parsed(value)
+        return None if read is None else (read,)
+    if isinstance(value, dict):
+        return _unwrapped(value, name, is_error=is_error)
+    if isinstance(value, list) and value and all(map(_is_text_block, value)):
+        return ("".join(str(block["text"]) for block in value if isinstance(block, dict)),)
+    return None
+
+
+def _unwrapped(value: dict[str, JSON], name: str | None, *, is_error: bool | None) -> tuple[JSON] | None:
+    """What the one wrapping key holds, if nothing beside it says anything of its own."""
+    wrapping = [key for key in value if key in WRAPPERS]
+    keys = [key for key in wrapping if value[key] is not None] or wrapping[:1]
+    beside = {key: item for key, item in value.items() if key not in keys and item is not None}
+    if len(keys) != 1 or not all(_adds_nothing(key, item, name, is_error=is_error) for key, item in beside.items()):
+        return None
+    return (value[keys[0]],)
+
+
+def _adds_nothing(key: str, item: JSON, name: str | None, *, is_error: bool | None) -> bool:
+    if key in _LABELS:
+        return name is None or item == name
+    return key in _IDS or _agrees(key, item, is_error=is_error)
+
+
+def _agrees(key: str, item: JSON, *, is_error: bool | None) -> bool:
+    tellings = (_FAILED, _WENT_WELL) if is_error is None else (_FAILED,) if is_error else (_WENT_WELL,)
+    return any(key in telling and telling[key] == item for telling in tellings)
+
+
+def _is_text_block(value: JSON) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("text"), str) and value.keys() <= {"type", "text"}
+
+
+def _parsed(text: str) -> JSON:
+    """The object or list that a text is, `None` if it is none, or would lose a key that it repeats."""
+    if not text.lstrip().startswith(("{", "[")):
+        return None
+    try:
+        value = loads(text)
+        json.loads(text, object_pairs_hook=_once)
+    except (WireError, ValueError, RecursionError):
+        return None
+    return value
+
+
+def _once(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key stands twice")
+    return found
+
+
+def _is_said(readings: Sequence[JSON], content: JSON) -> bool:
+    given = _parsed(content) if isinstance(content, str) else None
+    return any(_means(reading, content) or (given is not None and _means(reading, given)) for reading in readings)
+
+
+def _means(reading: JSON, content: JSON) -> bool:
+    if content is None or content == "":
+        return _is_nothing(reading) or (content is None and reading == "null")
+    if isinstance(content, str):
+        return reading == content or (isinstance(reading, bool | int | float) and json.dumps(reading) == content)
+    if isinstance(reading, str):
+        try:
+            return equal(loads(reading), content)
+        except WireError:
+            return False
+    return equal(reading, content)
+
+
+def _is_nothing(reading: JSON) -> bool:
+    return reading is None or reading in ("", {})
+
+
+def _is_mentioned(readings: Sequence[JSON], content: JSON) -> bool:
+    """An error's content stands somewhere in what is read, among other words."""
+    if content is None or content == "":
+        return True
+    return any(_holds(reading, content) for reading in readings)
+
+
+def _holds(value: JSON, content: JSON) -> bool:
+    if isinstance(value, dict):
+        return _means(value, content) or any(_holds(item, content) for item in value.values())
+    if isinstance(value, list):
+        return _means(value, content) or any(_holds(item, content) for item in value)
+    if not isinstance(value, str):
+        return _means(value, content)
+    if isinstance(content, dict | list):
+        return any(equal(each, content) for each in _json_in(value))
+    words = content if isinstance(content, str) else json.dumps(content)
+    return re.search(rf"(?<!\w){re.escape(words)}(?!\w)", value) is not None
+
+
+def _json_in(text: str) -> Iterator[JSON]:
+    """The objects and lists that stand in a text."""
+    decoder = json.JSONDecoder()
+    position = 0
+    while (start := _OBJECT.search(text, position)) is not None:
+        try:
+            value, position = decoder.raw_decode(text, start.start())
+        except (ValueError, RecursionError):
+            position = start.end()
+        else:
+            yield value
+
+
+def _carries_parts(
+    view: ResultView, result: ToolResult, content: tuple[Text | Image | File | Opaque, ...], request: RequestView
+) -> bool:
+    inside = [part for part in view.payload if isinstance(part, MediaView)]
+    outside = [part for turn in request.turns for part in turn.parts if isinstance(part, MediaView)]
+    wanted = [part for part in content if isinstance(part, Image | File)]
+    if not all(any(same_medium(medium, part) for medium in inside or outside) for part in wanted):
+        return False
+    given = [part.text for part in content if isinstance(part, Text)]
+    readings = [*_readings(view, result.name, is_error=result.is_error)]
+    tellings = {"".join(_strings(reading)) for reading in readings}
+    moved = wanted and not inside  # where the media had to leave, a note may say so behind the result's own text
+    for text in joined(given):
+        if any(telling.startswith(text) if moved else telling == text for telling in tellings):
+            return True
+        if _is_said(readings, text) or (result.is_error and _is_mentioned(readings, text)):
+            return True
+    return False
+
+
+def _strings(value: JSON) -> list[str]:
+    """The texts of a value; those of an object that wraps them count as well."""
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, list):
+        return [text for item in value for text in _strings(item)]
+    if isinstance(value, dict):
+        return [text for key, item in value.items() if key not in ("$ref", *_IDS, *_LABELS) for text in _strings(item)]
+    return []
+
+
+def same_medium(view: MediaView, part: Image | File) -> bool:
+    """The medium on the wire is the given one: to the byte and of its type, or by its address."""
+    if part.data is not None:
+        return view.data == part.data and view.media_type == part.media_type
+    return view.uri == part.uri

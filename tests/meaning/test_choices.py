@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import pytest
+
+from harness.meaning import choices
+from harness.model import NamedTool, ToolChoice
+from harness.wire.view import ChoiceView
+
+TWO = ("add", "now")
+
+
+def view(mode: str, name: str | None = None, allowed: tuple[str, ...] | None = None) -> ChoiceView:
+    return ChoiceView(mode, "/choice", name, allowed)  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize(
+    ("asked", "sent", "declared"),
+    [
+        (None, None, TWO),
+        ("auto", view("auto", allowed=("now", "add")), TWO),
+        ("none", view("none"), TWO),
+        ("none", None, ()),
+        ("required", view("required", allowed=("now", "add")), TWO),
+        ("required", view("named", "add"), ("add",)),
+        (NamedTool("add"), view("required"), ("add",)),
+        (NamedTool("add"), view("required", allowed=("add",)), TWO),
+    ],
+)
+def test_choices_that_let_the_model_do_the_same(
+    asked: ToolChoice | None, sent: ChoiceView | None, declared: tuple[str, ...]
+) -> None:
+    assert choices.sent(sent, declared) == choices.asked(asked, declared)
+
+
+@pytest.mark.parametrize(
+    ("asked", "sent"),
+    [
+        (None, view("required")),
+        (None, view("auto", allowed=("add",))),
+        ("none", None),
+        ("required", view("named", "add")),
+        ("required", view("required", allowed=("add",))),
+        (NamedTool("add"), view("required")),
+        (NamedTool("add"), view("named", "now")),
+        (None, view("other", "SOMEDAY")),
+    ],
+)
+def test_choices_that_do_not(asked: ToolChoice | None, sent: ChoiceView | None) -> None:
+    assert choices.sent(sent, TWO) != choices.asked(asked, TWO)
+
+
+@pytest.mark.parametrize(
+    ("sent", "words"),
+    [
+        (None, "auto"),
+        (view("none"), "none"),
+        (view("required"), "required"),
+        (view("named", "add"), "named add"),
+        (view("auto", allowed=("add",)), "auto among add"),
+        (view("other"), "a choice of another kind"),
+    ],
+)
+def test_a_choice_in_words(sent: ChoiceView | None, words: str) -> None:
+    assert choices.shown(choices.sent(sent, TWO), TWO) == words
+    meant = choices.meant(sent, TWO)
+    assert choices.sent(meant, TWO) == choices.sent(sent, TWO)

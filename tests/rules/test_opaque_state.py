@@ -1,0 +1,64 @@
+"""What has to come back of a Chat server's own fields: what its dialect takes back, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from harness.results import Transcript
+from harness.rules.evidence import Evidence
+from harness.rules.opaque_state import RULES
+from tests.rules.transcripts import played
+
+(RULE,) = RULES
+
+
+def talk(answered: dict[str, Any], sent: dict[str, Any], model: str = "gpt-5") -> Transcript:
+    """A tool loop whose answer with calls, and the turn that carries them back, have further fields."""
+    transcript = played("call-single", "openai-chat", "whole")
+    first, second, *others = transcript.exchanges
+    assert first.response is not None
+    body = json.loads(first.response.body)
+    body["model"] = model
+    body["choices"][0]["message"] |= answered
+    asked = json.loads(second.request.body)
+    spoken = next(message for message in asked["messages"] if message["role"] == "assistant")
+    spoken |= sent
+    return replace(
+        transcript,
+        exchanges=(
+            replace(first, response=replace(first.response, body=json.dumps(body).encode())),
+            replace(second, request=replace(second.request, body=json.dumps(asked).encode())),
+            *others,
+        ),
+    )
+
+
+def lost(transcript: Transcript) -> int:
+    return len(list(RULE.findings(Evidence(transcript))))
+
+
+SIGNED = {"reasoning_opaque": "x"}
+THOUGHT = {"reasoning_content": "Let me see."}
+SHOWN = {"padding": "abc", "provider_metadata": {"gateway": {"cost": "1"}}, "annotations": [{"type": "url_citation"}]}
+
+
+@pytest.mark.parametrize("sent", [{}, SHOWN])
+def test_nobody_has_to_return_what_is_only_shown_nor_is_it_a_loss_to_do_so(sent: dict[str, Any]) -> None:
+    assert lost(talk(SHOWN, sent)) == 0
+
+
+def test_state_of_the_dialect_has_to_return_beside_what_is_shown() -> None:
+    assert lost(talk({**SHOWN, **SIGNED}, SIGNED)) == 0
+    assert lost(talk({**SHOWN, **SIGNED}, {})) == 1
+    assert lost(talk({**SHOWN, **SIGNED}, {"reasoning_opaque": "y"})) == 1
+
+
+def test_reasoning_has_to_return_where_the_dialect_wants_it() -> None:
+    """CS-D2, of DeepSeek v4: "The `reasoning_content` in the thinking mode must be passed back to the API."."""
+    assert lost(talk(THOUGHT, THOUGHT, "deepseek-v4-flash")) == 0
+    assert lost(talk(THOUGHT, {}, "deepseek-v4-flash")) == 1
+    assert lost(talk(THOUGHT, {}, "qwen-3")) == 0

@@ -1,0 +1,36 @@
+"""What a right but unusual adapter is: a shipped one that tells the same in another form, and its broken neighbour."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.results import Verdict
+from tests.broken.fault import Wrap
+
+SCENARIOS = Path(__file__).parent / "scenarios"
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """An equal form of a request, the scenario that shows it, and a real change right next to it.
+
+    `alarm` is the false alarm that it stands for. `verdict` is that of the equal form, by `notes` if it is a note;
+    `rule` catches the change. `targets` are those on which the form can be expressed.
+    """
+
+    name: str
+    alarm: str
+    scenario: str
+    targets: tuple[str, ...]
+    equal: Wrap
+    changed: Wrap
+    rule: str
+    verdict: Verdict = Verdict.PASS
+    notes: frozenset[str] = frozenset()
+
+    @property
+    def path(self) -> str:
+        """What the command is given: the id of a shipped scenario, or a file of our own."""
+        own = SCENARIOS / f"{self.scenario}.yaml"
+        return str(own) if own.exists() else self.scenario

@@ -1,0 +1,75 @@
+"""Requests with a library's own defaults and names."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from harness.model import ChatRequest, Part, ToolCall
+from harness.results import Verdict
+from tests.broken.fault import ALL, OPENAI, Wrap, Wrapped, asks, client, edited_parts, sends
+from tests.unusual.form import Form
+
+
+def _with(**fields: Any) -> Wrap:
+    return sends(lambda _api, body: body | fields)
+
+
+class _Reordering(Wrapped):
+    """Arguments are read and written anew, in another order of keys."""
+
+    def ask(self, request: ChatRequest) -> ChatRequest:
+        return edited_parts(request, lambda part: self.edit(part) if isinstance(part, ToolCall) else part)
+
+    def edit(self, call: ToolCall) -> Part:
+        return replace(call, arguments=dict(reversed(call.arguments.items())))
+
+
+class _Stringifying(_Reordering):
+    """Arguments become strings on the way."""
+
+    def edit(self, call: ToolCall) -> Part:
+        return replace(call, arguments={key: json.dumps(value) for key, value in call.arguments.items()})
+
+
+FORMS = (
+    Form(
+        "sampling-default",
+        "a library's own sampling default",
+        "unusual-settings",
+        ("gemini-3", "gemini-2.5"),
+        asks(lambda request: replace(request, temperature=0.7)),
+        asks(lambda request: replace(request, stop=("Riga",))),
+        "setting-uninvited",
+        Verdict.NOTE,
+        frozenset({"setting-uninvited"}),
+    ),
+    Form(
+        "defaults-of-the-api",
+        "what a library always sends and nobody asked for",
+        "call-single",
+        OPENAI,
+        _with(parallel_tool_calls=True, store=False),
+        _with(parallel_tool_calls=True, tools=[]),
+        "tools-declared",
+    ),
+    Form(
+        "model-dated",
+        "the dated name of a model",
+        "unusual-settings",
+        OPENAI,
+        asks(lambda request: replace(request, model=f"{request.model}-2026-08-07")),
+        asks(lambda request: replace(request, model=f"{request.model}-mini")),
+        "model-named",
+    ),
+    Form(
+        "arguments-rewritten",
+        "arguments in another order of keys",
+        "arguments-floats",
+        ALL,
+        client(_Reordering),
+        client(_Stringifying),
+        "arguments-changed",
+    ),
+)

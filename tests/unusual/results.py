@@ -1,0 +1,193 @@
+"""Results in other clothes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from harness.model import Text, ToolResult
+from harness.results import Verdict
+from tests.broken.fault import ALL, GEMINI, OPENAI, Wrap, sends
+from tests.broken.results import contents, results
+from tests.unusual.form import Form
+
+
+def _as_text(content: Any) -> Any:
+    """JSON as text, spaced and ordered in a way of its own."""
+    return content if isinstance(content, str) else json.dumps(content, indent=4, sort_keys=True)
+
+
+def _reparsed(content: Any) -> Any:
+    return json.loads(content) if isinstance(content, str) else content
+
+
+def _wrapped(key: str, **beside: Any) -> Wrap:
+    def edit(result: ToolResult) -> ToolResult:
+        return result if result.is_error else replace(result, content={**beside, key: result.content})
+
+    return results(edit)
+
+
+def _with_name(*, right: bool) -> Wrap:
+    def edit(result: ToolResult) -> ToolResult:
+        return replace(result, content={"name": result.name if right else "another_tool", "content": result.content})
+
+    return results(edit)
+
+
+def _joined(joint: str, *, backwards: bool = False) -> Wrap:
+    """Several text parts as one text."""
+
+    def edit(content: Any) -> Any:
+        if not isinstance(content, tuple):
+            return content
+        texts = [part.text for part in content if isinstance(part, Text)]
+        return joint.join(reversed(texts) if backwards else texts)
+
+    return contents(edit)
+
+
+def _blocks(content: Any) -> Any:
+    """Text parts as a list of blocks, in the way of MCP."""
+    return [{"type": "text", "text": part.text} for part in content] if isinstance(content, tuple) else content
+
+
+def _failed(say: str) -> Wrap:
+    """An error in the library's own words, without a mark."""
+
+    def edit(result: ToolResult) -> ToolResult:
+        if not result.is_error:
+            return result
+        return replace(result, is_error=False, content=say.format(result.content))
+
+    return results(edit)
+
+
+def _captioned(*, drops: bool) -> Wrap:
+    """Other words around a picture that had to leave its result."""
+
+    def edit(_api: str, body: dict[str, Any]) -> None:
+        for message in body["messages"]:
+            content = message["content"]
+            if message["role"] == "user" and isinstance(content, list):
+                pictures = [part for part in content if part["type"] != "text"]
+                message["content"] = [{"type": "text", "text": "Attached:"}, *([] if drops else pictures)]
+            if message["role"] == "tool":
+                message["content"] = [message["content"][0], {"type": "text", "text": " (see the attachment)"}]
+
+    return sends(edit)
+
+
+FORMS = (
+    Form(
+        "json-as-text",
+        "JSON as text, spaced otherwise, or inside an object",
+        "result-object",
+        ALL,
+        contents(_as_text),
+        contents(str),
+        "result-changed",
+    ),
+    Form(
+        "json-text-parsed",
+        "text that is JSON as an object",
+        "unusual-json-text",
+        ALL,
+        contents(_reparsed),
+        contents(lambda c: {**json.loads(c), "retries": 4} if isinstance(c, str) else c),
+        "result-changed",
+    ),
+    Form(
+        "list-under-result",
+        "JSON under a wrapping key",
+        "result-list",
+        ALL,
+        _wrapped("result"),
+        contents(lambda c: {"result": c[:1]} if isinstance(c, list) else c),
+        "result-changed",
+    ),
+    Form(
+        "number-under-output",
+        "a number under a wrapping key",
+        "result-number",
+        ALL,
+        _wrapped("output", error=None),
+        contents(lambda c: {"output": c + 1} if isinstance(c, int) else c),
+        "result-changed",
+    ),
+    Form(
+        "boolean-under-return-value",
+        "true under a wrapping key",
+        "result-boolean",
+        ALL,
+        _wrapped("return_value", status="success"),
+        contents(lambda c: {"return_value": str(c)} if isinstance(c, bool) else c),
+        "result-changed",
+    ),
+    Form(
+        "text-with-name",
+        "text under a wrapping key with the name of its tool beside it",
+        "result-json-text",
+        ALL,
+        _with_name(right=True),
+        _with_name(right=False),
+        "result-changed",
+    ),
+    Form(
+        "null-as-nothing",
+        "a result of nothing as empty text",
+        "result-null",
+        ALL,
+        contents(lambda c: "" if c is None else c),
+        contents(lambda c: "None" if c is None else c),
+        "result-changed",
+    ),
+    Form(
+        "parts-in-lines",
+        "several text parts as one text",
+        "result-parts",
+        ALL,
+        _joined("\n"),
+        _joined("\n", backwards=True),
+        "result-changed",
+    ),
+    Form(
+        "parts-as-blocks",
+        "several text parts as a list of blocks",
+        "result-parts",
+        ALL,
+        contents(_blocks),
+        contents(lambda c: _blocks(c)[:1] if isinstance(c, tuple) else c),
+        "result-changed",
+    ),
+    Form(
+        "error-in-words",
+        "an error in other words than our error key",
+        "result-error",
+        (*OPENAI, *GEMINI),
+        _failed("The tool could not be run: {}. Mend your arguments and try again."),
+        _failed("The tool could not be run. Mend your arguments and try again."),
+        "result-changed",
+    ),
+    Form(
+        "error-bare",
+        "an error's text alone, where the API has no flag",
+        "result-error",
+        (*OPENAI, *GEMINI),
+        _failed("{}"),
+        _failed("opened"),
+        "result-changed",
+        Verdict.NOTE,
+        frozenset({"error-flag"}),
+    ),
+    Form(
+        "picture-captioned",
+        "a picture that left its result, with other words around it",
+        "result-image",
+        ("openai-chat",),
+        _captioned(drops=False),
+        _captioned(drops=True),
+        "result-changed",
+    ),
+)

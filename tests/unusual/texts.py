@@ -1,0 +1,128 @@
+"""Texts and system prompts with other borders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from harness.model import Message, Part, Role, Text
+from tests.broken.fault import ALL, GEMINI, Wrap, asks_messages, sends
+from tests.unusual.form import Form
+
+
+def _halves(text: str, *, strips: bool) -> tuple[str, str]:
+    """A text cut in front of a space or a line break in its middle."""
+    cut = max(text.rfind(" ", 0, len(text) // 2 + 1), text.rfind("\n", 0, len(text) // 2 + 1))
+    one, other = text[:cut], text[cut:]
+    return (one, other.lstrip()) if strips else (one, other)
+
+
+def _in_halves(*, strips: bool) -> Wrap:
+    """Each text of the user as two parts."""
+
+    def parted(part: Part) -> Iterator[Part]:
+        if isinstance(part, Text) and " " in part.text:
+            yield from (replace(part, text=half) for half in _halves(part.text, strips=strips))
+        else:
+            yield part
+
+    def message(one: Message) -> Message:
+        if one.role is not Role.USER:
+            return one
+        return replace(one, parts=tuple(half for part in one.parts for half in parted(part)))
+
+    return asks_messages(lambda messages: tuple(map(message, messages)))
+
+
+def _system_in_halves(*, strips: bool) -> Wrap:
+    """The system prompt as two blocks."""
+
+    def edit(api: str, body: dict[str, Any]) -> None:
+        match api:
+            case "anthropic":
+                given = body["system"] if isinstance(body["system"], str) else body["system"][0]["text"]
+                body["system"] = [{"type": "text", "text": half} for half in _halves(given, strips=strips)]
+            case "openai-chat":
+                first = body["messages"][0]
+                first["content"] = [{"type": "text", "text": half} for half in _halves(first["content"], strips=strips)]
+            case _:
+                parts = body["systemInstruction"]["parts"]
+                body["systemInstruction"]["parts"] = [
+                    {"text": half} for half in _halves(parts[0]["text"], strips=strips)
+                ]
+
+    return sends(edit)
+
+
+def _moving(*, drops: bool) -> Wrap:
+    """The first text in halves in every other request; or it is gone from the second one on."""
+    seen = {"requests": 0}
+
+    def parted(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+        seen["requests"] += 1
+        if drops and len(messages) > 1:
+            return messages[1:] if messages[1].role is Role.USER else messages[2:]
+        if seen["requests"] % 2:
+            return messages
+        first = messages[0]
+        halves = tuple(Text(half) for half in _halves(first.text, strips=False))
+        return (replace(first, parts=halves), *messages[1:])
+
+    return asks_messages(parted)
+
+
+def _signature_on_thought(*, drops: bool) -> Wrap:
+    """The signature of a text on a thought in front of it."""
+
+    def edit(_api: str, body: dict[str, Any]) -> None:
+        for content in body["contents"]:
+            for place, part in enumerate(content["parts"]):
+                if "text" in part and "thoughtSignature" in part and not part.get("thought"):
+                    signature = part.pop("thoughtSignature")
+                    if not drops:
+                        thought = {"text": "…", "thought": True, "thoughtSignature": signature}
+                        content["parts"].insert(place, thought)
+                    break
+
+    return sends(edit)
+
+
+FORMS = (
+    Form(
+        "text-in-halves",
+        "text told as several adjacent parts",
+        "history-without-tools",
+        ALL,
+        _in_halves(strips=False),
+        _in_halves(strips=True),
+        "text-changed",
+    ),
+    Form(
+        "system-in-halves",
+        "a system prompt told as several blocks",
+        "system-multiline",
+        ("anthropic", "openai-chat", *GEMINI),
+        _system_in_halves(strips=False),
+        _system_in_halves(strips=True),
+        "system-verbatim",
+    ),
+    Form(
+        "borders-move",
+        "the history is append-only wherever its texts are cut",
+        "unusual-settings",
+        ALL,
+        _moving(drops=False),
+        _moving(drops=True),
+        "history-append-only",
+    ),
+    Form(
+        "signature-on-neighbour",
+        "a text's signature on the neighbouring part",
+        "thinking-two-turns",
+        ("gemini-3",),
+        _signature_on_thought(drops=False),
+        _signature_on_thought(drops=True),
+        "opaque-state-lost",
+    ),
+)
