@@ -38,15 +38,14 @@ class Profile:
     `thinking_up_to_high`: the types that go together with an effort up to high only (AN-D7, AN-D30, AN-A3).
     `tools_want_no_reasoning`: function tools are refused unless reasoning is switched off (OC-0).
     `reasons_by_default`: reasoning is on unless the request switches it off (OC-0).
-    `strict_requests`: unknown parameters and ids of a foreign form are refused, as the provider's own servers do and
-    compatible ones need not (RS-1, RS-3).
+    `strict_requests`: the provider's own servers refuse unknown parameters and ids of a foreign form (RS-1, RS-3).
     `results_adjacent`: no message may stand between a call and its result. Unverified for OpenAI, and refused by
     DeepSeek's Responses endpoint (a recorded 400, and the reports in ranxianglei/billion-context#766).
     `strict_pairing`: all results of a step stand in one turn, under the names of their calls (GM-7, GM-8).
     `json_mode`, `json_schema`, `json_with_tools`: how each is had (AN-40, OC-12, RS-8, GM-13).
     `lacks`: capabilities that no adapter has with these models: tools on Chat (OC-D1), a forced choice (AN-D1).
-    `dialect`: how the reference server departs from the API's own grammar, as compatible servers do; one of the names
-    that the API's wire package has for them.
+    `dialect`: how the reference server departs from the API's own grammar and rules, as compatible servers do; one of
+    the names that the API's wire package has for them.
     """
 
     name: str
@@ -256,6 +255,13 @@ PROFILES: tuple[Profile, ...] = (
         sampling="unclear",
         reasons_by_default=True,
         lacks=frozenset({Capability.THINKING}),
+    ),
+    Profile(
+        "mistral-chat",
+        "openai-chat",
+        r"(mistral|ministral|magistral|codestral|devstral|pixtral)-.*",
+        lacks=frozenset({Capability.THINKING}),
+        dialect="mistral",
     ),
     Profile("openai-chat", "openai-chat", r".*", lacks=frozenset({Capability.THINKING})),
     Profile(

@@ -218,7 +218,9 @@ class Reference(_Offline):
     def __enter__(self) -> Self:
         # One plain client for all cells: an SDK's own costs more to build than a conversation takes.
         self._client = self._stack.enter_context(
-            httpx2.Client(transport=httpx2.HTTPTransport(verify=False, trust_env=False), trust_env=False)
+            httpx2.Client(
+                transport=httpx2.HTTPTransport(verify=False, trust_env=False), trust_env=False, timeout=_SECONDS
+            )
         )
         return super().__enter__()
 

@@ -38,6 +38,7 @@ MODELS = [
     ("openai-chat", "gpt-5.4-mini", "gpt-5-chat"),
     ("openai-chat", "gpt-5-nano-2025-08-07", "gpt-5-mini-chat"),
     ("openai-chat", "gpt-5", "o-series-chat"),
+    ("openai-chat", "mistral-large-latest", "mistral-chat"),
     ("openai-chat", "gpt-5-chat-latest", "openai-chat"),
     ("openai-chat", "o3-mini", "o-series-chat"),
     ("openai-chat", "o1-preview", "o1-preview-chat"),

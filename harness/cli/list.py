@@ -58,10 +58,15 @@ def _targets() -> Iterator[Sequence[str]]:
 
 def _rules() -> Iterator[Sequence[str]]:
     from harness import catalog  # noqa: PLC0415 - `harness --help` loads no rules
+    from harness.results import Blame, Kind  # noqa: PLC0415 - the same
+    from harness.wire.apis import LIMITS  # noqa: PLC0415 - the same
 
     yield "RULE", "KIND", "SEVERITY", "BLAME", "SOURCE", "REQUIREMENT", "BECAUSE"
     for rule in catalog.rules():
         yield rule.id, rule.kind, rule.severity, rule.blame, rule.source, rule.requirement, rule.because
+    why = next(rule.because for rule in catalog.rules() if rule.kind is Kind.LIMIT)
+    for limit in LIMITS:  # what the rule `limits` reports, each under an id of its own
+        yield limit.id, Kind.LIMIT, limit.severity, Blame.ADAPTER, limit.source, limit.sentence, why
 
 
 def _models(targets: Sequence[str], apis: Sequence[str]) -> Iterator[Sequence[str]]:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import base64
-
 from harness.model import JSON
 from harness.scenarios.schema import Scenario
+from harness.wire.anthropic import limits as anthropic
+from harness.wire.gemini import limits as gemini
+from harness.wire.gemini.signatures import is_stand_in
 from harness.wire.jsonvalue import canonical
-from harness.wire.view import CallView, OpaqueView, RequestView, ResponseView, TextView, Violation
+from harness.wire.limit import Violation
+from harness.wire.view import CallView, OpaqueView, RequestView, ResponseView, TextView
 
 _THINKING = ("thinking", "redacted_thinking")
-
-_STAND_INS = frozenset(
-    canonical(base64.b64encode(word).decode())
-    for word in (b"skip_thought_signature_validator", b"context_engineering_is_the_way_to_go")
-)
-"""What Gemini takes in place of a signature that nobody has (GM-10; wire-facts, section 11)."""
 
 
 class Memory:
@@ -53,13 +49,10 @@ class Memory:
         sent = [canonical(p.raw) for p in latest.parts if isinstance(p, OpaqueView) and p.kind in _THINKING]
         if sent == self._thinking:
             return None
-        return Violation(
-            "anthropic-thinking-altered",
-            "error",
+        return anthropic.THINKING_ALTERED.broken(
             f"messages{latest.pointer.replace('/messages', '').replace('/', '.')}: `thinking` blocks in the latest "
             "assistant message cannot be modified; they must remain as they were in the original response.",
             latest.pointer,
-            "AN-51",
             code="invalid_request_error",
         )
 
@@ -67,16 +60,11 @@ class Memory:
         for turn in view.turns:
             for part in turn.parts:
                 if isinstance(part, CallView | TextView) and self._is_altered(part.opaque):
-                    return Violation(
-                        "gemini-signature-corrupted",
-                        "error",
-                        "Corrupted thought signature.",
-                        part.pointer,
-                        "GM-10",
-                        part.opaque,
-                        code="INVALID_ARGUMENT",
+                    message = "Corrupted thought signature."
+                    return gemini.SIGNATURE_CORRUPTED.broken(
+                        message, part.pointer, actual=part.opaque, code="INVALID_ARGUMENT"
                     )
         return None
 
     def _is_altered(self, opaque: JSON) -> bool:
-        return opaque is not None and canonical(opaque) not in self._signatures | _STAND_INS
+        return opaque is not None and canonical(opaque) not in self._signatures and not is_stand_in(opaque)

@@ -9,7 +9,6 @@ the requests.
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from threading import Lock
 
 from harness.http import EXHAUSTED, HttpRequest, HttpResponse
@@ -20,12 +19,10 @@ from harness.reference.memory import Memory
 from harness.reference.prefixes import Prefixes
 from harness.scenarios.schema import Scenario
 from harness.wire.embedding import EmbeddingFormat
+from harness.wire.endpoint import misdirected
 from harness.wire.format import WireFormat
-from harness.wire.view import ModelStep, RequestView, Violation, WireError
-
-_CHAT = b'{"model": "", "messages": [], "max_tokens": 1, "input": [], "contents": []}'
-"""A body that every API takes for a chat: put in place of a request's own, the path alone says whether there is such an
-endpoint, and a body that is no chat is refused for what is wrong with it."""
+from harness.wire.limit import Violation
+from harness.wire.view import ModelStep, RequestView, WireError
 
 
 class Session:
@@ -36,6 +33,7 @@ class Session:
         self._wire = wire
         self._model = model
         self._profile = profile
+        self._law = wire.services.provider_law(profile, model)
         self._script = [step for turn in scenario.turns for step in turn.model]
         self._faults = {fault.answer: fault for fault in scenario.faults}
         self._played = 0
@@ -45,24 +43,27 @@ class Session:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         """Answer one request as the provider would."""
-        if self._scenario.embeddings is not None and self._wire.embeddings is not None:
-            return self._embedded(request, self._wire.embeddings)
-        if not self._wire.recognises(replace(request, body=_CHAT)):
-            return self._wire.refuse(_not_found(request))
+        embeddings = self._wire.embeddings if self._scenario.embeddings is not None else None
+        lost = misdirected(self._wire, request, embedded=embeddings is not None)
+        if lost is not None:
+            return self._wire.refuse(lost)
+        if embeddings is not None:
+            return self._embedded(request, embeddings)
         with self._lock:
             return self._answered(request)
 
     def _embedded(self, request: HttpRequest, embeddings: EmbeddingFormat) -> HttpResponse:
         """Vectors for each text of a request. They are functions of the text, so that nothing has to be counted."""
-        if not embeddings.recognises(request):
-            return self._wire.refuse(_not_found(request))
-        refused = [each for each in embeddings.violations(request) if each.severity == "error"]
+        refused = [each for each in embeddings.violations(request, self._law) if each.severity == "error"]
         if refused:
             return self._wire.refuse(refused[0])
         return _json_response(200, embeddings.build(embeddings.view(request)))
 
     def _answered(self, request: HttpRequest) -> HttpResponse:
-        asked = self._judged(request)
+        try:
+            asked = self._judged(request)
+        except WireError as error:
+            return exhausted(f"the witness has nothing against a request that it cannot read: {error}")
         if isinstance(asked, Violation):
             return self._wire.refuse(asked)
         if self._played == len(self._script):
@@ -77,15 +78,12 @@ class Session:
         return response if fault is None else injected(fault, self._wire, response, asked, seed)
 
     def _judged(self, request: HttpRequest) -> RequestView | Violation:
-        """The request as the provider understands it, or why it is refused."""
-        violations = self._wire.violations(request, self._profile)
+        """The request as the provider understands it, or why it is refused. Raises `WireError`."""
+        violations = self._wire.violations(request, self._law)
         refused = [violation for violation in violations if violation.severity == "error"]
         if refused:
             return refused[0]
-        try:
-            view = self._wire.view(request)
-        except WireError as error:
-            return Violation("unreadable", "error", error.reason, error.pointer, "wire-facts 1.1")
+        view = self._wire.view(request)
         return self._memory.objection(self._wire.api, view) or view
 
     def _step(self, index: int, request: RequestView) -> ModelStep:
@@ -117,10 +115,4 @@ def exhausted(reason: str) -> HttpResponse:
 def _json_response(status: int, body: dict[str, JSON]) -> HttpResponse:
     return HttpResponse(
         status, {"content-type": "application/json"}, json.dumps(body, ensure_ascii=False, indent=2).encode()
-    )
-
-
-def _not_found(request: HttpRequest) -> Violation:
-    return Violation(
-        "path-unknown", "error", f"no such endpoint: {request.method} {request.url}", "", "wire-facts 1.1", status=404
     )

@@ -13,13 +13,17 @@ from typing import Any, TypeVar
 
 from harness.http import EXHAUSTED
 from harness.model import JSON, ToolCall, ToolResult
+from harness.reference.memory import Memory
 from harness.results import Blame, Chat, Exchange, Retelling, Transcript
 from harness.scenarios.schema import Provocation
 from harness.trimming import trimmed_result
 from harness.wire.apis import wire_format
 from harness.wire.embedding import EmbeddingFormat, EmbeddingView, VectorView
+from harness.wire.endpoint import misdirected
 from harness.wire.format import WireFormat
-from harness.wire.view import CallView, RequestView, ResponseView, Violation, WireError
+from harness.wire.law import Law
+from harness.wire.limit import Violation
+from harness.wire.view import CallView, RequestView, ResponseView, WireError
 
 T = TypeVar("T")
 
@@ -143,10 +147,39 @@ class Evidence:
 
     def violations(self, reading: Reading) -> list[Violation]:
         """What the provider refuses in a request, or takes with a loss."""
-        request = reading.exchange.request
-        if self.transcript.embedded and self.wire.embeddings is not None:
-            return self.wire.embeddings.violations(request)
-        return self.wire.violations(request, self.transcript.profile)
+        transcript, request, law = self.transcript, reading.exchange.request, self.law(reading)
+        embedded = bool(transcript.embedded)
+        lost = misdirected(self.wire, request, embedded=embedded) if transcript.scripted else None
+        if lost is not None:
+            return [lost]
+        if embedded and self.wire.embeddings is not None:
+            return self.wire.embeddings.violations(request, law)
+        objection = self._objections.get(reading.index)
+        return [*self.wire.violations(request, law), *([] if objection is None else [objection])]
+
+    def law(self, reading: Reading) -> Law:
+        """Whose rules a request is held to: the provider's own where the reference server answers or answered, else
+        those of the service that was asked."""
+        transcript, services = self.transcript, self.wire.services
+        if transcript.scripted:
+            return services.provider_law(transcript.profile, transcript.model)
+        return services.law_at(transcript.profile, transcript.model, reading.exchange.request.url)
+
+    @cached_property
+    def _objections(self) -> Mapping[int, Violation]:
+        """By exchange, what the reference server has against the state that a request brings back."""
+        found: dict[int, Violation] = {}
+        scenario = self.transcript.scenario
+        if not self.transcript.scripted or scenario is None:
+            return found
+        memory = Memory(scenario)
+        for reading in self.readings:
+            objection = memory.objection(self.transcript.api, reading.request) if reading.request else None
+            if objection is not None:
+                found[reading.index] = objection
+            if reading.answer is not None:
+                memory.note(reading.answer)
+        return found
 
     @cached_property
     def asked(self) -> tuple[Asked, ...]:

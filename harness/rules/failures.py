@@ -274,8 +274,7 @@ def _refusal_blame(evidence: Evidence, exchange: int | None, status: int) -> Bla
         return Blame.PROVIDER
     if evidence.transcript.scripted:
         return Blame.ADAPTER
-    request = evidence.transcript.exchanges[exchange].request
-    refused = any(v.severity == "error" for v in evidence.wire.violations(request, evidence.transcript.profile))
+    refused = any(v.severity == "error" for v in evidence.violations(evidence.readings[exchange]))
     return Blame.ADAPTER if refused else Blame.PROVIDER
 
 

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 
 from harness.http import HttpRequest, HttpResponse
 from harness.model import JSON, Usage
+from harness.wire.law import Law
+from harness.wire.limit import Violation
 from harness.wire.seeded import number
-from harness.wire.view import TextView, Violation, WireError
+from harness.wire.view import TextView, WireError
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class EmbeddingFormat:
 
     `recognises(request)`: the request is one for embeddings, by path.
     `view(request)`: the neutral view; raises `WireError`.
-    `violations(request)`: what the provider refuses. Never raises: a body that cannot be read is a violation.
+    `violations(request, law)`: what the provider refuses. Never raises: a body that cannot be read is a violation.
     `read(response)`: the vectors of an answer that is no failure, in the order of the texts; raises `WireError`.
     `build(view)`: the body of an answer, its vectors functions of model, text and length.
     `usage(response)`: the tokens that an answer says it took (`None`: answers do not say).
@@ -47,7 +49,7 @@ class EmbeddingFormat:
 
     recognises: Callable[[HttpRequest], bool]
     view: Callable[[HttpRequest], EmbeddingView]
-    violations: Callable[[HttpRequest], list[Violation]]
+    violations: Callable[[HttpRequest, Law], list[Violation]]
     read: Callable[[HttpResponse], tuple[VectorView, ...]]
     build: Callable[[EmbeddingView], dict[str, JSON]]
     usage: Callable[[HttpResponse], Usage] | None = None

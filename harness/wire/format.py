@@ -9,7 +9,9 @@ from harness.http import HttpRequest, HttpResponse
 from harness.model import JSON
 from harness.profiles import Profile
 from harness.wire.embedding import EmbeddingFormat
-from harness.wire.view import ModelStep, RequestView, ResponseView, Violation
+from harness.wire.law import Law, Services
+from harness.wire.limit import Limit, Violation
+from harness.wire.view import ModelStep, RequestView, ResponseView
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,10 +21,11 @@ class WireFormat:
     `base_path`: what its SDK's base URL has behind the origin (`/v1` or nothing).
     `key_variables`: the environment variables that hold a key, in order of precedence.
     `provider_url`: base URL of the provider itself, as the SDK takes it.
+    `services`: who serves it, and so whose rules a request is held to.
+    `limits`: the table of everything that can be violated, of its embeddings too.
     `recognises(request)`: the request is a chat of this API, by path and body.
     `view(request)`: the neutral view; raises `WireError`.
-    `violations(request, profile)`: what the provider refuses or takes with a loss. Never raises: a body that cannot be
-    read is a violation.
+    `violations(request, law)`: what is refused or taken with a loss. Never raises: an unreadable body is one.
     `read(response)`: the neutral view of a response, an event stream folded; raises `WireError`.
     `build(step, seed, model, profile)`: the body of a response. Ids, usage and signatures are functions of `seed`.
     `build_stream(step, seed, model, profile, request)`: the same answer as a stream, in the form that `request` asks
@@ -40,9 +43,11 @@ class WireFormat:
     base_path: str
     key_variables: tuple[str, ...]
     provider_url: str
+    services: Services
+    limits: tuple[Limit, ...]
     recognises: Callable[[HttpRequest], bool]
     view: Callable[[HttpRequest], RequestView]
-    violations: Callable[[HttpRequest, Profile], list[Violation]]
+    violations: Callable[[HttpRequest, Law], list[Violation]]
     read: Callable[[HttpResponse], ResponseView]
     build: Callable[[ModelStep, str, str, Profile], dict[str, JSON]]
     build_stream: Callable[[ModelStep, str, str, Profile, RequestView], HttpResponse]

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from harness.model import JSON, StopReason, Usage
-from harness.profiles import Ruling
 from harness.scenarios.schema import Provocation
 
 
@@ -257,36 +256,6 @@ class ResponseView:
     def text(self) -> str:
         """All text, joined without a separator."""
         return "".join(part.text for part in self.parts if isinstance(part, TextView))
-
-
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """Something in a request that the provider refuses (`error`), or takes with a loss (`warning`).
-
-    `rule` is the stable kebab-case id, `source` the rule of wire-facts with its evidence. `message` is worded like the
-    provider's own refusal, so that the reference server can answer with it; nothing matches on it.
-    """
-
-    rule: str
-    severity: Literal["error", "warning"]
-    message: str
-    pointer: str
-    source: str
-    actual: JSON = None
-    expected: JSON = None
-    status: int = 400
-    code: str | None = None
-
-
-def severity_of(ruling: Ruling | None) -> Literal["error", "warning"] | None:
-    """How bad something is that a model's profile has a ruling on, or `None` where it is taken, or nobody knows."""
-    match ruling:
-        case "refused":
-            return "error"
-        case "unclear":
-            return "warning"
-        case "taken" | None:
-            return None
 
 
 @dataclass(frozen=True, slots=True)

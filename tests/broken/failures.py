@@ -8,7 +8,7 @@ from harness.model import ChatRequest, ChatResponse, Message, Role, StopReason, 
 from harness.results import Blame, Severity
 from harness.tape.transport import Handler
 from harness.wire.apis import APIS
-from harness.wire.view import Violation
+from harness.wire.limit import Limit
 from tests.broken.fault import Fault, Wrapped, answers, client
 from tests.broken.places import BODY
 from tests.broken.responses import first_call_only
@@ -18,7 +18,7 @@ from tests.stages import InProcess
 def refused(request: HttpRequest, status: int) -> HttpResponse:
     """The provider's refusal in its own shape, with a status that has nothing to do with the request."""
     wire = next(wire for wire in APIS.values() if wire.recognises(request))
-    violation = Violation("overloaded", "error", "come back later", "", "wire-facts 7.2", status=status)
+    violation = Limit("overloaded", "", "wire-facts 7.2").broken("come back later", "", status=status)
     return wire.refuse(violation)
 
 

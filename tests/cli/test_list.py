@@ -13,6 +13,7 @@ from harness.known_models import models
 from harness.scenarios.load import load_paths
 from harness.suite import shipped
 from harness.targets import SHIPPED
+from harness.wire.apis import LIMITS
 from tests.cli.conftest import Command
 
 ROOT = Path(__file__).parent.parent.parent
@@ -47,9 +48,15 @@ def test_rules_are_listed_with_what_they_demand_and_why(harness: Command) -> Non
     outcome = harness("list", "rules")
 
     rows = table(outcome.out, "RULE", "KIND", "SEVERITY", "BLAME", "SOURCE", "REQUIREMENT", "BECAUSE")
-    assert [(row["RULE"], row["REQUIREMENT"], row["SOURCE"], row["BECAUSE"]) for row in rows] == [
-        (rule.id, rule.requirement, rule.source, rule.because) for rule in catalog.rules()
+    assert [(row["RULE"], row["REQUIREMENT"], row["SOURCE"]) for row in rows] == [
+        *((rule.id, rule.requirement, rule.source) for rule in catalog.rules()),
+        *((limit.id, limit.sentence, limit.source) for limit in LIMITS),
     ]
+    because = {rule.id: rule.because for rule in catalog.rules()}
+    assert all(row["BECAUSE"] == because.get(row["RULE"], because["limits"]) for row in rows)
+    listed = {row["RULE"]: (row["KIND"], row["SEVERITY"], row["BLAME"]) for row in rows}
+    assert listed["anthropic-result-missing"] == ("limit", "error", "adapter")
+    assert listed["gemini-role-function"] == ("limit", "warning", "adapter")
     assert {row["KIND"] for row in rows} == {"limit", "loss", "convention"}
 
 

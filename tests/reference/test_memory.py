@@ -66,6 +66,13 @@ def test_a_signature_that_was_never_issued_is_objected_to(memory: Memory, part: 
     assert (objection.rule, objection.pointer, objection.actual) == ("gemini-signature-corrupted", "/p", "sig-2")
 
 
+@pytest.mark.parametrize("word", ["skip_thought_signature_validator", "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I"])
+def test_a_documented_stand_in_is_taken_for_a_signature(memory: Memory, word: str) -> None:
+    memory.note(response(CALL))
+    assert memory.objection("gemini", request((replace(CALL, opaque=word),))) is None
+    assert memory.objection("gemini", request((replace(CALL, opaque=word[:-4]),))) is not None
+
+
 def test_signatures_of_all_answers_are_remembered_and_none_has_to_come_back(memory: Memory) -> None:
     memory.note(response(CALL))
     memory.note(response(replace(CALL, opaque="sig-2")))

@@ -269,7 +269,6 @@ MUTATIONS: list[Mutation] = [
     Mutation("call repeated", "gemini-result-count", _each_part("functionCall", _repeat_part)),
     Mutation("user turn between call and results", _COUNT, _each_part("functionResponse", _user_turn_between)),
     Mutation("model turn between call and results", _COUNT, _each_part("functionResponse", _model_turn_between)),
-    Mutation("model turn before the call", "gemini-call-misplaced", _each_part("functionCall", _model_turn_between)),
     Mutation("results before everything", "gemini-result-misplaced", _each_part("functionResponse", _results_first)),
     Mutation("results after a later turn", _COUNT, _each_part("functionResponse", _results_behind_a_turn)),
     Mutation("history starts with the call", "gemini-call-misplaced", _each_part("functionCall", _call_first)),

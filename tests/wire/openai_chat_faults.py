@@ -8,8 +8,9 @@ from typing import Any
 
 from harness.http import HttpRequest
 from harness.profiles import profile_for
+from harness.wire.limit import Violation
 from harness.wire.openai_chat import WIRE
-from harness.wire.view import Violation
+from tests.wire import lawful
 
 OPENAI = "https://api.openai.com/v1/chat/completions"
 
@@ -48,7 +49,7 @@ GOOD: dict[str, Any] = {
 def check(body: Any, url: str = OPENAI) -> list[Violation]:
     model = body.get("model") if isinstance(body, dict) else None
     profile = profile_for("openai-chat", model if isinstance(model, str) else "")
-    return WIRE.violations(HttpRequest("POST", url, {}, json.dumps(body).encode()), profile)
+    return lawful.violations(WIRE, HttpRequest("POST", url, {}, json.dumps(body).encode()), profile)
 
 
 def rules(body: Any, url: str = OPENAI) -> list[tuple[str, str]]:

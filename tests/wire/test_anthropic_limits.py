@@ -14,7 +14,9 @@ from pydantic import ValidationError
 from harness.http import HttpRequest
 from harness.profiles import Profile, profile_for
 from harness.wire.anthropic import WIRE
-from harness.wire.view import Violation, WireError
+from harness.wire.limit import Violation
+from harness.wire.view import WireError
+from tests.wire import lawful
 from tests.wire.hardened import validator
 from tests.wire.pointers import resolve
 
@@ -55,7 +57,7 @@ def violations(
     body: Any, profile: Profile = OLD, *, headers: dict[str, str] | None = None, url: str = URL
 ) -> list[Violation]:
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-    found = WIRE.violations(HttpRequest("POST", url, headers or {}, raw), profile)
+    found = lawful.violations(WIRE, HttpRequest("POST", url, headers or {}, raw), profile)
     for violation in found:
         if not isinstance(body, bytes):
             resolve(body, violation.pointer)

@@ -26,6 +26,7 @@ from harness.wire.view import (
     ToolView,
     WireError,
 )
+from tests.wire import lawful
 from tests.wire.pointers import without_pointers
 
 URL = "https://api.anthropic.com/v1/messages"
@@ -366,5 +367,5 @@ def test_hosts_take_the_same_body_with_the_model_in_the_path(path: str, model: s
     assert WIRE.recognises(request)
     assert WIRE.model_of(request) == model
     assert (WIRE.view(request).model, WIRE.view(request).stream) == (model, stream)
-    assert WIRE.violations(request, profile_for("anthropic", model)) == []
+    assert lawful.violations(WIRE, request, profile_for("anthropic", model)) == []
     assert not WIRE.recognises(HttpRequest("POST", request.url, {}, b'{"messages": []}'))

@@ -12,7 +12,8 @@ from harness.http import HttpResponse
 from harness.model import StopReason, Usage
 from harness.profiles import profile_for
 from harness.wire.anthropic import WIRE
-from harness.wire.view import CallView, ErrorView, ModelStep, OpaqueView, ResponseView, TextView, Violation, WireError
+from harness.wire.limit import Limit
+from harness.wire.view import CallView, ErrorView, ModelStep, OpaqueView, ResponseView, TextView, WireError
 from tests.wire.hardened import validator
 
 PROFILE = profile_for("anthropic", "claude-opus-5")
@@ -349,7 +350,7 @@ def test_usage_has_what_an_adapter_could_forget_to_sum() -> None:
     ],
 )
 def test_refusals(status: int, code: str | None, kind: str) -> None:
-    violation = Violation("rule", "error", "messages.0: no — never", "/messages/0", "AN-8", status=status, code=code)
+    violation = Limit("rule", "", "AN-8").broken("messages.0: no — never", "/messages/0", status=status, code=code)
     response = WIRE.refuse(violation)
     body = json.loads(response.body)
     assert response.status == status
@@ -363,7 +364,7 @@ def test_refusals(status: int, code: str | None, kind: str) -> None:
 def test_the_sdk_understands_a_refusal() -> None:
     anthropic = pytest.importorskip("anthropic")
     httpx2 = pytest.importorskip("httpx2")
-    refusal = WIRE.refuse(Violation("rule", "error", "no", "", "AN-1", status=413))
+    refusal = WIRE.refuse(Limit("rule", "", "AN-1").broken("no", "", status=413))
 
     def handler(request: Any) -> Any:
         return httpx2.Response(refusal.status, headers=dict(refusal.headers), content=refusal.body)

@@ -12,8 +12,10 @@ from harness.http import HttpRequest
 from harness.model import StopReason
 from harness.profiles import profile_for
 from harness.wire.anthropic import WIRE
-from harness.wire.view import CallView, MediaView, OpaqueView, RequestView, ResultView, TextView, Violation
+from harness.wire.limit import Violation
+from harness.wire.view import CallView, MediaView, OpaqueView, RequestView, ResultView, TextView
 from tests.traffic import Recorded, needs_traffic, recorded
+from tests.wire import lawful
 from tests.wire.anthropic_mutations import MUTATIONS
 from tests.wire.pointers import resolve
 
@@ -23,7 +25,7 @@ pytestmark = needs_traffic
 
 
 def violations(request: HttpRequest) -> list[Violation]:
-    return WIRE.violations(request, profile_for("anthropic", WIRE.model_of(request) or ""))
+    return lawful.violations(WIRE, request, profile_for("anthropic", WIRE.model_of(request) or ""))
 
 
 def accepted() -> list[Recorded]:

@@ -6,7 +6,9 @@ from harness.errors import UnknownName
 from harness.http import HttpRequest
 from harness.profiles import PROFILES
 from harness.wire.apis import APIS, wire_format
-from harness.wire.view import Violation, WireError
+from harness.wire.limit import Limit
+from harness.wire.view import WireError
+from tests.wire import lawful
 
 
 def test_there_are_four_apis_and_a_command_line_each_under_its_own_name() -> None:
@@ -33,10 +35,10 @@ def test_a_format_keeps_its_contract_on_a_body_that_is_none(api: str) -> None:
     profile = next(profile for profile in PROFILES if profile.api == api)
     request = HttpRequest("POST", wire.provider_url + "/nowhere", {}, b"no JSON")
     assert not wire.recognises(request)
-    assert any(violation.severity == "error" for violation in wire.violations(request, profile))
+    assert any(violation.severity == "error" for violation in lawful.violations(wire, request, profile))
     with pytest.raises(WireError):
         wire.view(request)
-    refusal = wire.refuse(Violation("x", "error", "half of a pair: \ud83d", "", "", status=404))
+    refusal = wire.refuse(Limit("x", "", "").broken("half of a pair: \ud83d", "", status=404))
     error = wire.read(refusal).error
     assert error is not None
     assert error.message == "half of a pair: \ud83d"

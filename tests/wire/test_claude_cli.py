@@ -12,6 +12,7 @@ from harness.process import Command, Completed, from_response, to_request, to_re
 from harness.profiles import Profile
 from harness.wire.claude_cli import WIRE
 from harness.wire.jsonvalue import loads, resolve
+from harness.wire.limit import Limit
 from harness.wire.view import (
     ErrorView,
     FormatView,
@@ -21,9 +22,9 @@ from harness.wire.view import (
     SystemView,
     TextView,
     ToolView,
-    Violation,
     WireError,
 )
+from tests.wire import lawful
 
 PROFILE = Profile("claude-cli", "claude-cli", ".*")
 ARGV = (
@@ -50,7 +51,7 @@ def with_(*more: str, command: Command = GOOD) -> Command:
 
 def check(command: Command) -> list[tuple[str, str]]:
     request = to_request(command)
-    found = WIRE.violations(request, PROFILE)
+    found = lawful.violations(WIRE, request, PROFILE)
     body = loads(request.body)
     assert all(not each.pointer or resolve(body, each.pointer) is not None for each in found)
     return [(each.severity, each.rule) for each in found]
@@ -115,7 +116,7 @@ def test_a_body_that_is_no_command_is_not_read() -> None:
     with pytest.raises(WireError, match="a command has argv, stdin, environment and inherited"):
         WIRE.view(request)
     assert WIRE.model_of(request) is None
-    assert [each.rule for each in WIRE.violations(request, PROFILE)] == ["claude-cli-command"]
+    assert [each.rule for each in lawful.violations(WIRE, request, PROFILE)] == ["claude-cli-command"]
 
 
 def test_the_model_is_named_by_its_option() -> None:
@@ -327,6 +328,6 @@ def test_a_failure_names_the_status_of_the_provider(status: int) -> None:
 
 
 def test_a_command_that_is_not_taken_leaves_a_line_on_stderr() -> None:
-    refusal = WIRE.refuse(Violation("claude-cli-option-unknown", "error", "error: unknown option '--x'", "", ""))
+    refusal = WIRE.refuse(Limit("claude-cli-option-unknown", "", "").broken("error: unknown option '--x'", ""))
 
     assert from_response(refusal) == Completed(1, "", "error: unknown option '--x'\n")

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from harness.http import HttpRequest, HttpResponse
+from harness.profiles import profile_for
 from harness.wire.apis import APIS, wire_format
 from harness.wire.embedding import EmbeddingFormat, EmbeddingView
 from harness.wire.view import TextView, WireError
@@ -39,7 +40,8 @@ def answer(body: Any) -> HttpResponse:
 
 
 def rules(api: str, request: HttpRequest) -> list[tuple[str, str]]:
-    return [(each.rule, each.pointer) for each in of(api).violations(request)]
+    law = APIS[api].services.law_at(profile_for(api, ""), "", request.url)
+    return [(each.rule, each.pointer) for each in of(api).violations(request, law)]
 
 
 def test_the_apis_with_embeddings() -> None:

@@ -10,7 +10,8 @@ from harness.profiles import profile_for, profile_named
 from harness.wire.gemini import WIRE
 from harness.wire.gemini.fields import MESSAGES
 from harness.wire.gemini.proto import camel
-from harness.wire.view import CallView, ModelStep, OpaqueView, ResponseView, TextView, Violation
+from harness.wire.limit import Limit
+from harness.wire.view import CallView, ModelStep, OpaqueView, ResponseView, TextView
 from tests.wire.test_gemini_limits import good
 
 MODELS = ("gemini-3.5-flash", "gemini-3-flash-preview", "gemini-2.5-flash", "gemini-flash-latest")
@@ -122,7 +123,7 @@ def test_an_answer_is_a_function_of_its_seed() -> None:
 
 @pytest.mark.parametrize(("status", "name"), [(400, "INVALID_ARGUMENT"), (404, "NOT_FOUND"), (418, "UNKNOWN")])
 def test_a_refusal_has_the_providers_shape(status: int, name: str) -> None:
-    violation = Violation("gemini-role", "error", "Please use a valid role: \ud800.", "/a", "GM-2", status=status)
+    violation = Limit("gemini-role", "", "GM-2").broken("Please use a valid role: \ud800.", "/a", status=status)
     refusal = WIRE.refuse(violation)
     assert refusal.status == status
     assert json.loads(refusal.body) == {"error": {"code": status, "message": violation.message, "status": name}}
@@ -134,7 +135,7 @@ def test_a_refusal_has_the_providers_shape(status: int, name: str) -> None:
 
 
 def test_a_refusal_takes_the_code_of_its_violation() -> None:
-    violation = Violation("x", "error", "m", "", "GM-1", status=429, code="RESOURCE_EXHAUSTED")
+    violation = Limit("x", "", "GM-1").broken("m", "", status=429, code="RESOURCE_EXHAUSTED")
     assert json.loads(WIRE.refuse(violation).body)["error"]["status"] == "RESOURCE_EXHAUSTED"
 
 

@@ -9,7 +9,8 @@ from harness.http import HttpRequest
 from harness.profiles import profile_for
 from harness.wire.gemini import WIRE
 from harness.wire.jsonvalue import resolve
-from harness.wire.view import Violation
+from harness.wire.limit import Violation
+from tests.wire import lawful
 from tests.wire.gemini_mutations import oddities
 
 GEMINI_3 = "gemini-3.5-flash"
@@ -18,9 +19,13 @@ FOREIGN_SIGNATURES = ["c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=", "context_e
 
 
 def violations(body: Any, model: str = GEMINI_3, *, vertex: bool = False) -> list[Violation]:
-    host = "https://h/v1beta1/projects/p/locations/l/publishers/google" if vertex else "https://h/v1beta"
+    host = (
+        "https://aiplatform.googleapis.com/v1beta1/projects/p/locations/l/publishers/google"
+        if vertex
+        else "https://generativelanguage.googleapis.com/v1beta"
+    )
     request = HttpRequest("POST", f"{host}/models/{model}:generateContent", {}, json.dumps(body).encode())
-    return WIRE.violations(request, profile_for("gemini", model))
+    return lawful.violations(WIRE, request, profile_for("gemini", model))
 
 
 def rules(body: Any, model: str = GEMINI_3, *, severity: str = "error", vertex: bool = False) -> list[str]:
@@ -217,7 +222,7 @@ def test_each_limit_catches_its_fault_and_points_to_it(
 )
 def test_a_body_that_is_no_request_is_a_violation(body: bytes, rule: str) -> None:
     request = HttpRequest("POST", "https://h/v1beta/models/gemini-3.5-flash:generateContent", {}, body)
-    (found,) = WIRE.violations(request, profile_for("gemini", GEMINI_3))
+    (found,) = lawful.violations(WIRE, request, profile_for("gemini", GEMINI_3))
     assert (found.rule, found.severity) == (rule, "error")
 
 
@@ -279,7 +284,6 @@ RESULT = user(result("f", "a"))
         ([QUESTION, RESULT, CALL], ["gemini-result-misplaced", "gemini-result-count"]),
         ([QUESTION, RESULT], ["gemini-result-misplaced"]),
         ([CALL, RESULT], ["gemini-call-misplaced"]),
-        ([QUESTION, model({"text": "Let me see."}), CALL, RESULT], ["gemini-call-misplaced"]),
         ([QUESTION, CALL, user(result("f", "b"))], ["gemini-result-id-unknown"]),
         (
             [QUESTION, CALL, user(result("f", "a"), result("f", "a"))],
@@ -294,6 +298,24 @@ RESULT = user(result("f", "a"))
 @pytest.mark.parametrize("name", [GEMINI_3, GEMINI_2])
 def test_calls_and_results_pair(turns: list[Any], expected: list[str], name: str) -> None:
     assert rules(contents(*turns), name) == expected
+
+
+@pytest.mark.parametrize("name", [GEMINI_3, GEMINI_2])
+def test_text_before_a_call_in_a_content_of_its_own_is_contested(name: str) -> None:
+    body = contents(QUESTION, model({"text": "Let me see."}), CALL, RESULT)
+    assert rules(body, name) == []
+    assert rules(body, name, severity="warning") == ["gemini-call-after-model"]
+    assert rules(contents(CALL, RESULT), name) == ["gemini-call-misplaced"]  # nobody contests the beginning
+
+
+def test_the_role_function_is_contested_on_2_5_and_no_other_role_is() -> None:
+    def body(role: str) -> dict[str, Any]:
+        return contents(QUESTION, CALL, {**RESULT, "role": role})
+
+    assert rules(body("function"), GEMINI_2) == []
+    assert rules(body("function"), GEMINI_2, severity="warning") == ["gemini-role-function"]
+    assert rules(body("function"), GEMINI_3) == ["gemini-role"]
+    assert rules(body("tool"), GEMINI_2) == rules(body("tool"), GEMINI_3) == ["gemini-role"]
 
 
 def test_ids_that_the_client_invented_are_accepted() -> None:

@@ -19,6 +19,7 @@ from harness.wire.view import (
     ToolView,
     WireError,
 )
+from tests.wire import lawful
 
 DEVELOPER = "https://generativelanguage.googleapis.com/v1beta/models/gemini-3.5-flash:generateContent"
 VERTEX = (
@@ -304,4 +305,4 @@ def test_a_schema_nested_too_deeply_is_a_wire_error_and_a_violation(depth: int) 
     request = HttpRequest("POST", DEVELOPER, {}, body.replace('"SCHEMA"', schema).encode())
     with pytest.raises(WireError, match="nested too deeply"):
         WIRE.view(request)
-    assert [found.rule for found in WIRE.violations(request, GEMINI_3)] == ["gemini-body"]
+    assert [found.rule for found in lawful.violations(WIRE, request, GEMINI_3)] == ["gemini-body"]

@@ -8,6 +8,7 @@ from harness.wire.gemini import WIRE
 from harness.wire.jsonvalue import equal, loads, resolve
 from harness.wire.view import CallView, JsonView, TextView
 from tests.traffic import Recorded, needs_traffic, recorded
+from tests.wire import lawful
 from tests.wire.gemini_mutations import MUTATIONS, mutations_for
 
 pytestmark = needs_traffic
@@ -72,7 +73,7 @@ def test_no_accepted_request_has_a_violation() -> None:
     flagged = [
         (exchange.path, exchange.index, found.rule, found.severity)
         for exchange in exchanges
-        for found in WIRE.violations(exchange.request, profile(exchange))
+        for found in lawful.violations(WIRE, exchange.request, profile(exchange))
     ]
     assert flagged == []
 
@@ -89,7 +90,7 @@ def test_no_recorded_refusal_is_due_to_the_shape_of_the_request() -> None:
     for reason, count in reasons:
         found = [exchange for exchange in refused if reason in exchange.response.body.decode()]
         assert len(found) == count
-        assert [WIRE.violations(exchange.request, profile(exchange)) for exchange in found] == [[]] * count
+        assert [lawful.violations(WIRE, exchange.request, profile(exchange)) for exchange in found] == [[]] * count
 
 
 @cache
@@ -105,7 +106,7 @@ def outcome() -> tuple[Counter[str], Counter[str]]:
             rules = {mutation.rule} if isinstance(mutation.rule, str) else {*mutation.rule}
             for mutant in mutation.apply(body):
                 request = dataclasses.replace(exchange.request, body=json.dumps(mutant).encode())
-                found = WIRE.violations(request, profile(exchange))
+                found = lawful.violations(WIRE, request, profile(exchange))
                 made[mutation.name] += 1
                 flagged[mutation.name] += any(one.rule in rules and one.severity == "error" for one in found)
     return made, flagged

@@ -6,9 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 from harness.profiles import profile_for
+from harness.wire.limit import Violation
 from harness.wire.openai_chat import WIRE
-from harness.wire.view import CallView, OpaqueView, TextView, Violation
+from harness.wire.view import CallView, OpaqueView, TextView
 from tests.traffic import Recorded, needs_traffic, recorded
+from tests.wire import lawful
 from tests.wire.mutation import Mutation
 from tests.wire.openai_chat_mutations import MUTATIONS, OPENAI_MUTATIONS
 from tests.wire.pointers import resolve
@@ -26,7 +28,7 @@ model generated, and one feature that a model lacks (web search)."""
 
 def violations(exchange: Recorded) -> list[Violation]:
     profile = profile_for("openai-chat", WIRE.model_of(exchange.request) or "")
-    return WIRE.violations(exchange.request, profile)
+    return lawful.violations(WIRE, exchange.request, profile)
 
 
 def accepted() -> list[Recorded]:

@@ -10,9 +10,10 @@ import pytest
 
 from harness.http import HttpRequest
 from harness.profiles import profile_for
+from harness.wire.limit import Violation
 from harness.wire.openai_responses import WIRE
 from harness.wire.openai_responses.schemas import strict_faults
-from harness.wire.view import Violation
+from tests.wire import lawful
 from tests.wire.hardened import validator
 from tests.wire.pointers import resolve
 
@@ -61,7 +62,7 @@ GOOD: Body = {
 
 def send(body: Any, model: str | None = None) -> list[Violation]:
     request = HttpRequest("POST", "https://api.openai.com/v1/responses", {}, json.dumps(body).encode())
-    return WIRE.violations(request, profile_for("openai-responses", model or WIRE.model_of(request) or ""))
+    return lawful.violations(WIRE, request, profile_for("openai-responses", model or WIRE.model_of(request) or ""))
 
 
 def changed(**fields: Any) -> Body:
@@ -134,7 +135,7 @@ def test_a_good_request_is_one_to_the_sdk(body: Body) -> None:
 @pytest.mark.parametrize("data", [b"no json", b"[]", b'{"input": NaN}', b"\xff", b"[" * 100_000])
 def test_a_body_that_cannot_be_read_is_a_violation(data: bytes) -> None:
     request = HttpRequest("POST", "https://api.openai.com/v1/responses", {}, data)
-    (violation,) = WIRE.violations(request, profile_for("openai-responses", ""))
+    (violation,) = lawful.violations(WIRE, request, profile_for("openai-responses", ""))
     assert violation.rule == "openai-responses-body"
 
 
@@ -442,3 +443,27 @@ def test_json_mode_needs_the_word_in_the_input() -> None:
 )
 def test_nothing_makes_the_limits_raise(body: Body) -> None:
     assert any(violation.severity == "error" for violation in send(changed(**body)))
+
+
+def test_client_metadata_is_contested_and_another_unknown_parameter_is_not() -> None:
+    (contested,) = send(changed(client_metadata={"session": "x"}))
+    (unknown,) = send(changed(server_metadata={"session": "x"}))
+    assert (contested.rule, contested.severity) == ("openai-responses-parameter-unconfirmed", "warning")
+    assert (unknown.rule, unknown.severity) == ("openai-responses-parameter-unknown", "error")
+
+
+def test_a_union_without_a_type_is_contested_and_another_root_without_one_is_not() -> None:
+    branches = [{"type": "object", "properties": {}}]
+    (contested,) = send(changed(tools=[{**TOOL, "strict": False, "parameters": {"oneOf": branches}}]))
+    (untyped,) = send(changed(tools=[{**TOOL, "strict": False, "parameters": {"properties": {}}}]))
+    assert (contested.rule, contested.severity) == ("openai-responses-tool-schema-union", "warning")
+    assert (untyped.rule, untyped.severity) == ("openai-responses-tool-schema", "error")
+
+
+def test_a_server_that_is_compatible_may_know_more_parameters() -> None:
+    body = json.dumps(changed(plugins=[])).encode()
+    asked = {
+        url: [found.rule for found in lawful.violations(WIRE, HttpRequest("POST", url, {}, body))]
+        for url in ("https://api.openai.com/v1/responses", "https://openrouter.ai/api/v1/responses")
+    }
+    assert list(asked.values()) == [["openai-responses-parameter-unknown"], []]

@@ -10,8 +10,9 @@ import pytest
 from harness.http import HttpResponse
 from harness.model import StopReason, Usage
 from harness.profiles import Profile, profile_named
+from harness.wire.limit import Limit
 from harness.wire.openai_responses import WIRE
-from harness.wire.view import ModelStep, OpaqueView, ResponseView, TextView, Violation, WireError
+from harness.wire.view import ModelStep, OpaqueView, ResponseView, TextView, WireError
 from tests.wire.pointers import resolve
 
 JSON_TYPE = {"content-type": "application/json"}
@@ -410,7 +411,7 @@ def test_what_is_built_is_a_response_to_the_sdk(step: ModelStep, name: str) -> N
 
 
 def test_a_refusal_has_the_shape_of_the_provider() -> None:
-    violation = Violation("openai-responses-x", "error", "No.", "/input/3/content/0", "RS-1", code="invalid_value")
+    violation = Limit("openai-responses-x", "", "RS-1").broken("No.", "/input/3/content/0", code="invalid_value")
     refusal = WIRE.refuse(violation)
     assert refusal.status == 400
     assert refusal.headers["content-type"] == "application/json"

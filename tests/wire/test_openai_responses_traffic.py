@@ -11,9 +11,11 @@ import pytest
 from harness.http import HttpRequest
 from harness.model import StopReason
 from harness.profiles import profile_for
+from harness.wire.limit import Violation
 from harness.wire.openai_responses import WIRE
-from harness.wire.view import CallView, MediaView, OpaqueView, PartView, RequestView, ResultView, TextView, Violation
+from harness.wire.view import CallView, MediaView, OpaqueView, PartView, RequestView, ResultView, TextView
 from tests.traffic import Recorded, needs_traffic, recorded
+from tests.wire import lawful
 from tests.wire.mutation import Mutation
 from tests.wire.openai_responses_mutations import MUTATIONS
 from tests.wire.pointers import resolve
@@ -25,7 +27,7 @@ pytestmark = needs_traffic
 
 
 def violations(request: HttpRequest) -> list[Violation]:
-    return WIRE.violations(request, profile_for("openai-responses", WIRE.model_of(request) or ""))
+    return lawful.violations(WIRE, request, profile_for("openai-responses", WIRE.model_of(request) or ""))
 
 
 def errors(request: HttpRequest) -> set[str]:

@@ -1,24 +1,32 @@
 """The Messages API of Anthropic.
 
-`conversation` reads messages of any shape, `requests` and `responses` give the neutral views, `limits` says what the
-provider refuses (`blocks`, `pairing`, `systems`, `tools`, `schemas` and `settings` hold the rules by subject), and
-`answers` and `failures` speak as the provider (`events` where it streams, `streams` folds what was streamed).
+`conversation` reads messages of any shape, `requests` and `responses` give the neutral views, `limits` is the table of
+what the provider refuses (`blocks`, `pairing`, `systems`, `tools`, `schemas`, `strictness` and `settings` check it by
+subject, `judging` all of it), and `answers` and `failures` speak as the provider (`events` where it streams, `streams`
+folds what was streamed).
 """
 
 from __future__ import annotations
 
 from harness.wire.anthropic.answers import build, build_stream
 from harness.wire.anthropic.failures import fail, refuse, stream_error
-from harness.wire.anthropic.limits import violations
+from harness.wire.anthropic.judging import violations
+from harness.wire.anthropic.limits import LIMITS
 from harness.wire.anthropic.requests import model_of, recognises, view
 from harness.wire.anthropic.responses import read
 from harness.wire.format import WireFormat
+from harness.wire.law import OWN, Services
 
 WIRE = WireFormat(
     api="anthropic",
     base_path="",
     key_variables=("ANTHROPIC_API_KEY",),
     provider_url="https://api.anthropic.com",
+    services=Services(
+        # The clouds that host its models hold them to the same rules.
+        {"api.anthropic.com": OWN, "amazonaws.com": OWN, "api.aws": OWN, "googleapis.com": OWN, "azure.com": OWN}
+    ),
+    limits=LIMITS,
     recognises=recognises,
     view=view,
     violations=violations,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.model import JSON
+from harness.wire.anthropic import limits
 from harness.wire.anthropic.conversation import Block, Entry, blocks, dotted, entries, is_server_work, nested, objects
 from harness.wire.anthropic.shapes import (
     ANY,
@@ -14,10 +15,11 @@ from harness.wire.anthropic.shapes import (
     STRING,
     TEXT_OR_LIST,
     Shape,
+    member_limits,
 )
 from harness.wire.anthropic.terms import Terms
 from harness.wire.jsonvalue import join
-from harness.wire.view import Violation, severity_of
+from harness.wire.limit import Violation, severity_of
 
 _ROLES = ("user", "assistant", "system")
 _MESSAGE = Shape("AN-17", {"role": STRING, "content": TEXT_OR_LIST})
@@ -74,10 +76,13 @@ def block_limits(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
 def _entry(entry: Entry, terms: Terms) -> Iterator[Violation]:
     if entry.role and entry.role not in _ROLES:
         message = f'messages: Unexpected role "{entry.role}". Allowed roles are "user" or "assistant".'
-        yield Violation("anthropic-role", "error", message, join(entry.pointer, "role"), "AN-17", entry.role)
+        yield limits.ROLE.broken(message, join(entry.pointer, "role"), actual=entry.role)
+    yield from member_limits(entry.data.get("content"), join(entry.pointer, "content"))
     for block in entry.blocks:
         known = _SYSTEM_KINDS if entry.role == "system" else _MESSAGE_KINDS
         yield from _block(block, known | _BETA_KINDS if terms.beta else known, terms)
+        if block.kind == "tool_result":
+            yield from member_limits(block.data.get("content"), join(block.pointer, "content"))
         for inner in nested(block):
             yield from _block(inner, _RESULT_KINDS, terms)
         if terms.strict_version:
@@ -87,29 +92,31 @@ def _entry(entry: Entry, terms: Terms) -> Iterator[Violation]:
 def _block(block: Block, known: frozenset[str], terms: Terms) -> Iterator[Violation]:
     if not block.kind:
         message = f"{block.path}.type: Field required"
-        yield Violation("anthropic-field-missing", "error", message, block.pointer, "AN-22", expected="type")
+        yield limits.FIELD_MISSING.broken(message, block.pointer, expected="type")
     elif block.kind not in known and not (known is not _RESULT_KINDS and is_server_work(block)):
         message = f"{block.path}: Input tag '{block.kind}' found using 'type' does not match any of the expected tags"
         place = join(block.pointer, "type")
-        yield Violation("anthropic-block-type", terms.unknown, message, place, "AN-22", block.kind, [*sorted(known)])
+        yield limits.BLOCK_TYPE.broken(
+            message, place, actual=block.kind, expected=[*sorted(known)], severity=terms.unknown
+        )
     elif block.kind in _SHAPES:
         yield from _SHAPES[block.kind].limits(block.data, block.pointer, terms)
     if block.kind == "text" and block.data.get("text") == "":
         message = f"{block.path}: text content blocks must be non-empty"
-        yield Violation("anthropic-text-empty", "error", message, block.pointer, "AN-16")
+        yield limits.TEXT_EMPTY.broken(message, block.pointer)
 
 
 def _withdrawn(entry: Entry, block: Block) -> Iterator[Violation]:
     """What the API version 2026-10-21 no longer takes (wire-facts, section 2)."""
     if entry.role == "assistant" and block.kind == "document":
         message = f"{block.path}: `document` blocks are not permitted in `assistant` messages"
-        yield Violation("anthropic-document-role", "error", message, block.pointer, "AN version 2026-10-21")
+        yield limits.DOCUMENT_ROLE.broken(message, block.pointer)
     inner = blocks(block.data.get("content"), join(block.pointer, "content")) if block.kind == "search_result" else ()
     for text in (block, *inner):
         if entry.role == "user" and text.kind == "text" and text.data.get("citations"):
             message = f"{text.path}.citations: not permitted on `text` blocks in `user` messages"
             place = join(text.pointer, "citations")
-            yield Violation("anthropic-user-citations", "error", message, place, "AN version 2026-10-21")
+            yield limits.USER_CITATIONS.broken(message, place)
 
 
 def _last(entry: Entry, terms: Terms) -> Iterator[Violation]:
@@ -121,11 +128,11 @@ def _last(entry: Entry, terms: Terms) -> Iterator[Violation]:
         message = (
             "This model does not support assistant message prefill. The conversation must end with a user message."
         )
-        yield Violation("anthropic-prefill", severity, message, entry.pointer, "AN-18, AN-D19")
+        yield limits.PREFILL.broken(message, entry.pointer, severity=severity)
     last = entry.blocks[-1:]
     if last and last[0].kind == "text" and (last[0].string("text") or "x").isspace():
         message = f"{dotted(entry.pointer)}: final assistant content must contain non-whitespace text"
-        yield Violation("anthropic-text-empty", "error", message, last[0].pointer, "AN-16")
+        yield limits.TEXT_EMPTY.broken(message, last[0].pointer)
 
 
 def is_prefill(entry: Entry) -> bool:
@@ -146,7 +153,7 @@ def _empty(entry: Entry) -> Iterator[Violation]:
             f"{dotted(entry.pointer)}: all messages must have non-empty content except for the optional final "
             "assistant message"
         )
-        yield Violation("anthropic-message-empty", "error", message, entry.pointer, "AN-16")
+        yield limits.MESSAGE_EMPTY.broken(message, entry.pointer)
 
 
 def _cache_marks(body: dict[str, JSON], conversation: list[Entry], terms: Terms) -> Iterator[Violation]:
@@ -164,14 +171,14 @@ def _cache_marks(body: dict[str, JSON], conversation: list[Entry], terms: Terms)
     if len(marks) > _MOST_CACHE_MARKS:
         message = f"A maximum of {_MOST_CACHE_MARKS} blocks with cache_control may be provided. Found {len(marks)}."
         place = marks[_MOST_CACHE_MARKS][0]
-        yield Violation("anthropic-cache-marks", "error", message, place, "AN-23", len(marks), _MOST_CACHE_MARKS)
+        yield limits.CACHE_MARKS.broken(message, place, actual=len(marks), expected=_MOST_CACHE_MARKS)
     for place, mark in marks:
         if not isinstance(mark, dict):
             continue
         yield from _CACHE_MARK.limits(mark, place, terms)
         if mark.get("type", "ephemeral") != "ephemeral" or mark.get("ttl") not in (None, "5m", "1h"):
             message = f"{dotted(place)}: Input should be {{'type': 'ephemeral', 'ttl': '5m' or '1h'}}"
-            yield Violation("anthropic-cache-mark", "error", message, place, "AN-23", mark)
+            yield limits.CACHE_MARK.broken(message, place, actual=mark)
 
 
 def _marked(data: dict[str, JSON]) -> bool:

@@ -9,7 +9,8 @@ from harness.model import JSON
 from harness.wire import seeded
 from harness.wire.eventstream import written
 from harness.wire.failure import error_view, message, wait_headers
-from harness.wire.view import ErrorView, RequestView, Violation
+from harness.wire.limit import Violation
+from harness.wire.view import ErrorView, RequestView
 
 _TYPES = {
     400: "invalid_request_error",

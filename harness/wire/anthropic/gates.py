@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from harness.model import JSON
 from harness.protocols import Capability
+from harness.wire.anthropic import limits
 from harness.wire.anthropic.terms import Terms
-from harness.wire.view import Violation
+from harness.wire.limit import Violation
 
 _BEYOND_HIGH = ("xhigh", "max")
 _LEAST_TOP_P = 0.99
@@ -27,7 +28,7 @@ def _forced_choice(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
     kind = choice.get("type") if isinstance(choice, dict) else None
     if kind in ("any", "tool") and Capability.FORCED_TOOL_CHOICE in terms.profile.lacks:
         message = 'tool_choice: type "tool" and "any" are not supported for this model.'
-        yield Violation("anthropic-choice-forced", "error", message, "/tool_choice", "AN-D1", kind, "auto")
+        yield limits.CHOICE_FORCED.broken(message, "/tool_choice", actual=kind, expected="auto")
 
 
 def _thinking(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
@@ -43,10 +44,10 @@ def _thinking(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
         )
         if kind == "adaptive":
             message = "adaptive thinking is not supported on this model"
-        yield Violation("anthropic-thinking-unsupported", "error", message, "/thinking", "AN-50, AN-D4 to AN-D6", kind)
+        yield limits.THINKING_UNSUPPORTED.broken(message, "/thinking", actual=kind)
     elif kind in terms.profile.thinking_up_to_high and effort in _BEYOND_HIGH:
         message = f'"thinking.type.{kind}" goes together with an effort up to high on this model.'
-        yield Violation("anthropic-thinking-effort", "warning", message, "/thinking", "AN-D7, AN-D30", effort, "high")
+        yield limits.THINKING_EFFORT.broken(message, "/thinking", actual=effort, expected="high")
 
 
 def _sampling(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
@@ -56,7 +57,7 @@ def _sampling(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
             continue
         severity = "warning" if terms.profile.sampling == "unclear" else "error"
         message = f"`{key}` is deprecated for this model."
-        yield Violation("anthropic-sampling", severity, message, f"/{key}", "AN-D24", value)
+        yield limits.SAMPLING.broken(message, f"/{key}", actual=value, severity=severity)
 
 
 def _is_default(key: str, value: JSON) -> bool:

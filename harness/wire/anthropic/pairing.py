@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from itertools import pairwise, takewhile
 
 from harness.model import JSON
+from harness.wire.anthropic import limits
 from harness.wire.anthropic.conversation import Block, Turn, dotted, is_server_work, turns
 from harness.wire.jsonvalue import join
-from harness.wire.view import Violation
+from harness.wire.limit import Limit, Violation
 
 _ID = re.compile(r"[a-zA-Z0-9_-]+")
 _EMPTY = Turn("", ())
@@ -33,7 +34,7 @@ def _places(body: dict[str, JSON]) -> Iterator[Violation]:
             home = homes.get(block.kind, turn.role)
             if home != turn.role:
                 message = f"{block.path}: `{block.kind}` blocks can only be in `{home}` messages"
-                yield Violation("anthropic-block-role", "error", message, block.pointer, "AN-7", turn.role, home)
+                yield limits.BLOCK_ROLE.broken(message, block.pointer, actual=turn.role, expected=home)
 
 
 def _calls(turn: Turn) -> Iterator[Violation]:
@@ -45,10 +46,10 @@ def _calls(turn: Turn) -> Iterator[Violation]:
         pointer = join(block.pointer, "id")
         if not _ID.fullmatch(call_id):
             message = f"{block.path}.tool_use.id: String should match pattern '^{_ID.pattern}$'"
-            yield Violation("anthropic-call-id-pattern", "error", message, pointer, "AN-7", call_id)
+            yield limits.CALL_ID_PATTERN.broken(message, pointer, actual=call_id)
         if call_id in seen:
             message = f"{block.path}: `tool_use` ids must be unique"
-            yield Violation("anthropic-call-id-duplicate", "error", message, pointer, "AN-7", call_id)
+            yield limits.CALL_ID_DUPLICATE.broken(message, pointer, actual=call_id)
         seen.add(call_id)
 
 
@@ -62,22 +63,22 @@ def _answers(turn: Turn, following: Turn) -> Iterator[Violation]:
     place = turn.entries[-1].pointer
     unanswered = [block for block in calls if block.string("id") not in leading | later]
     if unanswered:
-        yield _unanswered("anthropic-result-missing", "AN-8", place, unanswered)
+        yield _unanswered(limits.RESULT_MISSING, place, unanswered)
     belated = [block for block in calls if block.string("id") in later]
     if belated:
-        yield _unanswered("anthropic-result-order", "AN-9", place, belated)
+        yield _unanswered(limits.RESULT_ORDER, place, belated)
     yield from _split(calls, reply)
     yield from _pending(turn, reply)
 
 
-def _unanswered(rule: str, source: str, place: str, calls: list[Block]) -> Violation:
+def _unanswered(limit: Limit, place: str, calls: list[Block]) -> Violation:
     ids: list[JSON] = [block.string("id") for block in calls]
     message = (
         f"{dotted(place)}: `tool_use` ids were found without `tool_result` blocks immediately after: "
         f"{', '.join(map(str, ids))}. Each `tool_use` block must have a corresponding `tool_result` block in the next "
         "message, before any other content."
     )
-    return Violation(rule, "error", message, calls[0].pointer, source, expected=ids)
+    return limit.broken(message, calls[0].pointer, expected=ids)
 
 
 def _split(calls: list[Block], reply: Turn) -> Iterator[Violation]:
@@ -89,7 +90,7 @@ def _split(calls: list[Block], reply: Turn) -> Iterator[Violation]:
     ]
     if len(carriers) > 1:
         message = f"{dotted(carriers[1].pointer)}: the results of parallel calls belong in one `user` message"
-        yield Violation("anthropic-results-split", "warning", message, carriers[1].pointer, "AN-12")
+        yield limits.RESULTS_SPLIT.broken(message, carriers[1].pointer)
 
 
 def _pending(turn: Turn, reply: Turn) -> Iterator[Violation]:
@@ -102,7 +103,7 @@ def _pending(turn: Turn, reply: Turn) -> Iterator[Violation]:
             f"{others[0].path}: while the `server_tool_use` {waiting[0].string('id')} has no result, the next message "
             "may contain only `tool_result` blocks"
         )
-        yield Violation("anthropic-server-call-pending", "error", message, others[0].pointer, "AN-14")
+        yield limits.SERVER_CALL_PENDING.broken(message, others[0].pointer)
 
 
 def _results(turn: Turn, previous: Turn) -> Iterator[Violation]:
@@ -120,17 +121,17 @@ def _results(turn: Turn, previous: Turn) -> Iterator[Violation]:
                 f"{block.path}: unexpected `tool_use_id` found in `tool_result` blocks: {call_id}. Each `tool_result` "
                 "block must have a corresponding `tool_use` block in the previous message."
             )
-            yield Violation("anthropic-result-orphan", "error", message, pointer, "AN-10", call_id, [*calls])
+            yield limits.RESULT_ORPHAN.broken(message, pointer, actual=call_id, expected=[*calls])
         elif block.data.get("toolset_name") != calls[call_id].data.get("toolset_name"):
             expected = calls[call_id].data.get("toolset_name")
             message = f"{block.path}.tool_result.toolset_name: must be that of the `tool_use` block: {expected}"
-            yield Violation("anthropic-toolset-name", "error", message, block.pointer, "AN-15", expected=expected)
+            yield limits.TOOLSET_NAME.broken(message, block.pointer, expected=expected)
         if call_id in seen:
             message = (
                 f"{block.path}: each tool_use must have a single result. Found multiple `tool_result` blocks with id: "
                 f"{call_id}"
             )
-            yield Violation("anthropic-result-duplicate", "error", message, pointer, "AN-11", call_id)
+            yield limits.RESULT_DUPLICATE.broken(message, pointer, actual=call_id)
         seen.add(call_id)
 
 

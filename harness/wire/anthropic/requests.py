@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import re
 from collections.abc import Iterator
@@ -182,7 +181,7 @@ def _media(source: dict[str, JSON], pointer: str, assumed: str | None) -> MediaV
     if kind == "base64" and isinstance(data, str):
         try:
             return MediaView(media_type, pointer, data=base64.b64decode(data, validate=True))
-        except binascii.Error:
+        except ValueError:  # binascii.Error, or text outside ASCII
             return None
     if kind == "text" and isinstance(data, str):
         return MediaView(_string(source.get("media_type")) or "text/plain", pointer, data=data.encode())

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.model import JSON
+from harness.wire.anthropic import limits, strictness
 from harness.wire.anthropic.blocks import is_prefill
-from harness.wire.anthropic.conversation import dotted, entries, nested, objects
+from harness.wire.anthropic.conversation import entries, nested, objects
 from harness.wire.anthropic.gates import gate_limits
-from harness.wire.anthropic.schemas import strict_limits
 from harness.wire.anthropic.shapes import (
     ANY,
     BOOLEAN,
@@ -19,11 +19,12 @@ from harness.wire.anthropic.shapes import (
     STRING,
     TEXT_OR_LIST,
     Shape,
+    member_limits,
 )
 from harness.wire.anthropic.terms import Terms
 from harness.wire.anthropic.tools import is_custom
 from harness.wire.jsonvalue import join
-from harness.wire.view import Violation
+from harness.wire.limit import Violation
 
 _BODY = Shape(
     "AN-1",
@@ -92,7 +93,6 @@ _OUTPUT = Shape("AN-40", {}, {"effort": STRING, "format": OBJECT}, {"task_budget
 _FORMAT = Shape("AN-40", {"type": STRING, "schema": OBJECT})
 _EFFORTS = ("low", "medium", "high", "xhigh", "max")
 _SAMPLING = ("temperature", "top_p", "top_k")
-_MOST_MESSAGES = 100_000
 
 
 def setting_limits(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
@@ -103,7 +103,7 @@ def setting_limits(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
         for key in _SAMPLING:
             if key in body:
                 message = f"{key}: Extra inputs are not permitted"
-                yield Violation("anthropic-sampling", "error", message, f"/{key}", "AN version 2026-10-21", body[key])
+                yield limits.SAMPLING.broken(message, f"/{key}", actual=body[key])
     yield from _tools(body, terms)
     yield from _choice(body, terms)
     yield from _thinking(body, terms)
@@ -114,25 +114,15 @@ def setting_limits(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
 def _sizes(body: dict[str, JSON]) -> Iterator[Violation]:
     messages, most = body.get("messages"), body.get("max_tokens")
     if messages == []:
-        yield Violation(
-            "anthropic-messages-empty", "error", "messages: at least one message is required", "/messages", "AN-1"
-        )
-    elif isinstance(messages, list) and len(messages) > _MOST_MESSAGES:
-        message = f"messages: at most {_MOST_MESSAGES} messages are allowed"
-        yield Violation("anthropic-messages-many", "error", message, "/messages", "AN-1", len(messages), _MOST_MESSAGES)
+        yield limits.MESSAGES_EMPTY.broken("messages: at least one message is required", "/messages")
     for key in ("messages", "tools"):
-        members = body.get(key)
-        for index, member in enumerate(members if isinstance(members, list) else ()):
-            if not isinstance(member, dict):
-                place = join("", key, index)
-                message = f"{dotted(place)}: Input should be an object"
-                yield Violation("anthropic-field-type", "error", message, place, "AN-1", member, "object")
+        yield from member_limits(body.get(key), join("", key))
     if isinstance(most, int) and most < 0:  # 0 only warms the cache
         message = "max_tokens: Input should be greater than or equal to 0"
-        yield Violation("anthropic-max-tokens", "error", message, "/max_tokens", "AN-1", most)
+        yield limits.MAX_TOKENS.broken(message, "/max_tokens", actual=most)
     if body.get("model") == "":
         message = "model: String should have at least 1 character"
-        yield Violation("anthropic-field-missing", "error", message, "/model", "AN-1", "")
+        yield limits.FIELD_MISSING.broken(message, "/model", actual="")
 
 
 def _tools(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
@@ -143,7 +133,7 @@ def _tools(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
         used = [block for entry in entries(body) for block in entry.blocks if block.kind in ("tool_use", "tool_result")]
         if used:
             message = "Requests which include `tool_use` or `tool_result` blocks must define tools."
-            yield Violation("anthropic-tools-missing", "warning", message, used[0].pointer, "AN-19")
+            yield limits.TOOLS_MISSING.broken(message, used[0].pointer)
 
 
 def _choice(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
@@ -154,18 +144,18 @@ def _choice(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
     shape = _CHOICES.get(kind) if isinstance(kind, str) else None
     if shape is None:
         message = f"tool_choice: Input tag {kind!r} does not match any of the expected tags: {', '.join(_CHOICES)}"
-        yield Violation("anthropic-choice-type", "error", message, place, "AN-20", kind, [*_CHOICES])
+        yield limits.CHOICE_TYPE.broken(message, place, actual=kind, expected=[*_CHOICES])
         return
     yield from shape.limits(choice, place, terms)
     if kind in ("any", "tool") and isinstance(thinking, dict) and thinking.get("type") == "enabled":
         message = "Thinking may not be enabled when tool_choice forces tool use."
-        yield Violation("anthropic-choice-thinking", "error", message, place, "AN-20", kind)
+        yield limits.CHOICE_THINKING.broken(message, place, actual=kind)
     if not body.get("tools"):
         message = "tool_choice: may only be specified while providing tools"
-        yield Violation("anthropic-choice-without-tools", "warning", message, place, "AN-20", kind)
+        yield limits.CHOICE_WITHOUT_TOOLS.broken(message, place, actual=kind)
     elif kind == "tool" and choice.get("name") not in [tool.get("name") for _, tool in objects(body["tools"], "")]:
         message = f"tool_choice: Tool '{choice.get('name')}' not found in provided tools"
-        yield Violation("anthropic-choice-unknown", "warning", message, place, "AN-20", choice.get("name"))
+        yield limits.CHOICE_UNKNOWN.broken(message, place, actual=choice.get("name"))
 
 
 def _thinking(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
@@ -176,7 +166,9 @@ def _thinking(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
     shape = _THINKING.get(kind) if isinstance(kind, str) else None
     if shape is None:
         message = f"thinking: Input tag {kind!r} does not match any of the expected tags: {', '.join(_THINKING)}"
-        yield Violation("anthropic-thinking-type", terms.unknown, message, "/thinking", "AN-50", kind, [*_THINKING])
+        yield limits.THINKING_TYPE.broken(
+            message, "/thinking", actual=kind, expected=[*_THINKING], severity=terms.unknown
+        )
         return
     yield from shape.limits(thinking, "/thinking", terms)
     budget, most = thinking.get("budget_tokens"), body.get("max_tokens")
@@ -185,10 +177,10 @@ def _thinking(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
         return
     if budget < _LEAST_BUDGET:
         message = f"thinking.enabled.budget_tokens: Input should be greater than or equal to {_LEAST_BUDGET}"
-        yield Violation("anthropic-thinking-budget", "error", message, place, "AN-50", budget, _LEAST_BUDGET)
+        yield limits.THINKING_BUDGET.broken(message, place, actual=budget, expected=_LEAST_BUDGET)
     elif isinstance(most, int) and budget >= most and not terms.betas_named:  # interleaved thinking lifts this bound
         message = "`max_tokens` must be greater than `thinking.budget_tokens`"
-        yield Violation("anthropic-thinking-budget", "error", message, place, "AN-50", budget, most)
+        yield limits.THINKING_BUDGET.broken(message, place, actual=budget, expected=most)
 
 
 def _output(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
@@ -199,7 +191,7 @@ def _output(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
     effort, place = config.get("effort"), "/output_config/format"
     if isinstance(effort, str) and effort not in _EFFORTS:
         message = f"output_config.effort: Input should be one of {', '.join(_EFFORTS)}"
-        yield Violation("anthropic-effort", "error", message, "/output_config/effort", "AN-41", effort, [*_EFFORTS])
+        yield limits.EFFORT.broken(message, "/output_config/effort", actual=effort, expected=[*_EFFORTS])
     wanted = config.get("format")
     if not isinstance(wanted, dict):
         return
@@ -207,9 +199,9 @@ def _output(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
     kind, schema = wanted.get("type", "json_schema"), wanted.get("schema")
     if kind != "json_schema":
         message = "output_config.format.type: Input should be 'json_schema'"
-        yield Violation("anthropic-format-type", "error", message, place, "AN-40", kind, "json_schema")
+        yield limits.FORMAT_TYPE.broken(message, place, actual=kind, expected="json_schema")
     if isinstance(schema, dict):
-        yield from strict_limits(schema, join(place, "schema"))
+        yield from strictness.schema_limits(schema, join(place, "schema"))
     yield from _format_company(body, place)
 
 
@@ -217,7 +209,7 @@ def _format_company(body: dict[str, JSON], place: str) -> Iterator[Violation]:
     conversation = entries(body)
     if conversation and is_prefill(conversation[-1]):
         message = "output_config.format: not supported together with a prefilled assistant message"
-        yield Violation("anthropic-format-prefill", "error", message, place, "AN-40")
+        yield limits.FORMAT_PREFILL.broken(message, place)
     for entry in conversation:
         for block in entry.blocks:
             for inner in (block, *nested(block)):
@@ -225,4 +217,4 @@ def _format_company(body: dict[str, JSON], place: str) -> Iterator[Violation]:
                 if isinstance(citations, dict) and citations.get("enabled") is True:
                     message = f"{inner.path}.citations: not supported together with output_config.format"
                     pointer = join(inner.pointer, "citations")
-                    yield Violation("anthropic-format-citations", "error", message, pointer, "AN-40")
+                    yield limits.FORMAT_CITATIONS.broken(message, pointer)

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from harness.model import JSON
+from harness.wire.anthropic import limits
 from harness.wire.anthropic.conversation import dotted
 from harness.wire.anthropic.terms import Terms
 from harness.wire.jsonvalue import join
-from harness.wire.view import Violation
+from harness.wire.limit import Violation
 
 ANY: tuple[type, ...] = (object,)
 BOOLEAN: tuple[type, ...] = (bool,)
@@ -51,16 +52,25 @@ class Shape:
         known = {**self.required, **self.optional, **(self.beta if terms.beta else {})}
         for key in (key for key in self.required if key not in data):
             message = f"{dotted(join(pointer, key))}: Field required"
-            yield Violation("anthropic-field-missing", "error", message, pointer, self.source, expected=key)
+            yield limits.FIELD_MISSING.broken(message, pointer, expected=key, source=self.source)
         for key, value in data.items():
             place = join(pointer, key)
             if key not in known:
                 message = f"{dotted(place)}: Extra inputs are not permitted"
-                yield Violation("anthropic-extra-input", terms.unknown, message, place, "AN-22", key)
+                yield limits.EXTRA_INPUT.broken(message, place, actual=key, severity=terms.unknown)
             elif not (_fits(value, known[key]) or (value is None and key not in self.required)):
                 words = " or ".join(_WORDS.get(kind, "value") for kind in known[key])
                 message = f"{dotted(place)}: Input should be a valid {words}"
-                yield Violation("anthropic-field-type", "error", message, place, self.source, value, words)
+                yield limits.FIELD_TYPE.broken(message, place, actual=value, expected=words, source=self.source)
+
+
+def member_limits(members: JSON, pointer: str) -> Iterator[Violation]:
+    """The members of a list that has to hold objects, and which are none."""
+    for index, member in enumerate(members if isinstance(members, list) else ()):
+        if not isinstance(member, dict):
+            place = join(pointer, index)
+            message = f"{dotted(place)}: Input should be an object"
+            yield limits.FIELD_TYPE.broken(message, place, actual=member, expected="object")
 
 
 def _fits(value: JSON, kinds: tuple[type, ...]) -> bool:

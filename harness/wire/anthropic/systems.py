@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.model import JSON
+from harness.wire.anthropic import limits
 from harness.wire.anthropic.conversation import Turn, blocks, dotted, is_server_work, turns
+from harness.wire.anthropic.shapes import member_limits
 from harness.wire.anthropic.terms import Terms
 from harness.wire.jsonvalue import join
-from harness.wire.view import Violation, severity_of
+from harness.wire.limit import Violation, severity_of
 
 _MESSAGE_BLOCKS = ("text", "tool_addition", "tool_removal")
 
@@ -27,7 +29,7 @@ def system_limits(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
                 '"system" as an input message role.'
             )
             pointer = join(turn.entries[0].pointer, "role")
-            yield Violation("anthropic-system-role", severity, message, pointer, "AN-31, AN-D13", "system")
+            yield limits.SYSTEM_ROLE.broken(message, pointer, actual="system", severity=severity)
             continue
         before = conversation[index - 1] if index else None
         after = conversation[index + 1] if index + 1 < len(conversation) else None
@@ -36,13 +38,14 @@ def system_limits(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
 
 
 def _field(system: JSON) -> Iterator[Violation]:
+    yield from member_limits(system, "/system")
     for block in blocks(system, "/system"):
         if block.kind != "text":
             message = f"{block.path}.type: Input should be 'text'"
-            yield Violation("anthropic-system-block", "error", message, block.pointer, "AN-30", block.kind, "text")
+            yield limits.SYSTEM_BLOCK.broken(message, block.pointer, actual=block.kind, expected="text")
         elif not (block.string("text") or "").strip():
             message = f"{block.path}: text content blocks must contain non-whitespace text"
-            yield Violation("anthropic-system-empty", "error", message, block.pointer, "AN-16")
+            yield limits.SYSTEM_EMPTY.broken(message, block.pointer)
 
 
 def _placement(turn: Turn, before: Turn | None, after: Turn | None) -> Iterator[Violation]:
@@ -64,7 +67,7 @@ def _placement(turn: Turn, before: Turn | None, after: Turn | None) -> Iterator[
     elif after is not None and after.role != "assistant":
         message = f"{path}: role 'system' must precede an 'assistant' message or end the array"
     if message:
-        yield Violation("anthropic-system-placement", "error", message, place, "AN-31")
+        yield limits.SYSTEM_PLACEMENT.broken(message, place)
 
 
 def _ends_in_server_result(turn: Turn) -> bool:
@@ -77,8 +80,8 @@ def _content(turn: Turn) -> Iterator[Violation]:
         said = any(block.kind != "text" or block.string("text") for block in entry.blocks)
         if not said and not entry.data.get("output_config"):
             message = f"{dotted(entry.pointer)}: system content must contain at least one block"
-            yield Violation("anthropic-system-empty", "error", message, entry.pointer, "AN-31")
+            yield limits.SYSTEM_EMPTY.broken(message, entry.pointer)
         for block in entry.blocks:
             if block.kind not in _MESSAGE_BLOCKS:
                 message = f"{block.path}: a 'system' message may contain only {', '.join(_MESSAGE_BLOCKS)} blocks"
-                yield Violation("anthropic-system-block", "error", message, block.pointer, "AN-31", block.kind)
+                yield limits.SYSTEM_BLOCK.broken(message, block.pointer, actual=block.kind)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 from urllib.parse import parse_qs, urlsplit
 
 from harness.http import HttpRequest
 from harness.profiles import Profile
+from harness.wire.law import Law
+from harness.wire.limit import Severity
 
 _STRICT_VERSION = "2026-10-21"
 
@@ -19,25 +20,28 @@ class Terms:
     `strict_version`: the API version is 2026-10-21 or later, which refuses sampling parameters and more.
     `beta`: the request goes to the beta surface, which knows more fields.
     `betas_named`: it names betas, so that a field nobody here knows may belong to one of them.
+    `own`: the provider itself answers, and not a server that is compatible with it and may know more.
     """
 
     profile: Profile
     strict_version: bool = False
     beta: bool = False
     betas_named: bool = False
+    own: bool = True
 
     @property
-    def unknown(self) -> Literal["error", "warning"]:
+    def unknown(self) -> Severity:
         """How bad a field or type is that nobody here knows (AN-22)."""
-        return "warning" if self.betas_named else "error"
+        return "error" if self.own and not self.betas_named else "warning"
 
 
-def terms_of(request: HttpRequest, profile: Profile) -> Terms:
+def terms_of(request: HttpRequest, law: Law) -> Terms:
     """The terms of a request. Versions are dates, so that they compare as text."""
     named = bool(request.headers.get("anthropic-beta"))
     return Terms(
-        profile=profile,
+        profile=law.profile,
         strict_version=request.headers.get("anthropic-version", "") >= _STRICT_VERSION,
         beta=named or "beta" in parse_qs(urlsplit(request.url).query),
         betas_named=named,
+        own=law.is_own,
     )

@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator
 
 from harness.model import JSON
+from harness.wire.anthropic import limits, strictness
 from harness.wire.anthropic.conversation import dotted, objects
-from harness.wire.anthropic.schemas import example_limits, schema_limits, strict_limits
+from harness.wire.anthropic.schemas import example_limits, schema_limits
 from harness.wire.jsonvalue import join
-from harness.wire.view import Violation
+from harness.wire.limit import Violation
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 _DOCUMENTED_LENGTH = 64
@@ -22,17 +23,25 @@ def tool_limits(body: dict[str, JSON]) -> Iterator[Violation]:
         name = tool.get("name")
         if isinstance(name, str):
             if name in names:
-                yield Violation(
-                    "anthropic-tool-name-duplicate",
-                    "error",
-                    "tools: Tool names must be unique.",
-                    join(pointer, "name"),
-                    "AN-3",
-                    name,
+                yield limits.TOOL_NAME_DUPLICATE.broken(
+                    "tools: Tool names must be unique.", join(pointer, "name"), actual=name
                 )
             names.add(name)
         if is_custom(tool):
             yield from _custom(tool, pointer)
+    yield from _strict(body)
+
+
+def _strict(body: dict[str, JSON]) -> Iterator[Violation]:
+    schemas = [
+        (join(pointer, "input_schema"), tool.get("input_schema"))
+        for pointer, tool in objects(body.get("tools"), "/tools")
+        if is_custom(tool) and tool.get("strict") is True
+    ]
+    strict = [(pointer, schema) for pointer, schema in schemas if isinstance(schema, dict)]
+    for pointer, schema in strict:
+        yield from strictness.schema_limits(schema, pointer)
+    yield from strictness.tools_limits(strict)
 
 
 def is_custom(tool: dict[str, JSON]) -> bool:
@@ -47,22 +56,20 @@ def _custom(tool: dict[str, JSON], pointer: str) -> Iterator[Violation]:
         yield from _name(name, join(pointer, "name"), path)
     else:
         message = f"{path}.custom.name: {'Input should be a valid string' if 'name' in tool else 'Field required'}"
-        yield Violation("anthropic-tool-name", "error", message, pointer, "AN-2", name)
+        yield limits.TOOL_NAME.broken(message, pointer, actual=name)
     schema, place = tool.get("input_schema"), join(pointer, "input_schema")
     if isinstance(schema, dict):
         yield from schema_limits(schema, place)
         yield from example_limits(tool, schema, pointer)
-        if tool.get("strict") is True:
-            yield from strict_limits(schema, place)
     else:
         message = f"{path}.custom.input_schema: {'Input should be an object' if schema else 'Field required'}"
-        yield Violation("anthropic-tool-schema", "error", message, pointer, "AN-4", schema)
+        yield limits.TOOL_SCHEMA.broken(message, pointer, actual=schema)
 
 
 def _name(name: str, pointer: str, path: str) -> Iterator[Violation]:
     if not _NAME.fullmatch(name):
         message = f"{path}.custom.name: String should match pattern '^{_NAME.pattern}$'"
-        yield Violation("anthropic-tool-name", "error", message, pointer, "AN-2", name)
+        yield limits.TOOL_NAME.broken(message, pointer, actual=name)
     elif len(name) > _DOCUMENTED_LENGTH:
         message = f"{path}.custom.name: longer than the {_DOCUMENTED_LENGTH} characters that the documents promise"
-        yield Violation("anthropic-tool-name-long", "warning", message, pointer, "AN-2", name)
+        yield limits.TOOL_NAME_LONG.broken(message, pointer, actual=name)

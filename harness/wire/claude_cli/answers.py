@@ -9,7 +9,8 @@ from harness.model import JSON, StopReason
 from harness.process import Completed, to_response
 from harness.profiles import Profile
 from harness.wire import seeded
-from harness.wire.view import ModelStep, RequestView, Violation
+from harness.wire.limit import Violation
+from harness.wire.view import ModelStep, RequestView
 
 _HEX = "0123456789abcdef"
 

@@ -2,89 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from harness.wire.limit import Limit, limits_among
 
-from harness.http import HttpRequest
-from harness.process import Command
-from harness.profiles import Profile
-from harness.wire.claude_cli.arguments import Arguments, arguments
-from harness.wire.claude_cli.requests import MAX_TOKENS, command_of
-from harness.wire.jsonvalue import join
-from harness.wire.view import Violation, WireError
-
-SOURCE = "claude 2.1.197"
+_SOURCE = "claude 2.1.197"
 """Where the rules were seen: its help, and its runs against a loopback server in place of the provider."""
 
-_ATTACHMENTS = "CLAUDE_CODE_DISABLE_ATTACHMENTS"
+COMMAND = Limit("claude-cli-command", "The exchange is a command.", _SOURCE)
+OPTION_UNKNOWN = Limit("claude-cli-option-unknown", "There is no option that does not exist.", _SOURCE)
+OPTION_VALUE = Limit("claude-cli-option-value", "Every option that takes a value has one.", _SOURCE)
+PRINT = Limit("claude-cli-print", "It prints its answer rather than open a session.", _SOURCE)
+OUTPUT_FORMAT = Limit("claude-cli-output-format", "It answers in JSON, which alone tells usage and errors.", _SOURCE)
+TOOLS = Limit(
+    "claude-cli-tools", "The built-in tools are taken away, with which the model acts on this machine.", _SOURCE
+)
+PROMPT_ARGUMENT = Limit(
+    "claude-cli-prompt-argument",
+    "The prompt goes over stdin: arguments are there for everybody to see.",
+    _SOURCE,
+    "warning",
+)
+PROMPT_BLANK = Limit("claude-cli-prompt-blank", "There is a prompt.", _SOURCE)
+PROMPT_COMMAND = Limit(
+    "claude-cli-prompt-command", "No prompt begins with '/', which makes it a command of the command line's.", _SOURCE
+)
+ATTACHMENTS = Limit(
+    "claude-cli-attachments", "Files that a prompt names behind '@' are not read and sent.", _SOURCE, "warning"
+)
+SETTING_SOURCES = Limit(
+    "claude-cli-setting-sources", "Settings, hooks and CLAUDE.md of the machine are left out.", _SOURCE, "warning"
+)
+STRICT_MCP_CONFIG = Limit(
+    "claude-cli-strict-mcp-config", "MCP servers that are configured elsewhere are not started.", _SOURCE, "warning"
+)
+NO_SESSION_PERSISTENCE = Limit(
+    "claude-cli-no-session-persistence", "The conversation is not kept on the disk.", _SOURCE, "warning"
+)
+SYSTEM_PROMPT = Limit(
+    "claude-cli-system-prompt", "Its own system prompt, for software engineering, is replaced.", _SOURCE, "warning"
+)
+MAX_TOKENS = Limit("claude-cli-max-tokens", "The bound of an answer is a number.", _SOURCE, "warning")
 
-
-def violations(request: HttpRequest, _profile: Profile) -> list[Violation]:
-    """The rules that a command breaks, in the order in which the command line looks."""
-    try:
-        command = command_of(request)
-    except WireError as error:
-        return [Violation("claude-cli-command", "error", error.reason, error.pointer, SOURCE)]
-    given = arguments(command.argv)
-    return [*_options(given), *_mode(given), *_prompt(command, given), *_isolation(command, given)]
-
-
-def _options(given: Arguments) -> Iterator[Violation]:
-    for argument in given.unknown:
-        message = f"error: unknown option '{argument.text}'"
-        yield Violation("claude-cli-option-unknown", "error", message, argument.pointer, SOURCE, argument.text)
-    for argument in given.lacking:
-        message = f"error: option '{argument.text}' argument missing"
-        yield Violation("claude-cli-option-value", "error", message, argument.pointer, SOURCE, argument.text)
-
-
-def _mode(given: Arguments) -> Iterator[Violation]:
-    if "--print" not in given.options:
-        message = "without --print it opens a session, which nobody can lead here"
-        yield Violation("claude-cli-print", "error", message, "/argv", SOURCE, expected="--print")
-    output = given.value("--output-format")
-    if output is None or output.text != "json":
-        message = "the usage and the error of an answer are told with --output-format json alone"
-        pointer, actual = (output.pointer, output.text) if output else ("/argv", None)
-        yield Violation("claude-cli-output-format", "error", message, pointer, SOURCE, actual, "json")
-    tools = given.options.get("--tools")
-    if not tools or any(value.text for value in tools):
-        message = 'the built-in tools are not taken away: --tools "" does it, and the model could act on this machine'
-        pointer, actual = (tools[0].pointer, " ".join(value.text for value in tools)) if tools else ("/argv", None)
-        yield Violation("claude-cli-tools", "error", message, pointer, SOURCE, actual, "")
-
-
-def _prompt(command: Command, given: Arguments) -> Iterator[Violation]:
-    for argument in given.positional:
-        message = "a prompt among the arguments is there for everybody on this machine to see; it goes over stdin"
-        yield Violation("claude-cli-prompt-argument", "warning", message, argument.pointer, SOURCE, argument.text)
-    pointer = given.positional[0].pointer if given.positional else "/stdin"
-    prompt = given.positional[0].text if given.positional else command.stdin
-    if not prompt.strip():
-        message = "Error: Input must be provided either through stdin or as a prompt argument when using --print"
-        yield Violation("claude-cli-prompt-blank", "error", message, pointer, SOURCE, prompt)
-    elif prompt.startswith("/"):
-        message = "a prompt that begins with '/' is taken for a command of the command line's own"
-        yield Violation("claude-cli-prompt-command", "error", message, pointer, SOURCE, prompt)
-
-
-def _isolation(command: Command, given: Arguments) -> Iterator[Violation]:
-    """What else it reads, sends and keeps, unless it is told not to."""
-    if command.environment.get(_ATTACHMENTS) != "1":
-        message = f"without {_ATTACHMENTS}=1 a file that the prompt names behind '@' is read and sent"
-        yield Violation("claude-cli-attachments", "warning", message, "/environment", SOURCE, expected="1")
-    sources = given.value("--setting-sources")
-    if sources is None or sources.text:
-        message = "settings, hooks and CLAUDE.md of the user or the project are taken into account"
-        pointer = sources.pointer if sources else "/argv"
-        yield Violation("claude-cli-setting-sources", "warning", message, pointer, SOURCE, expected="")
-    for option, what in (
-        ("--strict-mcp-config", "MCP servers that are configured elsewhere are started"),
-        ("--no-session-persistence", "the conversation is kept on the disk"),
-        ("--system-prompt", "a system prompt for software engineering stands before the conversation"),
-    ):
-        if option not in given.options:
-            yield Violation(f"claude-cli-{option[2:]}", "warning", f"{what}: {option} is missing", "/argv", SOURCE)
-    bound = command.environment.get(MAX_TOKENS)
-    if bound is not None and not (bound.isascii() and bound.isdigit()):
-        message = f"{MAX_TOKENS} is no number, and is ignored"
-        yield Violation("claude-cli-max-tokens", "warning", message, join("/environment", MAX_TOKENS), SOURCE, bound)
+LIMITS = limits_among(globals())

@@ -10,15 +10,19 @@ from harness.wire.format import WireFormat
 from harness.wire.gemini.answers import build, build_stream
 from harness.wire.gemini.embeddings import EMBEDDINGS
 from harness.wire.gemini.failures import fail, refuse, stream_error
-from harness.wire.gemini.limits import violations
+from harness.wire.gemini.judging import violations
+from harness.wire.gemini.limits import LIMITS
 from harness.wire.gemini.requests import model_of, recognises, view
 from harness.wire.gemini.responses import read
+from harness.wire.law import OWN, Services
 
 WIRE = WireFormat(
     api="gemini",
     base_path="",
     key_variables=("GOOGLE_API_KEY", "GEMINI_API_KEY"),
     provider_url="https://generativelanguage.googleapis.com",
+    services=Services({"googleapis.com": OWN}),
+    limits=LIMITS,
     recognises=recognises,
     view=view,
     violations=violations,

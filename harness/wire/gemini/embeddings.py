@@ -10,9 +10,12 @@ from urllib.parse import unquote, urlsplit
 from harness.http import HttpRequest, HttpResponse
 from harness.model import JSON
 from harness.wire.embedding import EmbeddingFormat, EmbeddingView, VectorView, seeded_vector, vector_of
+from harness.wire.gemini import limits
 from harness.wire.gemini.proto import ProtoMessage, repeated
 from harness.wire.jsonvalue import body_of, loads
-from harness.wire.view import TextView, Violation, WireError
+from harness.wire.law import Law
+from harness.wire.limit import Violation
+from harness.wire.view import TextView, WireError
 
 _METHOD = re.compile(r".*/([^/:]+):(batchEmbedContents|embedContent)")
 _MOST_TEXTS = 100
@@ -61,13 +64,13 @@ def _text(asked: ProtoMessage) -> TextView:
     return TextView("\n".join(texts), content.pointer)
 
 
-def violations(request: HttpRequest) -> list[Violation]:
+def violations(request: HttpRequest, _law: Law) -> list[Violation]:
     """What the provider refuses."""
     try:
         seen = view(request)
     except WireError as error:
         message = f"Invalid JSON payload received. {error.reason}"
-        return [Violation("gemini-embeddings-body", "error", message, error.pointer or "", _REFERENCE)]
+        return [limits.EMBEDDINGS_BODY.broken(message, error.pointer or "")]
     return [*_refusals(seen)]
 
 
@@ -75,14 +78,14 @@ def _refusals(seen: EmbeddingView) -> Iterator[Violation]:
     count = len(seen.texts)
     if count > _MOST_TEXTS:
         message = f"* BatchEmbedContentsRequest.requests: at most {_MOST_TEXTS} requests can be in one batch\n"
-        yield Violation("gemini-embeddings-count", "error", message, "/requests", _BATCH, count, _MOST_TEXTS)
+        yield limits.EMBEDDINGS_COUNT.broken(message, "/requests", actual=count, expected=_MOST_TEXTS)
     elif count == 0:
         message = "* BatchEmbedContentsRequest.requests: requests is not specified\n"
-        yield Violation("gemini-embeddings-count", "error", message, "", _REFERENCE, count)
+        yield limits.EMBEDDINGS_COUNT.broken(message, "", actual=count)
     if seen.dimensions is not None and not 0 < seen.dimensions <= _LENGTH:
         message = f"* EmbedContentRequest.output_dimensionality: must be from 1 to {_LENGTH}\n"
         pointer = seen.dimensions_pointer
-        yield Violation("gemini-embeddings-dimensions", "error", message, pointer, _REFERENCE, seen.dimensions)
+        yield limits.EMBEDDINGS_DIMENSIONS.broken(message, pointer, actual=seen.dimensions)
 
 
 def read(response: HttpResponse) -> tuple[VectorView, ...]:

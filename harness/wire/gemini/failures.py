@@ -10,7 +10,8 @@ from harness.model import JSON
 from harness.wire import seeded
 from harness.wire.failure import error_view, message
 from harness.wire.gemini.proto import ProtoMessage, repeated
-from harness.wire.view import ErrorView, RequestView, Violation
+from harness.wire.limit import Violation
+from harness.wire.view import ErrorView, RequestView
 
 _STATUS_NAMES = {
     400: "INVALID_ARGUMENT",

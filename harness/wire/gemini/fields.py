@@ -9,9 +9,10 @@ import json
 from collections.abc import Iterator
 
 from harness.model import JSON
+from harness.wire.gemini import limits
 from harness.wire.gemini.proto import ProtoMessage, decoded, repeated, snake
 from harness.wire.jsonvalue import join
-from harness.wire.view import Violation
+from harness.wire.limit import Violation
 
 ANY = "any"
 BYTES = "bytes"
@@ -196,14 +197,12 @@ def _value(value: JSON, kind: str, source: str, pointer: str, path: str) -> Iter
         yield from _message(ProtoMessage.of(value, pointer), kind, path)
     elif not _fits(value, kind):
         expected = kind if kind in (STRING, BYTES) else OBJECT
-        yield Violation(
-            "gemini-field-type",
-            "error",
+        yield limits.FIELD_TYPE.broken(
             f"Invalid value at '{path}' (TYPE_{expected.upper()}): {_shown(value)}",
             pointer,
-            source,
             actual=value,
             expected=expected,
+            source=source,
         )
 
 
@@ -217,14 +216,12 @@ def _message(message: ProtoMessage, kind: str, path: str) -> Iterator[Violation]
         else:
             key = message.spelling(name)
             place = f" at '{path}'" if path else ""
-            yield Violation(
-                "gemini-unknown-field",
-                "error",
+            yield limits.UNKNOWN_FIELD.broken(
                 f'Invalid JSON payload received. Unknown name "{key}"{place}: Cannot find field.',
                 message.at(name),
-                "GM-5" if kind == "Schema" else "GM-3",
                 actual=key,
                 expected=[*fields],
+                source="GM-5" if kind == "Schema" else "GM-3",
             )
 
 

@@ -1,13 +1,13 @@
-"""Generation settings that exclude or need each other, or that a model refuses: JSON, thinking (GM-13, GM-14)."""
+"""Generation settings that exclude or need each other: JSON output and thinking (GM-13, GM-14)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from harness.profiles import Profile
-from harness.wire.gemini import schemas
+from harness.wire.gemini import limits, schemas
 from harness.wire.gemini.proto import ProtoMessage
-from harness.wire.view import Violation
+from harness.wire.limit import Violation
 
 _STRUCTURED = ("application/json", "text/x.enum")
 
@@ -22,11 +22,11 @@ def violations(body: ProtoMessage, profile: Profile) -> Iterator[Violation]:
     tools = any("functionDeclarations" in tool.names for tool in body.messages("tools"))
     if tools and mime == "application/json" and profile.json_with_tools == "unsupported":
         message = f"Function calling with a response mime type: '{mime}' is unsupported"
-        yield Violation("gemini-json-with-tools", "error", message, config.at("responseMimeType"), "GM-13", actual=mime)
+        yield limits.JSON_WITH_TOOLS.broken(message, config.at("responseMimeType"), actual=mime)
     thinking = config.message("thinkingConfig")
     if thinking and {"thinkingLevel", "thinkingBudget"} <= {*thinking.names}:
         message = "You can only set only one of thinking budget and thinking level."
-        yield Violation("gemini-thinking", "error", message, thinking.at("thinkingBudget"), "GM-14")
+        yield limits.THINKING.broken(message, thinking.at("thinkingBudget"))
     elif thinking:
         yield from _level(thinking, profile)
 
@@ -39,8 +39,7 @@ def _level(thinking: ProtoMessage, profile: Profile) -> Iterator[Violation]:
             if profile.thinking == "budget"
             else f"Thinking level {level} is not supported for this model. Please retry with other thinking level."
         )
-        place = thinking.at("thinkingLevel")
-        yield Violation("gemini-thinking-level", "error", message, place, "GM-D3, GM-D15", actual=level)
+        yield limits.THINKING_LEVEL.broken(message, thinking.at("thinkingLevel"), actual=level)
 
 
 def _output_schemas(config: ProtoMessage) -> Iterator[Violation]:
@@ -52,14 +51,12 @@ def _output_schemas(config: ProtoMessage) -> Iterator[Violation]:
         message = (
             "* GenerateContentRequest.generation_config.response_mime_type: a response schema needs application/json\n"
         )
-        yield Violation(
-            "gemini-schema-mime-type", "error", message, config.at(names[0]), "GM-13", mime, expected=_STRUCTURED[0]
-        )
+        yield limits.SCHEMA_MIME_TYPE.broken(message, config.at(names[0]), actual=mime, expected=_STRUCTURED[0])
     if len(names) > 1:
         message = (
             "* GenerateContentRequest.generation_config: response_schema and response_json_schema exclude each other\n"
         )
-        yield Violation("gemini-output-schemas", "error", message, config.at(names[1]), "GM-13", actual=[*names])
+        yield limits.OUTPUT_SCHEMAS.broken(message, config.at(names[1]), actual=[*names])
     if "responseSchema" in names:
         path = "GenerateContentRequest.generation_config.response_schema"
         yield from schemas.violations(config.get("responseSchema"), config.at("responseSchema"), path)

@@ -1,109 +1,98 @@
-"""What the provider refuses, and what it takes with a loss.
-
-The provider parses before it looks at the conversation, so a request with a field of a wrong type gets no other
-finding than those of `fields`. Root schemas with empty `properties` are no violation although GM-5 quotes a refusal:
-recorded requests with them were accepted.
-"""
+"""What generateContent refuses, and what it takes with a loss (wire-facts, section 5)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from harness.wire.limit import Limit, limits_among
 
-from harness.http import HttpRequest
-from harness.profiles import Profile
-from harness.wire.gemini import fields, generation, pairing, signatures, tools
-from harness.wire.gemini.parts import DATA_FIELDS
-from harness.wire.gemini.proto import ProtoMessage
-from harness.wire.gemini.requests import on_vertex, view
-from harness.wire.jsonvalue import loads
-from harness.wire.view import CallView, RequestView, Violation, WireError, severity_of
+BODY = Limit("gemini-body", "The body is a JSON object.", "GM-3")
+UNKNOWN_FIELD = Limit("gemini-unknown-field", "There is no field that the API does not know.", "GM-3, GM-5, GM-D5")
+FIELD_TYPE = Limit("gemini-field-type", "Every field is of its type.", "GM-3, GM-5, GM-6, GM-7")
 
+CONTENTS_EMPTY = Limit("gemini-contents-empty", "There are contents.", "GM-1")
+PARTS_EMPTY = Limit("gemini-parts-empty", "Every content has parts.", "GM-1")
+PART_DATA = Limit("gemini-part-data", "Every part has exactly one data field.", "GM-1")
+ROLE = Limit("gemini-role", "The role of a content is `user` or `model`; on Vertex it is said.", "GM-2")
+ROLE_FUNCTION = Limit(
+    "gemini-role-function",
+    "Function responses stand under the role `user`. Models up to 2.5 may take `function`, the word of older days.",
+    "GM-2; contested, no captured verdict",
+    "warning",
+)
 
-def violations(request: HttpRequest, profile: Profile) -> list[Violation]:
-    """The violations of a request. Never raises: a body that cannot be read is a violation (`gemini-body`)."""
-    try:
-        body = loads(request.body)
-        misfits = fields.misfits(body)
-        if any(misfit.rule == "gemini-field-type" for misfit in misfits):
-            return misfits
-        vertex = on_vertex(request)
-        message, seen = ProtoMessage.of(body), view(request)
-        return [
-            *misfits,
-            *_contents(message, vertex=vertex),
-            *_ending(seen, profile),
-            *pairing.violations(seen, profile),
-            *signatures.violations(seen, profile, vertex=vertex),
-            *tools.violations(message),
-            *generation.violations(message, profile),
-        ]
-    except WireError as error:
-        return [_unreadable(error)]
-    except RecursionError:
-        return [_unreadable(WireError("nested too deeply"))]
+MODEL_TURN_LAST = Limit(
+    "gemini-model-turn-last", "The contents do not end with the model's turn, on models that refuse it.", "GM-D7"
+)
+CALL_ROLE = Limit("gemini-call-role", "Function calls are the model's.", "GM-6")
+CALL_MISPLACED = Limit("gemini-call-misplaced", "No history begins with a function call.", "GM-9")
+CALL_AFTER_MODEL = Limit(
+    "gemini-call-after-model",
+    "What the model says before a call stands in one content with it. Google's own chat helpers send it apart.",
+    "GM-9; contested, no captured verdict",
+    "warning",
+)
+NAME_EMPTY = Limit("gemini-name-empty", "Function calls and responses have a name.", "GM-6, GM-7")
+RESULT_MISPLACED = Limit("gemini-result-misplaced", "Function responses come right behind their calls.", "GM-9")
+RESULT_COUNT = Limit("gemini-result-count", "There are as many function responses as calls.", "GM-8")
+RESULTS_SPLIT = Limit(
+    "gemini-results-split",
+    "All function responses of a step stand in one content. Recorded 2.5 models took more.",
+    "GM-8",
+)
+RESULT_NAME = Limit(
+    "gemini-result-name", "A function response has the name of its call. A recorded 2.5 model took another.", "GM-7"
+)
+RESULT_ID_MISSING = Limit(
+    "gemini-result-id-missing", "A function response has the id of its call, if that has one.", "GM-7", "warning"
+)
+RESULT_ID_UNKNOWN = Limit("gemini-result-id-unknown", "The id of a function response is that of a call.", "GM-7")
+RESULT_ID_REPEATED = Limit("gemini-result-id-repeated", "No two function responses have one id.", "GM-7")
+SIGNATURE_MISSING = Limit(
+    "gemini-signature-missing",
+    "From Gemini 3 on the first call of each step of the current turn has its thought signature.",
+    "GM-10, GM-D4",
+)
+SIGNATURE_CORRUPTED = Limit(
+    "gemini-signature-corrupted",
+    "A thought signature is one that was issued, or a documented stand-in.",
+    "GM-10, GM-D16",
+)
 
+TOOL_NAME = Limit(
+    "gemini-tool-name",
+    "The name of a function begins with a letter or an underscore, and has at most 128 of A-Za-z0-9_.:-",
+    "GM-4",
+)
+TOOL_NAME_LONG = Limit(
+    "gemini-tool-name-long",
+    "The name of a function has at most 64 characters: some servers refuse more, the SDK says 128.",
+    "GM-4",
+    "warning",
+)
+TOOL_DUPLICATE = Limit("gemini-tool-duplicate", "The names of functions differ.", "GM-4")
+TOOL_SCHEMAS = Limit("gemini-tool-schemas", "A function has its schema in one language.", "GM-5")
+SCHEMA_TYPE = Limit("gemini-schema-type", "The types of an OpenAPI schema are those that there are.", "GM-5")
+CHOICE_IGNORED = Limit(
+    "gemini-choice-ignored", "Allowed functions are named only with ANY or VALIDATED.", "GM-12", "warning"
+)
 
-def _unreadable(error: WireError) -> Violation:
-    message = f"Invalid JSON payload received. {error.reason}"
-    return Violation("gemini-body", "error", message, error.pointer, "GM-3")
+JSON_WITH_TOOLS = Limit("gemini-json-with-tools", "Models up to 2.5 get no JSON mode together with functions.", "GM-13")
+SCHEMA_MIME_TYPE = Limit("gemini-schema-mime-type", "A schema of the answer comes with its MIME type.", "GM-13")
+OUTPUT_SCHEMAS = Limit("gemini-output-schemas", "The answer has its schema in one language.", "GM-13")
+THINKING_LEVEL = Limit("gemini-thinking-level", "The level of thinking is one that the model has.", "GM-D3, GM-D15")
+THINKING = Limit("gemini-thinking", "Thinking has a level or a budget, not both.", "GM-14")
 
+EMBEDDINGS_BODY = Limit(
+    "gemini-embeddings-body",
+    "A request for embeddings is for texts of one model and one length.",
+    "Gemini API, models.batchEmbedContents",
+)
+EMBEDDINGS_COUNT = Limit(
+    "gemini-embeddings-count",
+    "One to 100 texts are embedded at once.",
+    "Gemini API, models.batchEmbedContents; langchain-ai/langchainjs 4491",
+)
+EMBEDDINGS_DIMENSIONS = Limit(
+    "gemini-embeddings-dimensions", "From 1 to 3072 dimensions are asked for.", "Gemini API, models.batchEmbedContents"
+)
 
-def _contents(body: ProtoMessage, *, vertex: bool) -> Iterator[Violation]:
-    contents = body.messages("contents")
-    if not contents:
-        message = "* GenerateContentRequest.contents: contents is not specified\n"
-        yield Violation("gemini-contents-empty", "error", message, body.at("contents"), "GM-1")
-    for index, content in enumerate(contents):
-        yield from _role(content, vertex=vertex)
-        parts = content.messages("parts")
-        if not parts:
-            message = (
-                "Unable to submit request because it must include at least one parts field."
-                if vertex
-                else f"* GenerateContentRequest.contents[{index}].parts: contents.parts must not be empty.\n"
-            )
-            yield Violation("gemini-parts-empty", "error", message, content.at("parts"), "GM-1")
-        for position, part in enumerate(parts):
-            yield from _part(content, part, f"GenerateContentRequest.contents[{index}].parts[{position}]")
-
-
-def _ending(seen: RequestView, profile: Profile) -> Iterator[Violation]:
-    """GM-D7. One that ends in calls lacks their results, which `pairing` says."""
-    severity, last = severity_of(profile.prefill), seen.turns[-1] if seen.turns else None
-    if severity and last and last.role == "assistant" and not any(isinstance(p, CallView) for p in last.parts):
-        message = "Requests ending with a model turn are not supported."
-        yield Violation("gemini-model-turn-last", severity, message, last.pointer, "GM-D7")
-
-
-def _role(content: ProtoMessage, *, vertex: bool) -> Iterator[Violation]:
-    role = content.get("role")
-    if role in ("user", "model") or (not role and not vertex):  # the Developer API reads a missing role as user
-        return
-    message = "Please use a valid role: user, model."
-    yield Violation(
-        "gemini-role", "error", message, content.at("role"), "GM-2", actual=role, expected=["user", "model"]
-    )
-
-
-def _part(content: ProtoMessage, part: ProtoMessage, path: str) -> Iterator[Violation]:
-    data = [name for name in DATA_FIELDS if name in part.names]
-    if not data:
-        message = f"* {path}.data: required oneof field 'data' must have one initialized field\n"
-        yield Violation("gemini-part-data", "error", message, part.pointer, "GM-1")
-    elif len(data) > 1:
-        message = f"* {path}.data: oneof field 'data' is already set. Cannot set '{data[1]}'\n"
-        yield Violation("gemini-part-data", "error", message, part.pointer, "GM-1", actual=[*data])
-    call, result = part.message("functionCall"), part.message("functionResponse")
-    if call:
-        yield from _named(call, f"{path}.function_call", "GM-6")
-        if content.get("role") != "model":
-            message = "Please ensure that function call parts stand in a turn of the role model."
-            yield Violation("gemini-call-role", "error", message, part.pointer, "GM-6", actual=content.get("role"))
-    if result:
-        yield from _named(result, f"{path}.function_response", "GM-7")
-
-
-def _named(message: ProtoMessage, path: str, source: str) -> Iterator[Violation]:
-    if not message.get("name"):
-        text = f"* {path}.name: Name cannot be empty.\n"
-        yield Violation("gemini-name-empty", "error", text, message.at("name"), source)
+LIMITS = limits_among(globals())

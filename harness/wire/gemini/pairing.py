@@ -11,7 +11,9 @@ from typing import Literal
 
 from harness.model import JSON
 from harness.profiles import Profile
-from harness.wire.view import CallView, RequestView, ResultView, TurnView, Violation
+from harness.wire.gemini import limits
+from harness.wire.limit import Violation
+from harness.wire.view import CallView, RequestView, ResultView, TurnView
 
 
 def violations(view: RequestView, profile: Profile) -> Iterator[Violation]:
@@ -30,7 +32,8 @@ def violations(view: RequestView, profile: Profile) -> Iterator[Violation]:
                 "Please ensure that function call turn comes immediately after a user turn or after a function "
                 "response turn."
             )
-            yield Violation("gemini-call-misplaced", "error", message, turn.pointer, "GM-9")
+            limit = limits.CALL_AFTER_MODEL if index else limits.CALL_MISPLACED
+            yield limit.broken(message, turn.pointer)
         step = _run(turns, index, lambda turn: bool(_calls(turn)))
         answers = _run(turns, index + len(step), lambda turn: turn.role == "user" and bool(_results([turn])))
         yield from _answered(step, answers, profile)
@@ -51,7 +54,7 @@ def _run(turns: Sequence[TurnView], start: int, belongs: Callable[[TurnView], bo
 
 def _misplaced_result(turn: TurnView) -> Violation:
     message = "Please ensure that function response turn comes immediately after a function call turn."
-    return Violation("gemini-result-misplaced", "error", message, turn.pointer, "GM-9")
+    return limits.RESULT_MISPLACED.broken(message, turn.pointer)
 
 
 def _answered(step: Sequence[TurnView], answers: Sequence[TurnView], profile: Profile) -> Iterator[Violation]:
@@ -62,18 +65,12 @@ def _answered(step: Sequence[TurnView], answers: Sequence[TurnView], profile: Pr
         "function call turn."
     )
     if len(calls) != len(results):
-        yield Violation(
-            "gemini-result-count",
-            "error",
-            message,
-            (answers or step)[-1].pointer,
-            "GM-8",
-            actual=len(results),
-            expected=len(calls),
+        yield limits.RESULT_COUNT.broken(
+            message, (answers or step)[-1].pointer, actual=len(results), expected=len(calls)
         )
     if len(answers) > 1:
-        yield Violation(
-            "gemini-results-split", _severity(profile), message, answers[1].pointer, "GM-8", len(answers), expected=1
+        yield limits.RESULTS_SPLIT.broken(
+            message, answers[1].pointer, actual=len(answers), expected=1, severity=_severity(profile)
         )
     yield from (_misplaced_result(turn) for turn in step if _results([turn]))
     yield from _matched(calls, results, profile)
@@ -110,18 +107,16 @@ def _unpaired_id(result: ResultView, calls: list[CallView]) -> Iterator[Violatio
     ids = [call.id for call in calls]
     if result.call_id is None:
         message = f"The function response '{result.name}' has no id, its function call has one."
-        yield Violation(
-            "gemini-result-id-missing", "warning", message, result.id_pointer, "GM-7", actual=None, expected=[*ids]
-        )
+        yield limits.RESULT_ID_MISSING.broken(message, result.id_pointer, actual=None, expected=[*ids])
         return
-    rule = "gemini-result-id-repeated" if result.call_id in ids else "gemini-result-id-unknown"
+    limit = limits.RESULT_ID_REPEATED if result.call_id in ids else limits.RESULT_ID_UNKNOWN
     message = f"The id '{result.call_id}' of a function response is not the id of an unanswered function call."
-    yield Violation(rule, "error", message, result.id_pointer, "GM-7", actual=result.call_id, expected=[*ids])
+    yield limit.broken(message, result.id_pointer, actual=result.call_id, expected=[*ids])
 
 
 def _misnamed(result: ResultView, calls: list[CallView], profile: Profile) -> Violation:
     names: list[JSON] = [call.name for call in calls]
     message = f"The function response '{result.name}' does not match the name of its function call."
-    return Violation(
-        "gemini-result-name", _severity(profile), message, result.pointer, "GM-7", actual=result.name, expected=names
+    return limits.RESULT_NAME.broken(
+        message, result.pointer, actual=result.name, expected=names, severity=_severity(profile)
     )

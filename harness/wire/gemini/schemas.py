@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.model import JSON
+from harness.wire.gemini import limits
 from harness.wire.gemini.proto import ProtoMessage, repeated
 from harness.wire.jsonvalue import join
-from harness.wire.view import Violation
+from harness.wire.limit import Violation
 
 _TYPES = ("type_unspecified", "string", "number", "integer", "boolean", "array", "object", "null")
 
@@ -44,9 +45,7 @@ def violations(schema: JSON, pointer: str, path: str) -> Iterator[Violation]:
     kind = fields.text("type")
     if kind is not None and kind.lower() not in _TYPES:
         message = f"Invalid value at '{path}.type' (Type), \"{kind}\""
-        yield Violation(
-            "gemini-schema-type", "error", message, fields.at("type"), "GM-5", actual=kind, expected=[*_TYPES]
-        )
+        yield limits.SCHEMA_TYPE.broken(message, fields.at("type"), actual=kind, expected=[*_TYPES])
     for inner, place, step in _inner(fields):
         yield from violations(inner, place, f"{path}.{step}")
 

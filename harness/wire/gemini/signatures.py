@@ -2,10 +2,28 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator
 
+from harness.model import JSON
 from harness.profiles import Profile
-from harness.wire.view import CallView, RequestView, ResultView, TurnView, Violation
+from harness.wire.gemini import limits
+from harness.wire.gemini.proto import canonical
+from harness.wire.limit import Violation
+from harness.wire.view import CallView, RequestView, ResultView, TurnView
+
+_WORDS = ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
+_STAND_INS = frozenset(
+    canonical(spelled) for word in _WORDS for spelled in (word, base64.b64encode(word.encode()).decode())
+)
+
+
+def is_stand_in(signature: JSON) -> bool:
+    """Whether it is what the provider takes in place of a signature that nobody has (GM-10; wire-facts, section 11).
+
+    The documents give the words plainly, SDKs send them as base64, in either alphabet, padded or not.
+    """
+    return canonical(signature) in _STAND_INS
 
 
 def violations(view: RequestView, profile: Profile, *, vertex: bool) -> Iterator[Violation]:
@@ -20,13 +38,7 @@ def violations(view: RequestView, profile: Profile, *, vertex: bool) -> Iterator
     for index, turn in enumerate(view.turns[opening + 1 :], opening + 1):
         first = next((part for part in turn.parts if isinstance(part, CallView)), None)
         if first is not None and turn.role == "assistant" and not first.opaque:
-            yield Violation(
-                "gemini-signature-missing",
-                "error",
-                _message(first.name, index + 1, vertex=vertex),
-                first.pointer,
-                "GM-10",
-            )
+            yield limits.SIGNATURE_MISSING.broken(_message(first.name, index + 1, vertex=vertex), first.pointer)
 
 
 def _opens(turn: TurnView) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from harness.wire.gemini import schemas
+from harness.wire.gemini import limits, schemas
 from harness.wire.gemini.proto import ProtoMessage, snake
-from harness.wire.view import Violation
+from harness.wire.limit import Violation
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]*")
 _LENGTH_OF_SOME_SERVERS = 64
@@ -24,7 +24,7 @@ def violations(body: ProtoMessage) -> Iterator[Violation]:
             yield from _name(name, declaration, path)
             if name and name in declared:
                 message = f"Duplicate function declaration found: {name}"
-                yield Violation("gemini-tool-duplicate", "error", message, declaration.at("name"), "GM-4", actual=name)
+                yield limits.TOOL_DUPLICATE.broken(message, declaration.at("name"), actual=name)
             declared.add(name)
             yield from _schemas(declaration, path)
     yield from _choice(body.message("toolConfig"))
@@ -34,14 +34,12 @@ def _name(name: str, declaration: ProtoMessage, path: str) -> Iterator[Violation
     legal = _NAME.fullmatch(name) is not None
     if legal and len(name) <= _LENGTH_OF_SOME_SERVERS:
         return
-    yield Violation(
-        "gemini-tool-name",
-        "error" if not legal or len(name) > _LENGTH else "warning",
+    limit = limits.TOOL_NAME_LONG if legal and len(name) <= _LENGTH else limits.TOOL_NAME
+    yield limit.broken(
         f"* {path}.name: Invalid function name. Must start with a letter or an underscore. Must be alphameric (a-z, "
         "A-Z, 0-9), underscores (_), dots (.), colons (:), or dashes (-), with a maximum length of "
         f"{_LENGTH_OF_SOME_SERVERS}.\n",
         declaration.at("name"),
-        "GM-4",
         actual=name,
         expected=_NAME.pattern,
     )
@@ -51,7 +49,7 @@ def _schemas(declaration: ProtoMessage, path: str) -> Iterator[Violation]:
     for one, other in (("parameters", "parametersJsonSchema"), ("response", "responseJsonSchema")):
         if one in declaration.names and other in declaration.names:
             message = f"* {path}: {snake(one)} and {snake(other)} are mutually exclusive.\n"
-            yield Violation("gemini-tool-schemas", "error", message, declaration.at(other), "GM-5")
+            yield limits.TOOL_SCHEMAS.broken(message, declaration.at(other))
         if one in declaration.names:
             yield from schemas.violations(declaration.get(one), declaration.at(one), f"{path}.{snake(one)}")
 
@@ -62,4 +60,4 @@ def _choice(tool_config: ProtoMessage | None) -> Iterator[Violation]:
     if config and mode not in ("ANY", "VALIDATED") and config.get("allowedFunctionNames"):
         message = "allowed_function_names should only be set when the function calling mode is ANY or VALIDATED."
         pointer = config.at("allowedFunctionNames")
-        yield Violation("gemini-choice-ignored", "warning", message, pointer, "GM-12", actual=mode)
+        yield limits.CHOICE_IGNORED.broken(message, pointer, actual=mode)

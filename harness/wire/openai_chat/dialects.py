@@ -8,19 +8,20 @@ from typing import Literal
 
 from harness.model import JSON
 from harness.profiles import Profile
+from harness.wire.openai_chat.chat import MISTRAL
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """One way to speak. As it stands it is OpenAI's.
 
-    `ids`: calls have theirs, an empty one, or none. `repeats`: id, type and name stand in every piece of a call.
-    `first_index`: where the calls of a stream are counted from; `None`: they have no index. `no_arguments`: how a call
-    without arguments says so. `usage`: a stream counts its tokens in a chunk of its own if asked, in every chunk as far
-    as they are known, or never. `comments`: the stream is kept alive by comments.
+    `ids`: calls have theirs, a short one, an empty one, or none. `repeats`: id, type and name stand in every piece of a
+    call. `first_index`: where the calls of a stream are counted from; `None`: they have no index. `no_arguments`: how a
+    call without arguments says so. `usage`: a stream counts its tokens in a chunk of its own if asked, in every
+    chunk as far as they are known, or never. `comments`: the stream is kept alive by comments.
     """
 
-    ids: Literal["issued", "empty", "absent"] = "issued"
+    ids: Literal["issued", "short", "empty", "absent"] = "issued"
     repeats: bool = False
     first_index: int | None = 0
     no_arguments: str = "{}"
@@ -37,7 +38,8 @@ DIALECTS: Mapping[str, Dialect] = {
     "index-from-one": Dialect(first_index=1),  # OC-P2
     "no-index": Dialect(first_index=None),  # OC-P2
     "empty-arguments": Dialect(no_arguments=""),  # OC-P4, seen at Databricks
-    "early-usage": Dialect(usage="early"),  # seen at Databricks, and at Mistral in the last chunk
+    "early-usage": Dialect(usage="early"),  # seen at Databricks
+    MISTRAL: Dialect(ids="short", usage="early"),  # nine characters (wire-facts, section 11); usage in the last chunk
     "no-usage": Dialect(usage="never"),
     "comments": Dialect(comments=True),  # seen at OpenRouter
 }
@@ -53,7 +55,9 @@ def call_as(dialect: Dialect, call: JSON) -> JSON:
     if not isinstance(call, dict):
         return call
     spoken = dict(call)
-    if dialect.ids == "empty":
+    if dialect.ids == "short":
+        spoken["id"] = str(call.get("id")).removeprefix("call_")[:9]
+    elif dialect.ids == "empty":
         spoken["id"] = ""
     elif dialect.ids == "absent":
         spoken.pop("id", None)

@@ -10,7 +10,10 @@ from harness.http import HttpRequest, HttpResponse
 from harness.model import JSON, Usage
 from harness.wire.embedding import EmbeddingFormat, EmbeddingView, VectorView, seeded_vector, vector_of
 from harness.wire.jsonvalue import body_of, join, loads
-from harness.wire.view import TextView, Violation, WireError
+from harness.wire.law import Law
+from harness.wire.limit import Violation
+from harness.wire.openai_chat import limits
+from harness.wire.view import TextView, WireError
 
 _LENGTHS = {"text-embedding-3-large": 3072}
 _LENGTH = 1536
@@ -57,33 +60,35 @@ def _texts(given: JSON) -> Iterator[TextView]:
         yield TextView(text, join("/input", index))
 
 
-def violations(request: HttpRequest) -> list[Violation]:
+def violations(request: HttpRequest, law: Law) -> list[Violation]:
     """What the provider refuses."""
     try:
         seen = view(request)
     except WireError as error:
         pointer = error.pointer or ""
-        return [Violation("openai-embeddings-body", "error", f"'$' is invalid: {error.reason}.", pointer, _SOURCE)]
-    return [*_refusals(seen)]
+        return [limits.EMBEDDINGS_BODY.broken(f"'$' is invalid: {error.reason}.", pointer)]
+    return [*_refusals(seen, law)]
 
 
-def _refusals(seen: EmbeddingView) -> Iterator[Violation]:
+def _refusals(seen: EmbeddingView, law: Law) -> Iterator[Violation]:
+    if not law.is_own:
+        return
     if seen.model is None:
-        yield Violation("openai-embeddings-model", "error", "you must provide a model parameter", "", _SOURCE)
+        yield limits.EMBEDDINGS_MODEL.broken("you must provide a model parameter", "")
     if not 0 < len(seen.texts) <= _MOST_TEXTS:
         message = f"'$.input' is invalid: an array of 1 to {_MOST_TEXTS} inputs is expected."
-        yield Violation("openai-embeddings-count", "error", message, "/input", _SOURCE, len(seen.texts), _MOST_TEXTS)
+        yield limits.EMBEDDINGS_COUNT.broken(message, "/input", actual=len(seen.texts), expected=_MOST_TEXTS)
     for text in seen.texts:
         if not text.text:
             message = "'$.input' is invalid: an input cannot be an empty string."
-            yield Violation("openai-embeddings-empty", "error", message, text.pointer, _SOURCE, "")
+            yield limits.EMBEDDINGS_EMPTY.broken(message, text.pointer, actual="")
     longest = _LENGTHS.get(seen.model or "", _LENGTH)
     if seen.dimensions is not None and seen.model == "text-embedding-ada-002":
         message = "This model does not support specifying dimensions."
-        yield Violation("openai-embeddings-dimensions", "error", message, "/dimensions", _SOURCE, seen.dimensions)
+        yield limits.EMBEDDINGS_DIMENSIONS.broken(message, "/dimensions", actual=seen.dimensions)
     elif seen.dimensions is not None and not 0 < seen.dimensions <= longest:
         message = f"Invalid value for 'dimensions' = {seen.dimensions}. Must be from 1 to {longest}."
-        yield Violation("openai-embeddings-dimensions", "error", message, "/dimensions", _SOURCE, seen.dimensions)
+        yield limits.EMBEDDINGS_DIMENSIONS.broken(message, "/dimensions", actual=seen.dimensions)
 
 
 def read(response: HttpResponse) -> tuple[VectorView, ...]:

@@ -8,10 +8,11 @@ from harness.http import HttpResponse
 from harness.model import JSON
 from harness.wire.eventstream import written
 from harness.wire.failure import error_view, message, wait_headers
+from harness.wire.limit import Violation
 from harness.wire.openai_chat.chat import param
 from harness.wire.openai_chat.parts import is_blank
 from harness.wire.seeded import token
-from harness.wire.view import ErrorView, RequestView, Violation
+from harness.wire.view import ErrorView, RequestView
 
 _REFUSED, _BROKEN = "invalid_request_error", "server_error"
 

@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from harness.model import JSON
 from harness.protocols import Capability
 from harness.wire.jsonvalue import join, loads
-from harness.wire.openai_chat.chat import Chat, calls_of, param, shown, type_name
-from harness.wire.view import Violation, WireError
+from harness.wire.limit import Violation
+from harness.wire.openai_chat import limits
+from harness.wire.openai_chat.chat import MISTRAL, Chat, calls_of, param, shown, type_name
+from harness.wire.view import WireError
 
 _ROLES = ("developer", "system", "user", "assistant", "tool", "function")
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -31,12 +33,9 @@ def violations(chat: Chat) -> Iterator[Violation]:
     """What is wrong with each message by itself."""
     messages = chat.body.get("messages")
     if not isinstance(messages, list) or not messages:
-        yield Violation(
-            rule="openai-chat-messages-missing",
-            severity="error",
-            message="Invalid 'messages': expected an array with at least one message.",
-            pointer="/messages" if "messages" in chat.body else "",
-            source="OC-1",
+        yield limits.MESSAGES_MISSING.broken(
+            "Invalid 'messages': expected an array with at least one message.",
+            "/messages" if "messages" in chat.body else "",
             actual=messages,
         )
         return
@@ -45,55 +44,41 @@ def violations(chat: Chat) -> Iterator[Violation]:
         if isinstance(message, dict):
             yield from _message(chat, message, pointer)
         else:
-            yield Violation(
-                rule="openai-chat-message-type",
-                severity="error",
-                message=(
-                    f"Invalid type for '{param(pointer)}': expected an object, but got {type_name(message)} instead."
-                ),
-                pointer=pointer,
-                source="OC-1",
-                code="invalid_type",
+            yield limits.MESSAGE_TYPE.broken(
+                f"Invalid type for '{param(pointer)}': expected an object, but got {type_name(message)} instead.",
+                pointer,
                 actual=message,
+                code="invalid_type",
             )
 
 
 def _message(chat: Chat, message: dict[str, JSON], pointer: str) -> Iterator[Violation]:
     role = message.get("role")
     if not isinstance(role, str) or role not in _ROLES:
-        yield Violation(
-            rule="openai-chat-role-unknown",
-            severity="error",
-            message=f"Invalid value for '{param(pointer)}.role': {shown(role)}. Supported are: {', '.join(_ROLES)}.",
-            pointer=join(pointer, "role") if "role" in message else pointer,
-            source="OC-1",
-            code="invalid_value",
+        yield limits.ROLE_UNKNOWN.broken(
+            f"Invalid value for '{param(pointer)}.role': {shown(role)}. Supported are: {', '.join(_ROLES)}.",
+            join(pointer, "role") if "role" in message else pointer,
             actual=role,
             expected=[*_ROLES],
+            code="invalid_value",
         )
         return
     if role in ("system", "developer") and Capability.SYSTEM_PROMPT in chat.profile.lacks:
-        yield Violation(
-            rule="openai-chat-system-unsupported",
-            severity="error",
-            message=f"Unsupported value: '{param(pointer)}.role' does not support '{role}' with this model.",
-            pointer=join(pointer, "role"),
-            source="janhq/jan#4392 (OpenAI's guide to o1), microsoft/agent-framework#1077",
-            code="unsupported_value",
+        yield limits.SYSTEM_UNSUPPORTED.broken(
+            f"Unsupported value: '{param(pointer)}.role' does not support '{role}' with this model.",
+            join(pointer, "role"),
             actual=role,
+            code="unsupported_value",
         )
     yield from _content(chat, message, role, pointer)
     yield from _name(chat, message, role, pointer)
     yield from _calls(chat, message, role, pointer)
     if role == "tool" and not isinstance(message.get("tool_call_id"), str):
-        yield Violation(
-            rule="openai-chat-result-id-missing",
-            severity="error",
-            message=f"Missing required parameter: '{param(pointer)}.tool_call_id'.",
-            pointer=join(pointer, "tool_call_id") if "tool_call_id" in message else pointer,
-            source="OC-7",
-            code="missing_required_parameter",
+        yield limits.RESULT_ID_MISSING.broken(
+            f"Missing required parameter: '{param(pointer)}.tool_call_id'.",
+            join(pointer, "tool_call_id") if "tool_call_id" in message else pointer,
             actual=message.get("tool_call_id"),
+            code="missing_required_parameter",
         )
 
 
@@ -102,29 +87,20 @@ def _content(chat: Chat, message: dict[str, JSON], role: str, pointer: str) -> I
     if content is None:
         excused = role == "function" or (role == "assistant" and any(map(message.get, _INSTEAD_OF_CONTENT)))
         if chat.openai and not excused:
-            yield Violation(
-                rule="openai-chat-content-missing",
-                severity="error",
-                message="Invalid value for 'content': expected a string, got null.",
-                pointer=place if "content" in message else pointer,
-                source="OC-5, OC-8",
+            yield limits.CONTENT_MISSING.broken(
+                "Invalid value for 'content': expected a string, got null.",
+                place if "content" in message else pointer,
                 expected="a string or content parts",
             )
     elif isinstance(content, list):
         if chat.openai:
             yield from _parts(content, role, place)
     elif not isinstance(content, str):
-        yield Violation(
-            rule="openai-chat-content-type",
-            severity="error",
-            message=(
-                f"Invalid type for '{param(place)}': expected a string or an array, "
-                f"but got {type_name(content)} instead."
-            ),
-            pointer=place,
-            source="OC-5, OC-8",
-            code="invalid_type",
+        yield limits.CONTENT_TYPE.broken(
+            f"Invalid type for '{param(place)}': expected a string or an array, but got {type_name(content)} instead.",
+            place,
             actual=content,
+            code="invalid_type",
         )
 
 
@@ -134,18 +110,13 @@ def _parts(content: list[JSON], role: str, pointer: str) -> Iterator[Violation]:
         allowed = _PARTS.get(role, ())
         if kind not in allowed:
             place = join(pointer, index)
-            yield Violation(
-                rule="openai-chat-content-part",
-                severity="error",
-                message=(
-                    f"Invalid value for '{param(place)}.type': {shown(kind)}. Role '{role}' takes only parts "
-                    f"of type {', '.join(allowed)}."
-                ),
-                pointer=place,
-                source="OC-8",
-                code="invalid_value",
+            yield limits.CONTENT_PART.broken(
+                f"Invalid value for '{param(place)}.type': {shown(kind)}. Role '{role}' takes only parts "
+                f"of type {', '.join(allowed)}.",
+                place,
                 actual=kind,
                 expected=[*allowed],
+                code="invalid_value",
             )
 
 
@@ -160,23 +131,15 @@ def _calls(chat: Chat, message: dict[str, JSON], role: str, pointer: str) -> Ite
     if role != "assistant" or calls is None:
         return
     if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
-        yield Violation(
-            rule="openai-chat-calls-type",
-            severity="error",
-            message=f"Invalid type for '{param(place)}': expected an array of objects.",
-            pointer=place,
-            source="OC-5",
-            code="invalid_type",
+        yield limits.CALLS_TYPE.broken(
+            f"Invalid type for '{param(place)}': expected an array of objects.",
+            place,
             actual=calls,
+            code="invalid_type",
         )
     elif not calls and chat.openai:
-        yield Violation(
-            rule="openai-chat-calls-empty",
-            severity="warning",
-            message=f"Invalid '{param(place)}': empty array. Leave the field out instead.",
-            pointer=place,
-            source="OC-3",
-            code="empty_array",
+        yield limits.CALLS_EMPTY.broken(
+            f"Invalid '{param(place)}': empty array. Leave the field out instead.", place, code="empty_array"
         )
     for at, call in calls_of(message, pointer):
         yield from _call(chat, call, at)
@@ -186,27 +149,21 @@ def _call(chat: Chat, call: dict[str, JSON], pointer: str) -> Iterator[Violation
     yield from _call_id(chat, call, pointer)
     kind = call.get("type")
     if kind not in ("function", "custom") and (kind is not None or chat.openai):
-        yield Violation(
-            rule="openai-chat-call-type",
-            severity="error",
-            message=f"Invalid value for '{param(pointer)}.type': {shown(kind)}. Supported are: function, custom.",
-            pointer=join(pointer, "type") if "type" in call else pointer,
-            source="OC-5",
-            code="invalid_value",
+        yield limits.CALL_TYPE.broken(
+            f"Invalid value for '{param(pointer)}.type': {shown(kind)}. Supported are: function, custom.",
+            join(pointer, "type") if "type" in call else pointer,
             actual=kind,
+            code="invalid_value",
         )
     if kind == "custom":
         return
     function = call.get("function")
     if not isinstance(function, dict) or not isinstance(function.get("name"), str):
-        yield Violation(
-            rule="openai-chat-call-name-missing",
-            severity="error",
-            message=f"Missing required parameter: '{param(pointer)}.function.name'.",
-            pointer=join(pointer, "function") if "function" in call else pointer,
-            source="OC-5",
-            code="missing_required_parameter",
+        yield limits.CALL_NAME_MISSING.broken(
+            f"Missing required parameter: '{param(pointer)}.function.name'.",
+            join(pointer, "function") if "function" in call else pointer,
             actual=function,
+            code="missing_required_parameter",
         )
         return
     name = function["name"]
@@ -218,49 +175,37 @@ def _call(chat: Chat, call: dict[str, JSON], pointer: str) -> Iterator[Violation
 def _call_id(chat: Chat, call: dict[str, JSON], pointer: str) -> Iterator[Violation]:
     call_id, place = call.get("id"), join(pointer, "id")
     if not isinstance(call_id, str):
-        yield Violation(
-            rule="openai-chat-call-id-missing",
-            severity="error",
-            message=f"Missing required parameter: '{param(place)}'.",
-            pointer=place if "id" in call else pointer,
-            source="OC-5",
-            code="missing_required_parameter",
+        yield limits.CALL_ID_MISSING.broken(
+            f"Missing required parameter: '{param(place)}'.",
+            place if "id" in call else pointer,
             actual=call_id,
+            code="missing_required_parameter",
         )
     elif chat.openai and len(call_id) > 40:
-        yield Violation(
-            rule="openai-chat-call-id-length",
-            severity="warning",
-            message=f"Invalid '{param(place)}': string too long. Expected at most 40 characters, got {len(call_id)}.",
-            pointer=place,
-            source="OC-5",
+        yield limits.CALL_ID_LENGTH.broken(
+            f"Invalid '{param(place)}': string too long. Expected at most 40 characters, got {len(call_id)}.",
+            place,
+            actual=call_id,
             code="string_above_max_length",
-            actual=call_id,
         )
-    elif chat.host == "api.mistral.ai" and not _MISTRAL_ID.fullmatch(call_id):
-        yield Violation(
-            rule="openai-chat-call-id-mistral",
-            severity="error",
-            message=f"Tool call id was {call_id} but must be a-z, A-Z, 0-9, with a length of 9.",
-            pointer=place,
-            source="editor-code-assistant/eca#233",
-            code="3280",
+    elif chat.law.service == MISTRAL and not _MISTRAL_ID.fullmatch(call_id):
+        yield limits.CALL_ID_MISTRAL.broken(
+            f"Tool call id was {call_id} but must be a-z, A-Z, 0-9, with a length of 9.",
+            place,
             actual=call_id,
+            code="3280",
         )
 
 
 def _arguments(function: dict[str, JSON], pointer: str) -> Iterator[Violation]:
     arguments, place = function.get("arguments"), join(pointer, "arguments")
     if not isinstance(arguments, str):
-        yield Violation(
-            rule="openai-chat-arguments-type",
-            severity="error",
-            message=f"Invalid type for '{param(place)}': expected a string, but got {type_name(arguments)} instead.",
-            pointer=place if "arguments" in function else pointer,
-            source="OC-5",
-            code="invalid_type",
+        yield limits.ARGUMENTS_TYPE.broken(
+            f"Invalid type for '{param(place)}': expected a string, but got {type_name(arguments)} instead.",
+            place if "arguments" in function else pointer,
             actual=arguments,
             expected="a string of JSON",
+            code="invalid_type",
         )
         return
     try:
@@ -268,26 +213,16 @@ def _arguments(function: dict[str, JSON], pointer: str) -> Iterator[Violation]:
     except WireError:
         value = None
     if not isinstance(value, dict):
-        yield Violation(
-            rule="openai-chat-arguments-json",
-            severity="warning",
-            message=f"'{param(place)}' is not the text of a JSON object.",
-            pointer=place,
-            source="OC-5, OC-P1",
-            actual=arguments,
+        yield limits.ARGUMENTS_JSON.broken(
+            f"'{param(place)}' is not the text of a JSON object.", place, actual=arguments
         )
 
 
 def _bad_name(name: str, pointer: str) -> Violation:
-    return Violation(
-        rule="openai-chat-name-pattern",
-        severity="error",
-        message=(
-            f"Invalid '{param(pointer)}': expected at most 64 characters that match the pattern '^[a-zA-Z0-9_-]+$'."
-        ),
-        pointer=pointer,
-        source="OC-2",
-        code="invalid_value",
+    return limits.NAME_PATTERN.broken(
+        f"Invalid '{param(pointer)}': expected at most 64 characters that match the pattern '^[a-zA-Z0-9_-]+$'.",
+        pointer,
         actual=name,
         expected="^[a-zA-Z0-9_-]{1,64}$",
+        code="invalid_value",
     )

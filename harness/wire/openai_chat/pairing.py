@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 from harness.model import JSON
 from harness.wire.jsonvalue import join
+from harness.wire.limit import Violation
+from harness.wire.openai_chat import limits
 from harness.wire.openai_chat.chat import Chat, calls_of
-from harness.wire.view import Violation
 
 
 @dataclass(slots=True)
@@ -37,29 +38,19 @@ def violations(chat: Chat) -> Iterator[Violation]:
 def _unanswered(batch: _Batch | None) -> Iterator[Violation]:
     if batch is not None and batch.waiting:
         missing = ", ".join(batch.waiting)
-        yield Violation(
-            rule="openai-chat-result-missing",
-            severity="error",
-            message=(
-                "An assistant message with 'tool_calls' must be followed by tool messages that respond to each "
-                f"'tool_call_id'. No response message was found for: {missing}"
-            ),
-            pointer=batch.pointer,
-            source="OC-6",
+        yield limits.RESULT_MISSING.broken(
+            "An assistant message with 'tool_calls' must be followed by tool messages that respond to each "
+            f"'tool_call_id'. No response message was found for: {missing}",
+            batch.pointer,
             actual=list(batch.waiting),
         )
 
 
 def _result(batch: _Batch | None, call_id: JSON, pointer: str) -> Iterator[Violation]:
     if batch is None:
-        yield Violation(
-            rule="openai-chat-result-orphan",
-            severity="error",
-            message=(
-                "Invalid parameter: a message with role 'tool' must respond to a preceding message with 'tool_calls'."
-            ),
-            pointer=join(pointer, "role"),
-            source="OC-7",
+        yield limits.RESULT_ORPHAN.broken(
+            "Invalid parameter: a message with role 'tool' must respond to a preceding message with 'tool_calls'.",
+            join(pointer, "role"),
             actual=call_id,
         )
     elif not isinstance(call_id, str):
@@ -70,27 +61,16 @@ def _result(batch: _Batch | None, call_id: JSON, pointer: str) -> Iterator[Viola
     elif call_id in batch.answered:
         # Wire-facts has this as not confirmed; refusals with this text were captured since then from OpenAI
         # (agno-agi/agno#5116, neuron-core/neuron-ai#46) and DeepSeek (HKUDS/nanobot#3945).
-        yield Violation(
-            rule="openai-chat-result-duplicate",
-            severity="error",
-            message=(
-                f"Invalid parameter: Duplicate value for 'tool_call_id' of '{call_id}', "
-                f"also answered by {batch.answered[call_id]}."
-            ),
-            pointer=join(pointer, "tool_call_id"),
-            source="OC-7; agno-agi/agno#5116",
+        yield limits.RESULT_DUPLICATE.broken(
+            f"Invalid parameter: Duplicate value for 'tool_call_id' of '{call_id}', "
+            f"also answered by {batch.answered[call_id]}.",
+            join(pointer, "tool_call_id"),
             actual=call_id,
         )
     else:
-        yield Violation(
-            rule="openai-chat-result-unknown-id",
-            severity="error",
-            message=(
-                f"Invalid parameter: 'tool_call_id' of '{call_id}' is not among "
-                "the 'tool_calls' of the previous message."
-            ),
-            pointer=join(pointer, "tool_call_id"),
-            source="OC-7",
+        yield limits.RESULT_UNKNOWN_ID.broken(
+            f"Invalid parameter: 'tool_call_id' of '{call_id}' is not among the 'tool_calls' of the previous message.",
+            join(pointer, "tool_call_id"),
             actual=call_id,
             expected=[*batch.waiting, *batch.answered],
         )

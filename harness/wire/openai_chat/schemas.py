@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from harness.model import JSON
 from harness.wire.jsonvalue import join
-from harness.wire.view import Violation
+from harness.wire.limit import Violation
+from harness.wire.openai_chat import limits
 
 _ONE = ("items", "additionalProperties", "not", "if", "then", "else")
 _MANY = ("anyOf", "oneOf", "allOf", "prefixItems")
@@ -20,36 +21,25 @@ def violations(schema: JSON, pointer: str, subject: str, code: str) -> Iterator[
             continue
         context = place.removeprefix(pointer) or "the root"
         if node.get("additionalProperties") is not False:
-            yield Violation(
-                rule="openai-chat-strict-additional-properties",
-                severity="error",
-                message=(
-                    f"Invalid schema for {subject}: at {context}, 'additionalProperties' "
-                    "has to be given and to be false."
-                ),
-                pointer=place,
-                source="OC-11",
-                code=code,
+            yield limits.STRICT_ADDITIONAL_PROPERTIES.broken(
+                f"Invalid schema for {subject}: at {context}, 'additionalProperties' has to be given and to be false.",
+                place,
                 actual=node.get("additionalProperties"),
                 expected=False,
+                code=code,
             )
         properties, required = node.get("properties"), node.get("required")
         names = list(properties) if isinstance(properties, dict) else []
         given = required if isinstance(required, list) else []
         missing = [name for name in names if name not in given]
         if missing:
-            yield Violation(
-                rule="openai-chat-strict-required",
-                severity="error",
-                message=(
-                    f"Invalid schema for {subject}: at {context}, 'required' has to name every property. "
-                    f"Missing: {', '.join(missing)}."
-                ),
-                pointer=place,
-                source="OC-11",
-                code=code,
+            yield limits.STRICT_REQUIRED.broken(
+                f"Invalid schema for {subject}: at {context}, 'required' has to name every property. "
+                f"Missing: {', '.join(missing)}.",
+                place,
                 actual=given,
                 expected=[*names],
+                code=code,
             )
 
 

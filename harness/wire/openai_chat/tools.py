@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 from harness.model import JSON
 from harness.wire.jsonvalue import join
-from harness.wire.openai_chat import schemas
+from harness.wire.limit import Violation
+from harness.wire.openai_chat import limits, schemas
 from harness.wire.openai_chat.chat import Chat, param, shown, type_name
 from harness.wire.openai_chat.messages import NAME
-from harness.wire.view import Violation
 
 _CHOICES = ("none", "auto", "required")
+_UNIONS = ("oneOf", "anyOf", "allOf")
 _CHOICE_TYPES = ("function", "custom", "allowed_tools")
 
 
@@ -19,23 +20,12 @@ def violations(chat: Chat) -> Iterator[Violation]:
     """What is wrong with the tools, and with the choice among them."""
     tools = chat.body.get("tools")
     if tools is not None and (not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools)):
-        yield Violation(
-            rule="openai-chat-tools-type",
-            severity="error",
-            message="Invalid type for 'tools': expected an array of objects.",
-            pointer="/tools",
-            source="OC-2",
-            code="invalid_type",
-            actual=tools,
+        yield limits.TOOLS_TYPE.broken(
+            "Invalid type for 'tools': expected an array of objects.", "/tools", actual=tools, code="invalid_type"
         )
     elif tools == [] and chat.openai:
-        yield Violation(
-            rule="openai-chat-tools-empty",
-            severity="warning",
-            message="Invalid 'tools': empty array. Leave the field out instead.",
-            pointer="/tools",
-            source="OC-3",
-            code="empty_array",
+        yield limits.TOOLS_EMPTY.broken(
+            "Invalid 'tools': empty array. Leave the field out instead.", "/tools", code="empty_array"
         )
     names: set[str] = set()
     for pointer, tool in chat.tools:
@@ -47,41 +37,32 @@ def violations(chat: Chat) -> Iterator[Violation]:
 def _tool(chat: Chat, tool: dict[str, JSON], pointer: str) -> Iterator[Violation]:
     kind = tool.get("type")
     if chat.openai and kind not in ("function", "custom"):
-        yield Violation(
-            rule="openai-chat-tool-type",
-            severity="error",
-            message=f"Invalid value for '{param(pointer)}.type': {shown(kind)}. Supported are: function, custom.",
-            pointer=join(pointer, "type") if "type" in tool else pointer,
-            source="OC-2",
-            code="invalid_value",
+        yield limits.TOOL_TYPE.broken(
+            f"Invalid value for '{param(pointer)}.type': {shown(kind)}. Supported are: function, custom.",
+            join(pointer, "type") if "type" in tool else pointer,
             actual=kind,
+            code="invalid_value",
         )
     if kind not in (None, "function"):
         return  # a custom tool, or one that a compatible server brings along
     function, place = tool.get("function"), join(pointer, "function")
     name = function.get("name") if isinstance(function, dict) else None
     if not isinstance(function, dict) or not isinstance(name, str):
-        yield Violation(
-            rule="openai-chat-tool-name-missing",
-            severity="error",
-            message=f"Missing required parameter: '{param(place)}.name'.",
-            pointer=place if "function" in tool else pointer,
-            source="OC-2",
-            code="missing_required_parameter",
+        yield limits.TOOL_NAME_MISSING.broken(
+            f"Missing required parameter: '{param(place)}.name'.",
+            place if "function" in tool else pointer,
             actual=function,
+            code="missing_required_parameter",
         )
         return
     if not NAME.fullmatch(name):
         at = join(place, "name")
-        yield Violation(
-            rule="openai-chat-tool-name",
-            severity="error",
-            message=f"Invalid '{param(at)}': expected at most 64 characters that match the pattern '^[a-zA-Z0-9_-]+$'.",
-            pointer=at,
-            source="OC-2",
-            code="invalid_value",
+        yield limits.TOOL_NAME.broken(
+            f"Invalid '{param(at)}': expected at most 64 characters that match the pattern '^[a-zA-Z0-9_-]+$'.",
+            at,
             actual=name,
             expected="^[a-zA-Z0-9_-]{1,64}$",
+            code="invalid_value",
         )
     yield from _parameters(chat, function, name, place)
 
@@ -92,28 +73,27 @@ def _parameters(chat: Chat, function: dict[str, JSON], name: str, pointer: str) 
     if parameters is None:
         return
     if not isinstance(parameters, dict):
-        yield Violation(
-            rule="openai-chat-tool-parameters-type",
-            severity="error",
-            message=f"Invalid type for '{param(place)}': expected an object, but got {type_name(parameters)} instead.",
-            pointer=place,
-            source="OC-3",
-            code="invalid_type",
+        yield limits.TOOL_PARAMETERS_TYPE.broken(
+            f"Invalid type for '{param(place)}': expected an object, but got {type_name(parameters)} instead.",
+            place,
             actual=parameters,
+            code="invalid_type",
+        )
+    elif chat.openai and "type" not in parameters and any(key in parameters for key in _UNIONS):
+        yield limits.TOOL_PARAMETERS_UNION.broken(
+            f"Invalid schema for function '{name}': schema must be a JSON Schema of 'type: \"object\"', got 'None'.",
+            place,
+            expected="object",
+            code=code,
         )
     elif chat.openai and parameters.get("type") != "object":
-        yield Violation(
-            rule="openai-chat-tool-parameters-root",
-            severity="error",
-            message=(
-                f"Invalid schema for function '{name}': the root must be of type "
-                f"'object', got {shown(parameters.get('type'))}."
-            ),
-            pointer=place,
-            source="ComposioHQ/composio#1829, end-4/dots-hyprland#3640",
-            code=code,
+        yield limits.TOOL_PARAMETERS_ROOT.broken(
+            f"Invalid schema for function '{name}': the root must be of type "
+            f"'object', got {shown(parameters.get('type'))}.",
+            place,
             actual=parameters.get("type"),
             expected="object",
+            code=code,
         )
     elif chat.openai and function.get("strict") is True:
         yield from schemas.violations(parameters, place, f"function '{name}'", code)
@@ -130,13 +110,8 @@ def _repeated(tool: dict[str, JSON], pointer: str, names: set[str]) -> Iterator[
     if name is None:
         return
     if name in names:
-        yield Violation(
-            rule="openai-chat-tool-duplicate",
-            severity="warning",
-            message=f"Tool names must be unique: '{name}' is declared twice.",
-            pointer=pointer,
-            source="router-for-me/CLIProxyAPI#4788",
-            actual=name,
+        yield limits.TOOL_DUPLICATE.broken(
+            f"Tool names must be unique: '{name}' is declared twice.", pointer, actual=name
         )
     names.add(name)
 
@@ -153,17 +128,12 @@ def _choice(chat: Chat) -> Iterator[Violation]:
         return
     known = choice in _CHOICES if isinstance(choice, str) else isinstance(choice, dict)
     if not known and (chat.openai or not isinstance(choice, str)):
-        yield Violation(
-            rule="openai-chat-choice-value",
-            severity="error",
-            message=(
-                f"Invalid value for 'tool_choice': {shown(choice)}. Supported values "
-                f"are: {', '.join(_CHOICES)}, or an object."
-            ),
-            pointer="/tool_choice",
-            source="O/types/chat/chat_completion_tool_choice_option_param.py (wire-facts 1.2)",
-            code="invalid_value",
+        yield limits.CHOICE_VALUE.broken(
+            f"Invalid value for 'tool_choice': {shown(choice)}. Supported values "
+            f"are: {', '.join(_CHOICES)}, or an object.",
+            "/tool_choice",
             actual=choice,
+            code="invalid_value",
         )
     elif chat.openai and isinstance(choice, dict):
         yield from _named(chat, choice)
@@ -173,34 +143,22 @@ def _named(chat: Chat, choice: dict[str, JSON]) -> Iterator[Violation]:
     kind = choice.get("type")
     held = choice.get(kind) if isinstance(kind, str) and kind in _CHOICE_TYPES else None
     if not isinstance(held, dict) or (kind != "allowed_tools" and not isinstance(held.get("name"), str)):
-        yield Violation(
-            rule="openai-chat-choice-shape",
-            severity="error",
-            message=(
-                "Missing required parameter: 'tool_choice.function.name'. A named choice is "
-                '{"type": "function", "function": {"name": …}}.'
-            ),
-            pointer="/tool_choice",
-            source="O/types/chat/chat_completion_named_tool_choice_param.py (wire-facts 1.2)",
-            code="missing_required_parameter",
+        yield limits.CHOICE_SHAPE.broken(
+            "Missing required parameter: 'tool_choice.function.name'. A named choice is "
+            '{"type": "function", "function": {"name": …}}.',
+            "/tool_choice",
             actual=choice,
+            code="missing_required_parameter",
         )
     elif kind != "allowed_tools" and held.get("name") not in [_name_of(tool) for _, tool in chat.tools]:
-        yield Violation(
-            rule="openai-chat-choice-undeclared",
-            severity="warning",
-            message=f"Tool choice '{held.get('name')}' is not among the 'tools'.",
-            pointer=f"/tool_choice/{kind}/name",
-            source="vllm-project/vllm#40399",
+        yield limits.CHOICE_UNDECLARED.broken(
+            f"Tool choice '{held.get('name')}' is not among the 'tools'.",
+            f"/tool_choice/{kind}/name",
             actual=held.get("name"),
         )
 
 
 def _without_tools(field: str) -> Violation:
-    return Violation(
-        rule="openai-chat-choice-without-tools",
-        severity="error",
-        message=f"Invalid value for '{field}': '{field}' is only allowed when 'tools' are given.",
-        pointer=f"/{field}",
-        source="OC-4",
+    return limits.CHOICE_WITHOUT_TOOLS.broken(
+        f"Invalid value for '{field}': '{field}' is only allowed when 'tools' are given.", f"/{field}"
     )

@@ -7,10 +7,12 @@ public issue, it quotes the refusal of the provider's own server.
 from __future__ import annotations
 
 from harness.wire.format import WireFormat
+from harness.wire.law import OWN, Services
 from harness.wire.openai_responses.bodies import build
 from harness.wire.openai_responses.events import build_stream
 from harness.wire.openai_responses.failures import fail, refuse, stream_error
-from harness.wire.openai_responses.limits import violations
+from harness.wire.openai_responses.judging import violations
+from harness.wire.openai_responses.limits import LIMITS
 from harness.wire.openai_responses.refusals import API
 from harness.wire.openai_responses.requests import model_of, recognises, view
 from harness.wire.openai_responses.responses import read
@@ -20,6 +22,8 @@ WIRE = WireFormat(
     base_path="/v1",
     key_variables=("OPENAI_API_KEY",),
     provider_url="https://api.openai.com/v1",
+    services=Services({"api.openai.com": OWN, "azure.com": OWN}),  # Azure serves the same models by the same rules
+    limits=LIMITS,
     recognises=recognises,
     view=view,
     violations=violations,

@@ -9,11 +9,12 @@ from harness.model import JSON, StopReason
 from harness.profiles import profile_for
 from harness.wire.eventstream import written
 from harness.wire.failure import error_view, message, wait_headers
+from harness.wire.limit import Violation
 from harness.wire.openai_responses.bodies import build
 from harness.wire.openai_responses.items import string
 from harness.wire.openai_responses.refusals import API, parameter
 from harness.wire.seeded import number, token
-from harness.wire.view import ErrorView, ModelStep, RequestView, Violation
+from harness.wire.view import ErrorView, ModelStep, RequestView
 
 _REFUSED, _BROKEN = "invalid_request_error", "server_error"
 

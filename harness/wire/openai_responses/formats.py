@@ -6,21 +6,17 @@ from collections.abc import Iterator
 
 from harness.model import JSON
 from harness.wire.jsonvalue import join
+from harness.wire.limit import Violation
+from harness.wire.openai_responses import limits
 from harness.wire.openai_responses.items import item_kind
-from harness.wire.openai_responses.refusals import MISSING, WRONG_TYPE, WRONG_VALUE, Limit
+from harness.wire.openai_responses.refusals import MISSING, WRONG_TYPE, WRONG_VALUE
 from harness.wire.openai_responses.requests import state
 from harness.wire.openai_responses.schemas import strict_faults
 from harness.wire.openai_responses.shapes import name_limits
-from harness.wire.view import Violation
 
 _POINTER = "/text/format"
 _TYPES = ("text", "json_object", "json_schema")
 _SCHEMA_CODE = "invalid_json_schema"
-
-_FORMAT_SHAPE = Limit("format-shape", "RS-8")
-_FORMAT_NAME = Limit("format-name", "RS-8, OC-11")
-_FORMAT_WORD = Limit("format-word", "RS-8")
-_FORMAT_STRICT_SCHEMA = Limit("format-strict-schema", "OC-11")
 
 
 def format_limits(body: dict[str, JSON]) -> Iterator[Violation]:
@@ -32,10 +28,10 @@ def format_limits(body: dict[str, JSON]) -> Iterator[Violation]:
     kind = wanted.get("type") if isinstance(wanted, dict) else None
     if not isinstance(wanted, dict) or kind not in _TYPES:
         message = f"Invalid 'text.format.type': {kind!r}. Supported values: 'json_object', 'json_schema' and 'text'."
-        yield _FORMAT_SHAPE.broken(message, _POINTER, code=WRONG_VALUE, actual=wanted)
+        yield limits.FORMAT_SHAPE.broken(message, _POINTER, code=WRONG_VALUE, actual=wanted)
     elif kind == "json_object" and state(body) is None and not _says_json(body.get("input")):
         message = "The input has to contain the word 'json' in some form, to use 'text.format' of type 'json_object'."
-        yield _FORMAT_WORD.broken(message, _POINTER)
+        yield limits.FORMAT_WORD.broken(message, _POINTER)
     elif kind == "json_schema":
         yield from _schema(wanted)
 
@@ -45,15 +41,15 @@ def _schema(wanted: dict[str, JSON]) -> Iterator[Violation]:
         value = wanted.get(key)
         if value is None:
             message = f"Missing required parameter: 'text.format.{key}'."
-            yield _FORMAT_SHAPE.broken(message, _POINTER, code=MISSING, actual=wanted)
+            yield limits.FORMAT_SHAPE.broken(message, _POINTER, code=MISSING, actual=wanted)
         elif not isinstance(value, kind):
             message = f"Invalid type for 'text.format.{key}'."
-            yield _FORMAT_SHAPE.broken(message, join(_POINTER, key), code=WRONG_TYPE, actual=value)
-    yield from name_limits(wanted.get("name"), join(_POINTER, "name"), _FORMAT_NAME)
+            yield limits.FORMAT_SHAPE.broken(message, join(_POINTER, key), code=WRONG_TYPE, actual=value)
+    yield from name_limits(wanted.get("name"), join(_POINTER, "name"), limits.FORMAT_NAME)
     if wanted.get("strict") is True:
         for where, sentence in strict_faults(wanted.get("schema"), join(_POINTER, "schema")):
             message = f"Invalid schema for response_format '{wanted.get('name')}': {sentence}"
-            yield _FORMAT_STRICT_SCHEMA.broken(message, where, code=_SCHEMA_CODE)
+            yield limits.FORMAT_STRICT_SCHEMA.broken(message, where, code=_SCHEMA_CODE)
 
 
 def _says_json(entries: JSON) -> bool:

@@ -6,7 +6,6 @@ Total: whatever has no type of its own becomes an `OpaqueView` in its place.
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 
 from harness.model import JSON
@@ -101,7 +100,7 @@ def _inline(data: str, media_type: str | None, pointer: str) -> MediaView | None
         data, media_type = data[head.end() :], head[1] or None
     try:
         return MediaView(media_type, pointer, data=base64.b64decode(data, validate=True))
-    except binascii.Error:
+    except ValueError:  # binascii.Error, or text outside ASCII
         return None
 
 

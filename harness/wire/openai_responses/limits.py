@@ -1,164 +1,152 @@
-"""What the provider refuses in a request as a whole; the parts of it have modules of their own."""
+"""What the Responses API refuses, and what it takes with a loss (wire-facts, section 4)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from harness.http import HttpRequest
-from harness.model import JSON
-from harness.profiles import Profile
-from harness.wire.jsonvalue import join, loads
-from harness.wire.openai_responses.formats import format_limits
-from harness.wire.openai_responses.pairing import pairing_limits
-from harness.wire.openai_responses.refusals import MISSING, WRONG_TYPE, Limit
-from harness.wire.openai_responses.requests import state
-from harness.wire.openai_responses.shapes import item_limits
-from harness.wire.openai_responses.tools import tool_limits
-from harness.wire.view import Violation, WireError
-
-_TYPES: dict[str, tuple[type, ...]] = {
-    "background": (bool,),
-    "conversation": (str, dict),
-    "include": (list,),
-    "input": (str, list),
-    "instructions": (str,),
-    "max_output_tokens": (int,),
-    "max_tool_calls": (int,),
-    "metadata": (dict,),
-    "model": (str,),
-    "parallel_tool_calls": (bool,),
-    "previous_response_id": (str,),
-    "prompt": (dict,),
-    "reasoning": (dict,),
-    "service_tier": (str,),
-    "store": (bool,),
-    "stream": (bool,),
-    "stream_options": (dict,),
-    "temperature": (int, float),
-    "text": (dict,),
-    "tool_choice": (str, dict),
-    "tools": (list,),
-    "top_logprobs": (int,),
-    "top_p": (int, float),
-    "truncation": (str,),
-}
-_OTHERS = (
-    "access_programs",
-    "context_management",
-    "image",
-    "moderation",
-    "prompt_cache_key",
-    "prompt_cache_options",
-    "prompt_cache_retention",
-    "safety_identifier",
-    "user",
-)
-_RANGES = {"temperature": (0, 2), "top_logprobs": (0, 20)}
-_MOVED = {
-    "messages": "input",
-    "response_format": "text.format",
-    "max_tokens": "max_output_tokens",
-    "max_completion_tokens": "max_output_tokens",
-    "reasoning_effort": "reasoning.effort",
-    "functions": "tools",
-    "function_call": "tool_choice",
-}
-"""Parameters of Chat Completions → what they are called here."""
+from harness.wire.limit import Limit, limits_among
 
 _PARAMS = "S response_create_params"
-_BODY = Limit("body", "RS-1")
-_INPUT_MISSING = Limit("input-missing", "RS-1")
-_PARAMETER_UNKNOWN = Limit("parameter-unknown", f"RS-1, OC-1, {_PARAMS}")
-_PARAMETER_TYPE = Limit("parameter-type", _PARAMS)
-_PARAMETER_RANGE = Limit("parameter-range", _PARAMS)
-_STREAM_OPTIONS = Limit("stream-options", f"OC-13, {_PARAMS}")
-_STATE_CONFLICT = Limit("state-conflict", f"RS-9, {_PARAMS}")
-_SAMPLING = Limit("sampling", "OC-10", "warning")
-_TEMPERATURE = Limit("temperature", "RS-D1")
 
+BODY = Limit("openai-responses-body", "The body is a JSON object.", "RS-1")
+INPUT_MISSING = Limit("openai-responses-input-missing", "There is input.", "RS-1")
+PARAMETER_UNKNOWN = Limit(
+    "openai-responses-parameter-unknown",
+    "There is no parameter that the service does not know.",
+    f"RS-1, OC-1, {_PARAMS}",
+)
+PARAMETER_UNCONFIRMED = Limit(
+    "openai-responses-parameter-unconfirmed",
+    "There is no parameter that only some backends are known to take.",
+    "public clients send client_metadata to the provider's own backend; no refusal captured",
+    "warning",
+)
+PARAMETER_TYPE = Limit("openai-responses-parameter-type", "Every parameter is of its JSON type.", _PARAMS)
+PARAMETER_RANGE = Limit("openai-responses-parameter-range", "Every number lies within its bounds.", _PARAMS)
+STREAM_OPTIONS = Limit(
+    "openai-responses-stream-options", "`stream_options` comes with `stream: true`.", f"OC-13, {_PARAMS}"
+)
+STATE_CONFLICT = Limit(
+    "openai-responses-state-conflict",
+    "The conversation is continued in one way, not in two.",
+    f"RS-9, {_PARAMS}",
+)
+TEMPERATURE = Limit("openai-responses-temperature", "Models that take no temperature get none.", "RS-D1")
+SAMPLING = Limit(
+    "openai-responses-sampling",
+    "Reasoning models get no sampling parameters; some take them.",
+    "OC-10, RS-D1",
+    "warning",
+)
 
-def violations(request: HttpRequest, profile: Profile) -> list[Violation]:
-    """What the provider refuses in a request, or takes with a loss."""
-    try:
-        body = loads(request.body)
-    except WireError as error:
-        return [_BODY.broken(f"The body of the request is no valid JSON: {error.reason}.", "")]
-    if not isinstance(body, dict):
-        return [_BODY.broken("The body of the request has to be a JSON object.", "")]
-    found = [*_parameters(body, profile), *_input(body), *_state(body)]
-    found.extend(item_limits(body.get("input"), profile))
-    found.extend(pairing_limits(body, profile))
-    found.extend(tool_limits(body))
-    found.extend(format_limits(body))
-    return found
+ITEM_TYPE = Limit(
+    "openai-responses-item-type",
+    "Every item of the input is of a type that there is.",
+    "RS-1, S response_input_item_param",
+)
+ITEM_ID = Limit(
+    "openai-responses-item-id", "The id of an item has the prefix of its type and at most 64 characters.", "RS-3"
+)
+ITEM_CALL_ID = Limit(
+    "openai-responses-item-call-id", "A call_id has from 1 to 64 characters.", "RS-3, BigPizzaV3/CodexPlusPlus#315"
+)
+CALL_SHAPE = Limit(
+    "openai-responses-call-shape",
+    "A call has call_id, name and arguments, all strings.",
+    "RS-3, S response_custom_tool_call_param",
+)
+CALL_NAME = Limit(
+    "openai-responses-call-name", "The name in a call matches ^[a-zA-Z0-9_-]{1,64}$.", "RS-2, openai/codex#9447"
+)
+RESULT_SHAPE = Limit(
+    "openai-responses-result-shape",
+    "An output has a call_id, and text or content parts.",
+    "RS-4, S response_custom_tool_call_output_param",
+)
+RESULT_CONTENT = Limit("openai-responses-result-content", "The content parts of an output are those of input.", "RS-4")
+REASONING_SHAPE = Limit(
+    "openai-responses-reasoning-shape", "A reasoning item has a summary.", "RS-7, RS-D7, newo-ether/Agora#126"
+)
+REASONING_STATUS = Limit(
+    "openai-responses-reasoning-status",
+    "A reasoning item goes back without its status, which some models refuse.",
+    "RS-D4, 1jehuang/jcode#1028",
+    "warning",
+)
+MESSAGE_SHAPE = Limit(
+    "openai-responses-message-shape", "A message has role and content.", "RS-6, S easy_input_message_param"
+)
+MESSAGE_CONTENT = Limit(
+    "openai-responses-message-content",
+    "The assistant's content parts are those of output, all others' those of input.",
+    "RS-6, RS-D13, openai/openai-go#485",
+)
+ROLE = Limit("openai-responses-role", "The role of a message is user, assistant, system or developer.", "RS-5, RS-6")
 
+RESULT_ORPHAN = Limit("openai-responses-result-orphan", "Every output stands behind the call that it answers.", "RS-4")
+RESULT_DUPLICATE = Limit("openai-responses-result-duplicate", "A call has a single output.", "RS-4")
+RESULT_MISSING = Limit("openai-responses-result-missing", "Every call has an output.", "RS-4")
+RESULT_DETACHED = Limit(
+    "openai-responses-result-detached",
+    "At DeepSeek no message stands between a call and its output.",
+    "RS-4, ranxianglei/billion-context#766",
+)
+REASONING_ALONE = Limit(
+    "openai-responses-reasoning-alone",
+    "Reasoning that is sent by its id stands before the output item that it was stored with.",
+    "RS-7",
+)
 
-def _parameters(body: dict[str, JSON], profile: Profile) -> Iterator[Violation]:
-    for key, value in body.items():
-        pointer = join("", key)
-        if key not in _TYPES and key not in _OTHERS:
-            yield from _unknown(key, pointer, profile)
-        elif value is not None and key in _TYPES:
-            yield from _value(key, value, pointer)
-    if body.get("stream_options") is not None and body.get("stream") is not True:
-        text = "The 'stream_options' parameter is only allowed when 'stream' is enabled."
-        yield _STREAM_OPTIONS.broken(text, "/stream_options")
-    yield from _sampling(body, profile)
+TOOL_SHAPE = Limit("openai-responses-tool-shape", "A tool has a type, and a function its name beside it.", "RS-2")
+TOOL_NAME = Limit("openai-responses-tool-name", "The name of a tool matches ^[a-zA-Z0-9_-]{1,64}$.", "RS-2")
+TOOL_SCHEMA = Limit(
+    "openai-responses-tool-schema",
+    "`parameters` is the schema of an object, with its properties.",
+    "S function_tool_param, ComposioHQ/composio#1829, inboxapi/cli#106",
+)
+TOOL_SCHEMA_UNION = Limit(
+    "openai-responses-tool-schema-union",
+    "`parameters` says `type: object` beside a union. Azure refuses it without, OpenAI takes it.",
+    "RS-D12",
+    "warning",
+)
+TOOL_STRICT_SCHEMA = Limit(
+    "openai-responses-tool-strict-schema",
+    "Every object of a strict tool is closed and requires all of its properties.",
+    "OC-11",
+)
+TOOL_STRICT_UNSAID = Limit(
+    "openai-responses-tool-strict-unsaid",
+    "A function says whether it is strict: the default is disputed.",
+    "RS-2",
+    "warning",
+)
+TOOL_DUPLICATE = Limit(
+    "openai-responses-tool-duplicate", "The names of tools differ.", "AN-3, GM-4; unverified here", "warning"
+)
+TOOL_CHOICE_SHAPE = Limit(
+    "openai-responses-tool-choice-shape",
+    "`tool_choice` is none, auto, required or an object with what belongs to its type.",
+    "RS-9, table 1.2",
+)
+TOOL_CHOICE_TOOLLESS = Limit(
+    "openai-responses-tool-choice-toolless",
+    "A choice that asks for a call comes with tools.",
+    "RS-9, anomalyco/opencode#48857",
+)
+TOOL_CHOICE_UNKNOWN = Limit(
+    "openai-responses-tool-choice-unknown", "The tool that is chosen is declared.", "RS-9; unverified here", "warning"
+)
 
+FORMAT_SHAPE = Limit(
+    "openai-responses-format-shape", "`text.format` has a type that there is, and a schema its name.", "RS-8"
+)
+FORMAT_NAME = Limit(
+    "openai-responses-format-name", "The name of a format matches ^[a-zA-Z0-9_-]{1,64}$.", "RS-8, OC-11"
+)
+FORMAT_WORD = Limit("openai-responses-format-word", "With json_object the input contains the word json.", "RS-8")
+FORMAT_STRICT_SCHEMA = Limit(
+    "openai-responses-format-strict-schema",
+    "Every object of a strict format is closed and requires all of its properties.",
+    "OC-11",
+)
 
-def _sampling(body: dict[str, JSON], profile: Profile) -> Iterator[Violation]:
-    """Nobody has seen what becomes of them on a model whose reasoning is switched off."""
-    reasoning = body.get("reasoning")
-    reasons = not (isinstance(reasoning, dict) and reasoning.get("effort") == "none")
-    for key in ("temperature", "top_p"):
-        if body.get(key) is None or profile.sampling == "any":
-            continue
-        if key == "temperature" and profile.sampling == "refused" and reasons:
-            text = f"Unsupported parameter: '{key}' is not supported with this model."
-            yield _TEMPERATURE.broken(text, join("", key), code="unsupported_parameter", actual=body[key])
-        else:
-            text = f"Some models of this generation refuse '{key}'."
-            yield _SAMPLING.broken(text, join("", key), actual=body[key])
-
-
-def _unknown(key: str, pointer: str, profile: Profile) -> Iterator[Violation]:
-    if key in _MOVED:
-        text = f"Unsupported parameter: '{key}'. The Responses API takes '{_MOVED[key]}' instead."
-        if key == "messages" or profile.strict_requests:
-            yield _PARAMETER_UNKNOWN.broken(text, pointer, code="unsupported_parameter")
-    elif profile.strict_requests:
-        text = f"Unknown parameter: '{key}'."
-        yield _PARAMETER_UNKNOWN.broken(text, pointer, code="unknown_parameter")
-
-
-def _value(key: str, value: JSON, pointer: str) -> Iterator[Violation]:
-    if not isinstance(value, _TYPES[key]) or (isinstance(value, bool) and bool not in _TYPES[key]):
-        names = " or ".join(kind.__name__ for kind in _TYPES[key])
-        text = f"Invalid type for '{key}': expected {names}, but got {type(value).__name__} instead."
-        yield _PARAMETER_TYPE.broken(text, pointer, code=WRONG_TYPE, actual=value)
-    elif key in _RANGES and isinstance(value, int | float):
-        low, high = _RANGES[key]
-        if not low <= value <= high:
-            bound = f">= {low}" if value < low else f"<= {high}"
-            side = "below minimum" if value < low else "above maximum"
-            code = "decimal_below_min_value" if value < low else "decimal_above_max_value"
-            text = f"Invalid '{key}': decimal {side} value. Expected a value {bound}, but got {value} instead."
-            yield _PARAMETER_RANGE.broken(text, pointer, code=code, actual=value)
-
-
-def _input(body: dict[str, JSON]) -> Iterator[Violation]:
-    entries = body.get("input")
-    if state(body) is not None or body.get("prompt") is not None:
-        return
-    if entries is None:
-        text = "Missing required parameter: 'input'."
-        yield _INPUT_MISSING.broken(text, "", code=MISSING)
-    elif entries == []:
-        text = "Invalid 'input': empty array. Expected at least one item."
-        yield _INPUT_MISSING.broken(text, "/input", code="empty_array")
-
-
-def _state(body: dict[str, JSON]) -> Iterator[Violation]:
-    if body.get("previous_response_id") is not None and body.get("conversation") is not None:
-        text = "'previous_response_id' and 'conversation' cannot be used together."
-        yield _STATE_CONFLICT.broken(text, "/previous_response_id")
+LIMITS = limits_among(globals())

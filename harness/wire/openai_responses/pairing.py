@@ -5,31 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.model import JSON
-from harness.profiles import Profile
 from harness.wire.jsonvalue import join
+from harness.wire.law import Law
+from harness.wire.limit import Violation
+from harness.wire.openai_responses import limits
 from harness.wire.openai_responses.items import item_kind
-from harness.wire.openai_responses.refusals import Limit
 from harness.wire.openai_responses.requests import state
-from harness.wire.view import Violation
 
 _ANSWERS = {"function_call_output": "function_call", "custom_tool_call_output": "custom_tool_call"}
 _CALLS = tuple(_ANSWERS.values())
 _FOLLOWERS = ("mcp_list_tools", "mcp_approval_request", "program", "item_reference", "compaction")
 
-_RESULT_ORPHAN = Limit("result-orphan", "RS-4")
-_RESULT_DUPLICATE = Limit("result-duplicate", "RS-4")
-_RESULT_MISSING = Limit("result-missing", "RS-4")
-_RESULT_DETACHED = Limit("result-detached", "RS-4, ranxianglei/billion-context#766")
-_REASONING_ALONE = Limit("reasoning-alone", "RS-7")
 
-
-def pairing_limits(body: dict[str, JSON], profile: Profile) -> Iterator[Violation]:
+def pairing_limits(body: dict[str, JSON], law: Law) -> Iterator[Violation]:
     """What is refused in the items of `input` as a sequence."""
     entries = body.get("input")
     if not isinstance(entries, list):
         return
     items = [item if isinstance(item, dict) else {} for item in entries]
-    yield from _results(items, stateful=state(body) is not None, adjacent=profile.results_adjacent)
+    yield from _results(items, stateful=state(body) is not None, adjacent=law.profile.results_adjacent)
     if body.get("store") is not False:  # else there is no stored reasoning to compare with (RS-7)
         yield from _reasoning(items)
 
@@ -56,23 +50,23 @@ def _results(items: list[dict[str, JSON]], *, stateful: bool, adjacent: bool) ->
     for (_, call_id), calls in waiting.items():
         for index in calls:
             text = f"No tool output was found for the function call {call_id}."
-            yield _RESULT_MISSING.broken(text, join("/input", index), actual=call_id)
+            yield limits.RESULT_MISSING.broken(text, join("/input", index), actual=call_id)
 
 
 def _unasked(call_id: str, index: int, *, again: bool) -> Violation:
     pointer = join("/input", index, "call_id")
     if again:
         text = f"No tool call is left for this function call output: call_id {call_id} has been answered before."
-        return _RESULT_DUPLICATE.broken(text, pointer, actual=call_id)
+        return limits.RESULT_DUPLICATE.broken(text, pointer, actual=call_id)
     text = f"No tool call before this item was found for the function call output with call_id {call_id}."
-    return _RESULT_ORPHAN.broken(text, pointer, actual=call_id)
+    return limits.RESULT_ORPHAN.broken(text, pointer, actual=call_id)
 
 
 def _detached(items: list[dict[str, JSON]], call: int, index: int) -> Iterator[Violation]:
     if any(item_kind(between) == "message" for between in items[call:index]):
         call_id = items[call]["call_id"]
         text = f"No tool output found for tool call {call_id}: a message stands between the call and its output."
-        yield _RESULT_DETACHED.broken(text, join("/input", index), actual=call_id)
+        yield limits.RESULT_DETACHED.broken(text, join("/input", index), actual=call_id)
 
 
 def _reasoning(items: list[dict[str, JSON]]) -> Iterator[Violation]:
@@ -84,7 +78,7 @@ def _reasoning(items: list[dict[str, JSON]]) -> Iterator[Violation]:
         after = next((follower for follower in items[index + 1 :] if item_kind(follower) != "reasoning"), None)
         if after is None or not _is_output(after):
             text = f"The reasoning item '{identity}' was provided without the item that has to follow it."
-            yield _REASONING_ALONE.broken(text, join("/input", index), actual=identity)
+            yield limits.REASONING_ALONE.broken(text, join("/input", index), actual=identity)
 
 
 def _is_output(item: dict[str, JSON]) -> bool:

@@ -6,24 +6,16 @@ from collections.abc import Iterator
 
 from harness.model import JSON
 from harness.wire.jsonvalue import join
+from harness.wire.limit import Violation
+from harness.wire.openai_responses import limits
 from harness.wire.openai_responses.items import string
-from harness.wire.openai_responses.refusals import MISSING, WRONG_TYPE, WRONG_VALUE, Limit, parameter
+from harness.wire.openai_responses.refusals import MISSING, WRONG_TYPE, WRONG_VALUE, parameter
 from harness.wire.openai_responses.schemas import strict_faults
 from harness.wire.openai_responses.shapes import name_limits
-from harness.wire.view import Violation
 
+_UNIONS = ("oneOf", "anyOf", "allOf")
 _MODES = ("auto", "none", "required")
 _SCHEMA_CODE = "invalid_function_parameters"
-
-_TOOL_SHAPE = Limit("tool-shape", "RS-2")
-_TOOL_NAME = Limit("tool-name", "RS-2")
-_TOOL_SCHEMA = Limit("tool-schema", "S function_tool_param, ComposioHQ/composio#1829, inboxapi/cli#106")
-_TOOL_STRICT_SCHEMA = Limit("tool-strict-schema", "OC-11")
-_TOOL_STRICT_UNSAID = Limit("tool-strict-unsaid", "RS-2", "warning")
-_TOOL_DUPLICATE = Limit("tool-duplicate", "AN-3, GM-4; unverified here", "warning")
-_TOOL_CHOICE_SHAPE = Limit("tool-choice-shape", "RS-9, table 1.2")
-_TOOL_CHOICE_TOOLLESS = Limit("tool-choice-toolless", "RS-9, anomalyco/opencode#48857")
-_TOOL_CHOICE_UNKNOWN = Limit("tool-choice-unknown", "RS-9; unverified here", "warning")
 
 
 def tool_limits(body: dict[str, JSON]) -> Iterator[Violation]:
@@ -60,13 +52,13 @@ def _tool(tool: JSON, pointer: str) -> Iterator[Violation]:
     kind = tool.get("type") if isinstance(tool, dict) else None
     if not isinstance(tool, dict) or not isinstance(kind, str):
         text = f"Missing required parameter: '{parameter(pointer)}.type'."
-        yield _TOOL_SHAPE.broken(text, pointer, code=MISSING, actual=tool)
+        yield limits.TOOL_SHAPE.broken(text, pointer, code=MISSING, actual=tool)
     elif kind in ("function", "custom"):
         name, place = tool.get("name"), join(pointer, "name")
         if not isinstance(name, str):
             text = f"Missing required parameter: '{parameter(place)}'."
-            yield _TOOL_SHAPE.broken(text, pointer, code=MISSING, actual=tool)
-        yield from name_limits(name, place, _TOOL_NAME)
+            yield limits.TOOL_SHAPE.broken(text, pointer, code=MISSING, actual=tool)
+        yield from name_limits(name, place, limits.TOOL_NAME)
         if kind == "function":
             yield from _function(tool, pointer)
 
@@ -77,20 +69,27 @@ def _function(tool: dict[str, JSON], pointer: str) -> Iterator[Violation]:
     for key, value, kind in (("description", description, str), ("strict", strict, bool)):
         if value is not None and not isinstance(value, kind):
             text = f"Invalid type for '{parameter(pointer)}.{key}'."
-            yield _TOOL_SHAPE.broken(text, join(pointer, key), code=WRONG_TYPE, actual=value)
+            yield limits.TOOL_SHAPE.broken(text, join(pointer, key), code=WRONG_TYPE, actual=value)
     if "strict" not in tool and isinstance(tool.get("name"), str):
         text = f"The effective default of 'strict' is disputed: say it for '{name}'."
-        yield _TOOL_STRICT_UNSAID.broken(text, pointer)
+        yield limits.TOOL_STRICT_UNSAID.broken(text, pointer)
     if schema is None:
         return
     fault = _root_fault(schema)
-    if fault is not None:
+    if _is_untyped_union(schema):
+        text = f"Invalid schema for function '{name}': schema must be a JSON Schema of 'type: \"object\"', got 'None'."
+        yield limits.TOOL_SCHEMA_UNION.broken(text, place, code=_SCHEMA_CODE, actual=schema)
+    elif fault is not None:
         text = f"Invalid schema for function '{name}': {fault}"
-        yield _TOOL_SCHEMA.broken(text, place, code=_SCHEMA_CODE, actual=schema)
+        yield limits.TOOL_SCHEMA.broken(text, place, code=_SCHEMA_CODE, actual=schema)
     elif strict is True:
         for where, sentence in strict_faults(schema, place):
             text = f"Invalid schema for function '{name}': {sentence}"
-            yield _TOOL_STRICT_SCHEMA.broken(text, where, code=_SCHEMA_CODE)
+            yield limits.TOOL_STRICT_SCHEMA.broken(text, where, code=_SCHEMA_CODE)
+
+
+def _is_untyped_union(schema: JSON) -> bool:
+    return isinstance(schema, dict) and "type" not in schema and any(key in schema for key in _UNIONS)
 
 
 def _root_fault(schema: JSON) -> str | None:
@@ -111,7 +110,7 @@ def _duplicates(declared: list[tuple[str, JSON]]) -> Iterator[Violation]:
             continue
         if name in seen:
             text = f"The name '{name}' is declared twice, so that a call of it does not say which tool is meant."
-            yield _TOOL_DUPLICATE.broken(text, join(pointer, "name"), actual=name)
+            yield limits.TOOL_DUPLICATE.broken(text, join(pointer, "name"), actual=name)
         seen.add(name)
 
 
@@ -119,12 +118,12 @@ def _choice(choice: JSON, declared: list[tuple[str, JSON]]) -> Iterator[Violatio
     pointer = "/tool_choice"
     if isinstance(choice, str) and choice not in _MODES:
         text = f"Invalid value: '{choice}'. Supported values are: 'none', 'auto', and 'required'."
-        yield _TOOL_CHOICE_SHAPE.broken(text, pointer, code=WRONG_VALUE, actual=choice)
+        yield limits.TOOL_CHOICE_SHAPE.broken(text, pointer, code=WRONG_VALUE, actual=choice)
     elif isinstance(choice, dict):
         yield from _choice_object(choice, {_name(tool) for _, tool in declared})
     if not declared and (choice == "required" or isinstance(choice, dict)):
         text = "A tool choice that asks for a call must be specified together with 'tools'."
-        yield _TOOL_CHOICE_TOOLLESS.broken(text, pointer, actual=choice)
+        yield limits.TOOL_CHOICE_TOOLLESS.broken(text, pointer, actual=choice)
 
 
 def _choice_object(choice: dict[str, JSON], names: set[str]) -> Iterator[Violation]:
@@ -132,15 +131,15 @@ def _choice_object(choice: dict[str, JSON], names: set[str]) -> Iterator[Violati
     needed = {"function": ("name",), "custom": ("name",), "allowed_tools": ("mode", "tools")}
     if not isinstance(kind, str):
         text = "Missing required parameter: 'tool_choice.type'."
-        yield _TOOL_CHOICE_SHAPE.broken(text, pointer, code=MISSING, actual=choice)
+        yield limits.TOOL_CHOICE_SHAPE.broken(text, pointer, code=MISSING, actual=choice)
         return
     for key in needed.get(kind, ()):
         if choice.get(key) is None:
             text = f"Missing required parameter: 'tool_choice.{key}'."
-            yield _TOOL_CHOICE_SHAPE.broken(text, pointer, code=MISSING, actual=choice)
+            yield limits.TOOL_CHOICE_SHAPE.broken(text, pointer, code=MISSING, actual=choice)
     if kind == "function" and isinstance(name, str) and names and name not in names:
         text = f"The tool choice '{name}' is not among the tools."
-        yield _TOOL_CHOICE_UNKNOWN.broken(text, join(pointer, "name"), actual=name)
+        yield limits.TOOL_CHOICE_UNKNOWN.broken(text, join(pointer, "name"), actual=name)
 
 
 def _name(tool: JSON) -> str:

@@ -1,0 +1,101 @@
+"""Plays every case through the public command, in reference mode and in replay, and reads what its report says."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from harness import suite
+from harness.cli.main import main
+from harness.targets import shipped_named
+from tests.limits.adapters import mark
+from tests.limits.case import EMBEDDED, Case
+from tests.limits.cases import CASES
+
+_ROOT = Path(__file__).parent.parent.parent
+MODES = ("reference", "replay")
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What became of a case: the verdict of its cell, the severity of each limit found in it, the run's exit code."""
+
+    verdict: str
+    limits: dict[str, str]
+    exit_code: int
+
+
+def play(folder: Path) -> dict[tuple[str, str], Played]:
+    """By mode and limit, all cases played in `folder`: one command for each mode, target and model.
+
+    What is replayed is recorded before that, by the shipped adapter, which obeys.
+    """
+    found: dict[tuple[str, str], Played] = {}
+    groups: dict[tuple[str, str | None], list[Case]] = defaultdict(list)
+    for case in CASES.values():
+        groups[case.target, case.model].append(case)
+    with _found_from(_ROOT):
+        for number, ((target, model), cases) in enumerate(groups.items()):
+            place = folder / str(number)
+            place.mkdir()
+            chosen = ["--target", target, *(["--model", f"{target}={model}"] if model else [])]
+            chosen += ["--variant", "whole", *_written(cases, place)]
+            recorded = ["--cassettes", str(place / "cassettes")]
+            _command("record", "--from", "reference", *recorded, *chosen)
+            name = shipped_named(target).api.replace("-", "_").upper()
+            chosen += ["--adapter", f"tests.limits.adapters:{name}"]
+            for mode, more in (("reference", ["--mode", "reference"]), ("replay", recorded)):
+                code, report = _command("run", *more, *chosen)
+                found |= {(mode, cell["scenario"]): _played(cell, code) for cell in report["cells"]}
+    return found
+
+
+def _written(cases: Sequence[Case], place: Path) -> list[str]:
+    """A scenario for each case, which is the shipped one with a text that says what is committed."""
+    files: list[str] = []
+    for case in cases:
+        scenario: dict[str, Any] = yaml.safe_load((suite.shipped("scenarios") / f"{case.scenario}.yaml").read_text())
+        scenario["id"] = case.limit
+        if case.scenario == EMBEDDED:
+            scenario["embeddings"]["texts"].append(mark(case.limit))
+        else:
+            scenario["turns"][0]["user"] += f" {mark(case.limit)}"
+        file = place / f"{case.limit}.yaml"
+        file.write_text(json.dumps(scenario))
+        files.append(str(file))
+    return files
+
+
+def _command(*arguments: str) -> tuple[int, dict[str, Any]]:
+    """The exit code and the report of one command."""
+    with redirect_stdout(StringIO()) as shown:
+        code = main([*arguments, "--report", "json"])
+    return code, json.loads(shown.getvalue())
+
+
+def _played(cell: dict[str, Any], code: int) -> Played:
+    limits = {found["rule"]: found["severity"] for found in cell["findings"] if found["kind"] == "limit"}
+    return Played(cell["verdict"], limits, code)
+
+
+@contextmanager
+def _found_from(root: Path) -> Iterator[None]:
+    """The adapters' modules are found wherever a run imports them, be it in another process."""
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(root), *([before] if before else [])])
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONPATH"]
+        else:
+            os.environ["PYTHONPATH"] = before

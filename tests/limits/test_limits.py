@@ -1,0 +1,90 @@
+"""The proof that every limit fires wherever the harness plays: what commits it comes out red, by its id.
+
+The mutation tests in tests/wire call the checks; these go through `harness run`, and see the wiring.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pickle
+from collections.abc import Mapping
+
+import pytest
+
+from harness.targets import SHIPPED
+from harness.wire.apis import LIMITS
+from harness.wire.limit import Limit
+from tests.limits.cases import CASES
+from tests.limits.edits import Sent, append, copied, double, drop, insert, moved, put
+from tests.limits.proof import MODES, Played, play
+
+
+@pytest.fixture(scope="session")
+def proof(tmp_path_factory: pytest.TempPathFactory) -> Mapping[tuple[str, str], Played]:
+    """All cases played, once for all processes that run tests."""
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
+    if run is None:
+        return play(tmp_path_factory.mktemp("limits"))
+    folder = tmp_path_factory.getbasetemp().parent / f"limits-{run}"
+    folder.mkdir(exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = folder / "played.pickle"
+        if not done.exists():
+            (folder / "cells").mkdir()
+            done.write_bytes(pickle.dumps(play(folder / "cells")))
+        return pickle.loads(done.read_bytes())  # noqa: S301 - our own, of this minute
+
+
+def test_every_limit_has_a_case_and_no_case_is_of_another_limit() -> None:
+    assert {limit.id for limit in LIMITS} - CASES.keys() == set()
+    assert CASES.keys() - {limit.id for limit in LIMITS} == set()
+    assert {case.target for case in CASES.values()} <= {shipped.name for shipped in SHIPPED}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("limit", LIMITS, ids=lambda limit: limit.id)
+def test_who_commits_it_is_told_so(limit: Limit, mode: str, proof: Mapping[tuple[str, str], Played]) -> None:
+    case, played = CASES[limit.id], proof[mode, limit.id]
+    severity = case.severity or limit.severity
+
+    assert played.limits[limit.id] == severity
+    assert {*played.limits} == {limit.id, *case.also}, "and nothing else is held against it"
+    if severity == "error":
+        assert (played.verdict, played.exit_code) == ("fail", 1)
+    else:
+        assert played.verdict in ("warn", "fail")  # an edit may also lose something, which is for other rules to say
+
+
+def test_a_warning_alone_fails_no_cell(proof: Mapping[tuple[str, str], Played]) -> None:
+    warned = {limit for (_, limit), played in proof.items() if played.verdict == "warn"}
+    assert "gemini-role-function" in warned
+    assert all((CASES[limit].severity or _severity(limit)) == "warning" for limit in warned)
+
+
+def _severity(limit: str) -> str:
+    return next(each.severity for each in LIMITS if each.id == limit)
+
+
+def test_edits_leave_alone_what_they_do_not_find() -> None:
+    missing = (put("a.5", 1), drop("b"), drop("a.2"), insert("a.2", 0), append("b", 1), double("c.d"), copied("b", "c"))
+    sent = Sent({"a": [1, 2]})
+    for edit in (*missing, moved("a.2", "a", {}, "x")):
+        edit(sent)
+    assert sent.body == {"a": [1, 2]}
+
+
+def test_edits_do_what_they_say() -> None:
+    sent = Sent({"a": [1, 2]})
+    for edit in (
+        put("b", 3),
+        insert("a.0", 0),
+        append("a", 4),
+        double("a.1"),
+        drop("a.3"),
+        copied("b", "c"),
+        moved("a.0", "a", {"k": 1}, "x"),
+    ):
+        edit(sent)
+    assert sent.body == {"a": [1, 1, 4, {"k": 1, "x": [0]}], "b": 3, "c": 3}
