@@ -86,8 +86,8 @@ def spot(finding: Finding) -> str:
 
 
 def causes(run: RunResult, severity: Severity) -> list[Cause]:
-    """The causes of one severity, those that nobody expects: the most widespread first, and of these those that are
-    alone to blame for the most cells."""
+    """The causes of one severity, those that nobody expects: first those for which alone the most cells fail, then the
+    most widespread."""
     hits = [
         _Hit(cell, finding)
         for cell in run.cells
@@ -97,7 +97,7 @@ def causes(run: RunResult, severity: Severity) -> list[Cause]:
     found = list(_together([members for _, members in grouped(hits, lambda hit: hit.key)]))
     in_cell = Counter(cell for members in found for cell in {id(hit.cell) for hit in members})
     made = [_cause(run, members, in_cell) for members in found]
-    return sorted(made, key=lambda cause: (-cause.cells, -cause.alone))
+    return sorted(made, key=lambda cause: (-cause.alone, -cause.cells))
 
 
 def _together(parts: Sequence[list[_Hit]]) -> Iterator[list[_Hit]]:

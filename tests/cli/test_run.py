@@ -76,7 +76,7 @@ def without_timing(text: str) -> dict[str, Any]:
     return document
 
 
-def test_a_green_run_shows_differences_matrix_provenance_and_verdict_in_this_order(
+def test_a_green_run_shows_verdict_matrix_differences_and_provenance_in_this_order(
     harness: Command, cassettes: Path
 ) -> None:
     outcome = harness("run", *RECORDED, *FIVE, "--cassettes", str(cassettes))
@@ -85,17 +85,18 @@ def test_a_green_run_shows_differences_matrix_provenance_and_verdict_in_this_ord
     starts = [
         next(number for number, line in enumerate(lines) if line.startswith(start))
         for start in (
-            "Differences: ",
+            "PASS  40 cells (20 whole, 20 streamed): 38 pass, 2 not applicable (",
             "subject ",
+            "Differences: ",
             "Recorded from the reference server, not from a provider: 38 cells of anthropic (claude-opus-5-5), ",
             "Not applicable: 2 cells",
-            "PASS  40 cells (20 whole, 20 streamed): 38 pass, 2 not applicable (",
         )
     ]
     assert outcome.code == 0
     assert outcome.err == ""
     assert starts[0] == 0
     assert starts == sorted(starts)
+    assert lines[-1] == lines[0]
     assert len(lines) <= 60
     assert "\x1b" not in outcome.out
     assert "  openai-chat: thinking-tool-loop: the adapter does not have: thinking" in lines
