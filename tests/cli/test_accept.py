@@ -41,7 +41,7 @@ def test_what_is_red_becomes_a_file_that_makes_it_expected(harness: Command) -> 
 
 
 def test_what_follows_from_an_accepted_finding_is_accepted_with_it_and_has_no_entry(harness: Command) -> None:
-    run = ("run", *SWAPPED[:2], "seeds-terminal-assistant-events", *SWAPPED[3:], "--report=json:run.json")
+    run = ("run", *SWAPPED[:2], "history-long-ids", *SWAPPED[3:], "--report=json:run.json")
     assert harness(*run).code == 1
 
     written = harness("accept", "run.json", "--reason", "tracked as #123")
@@ -52,9 +52,9 @@ def test_what_follows_from_an_accepted_finding_is_accepted_with_it_and_has_no_en
     findings = json.loads(Path("run.json").read_text())["cells"][0]["findings"]
     assert {(each["rule"], each["accepted"]) for each in findings} == {
         ("result-swapped", "tracked as #123"),
-        ("error-flag", "tracked as #123"),
+        ("result-changed", "tracked as #123"),
     }
-    assert all((each["follows"] is not None) is (each["rule"] == "error-flag") for each in findings)
+    assert all((each["follows"] is not None) is (each["rule"] == "result-changed") for each in findings)
 
 
 def test_what_is_there_is_kept_and_not_written_twice(harness: Command) -> None:
