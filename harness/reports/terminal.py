@@ -93,10 +93,21 @@ def render(run: RunResult, presentation: Presentation) -> str:
     else:
         taken = sum(len(lines) + 1 for lines in (*above, *below, above[0]) if lines)
         differences = _differences(run, page, MAX_LINES - taken if run.exit_code == 0 else _MOST)
+    if not verbose and run.exit_code == 0:
+        over = sum(len(lines) + 1 for lines in (*above, differences, *below, above[0]) if lines) - MAX_LINES
+        below[1] = _cut(page, below[1], over)
     made = [lines for lines in (*above, differences, *below) if lines]
     if sum(len(lines) + 1 for lines in made) > _SCREEN:
         made.append(above[0])
     return "\n\n".join("\n".join(lines) for lines in made) + "\n"
+
+
+def _cut(page: Page, lines: list[str], over: int) -> list[str]:
+    """What is not applicable, by so many lines shorter, but for the first ones."""
+    kept = max(len(lines) - over - 1, _LEAST)
+    if over <= 0 or kept + 1 >= len(lines):
+        return lines
+    return lines[:kept] + page.lines([indented("and more: --verbose names each", "dim")])
 
 
 def _differences(run: RunResult, page: Page, room: int) -> list[str]:

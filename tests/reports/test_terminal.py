@@ -431,3 +431,21 @@ def test_an_unknown_provenance_is_not_invented() -> None:
     run = RunResult("replay", (cell(provenance=Provenance("provider")),))
 
     assert "Recorded from the provider: 1 cell of anthropic." in lines(run)
+
+
+@pytest.mark.parametrize("width", [80, 100, 120])
+def test_what_is_not_applicable_gives_way_where_a_green_run_would_not_fit(width: int) -> None:
+    skipped = [
+        replace(skipped_cell, scenario=f"alone-{number}", reason=f"it holds only for the profile number-{number}")
+        for number, skipped_cell in enumerate([cell(verdict=Verdict.NOT_APPLICABLE, provenance=None)] * 40)
+    ]
+    run = whole_suite()
+    run = replace(
+        run,
+        cells=(*run.cells, *(each for target in TARGETS for each in [replace(s, target=target) for s in skipped[:8]])),
+    )
+
+    shown = lines(run, Presentation(width=width))
+
+    assert len(shown) <= MAX_LINES
+    assert [line for line in shown if line.startswith("Not applicable: 46 cells; --verbose names each")]
