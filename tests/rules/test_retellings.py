@@ -81,7 +81,7 @@ DIFFERENT = [
     ),
     pytest.param(
         parts(of_kind(ToolCall, lambda p: Refusal(p.name))),
-        "the call (search_issues) and the refusal",
+        "the refusal and the call (search_issues)",
         id="another-part",
     ),
     pytest.param(answering(lambda r: with_parts(r, r.message.parts[:1])), "the call (search_issues)", id="call-lost"),
