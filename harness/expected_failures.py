@@ -113,21 +113,32 @@ def _entry(path: Path, node: Any) -> ExpectedFailure:
     return ExpectedFailure(**values, variant=variant)
 
 
-def accepted(expected: Sequence[ExpectedFailure], cell: CellResult, finding: Finding) -> Finding:
-    """The finding, with the reasons for which it is expected, if there are any."""
-    if finding.severity is not Severity.ERROR:
-        return finding
-    reasons = dict.fromkeys(entry.reason for entry in expected if entry.expects(cell, finding))
-    return replace(finding, accepted="; ".join(reasons)) if reasons else finding
+def accepted(expected: Sequence[ExpectedFailure], cell: CellResult, findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """The findings of a cell, each with the reasons for which it is expected, if there are any: its own, or those of
+    the finding that it follows from."""
+    reasons = [_reasons(expected, cell, finding) for finding in findings]
+    own = [
+        why or (reasons[finding.follows] if finding.follows is not None else "")
+        for why, finding in zip(reasons, findings, strict=True)
+    ]
+    return tuple(
+        replace(finding, accepted=why) if why and finding.severity is Severity.ERROR else finding
+        for why, finding in zip(own, findings, strict=True)
+    )
+
+
+def _reasons(expected: Sequence[ExpectedFailure], cell: CellResult, finding: Finding) -> str:
+    return "; ".join(dict.fromkeys(entry.reason for entry in expected if entry.expects(cell, finding)))
 
 
 def entries(cells: Sequence[CellResult], reason: str, known: Sequence[ExpectedFailure] = ()) -> list[ExpectedFailure]:
     """An entry for each finding that fails a cell and that no `known` entry speaks of: one for both variants of a
-    scenario where the same rule found something in both, or where it is played in one only."""
+    scenario where the same rule found something in both, or where it is played in one only. What follows from another
+    finding is accepted with it and has none."""
     found: dict[tuple[str, str, str], set[Variant]] = {}
     for cell in cells:
         for finding in cell.findings:
-            if finding.fails and not any(entry.expects(cell, finding) for entry in known):
+            if finding.fails and finding.follows is None and not any(entry.expects(cell, finding) for entry in known):
                 found.setdefault((cell.scenario, cell.target, finding.rule), set()).add(cell.variant)
     made: list[ExpectedFailure] = []
     for (scenario, target, rule), variants in found.items():

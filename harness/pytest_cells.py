@@ -19,8 +19,8 @@ from harness import catalog, suite
 from harness.errors import HarnessError, ScenarioError, UnknownName, UsageError
 from harness.expected_failures import load
 from harness.protocols import Adapter
-from harness.reports._words import CRASHED, WHAT_TO_DO, place, plain, short
-from harness.results import CellResult, Finding, Invocation, Mode, RunResult, Severity, StaleExpectation, Verdict
+from harness.reports._words import CRASHED, place, plain_line, short, what_to_do
+from harness.results import CellResult, Finding, Invocation, Mode, RunResult, StaleExpectation, Verdict
 from harness.runner import VARIANTS, Run, cells
 from harness.scenarios.load import SUFFIXES, load_file
 from harness.scenarios.schema import Variant
@@ -105,12 +105,12 @@ class CellItem(pytest.Item):
                 problems.append(f"could not look: {result.reason}\n{played.ways_out(self.cell, self.path)}")
             case Verdict.ERROR | Verdict.FAIL:
                 broken = [f"{result.reason}\n  to do:    {CRASHED}"] if result.verdict is Verdict.ERROR else []
-                problems += [*broken, *map(finding_text, _errors_first(result.findings))]
+                problems += [*broken, *findings_texts(result)]
             case Verdict.EXPECTED_FAILURE if not problems:
                 pytest.xfail(result.reason or "")
             case _:
                 if result.findings:
-                    self.add_report_section("call", "harness findings", "\n\n".join(map(finding_text, result.findings)))
+                    self.add_report_section("call", "harness findings", "\n\n".join(findings_texts(result)))
         if problems:
             pytest.fail("\n\n".join(problems), pytrace=False)
 
@@ -251,16 +251,24 @@ def _stale_text(entry: StaleExpectation) -> str:
     )
 
 
-def _errors_first(findings: Iterable[Finding]) -> list[Finding]:
-    return sorted(findings, key=lambda finding: finding.severity is not Severity.ERROR)
+def findings_texts(result: CellResult) -> list[str]:
+    """What is wrong in a cell, the worst first, each with those findings that follow from it."""
+    causes = [(index, finding) for index, finding in enumerate(result.findings) if finding.follows is None]
+    causes.sort(key=lambda each: not each[1].fails)
+    return [_text(finding, [other for other in result.findings if other.follows == index]) for index, finding in causes]
 
 
-def finding_text(finding: Finding) -> str:
+def _text(finding: Finding, followers: Sequence[Finding]) -> str:
     """A finding with its evidence, for a terminal and for JUnit."""
-    lines = [f"{finding.rule} ({finding.severity}, blame: {finding.blame}): {finding.message}"]
+    lines = [f"{finding.rule} ({finding.kind}, {finding.severity}, blame: {finding.blame}): {finding.message}"]
+    if finding.accepted is not None:
+        lines.append(f"  expected: {finding.accepted}")
     if where := place(finding):
         lines.append(f"  at:       {where}")
     if finding.actual is not None or finding.expected is not None:
         lines += [f"  actual:   {short(finding.actual)}", f"  expected: {short(finding.expected)}"]
-    lines += [f"  source:   {finding.source}", f"  to do:    {WHAT_TO_DO[finding.blame]}"]
-    return "\n".join(plain(line) for line in lines)
+    lines += [f"    {line}" for line in finding.piece]
+    lines += [f"  follows:  {each.rule}: {each.message}" for each in followers]
+    advice = what_to_do(finding.kind, finding.severity, finding.blame)
+    lines += [f"  source:   {finding.source}", f"  to do:    {advice}"]
+    return "\n".join(plain_line(line) for line in lines)

@@ -17,7 +17,7 @@ from harness.http import HttpRequest, HttpResponse
 from harness.model import JSON, ChatRequest, ChatResponse, StreamEvent, ToolCall, ToolResult, Usage
 from harness.profiles import Profile
 from harness.protocols import Capability
-from harness.scenarios.schema import Scenario, Variant
+from harness.scenarios.schema import Scenario, Subject, Variant
 from harness.shortened import shortened
 
 Mode: TypeAlias = Literal["replay", "reference", "live", "record", "audit"]
@@ -203,8 +203,9 @@ class Finding:
 
     `pointer` leads into the body of the request, or of the response if it is `of_response`, of exchange `exchange`, an
     index into the cell's exchanges; `piece` is what stands there, as lines for people. `source` says where the rule
-    comes from. In an audit `file` and `index` name the exchange. `accepted` is the reason for which it is listed as an
-    expected failure: it then fails nothing.
+    comes from, `subject` what it is about. In an audit `file` and `index` name the exchange. `accepted` is the reason
+    for which it is listed as an expected failure: it then fails nothing. `follows` is the index, among the cell's
+    findings, of the one that it follows from (`harness.causes`).
 
     The texts can be written anywhere: half of a surrogate pair, which JSON can escape and UTF-8 cannot write, becomes
     the text of its escape. What is longer than a report can take is shortened in its middle.
@@ -225,6 +226,8 @@ class Finding:
     accepted: str | None = None
     of_response: bool = False
     piece: tuple[str, ...] = ()
+    subject: Subject | None = None
+    follows: int | None = None
 
     @property
     def fails(self) -> bool:
@@ -353,9 +356,9 @@ class StaleExpectation:
 class Invocation:
     """How to ask for a part of a run again.
 
-    `rerun`, `record` and `reference` are the words that a command line begins with, `selection` those that chose the
-    scenarios. `scenarios` names the files of scenarios that do not ship with harness, `targets` the words that select
-    a column which is no shipped target. `recut` are the words that ask for other cuts of what is streamed.
+    `rerun`, `record`, `reference` and `show` are the words that a command line begins with, `selection` those that
+    chose the scenarios. `scenarios` names the files of scenarios that do not ship with harness, `targets` the words
+    that select a column which is no shipped target. `recut` are the words that ask for other cuts of what is streamed.
     """
 
     rerun: tuple[str, ...] = ("harness", "run")
@@ -365,6 +368,7 @@ class Invocation:
     scenarios: Mapping[str, str] = field(default_factory=dict[str, str])
     targets: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     recut: tuple[str, ...] = ()
+    show: tuple[str, ...] = ("harness", "show")
 
     def command(self, words: Iterable[str], targets: Iterable[str], scenarios: Iterable[str] | None = None) -> str:
         """The command line that begins with `words`, for targets and some scenarios (`None`: those of the run)."""

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from threading import Lock
 
+from harness.causes import linked
 from harness.costs import price_version, spending
 from harness.crash import located, traceback_of
 from harness.differences import Observations, observe, tables
@@ -270,7 +271,7 @@ class Run:
         if not any(finding.severity is Severity.ERROR for finding in findings):
             # else the tool was asked something that nobody had meant to ask
             findings += tuple(_unanswered(execution) for execution in transcript.executions if execution.unanswered)
-        findings = tuple(_pictured(evidence, accepted(self._expected, result, finding)) for finding in findings)
+        findings = tuple(_pictured(evidence, finding) for finding in accepted(self._expected, result, linked(findings)))
         crashed = next((each for each in (*transcript.chats, *transcript.embedded) if each.crashed), None)
         printed = "".join(part.printed for part in (transcript, *transcript.retellings))
         recuts = sum(retelling.variant == "stream" for retelling in transcript.retellings)

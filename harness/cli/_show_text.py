@@ -30,8 +30,8 @@ from harness.model import (
     Text as Said,
 )
 from harness.reports._page import Page, heading, indented
-from harness.reports._words import place, plain, short
-from harness.results import CellResult, Finding, Presentation, Severity
+from harness.reports._words import count, place, plain, plain_line, short
+from harness.results import CellResult, Embedded, Finding, Presentation, Severity
 from harness.rules.evidence import Evidence, Reading
 from harness.wire.jsonvalue import loads
 from harness.wire.view import WireError
@@ -63,6 +63,9 @@ def lines(result: CellResult, evidence: Evidence | None, presentation: Presentat
     ]
     if result.reason is not None:
         parts.append(indented(result.reason))
+    for title, text in (("printed:", result.printed), ("traceback:", result.traceback)):
+        if text:
+            parts += [indented(title), *(indented(line, by=4) for line in text.splitlines())]
     made = page.lines([*parts, *_findings(found)])
     for section in _exchanges(evidence, found, page.width) if evidence is not None else ():
         made += ["", *page.lines(section)]
@@ -76,7 +79,8 @@ def _findings(found: Sequence[_Numbered]) -> Iterator[RenderableType]:
     for each in found:
         finding = each.finding
         where = place(finding)
-        text = f"{each.number} {finding.rule} ({finding.severity}, {finding.kind}, blame: {finding.blame}): "
+        link = "" if finding.follows is None else f", follows from {finding.follows + 1}"
+        text = f"{each.number} {finding.rule} ({finding.severity}, {finding.kind}, blame: {finding.blame}{link}): "
         yield indented(f"{text}{f'{where}: ' if where else ''}{finding.message}", _STYLES[finding.severity])
         if finding.actual is not None or finding.expected is not None:
             yield indented(f"actual    {short(finding.actual)}", by=4)
@@ -85,17 +89,21 @@ def _findings(found: Sequence[_Numbered]) -> Iterator[RenderableType]:
 
 def _exchanges(evidence: Evidence, found: Sequence[_Numbered], width: int) -> Iterator[Iterable[RenderableType]]:
     """A section for each exchange, beside the chat that sent it; chats that sent nothing come last."""
-    chats = evidence.transcript.chats
+    chats, embedded = evidence.transcript.chats, evidence.transcript.embedded
+    side = width * 3 // 5 - 4 if width >= _SIDE_BY_SIDE else width - 4
     before: Reading | None = None
     for reading in evidence.readings:
         chat = None if reading.exchange.chat is None else reading.exchange.chat
         made = chats[chat] if chat is not None and chat < len(chats) else None
         asked = _request(made.request, _said_before(evidence, chat)) if made else []
         answered = _outcome(made.response, made.error, made.error_text) if made else []
+        if chat is not None and chat < len(embedded):
+            asked = [Text(plain(f"text: {text}")) for text in embedded[chat].texts]
+            answered = _vectors(embedded[chat])
         here = [each for each in found if each.finding.exchange == reading.index]
         title = f"request {reading.index + 1}" + (f", turn {made.turn + 1}, answer {made.step + 1}" if made else "")
-        sent = _body(reading.exchange.request.body, _body_of(before), here, response=False, width=width // 2 - 4)
-        got = _response(reading, here, width // 2 - 4)
+        sent = _body(reading.exchange.request.body, _body_of(before), here, response=False, width=side)
+        got = _response(reading, here, side)
         yield [
             heading(f"{title}: {reading.exchange.request.method} {reading.exchange.request.url}"),
             *_beside(asked, sent, width),
@@ -116,7 +124,7 @@ def _said_before(evidence: Evidence, chat: int | None) -> int:
 def _request(request: ChatRequest, known: int) -> list[Text]:
     shown: list[Text] = []
     if known:
-        shown.append(Text(f"({known} messages as before)", style="dim"))
+        shown.append(Text(f"({count(known, 'message')} as before)", style="dim"))
     elif request.system:
         shown.append(Text(plain(f"system: {request.system}")))
     for message in request.messages[known:]:
@@ -130,6 +138,13 @@ def _outcome(response: ChatResponse | None, error: str | None, text: str | None)
     if response is None:
         return [Text(plain(f"raises {error}: {text}"), style="red")]
     return [*_message(response.message), Text(plain(f"stop reason: {response.stop_reason.value}"), style="dim")]
+
+
+def _vectors(made: Embedded) -> list[Text]:
+    if made.vectors is None:
+        return [Text(plain(f"raises {made.error}: {made.error_text}"), style="red")]
+    lengths = sorted({len(vector) for vector in made.vectors})
+    return [Text(f"{count(len(made.vectors), 'vector')} of {' or '.join(map(str, lengths)) or 'no'} dimensions")]
 
 
 def _message(message: Message) -> list[Text]:
@@ -169,6 +184,8 @@ def _response(reading: Reading, here: Sequence[_Numbered], width: int) -> list[T
     status = Text(f"{response.status}", style="dim")
     if reading.response is None:
         return [status, Text(plain(response.body[:500].decode(errors="replace")))]
+    if reading.response.streamed:
+        status.append(", streamed; told as the whole body that it amounts to")
     return [status, *_json(reading.response.body, None, here, response=True, width=width)]
 
 
@@ -212,11 +229,6 @@ def _json(value: JSON, before: JSON, here: Sequence[_Numbered], *, response: boo
     if skipped:
         made.append(Text(f"  ... {skipped} lines as before", style="dim"))
     return made
-
-
-def plain_line(text: str) -> str:
-    """A line that keeps the margin which shows how deep it lies."""
-    return " " * (len(text) - len(text.lstrip())) + plain(text.lstrip())
 
 
 def _grown(value: JSON, before: JSON) -> list[str]:

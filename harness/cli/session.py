@@ -201,14 +201,15 @@ def _invocation(options: Options, mode: Mode, selection: Selection, *, recording
     alone = ("--variant", *selection.variants) if len(selection.variants) == 1 else ()
     kept = () if options.cassettes is None else ("--cassettes", options.cassettes)
     urls = tuple(word for url in options.base_urls or () for word in ("--base-url", url))
+    strict = ("--strict",) if options.strict else ()
     record = ("harness", "record", *kept)
     reference = ("harness", "run", "--mode", "reference")
     if recording:
         record = rerun = (*record, *urls) if mode == "live" else (*record, "--from", "reference")
     else:
-        strictly = ("--strict",) if options.strict else ()
         rerun = ("harness", "run", *kept) if mode == "replay" else ("harness", "run", "--mode", mode, *urls)
-        rerun = (*rerun, *strictly)
+        rerun = (*rerun, *strict)
+    shown = ("harness", "show", *(kept if mode == "replay" else ("--mode", mode)), *urls, *strict)
     expression = () if options.words is None else ("-k", options.words)
     return Invocation(
         (*rerun, *alone),
@@ -218,4 +219,5 @@ def _invocation(options: Options, mode: Mode, selection: Selection, *, recording
         selection.files,
         selection.words,
         ("--recut", str(options.recuts)) if options.recuts else (),
+        shown,
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from harness.reports._words import count, label, listed
-from harness.results import Blame, CellResult, Difference, Finding, Kind, RunResult, Severity, Variant, Verdict
+from harness.results import CellResult, Difference, Finding, RunResult, Severity, Subject, Variant, Verdict
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -43,23 +43,6 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Hits:
-    """All findings of one rule that blame the same, by their places; variants that differ are places of their own."""
-
-    rule: str
-    kind: Kind
-    severity: Severity
-    blame: Blame
-    source: str
-    places: tuple[Place, ...]
-
-    @property
-    def cells(self) -> int:
-        """In how many cells the rule found something."""
-        return cells_of(self.places)
-
-
-@dataclass(frozen=True, slots=True)
 class Missing:
     """Scenarios that are missing for the same targets, and the two ways to look at them."""
 
@@ -78,13 +61,23 @@ def targets(run: RunResult) -> list[str]:
 
 def matrix(run: RunResult, *, by_scenario: bool) -> list[Row]:
     """A row for each scenario, or for each main subject of scenarios."""
-    grouped = _grouped(run.cells, lambda cell: cell.scenario if by_scenario else (cell.covers or ("other",))[0])
+    by_row = grouped(run.cells, lambda cell: cell.scenario if by_scenario else subject(cell))
     columns = targets(run)
     tally = _which if by_scenario else _how_many
     return [
         Row(name, {target: tally([cell for cell in cells if cell.target == target]) for target in columns})
-        for name, cells in sorted(grouped, key=lambda group: group[0])
+        for name, cells in sorted(by_row, key=lambda group: group[0])
     ]
+
+
+def subject(cell: CellResult) -> str:
+    """What a cell is about: the first subject of its scenario, and streaming only where it is streamed, or not played
+    since it would have been. A streamed cell that fails by nothing else is about streaming."""
+    failing = [each for each in cell.findings if each.fails and each.follows is None]
+    if cell.variant == "stream" and failing and all(each.subject is Subject.STREAMING for each in failing):
+        return Subject.STREAMING
+    about = [each for each in cell.covers if cell.variant == "stream" or each != Subject.STREAMING]
+    return next(iter(about), "other")
 
 
 def _how_many(cells: list[CellResult]) -> list[tuple[str, Verdict]]:
@@ -99,33 +92,13 @@ def _which(cells: list[CellResult]) -> list[tuple[str, Verdict]]:
     return [(cell.variant, cell.verdict) for cell in cells]
 
 
-def findings(run: RunResult, severity: Severity, *, expected: bool = False) -> list[Hits]:
-    """The findings of one severity by rule, those of the most cells first; `expected`: those that are listed so."""
-    hits = (
-        (cell, finding)
-        for cell in run.cells
-        for finding in cell.findings
-        if finding.severity is severity and (finding.accepted is not None) is expected
-    )
-    groups = [
-        Hits(*key, members[0][1].source, _places(run, _by_cell(members), both=" [whole and stream]"))
-        for key, members in _grouped(hits, lambda hit: (hit[1].rule, hit[1].kind, hit[1].severity, hit[1].blame))
-    ]
-    return sorted(groups, key=lambda group: -group.cells)
-
-
-def _by_cell(hits: list[tuple[CellResult, Finding]]) -> Iterator[tuple[CellResult, tuple[Finding, ...]]]:
-    for _, members in _grouped(hits, lambda hit: id(hit[0])):
-        yield members[0][0], tuple(finding for _, finding in members)
-
-
-def _places(
+def places_of(
     run: RunResult, found: Iterable[tuple[CellResult, tuple[Finding, ...]]], *, both: str = ""
 ) -> tuple[Place, ...]:
-    """The places of cells. `both` is added to a scenario's name if the same was found in both of its variants."""
+    """The places of some cells. `both` is added to a scenario's name if the same was found in both of its variants."""
     paired = _paired(run)
     places: list[Place] = []
-    for (scenario, target), members in _grouped(found, lambda each: (each[0].scenario, each[0].target)):
+    for (scenario, target), members in grouped(found, lambda each: (each[0].scenario, each[0].target)):
         if len(members) > 1 and all(findings == members[0][1] for _, findings in members):
             places.append(Place(scenario + both, tuple(cell for cell, _ in members), members[0][1]))
             continue
@@ -137,14 +110,14 @@ def _places(
 
 def _paired(run: RunResult) -> set[tuple[str, str]]:
     """Scenario and target of those cells that are in the run in both variants."""
-    variants = _grouped(run.cells, lambda cell: (cell.scenario, cell.target))
+    variants = grouped(run.cells, lambda cell: (cell.scenario, cell.target))
     return {key for key, cells in variants if len({cell.variant for cell in cells}) > 1}
 
 
 def _by_reason(run: RunResult, cells: Iterable[CellResult]) -> list[tuple[str, tuple[Place, ...]]]:
     return [
-        (reason, _places(run, ((cell, ()) for cell in members)))
-        for reason, members in _grouped(cells, lambda cell: cell.reason or "")
+        (reason, places_of(run, ((cell, ()) for cell in members)))
+        for reason, members in grouped(cells, lambda cell: cell.reason or "")
     ]
 
 
@@ -174,7 +147,7 @@ def not_applicable(run: RunResult, most: int | None = None) -> list[tuple[str, s
     """
     rows: list[tuple[str, str, str]] = []
     skipped = (replace(cell, reason=_impersonal(cell)) for cell in run.cells if cell.verdict is Verdict.NOT_APPLICABLE)
-    for target, cells in _grouped(skipped, lambda cell: cell.target):
+    for target, cells in grouped(skipped, lambda cell: cell.target):
         named = [(reason, [place.name for place in places]) for reason, places in _by_reason(run, cells)]
         if most is None or sum(len(names) for _, names in named) <= most:
             rows += [(target, ", ".join(names), reason) for reason, names in named]
@@ -182,7 +155,7 @@ def not_applicable(run: RunResult, most: int | None = None) -> list[tuple[str, s
             rows += [(target, cells, reason) for cells, reason in _tallied(cells, most)]
     return [
         (", ".join(target for target, _, _ in members), which, reason)
-        for (which, reason), members in _grouped(rows, lambda row: row[1:])
+        for (which, reason), members in grouped(rows, lambda row: row[1:])
     ]
 
 
@@ -192,7 +165,7 @@ def _impersonal(cell: CellResult) -> str:
 
 
 def _tallied(cells: Iterable[CellResult], most: int) -> Iterator[tuple[str, str]]:
-    for who, members in _grouped(cells, lambda cell: (cell.reason or "").partition(_LACKS)[0]):
+    for who, members in grouped(cells, lambda cell: (cell.reason or "").partition(_LACKS)[0]):
         lacking = Counter(name for cell in members for name in (cell.reason or "").partition(_LACKS)[2].split(", "))
         del lacking[""]
         tally = listed([f"{name} ({number})" for name, number in lacking.most_common()], most)
@@ -212,12 +185,12 @@ def expected_failures(run: RunResult) -> list[tuple[str, tuple[Place, ...]]]:
 
 def missing(run: RunResult) -> list[Missing]:
     """The cells at which nobody could look: targets that miss the same scenarios, in the same variants, together."""
-    places = _places(run, ((cell, ()) for cell in run.cells if cell.verdict is Verdict.MISSING))
+    places = places_of(run, ((cell, ()) for cell in run.cells if cell.verdict is Verdict.MISSING))
     paired = _paired(run)
-    by_target = _grouped(places, lambda place: (place.target, _alone(paired, place.cells)))
+    by_target = grouped(places, lambda place: (place.target, _alone(paired, place.cells)))
     # Words that select one column may unselect another, so a column with words of its own has commands of its own.
     special = run.invocation.targets
-    alike = _grouped(
+    alike = grouped(
         by_target, lambda group: (group[0][0] if group[0][0] in special else "", tuple(each.name for each in group[1]))
     )
     return [_missing(run, [place for _, places in members for place in places]) for _, members in alike]
@@ -259,6 +232,12 @@ def rerun(run: RunResult, place: Place) -> str:
     return call.command(words, [place.target], [cells[0].scenario])
 
 
+def look(run: RunResult, cell: CellResult) -> str:
+    """The command line that shows a cell."""
+    words = [*run.invocation.show, "--variant", cell.variant]
+    return run.invocation.command(words, [cell.target], [cell.scenario])
+
+
 def unrecorded(run: RunResult) -> list[tuple[str, tuple[Place, ...]]]:
     """The cells that were played to be recorded and were not, by the reason."""
     known = (Verdict.MISSING, Verdict.NOT_APPLICABLE, Verdict.EXPECTED_FAILURE)
@@ -271,7 +250,7 @@ def provenance(run: RunResult) -> list[str]:
     without = {id(cell) for _, places in unrecorded(run) for place in places for cell in place.cells}
     played = [cell for cell in run.cells if cell.provenance is not None and id(cell) not in without]
     lines: list[str] = []
-    origins = _grouped(played, lambda cell: cell.provenance.origin if cell.provenance else "")
+    origins = grouped(played, lambda cell: cell.provenance.origin if cell.provenance else "")
     for origin, members in origins:
         if origin == "reference":
             how = "Played against" if run.mode == "reference" else "Recorded from"
@@ -288,7 +267,7 @@ _REFERENCE = "the reference server that comes with harness, not against a provid
 
 def _by_target(cells: list[CellResult]) -> str:
     texts: list[str] = []
-    for target, members in _grouped(cells, lambda cell: cell.target):
+    for target, members in grouped(cells, lambda cell: cell.target):
         known = [cell.provenance for cell in members if cell.provenance is not None]
         details = sorted({each.model_served or each.model_requested or "" for each in known} - {""})
         dates = sorted({each.recorded_at[:10] for each in known if each.recorded_at})
@@ -301,7 +280,7 @@ def _by_target(cells: list[CellResult]) -> str:
 def by_value(row: Difference) -> list[tuple[str, str]]:
     """The values of a difference, each with the targets that have it: rare ones first, the widespread one with
     "others"; `gemini-*` stands for all targets whose names begin so."""
-    groups = [(value, [name for name, _ in members]) for value, members in _grouped(row.values.items(), _second)]
+    groups = [(value, [name for name, _ in members]) for value, members in grouped(row.values.items(), _second)]
     groups.sort(key=lambda group: len(group[1]))
     sizes = [len(names) for _, names in groups]
     others = len(sizes) > 1 and sizes[-1] > 1 and sizes[-1] > sizes[-2]
@@ -313,21 +292,21 @@ def by_value(row: Difference) -> list[tuple[str, str]]:
 
 
 def _starred(names: list[str], known: list[str]) -> Iterator[str]:
-    for family, members in _grouped(names, lambda name: name.partition("-")[0]):
+    for family, members in grouped(names, lambda name: name.partition("-")[0]):
         every = [name for name in known if name.partition("-")[0] == family]
         yield from [f"{family}-*"] if len(members) > 1 and members == every else members
 
 
 def differing(run: RunResult, *, everything: bool) -> Iterator[tuple[str, list[Difference]]]:
     """The rows that differ, or all of them, by subject."""
-    yield from _grouped((row for row in run.differences if everything or row.differs), lambda row: row.subject)
+    yield from grouped((row for row in run.differences if everything or row.differs), lambda row: row.subject)
 
 
 def _second(item: tuple[str, str]) -> str:
     return item[1]
 
 
-def _grouped(items: Iterable[V], key: Callable[[V], K]) -> Iterable[tuple[K, list[V]]]:
+def grouped(items: Iterable[V], key: Callable[[V], K]) -> Iterable[tuple[K, list[V]]]:
     groups: dict[K, list[V]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)

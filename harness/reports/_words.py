@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import re
 
-from harness.results import JSON, Blame, CellResult, Finding, RunResult, Verdict
+from harness.results import JSON, Blame, CellResult, Finding, Kind, RunResult, Severity, Verdict
 
 VALUE_LENGTH = 240
 """Characters that are shown of a value; the JSON report has all of it."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
-WHAT_TO_DO = {
-    Blame.ADAPTER: "the adapter sends or reads this wrongly: correct it. If it is known, list the scenario, target and "
-    "rule with a reason in a file for --expected-failures.",
+_WHAT_TO_DO = {
+    Blame.ADAPTER: "correct what the adapter sends or reads there. What is known already goes into a file for "
+    "--expected-failures: 'harness accept' writes it.",
     Blame.CASSETTE: "the recording does not fit: record the cell again with 'harness record'.",
     Blame.PROVIDER: "the provider answered against its own documentation, or not at all: check the address, try again, "
     "and report it to the provider if it stays.",
@@ -25,13 +25,28 @@ WHAT_TO_DO = {
 }
 """For each blame, who has to do what."""
 
+_OPTIONAL = (
+    "nothing has to be done: it is a convention of ours, by which no provider and no caller loses. --strict holds an "
+    "adapter to it."
+)
+
 CRASHED = "the adapter or harness broke before it could be judged: see the reason, and play the cell again."
+
+
+def what_to_do(kind: Kind, severity: Severity, blame: Blame) -> str:
+    """What a finding asks of whom."""
+    return _OPTIONAL if kind is Kind.CONVENTION and severity is Severity.NOTE else _WHAT_TO_DO[blame]
 
 
 def plain(text: str) -> str:
     """The text on one line, without what would move a terminal's cursor, switch its colours or its direction of
     writing."""
     return _CONTROL.sub(lambda match: f"\\u{ord(match.group()):04x}", " ".join(text.splitlines()))
+
+
+def plain_line(text: str) -> str:
+    """A line that keeps the margin which shows how deep it lies."""
+    return " " * (len(text) - len(text.lstrip())) + plain(text.lstrip())
 
 
 def short(value: JSON, length: int = VALUE_LENGTH) -> str:
@@ -49,8 +64,10 @@ def label(cell: CellResult) -> str:
 
 
 def place(finding: Finding) -> str:
-    """Where the evidence is: `request 2 /messages/3`. Requests count from 1. Empty where there is no such place."""
-    request = "" if finding.exchange is None else f"request {finding.exchange + 1}"
+    """Where the evidence is: `request 2 /messages/3`. Both requests and responses count from 1. Empty where there is no
+    such place."""
+    side = "response" if finding.of_response else "request"
+    request = "" if finding.exchange is None else f"{side} {finding.exchange + 1}"
     return " ".join(part for part in (request, finding.pointer) if part)
 
 

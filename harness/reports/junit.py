@@ -6,12 +6,13 @@ A finding at error severity is a failure. What broke and what is missing are err
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from xml.etree import ElementTree as ET
 
 from harness.reports._costs import kind
 from harness.reports._groups import missing, targets
-from harness.reports._words import WHAT_TO_DO, count, label, place, short
-from harness.results import CellResult, Finding, Presentation, Report, RunResult, Severity, StaleExpectation, Verdict
+from harness.reports._words import count, label, place, short, what_to_do
+from harness.results import CellResult, Finding, Presentation, Report, RunResult, StaleExpectation, Verdict
 
 _ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What XML 1.0 cannot hold."""
@@ -77,12 +78,9 @@ def _case(suite: ET.Element, cell: CellResult, record: str) -> None:
     tag = _TAGS.get(cell.verdict)
     if tag is not None:
         outcome = ET.SubElement(case, tag, message=_legal(_message(cell)), type=cell.verdict.value)
-        text = [_text(finding) for finding in cell.findings]
-        if cell.verdict is Verdict.MISSING:
-            text.append(f"Record it: {record}")
-        outcome.text = _legal("\n\n".join(text)) or None
+        outcome.text = _legal(f"Record it: {record}" if cell.verdict is Verdict.MISSING else _texts(cell)) or None
     elif cell.findings:
-        ET.SubElement(case, "system-out").text = _legal("\n\n".join(_text(finding) for finding in cell.findings))
+        ET.SubElement(case, "system-out").text = _legal(_texts(cell))
 
 
 def _message(cell: CellResult) -> str:
@@ -90,20 +88,32 @@ def _message(cell: CellResult) -> str:
         return f"could not look: {cell.reason or 'there is no cassette'}"
     if cell.verdict is not Verdict.FAIL:
         return cell.reason or cell.verdict.value
-    errors = [finding for finding in cell.findings if finding.severity is Severity.ERROR]
-    more = f" (and {count(len(errors) - 1, 'more finding')})" if len(errors) > 1 else ""
+    errors = [finding for finding in cell.findings if finding.fails and finding.follows is None]
+    more = f" (and {count(len(errors) - 1, 'more cause')})" if len(errors) > 1 else ""
     return f"{errors[0].rule}: {errors[0].message}{more}"
 
 
-def _text(finding: Finding) -> str:
-    lines = [f"{finding.severity} {finding.rule}: {finding.message}", f"blame: {finding.blame}"]
+def _texts(cell: CellResult) -> str:
+    """The findings of a cell, each with those that follow from it."""
+    causes = ((index, finding) for index, finding in enumerate(cell.findings) if finding.follows is None)
+    return "\n\n".join(
+        _text(finding, [other for other in cell.findings if other.follows == index]) for index, finding in causes
+    )
+
+
+def _text(finding: Finding, followers: Sequence[Finding]) -> str:
+    lines = [f"{finding.severity} {finding.rule} ({finding.kind}): {finding.message}", f"blame: {finding.blame}"]
+    if finding.accepted is not None:
+        lines.append(f"expected: {finding.accepted}")
     if place(finding):
         lines.append(f"at: {place(finding)}")
     if finding.actual is not None or finding.expected is not None:
         lines += [f"actual: {short(finding.actual)}", f"expected: {short(finding.expected)}"]
+    lines += finding.piece
     if finding.source:
         lines.append(f"source: {finding.source}")
-    return "\n".join([*lines, f"what to do: {WHAT_TO_DO[finding.blame]}"])
+    lines += [f"follows: {each.rule}: {each.message}" for each in followers]
+    return "\n".join([*lines, f"what to do: {what_to_do(finding.kind, finding.severity, finding.blame)}"])
 
 
 def _stale(suite: ET.Element, entry: StaleExpectation) -> None:

@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from harness.reports import _groups as groups
+from harness.reports._causes import Cause, causes
 from harness.reports._costs import costs
-from harness.reports._words import CRASHED, WHAT_TO_DO, count, listed, place, plain, short, verdict
+from harness.reports._words import CRASHED, count, listed, place, plain, plain_line, short, verdict, what_to_do
 from harness.results import Finding, Presentation, Report, RunResult, Severity, Verdict
 
 _SHOWN = 3  # cells of a group whose evidence is shown: GitHub refuses a summary of more than 1 MiB
@@ -24,6 +25,8 @@ _MARKS = {
     Verdict.EXPECTED_FAILURE: "expected",
 }
 
+_HEADS = {Severity.ERROR: "Causes", Severity.WARNING: "Warnings", Severity.NOTE: "Notes"}
+
 
 def render(run: RunResult, presentation: Presentation) -> str:
     """The Markdown, verdict first: it is what a summary is opened for."""
@@ -33,13 +36,15 @@ def render(run: RunResult, presentation: Presentation) -> str:
         f"## harness: {word}",
         f"{_escaped(sentence)}.",
         *_matrix(run, by_scenario=presentation.verbose),
-        *(_escaped(line) for line in groups.provenance(run)),
-        *(_escaped(line) for line in costs(run, by_target=presentation.verbose)),
-        *_findings(run, limit),
+        *_causes(run, Severity.ERROR, limit),
         *_broken(run, limit),
         *_stale(run),
         *_missing(run),
         *_differences(run, everything=presentation.all_differences),
+        *(_escaped(line) for line in groups.provenance(run)),
+        *(_escaped(line) for line in costs(run, by_target=presentation.verbose)),
+        *_causes(run, Severity.WARNING, limit),
+        *_causes(run, Severity.NOTE, limit),
         *_lists(run, verbose=presentation.verbose),
     ]
     return "\n\n".join(blocks) + "\n"
@@ -60,26 +65,33 @@ def _matrix(run: RunResult, *, by_scenario: bool) -> Iterator[str]:
         yield f"**{_escaped(target)} is left out**: {_escaped(reason)}"
 
 
-def _findings(run: RunResult, limit: int | None) -> Iterator[str]:
-    for severity in Severity:
-        found = groups.findings(run, severity)
-        if found:
-            yield f"### {count(len(found), 'rule')} with {severity}s"
-        for group in found:
-            yield _details(
-                f"{group.rule}: {group.severity} in {count(group.cells, 'cell')}, blame: {group.blame}",
-                [*_evidence(group, limit), WHAT_TO_DO[group.blame], _code(groups.rerun(run, group.places[0]))],
-            )
+def _causes(run: RunResult, severity: Severity, limit: int | None) -> Iterator[str]:
+    found = causes(run, severity)
+    if found:
+        yield f"### {_HEADS[severity]}: {len(found)}"
+    for cause in found:
+        first = cause.places[0]
+        commands = f"{groups.look(run, first.cells[0])}\n{groups.rerun(run, first)}"
+        yield _details(
+            f"{cause.rule}: {cause.extent}; {cause.kind}, blame: {cause.blame}",
+            [*_evidence(cause, limit), what_to_do(cause.kind, cause.severity, cause.blame), _code(commands)],
+        )
 
 
-def _evidence(group: groups.Hits, limit: int | None) -> Iterator[str]:
-    for each in group.places[:limit]:
+def _evidence(cause: Cause, limit: int | None) -> Iterator[str]:
+    yield ", ".join(f"{api} {_inline(spot)}" if spot else api for api, spot in cause.at)
+    for each in cause.places[:limit]:
         items = map(_item, each.findings[:limit])
         yield "\n".join([f"**{_escaped(each.name)}**, {_escaped(each.target)}", "", *items])
-    if more := groups.cells_of(group.places[len(group.places[:limit]) :]):
+    piece = cause.places[0].findings[0].piece
+    if piece:
+        yield _code("\n".join(map(plain_line, piece)), "text")
+    if more := groups.cells_of(cause.places[len(cause.places[:limit]) :]):
         yield f"and {count(more, 'more cell')}"
-    if group.source:
-        yield f"Source: {_escaped(group.source)}"
+    if cause.following:
+        yield _escaped(cause.following)
+    if cause.source:
+        yield f"Source: {_escaped(cause.source)}"
 
 
 def _item(finding: Finding) -> str:
@@ -97,7 +109,11 @@ def _broken(run: RunResult, limit: int | None) -> Iterator[str]:
             names.append(f"- and {count(more, 'more cell')}")
         yield _details(
             f"error in {count(groups.cells_of(places), 'cell')}: {reason}",
-            ["\n".join(names), CRASHED, _code(groups.rerun(run, places[0]))],
+            [
+                "\n".join(names),
+                CRASHED,
+                _code(f"{groups.look(run, places[0].cells[0])}\n{groups.rerun(run, places[0])}"),
+            ],
         )
 
 
@@ -162,8 +178,10 @@ def _inline(text: str) -> str:
     return f"{fence} {text} {fence}"
 
 
-def _code(text: str) -> str:
-    return f"```sh\n{text}\n```"
+def _code(text: str, language: str = "sh") -> str:
+    """A block of code; its fence is longer than any run of backticks in it."""
+    fence = "`" * (max((len(run) for run in re.findall("`{3,}", text)), default=2) + 1)
+    return f"{fence}{language}\n{text}\n{fence}"
 
 
 REPORT = Report("markdown", render)

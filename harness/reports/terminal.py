@@ -1,4 +1,4 @@
-"""For people at a terminal: differences first, then the matrix, what went wrong and what to do, and the verdict."""
+"""For people at a terminal: the verdict, the score by subject, what is wrong and what to do, then the differences."""
 
 from __future__ import annotations
 
@@ -6,20 +6,23 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rich.console import RenderableType
+from rich.padding import Padding
 from rich.text import Text
 
 from harness.reports import _groups as groups
+from harness.reports._causes import Cause, causes
 from harness.reports._costs import costs
 from harness.reports._page import Page, hanging, heading, indented, matrix
-from harness.reports._words import CRASHED, WHAT_TO_DO, count, label, listed, place, plain, short, verdict
+from harness.reports._words import CRASHED, count, label, listed, place, plain, plain_line, short, verdict, what_to_do
 from harness.results import Difference, Finding, Presentation, Report, RunResult, Severity, Verdict
 
 MAX_LINES = 60
 """As long as the report of a run without findings may get; the differences give way."""
 
+_SCREEN = 24  # lines; a longer report ends with the verdict that it began with
 _LEAST = 8  # lines that the differences always have
 _MOST = 30  # lines that they have where there is something worse to see
-_SHOWN = 3  # cells of a group whose evidence is shown
+_SHOWN = 3  # cells that are named where more have the same in common
 _NAMES = 8  # scenarios that are named where more have the same in common
 _PRINTED = 5  # lines that are shown of what an adapter printed, the last ones
 _LESSER = 8  # rules whose warnings, or notes, are shown
@@ -65,29 +68,46 @@ _LAYOUTS = (
 def render(run: RunResult, presentation: Presentation) -> str:
     """The report as text that ends with a line break."""
     page = Page(presentation)
-    sections = (
-        _matrix(run, page.width, verbose=presentation.verbose),
-        _provenance(run, verbose=presentation.verbose),
-        _not_applicable(run, verbose=presentation.verbose),
-        _expected_failures(run),
-        _missing(run),
-        _lesser(run, Severity.NOTE, verbose=presentation.verbose),
-        _lesser(run, Severity.WARNING, verbose=presentation.verbose),
-        _broken(run, verbose=presentation.verbose),
-        _errors(run, verbose=presentation.verbose),
-        _printed(run, verbose=presentation.verbose),
-        _tracebacks(run, verbose=presentation.verbose),
-        _stale(run),
-        _unmatched(run),
+    verbose = presentation.verbose
+    first = (
         _verdict(run),
+        _matrix(run, page.width, verbose=verbose),
+        _causes(run, verbose=verbose),
+        _broken(run, verbose=verbose),
+        _printed(run, verbose=verbose),
+        _tracebacks(run, verbose=verbose),
+        _stale(run),
+        _missing(run),
     )
-    laid_out = [lines for lines in (page.lines(section) for section in sections) if lines]
-    if presentation.verbose or presentation.all_differences:
+    last = (
+        _provenance(run, verbose=verbose),
+        _not_applicable(run, verbose=verbose),
+        _expected_failures(run),
+        _unmatched(run),
+        _lesser(run, Severity.WARNING, verbose=verbose),
+        _lesser(run, Severity.NOTE, verbose=verbose),
+    )
+    above, below = ([page.lines(section) for section in sections] for sections in (first, last))
+    if verbose or presentation.all_differences:
         differences = _table(run, page, _LAYOUTS[0], everything=presentation.all_differences)
     else:
-        room = MAX_LINES - sum(len(lines) + 1 for lines in laid_out) if run.exit_code == 0 else _MOST
-        differences = _differences(run, page, room)
-    return "\n\n".join("\n".join(lines) for lines in (differences, *laid_out) if lines) + "\n"
+        taken = sum(len(lines) + 1 for lines in (*above, *below, above[0]) if lines)
+        differences = _differences(run, page, MAX_LINES - taken if run.exit_code == 0 else _MOST)
+    if not verbose and run.exit_code == 0:
+        over = sum(len(lines) + 1 for lines in (*above, differences, *below, above[0]) if lines) - MAX_LINES
+        below[1] = _cut(page, below[1], over)
+    made = [lines for lines in (*above, differences, *below) if lines]
+    if sum(len(lines) + 1 for lines in made) > _SCREEN:
+        made.append(above[0])
+    return "\n\n".join("\n".join(lines) for lines in made) + "\n"
+
+
+def _cut(page: Page, lines: list[str], over: int) -> list[str]:
+    """What is not applicable, by so many lines shorter, but for the first ones."""
+    kept = max(len(lines) - over - 1, _LEAST)
+    if over <= 0 or kept + 1 >= len(lines):
+        return lines
+    return lines[:kept] + page.lines([indented("and more: --verbose names each", "dim")])
 
 
 def _differences(run: RunResult, page: Page, room: int) -> list[str]:
@@ -201,20 +221,22 @@ def _missing(run: RunResult) -> Iterator[RenderableType]:
 
 
 def _lesser(run: RunResult, severity: Severity, *, verbose: bool) -> Iterator[RenderableType]:
-    """Findings that fail nothing: by rule, each with one place."""
-    found = groups.findings(run, severity)
+    """Findings that fail nothing: by cause, each with one place."""
+    found = causes(run, severity)
     if verbose:
-        for group in found:
-            yield from _group(run, group, verbose=True)
+        for number, cause in enumerate(found, 1):
+            yield from [""] if number > 1 else []
+            yield from _cause(run, cause, f"{severity.capitalize()} {number}", verbose=True)
         return
     if found:
-        yield heading(f"{severity.capitalize()}s: {count(len(found), 'rule')}; --verbose shows each")
-    for group in found[:_LESSER]:
-        first, *others = group.places
+        optional = ", none of which has to be mended" if severity is Severity.NOTE else ""
+        yield heading(f"{severity.capitalize()}s: {len(found)}{optional}; --verbose shows each")
+    for cause in found[:_LESSER]:
+        first, *others = cause.places
         more = f" and {count(groups.cells_of(others), 'more cell')}" if others else ""
-        yield indented(f"{group.rule} ({group.blame}): {_place(first)}{more}: {first.findings[0].message}")
+        yield indented(f"{cause.rule} ({cause.blame}): {_place(first)}{more}: {first.findings[0].message}")
     if len(found) > _LESSER:
-        yield indented(f"and {count(len(found) - _LESSER, 'more rule')}")
+        yield indented(f"and {len(found) - _LESSER} more")
 
 
 def _broken(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
@@ -225,28 +247,42 @@ def _broken(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
         for each in shown:
             yield indented(_place(each), "bold")
         yield from _more(places[len(shown) :])
-        yield from _way_out(CRASHED, groups.rerun(run, places[0]))
+        yield hanging("What to do", CRASHED, width=11)
+        yield hanging("Look", groups.look(run, places[0].cells[0]), width=11)
+        yield hanging("Play again", groups.rerun(run, places[0]), width=11)
 
 
-def _errors(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
-    for index, group in enumerate(groups.findings(run, Severity.ERROR)):
-        yield from [""] if index else []
-        yield from _group(run, group, verbose=verbose)
+def _causes(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
+    for number, cause in enumerate(causes(run, Severity.ERROR), 1):
+        yield from [""] if number > 1 else []
+        yield from _cause(run, cause, f"Cause {number}", verbose=verbose)
 
 
-def _group(run: RunResult, group: groups.Hits, *, verbose: bool) -> Iterator[RenderableType]:
-    shown = group.places if verbose else group.places[:_SHOWN]
-    source = f"; source: {group.source}" if group.source else ""
-    yield heading(f"{group.rule}: {group.severity} in {count(group.cells, 'cell')}")
-    yield indented(f"{group.kind}; blame: {group.blame}{source}", "dim")
+def _cause(run: RunResult, cause: Cause, title: str, *, verbose: bool) -> Iterator[RenderableType]:
+    source = f"; source: {cause.source}" if cause.source else ""
+    yield heading(f"{title}: {cause.rule}: {cause.extent}")
+    yield indented(f"{cause.kind}; blame: {cause.blame}; {_at(cause)}{source}", "dim")
+    shown = cause.places if verbose else cause.places[:1]
     for each in shown:
         yield indented(_place(each), "bold")
         for finding in each.findings if verbose else each.findings[:1]:
             yield from _evidence(finding)
         if not verbose and len(each.findings) > 1:
             yield indented(f"and {count(len(each.findings) - 1, 'more finding')} like it in this cell", "dim", by=4)
-    yield from _more(group.places[len(shown) :])
-    yield from _way_out(WHAT_TO_DO[group.blame], groups.rerun(run, group.places[0]))
+        if verbose:
+            yield from _followers(each)
+    yield from _more(cause.places[len(shown) :])
+    if cause.followers and not verbose:
+        yield indented(cause.following, "dim")
+    first = cause.places[0]
+    yield hanging("What to do", what_to_do(cause.kind, cause.severity, cause.blame), width=11)
+    yield hanging("Look", groups.look(run, first.cells[0]), width=11)
+    yield hanging("Play again", groups.rerun(run, first), width=11)
+
+
+def _at(cause: Cause) -> str:
+    """The APIs, each with the place in its bodies."""
+    return ", ".join(f"{api} {spot}".strip() for api, spot in cause.at)
 
 
 def _evidence(finding: Finding) -> Iterator[RenderableType]:
@@ -255,16 +291,23 @@ def _evidence(finding: Finding) -> Iterator[RenderableType]:
     if finding.actual is not None or finding.expected is not None:
         yield hanging("actual", short(finding.actual), width=8, by=6)
         yield hanging("expected", short(finding.expected), width=8, by=6)
+    for line in finding.piece:
+        yield Padding(Text(plain_line(line), style="dim", no_wrap=True, overflow="ellipsis"), (0, 0, 0, 6))
+
+
+def _followers(place: groups.Place) -> Iterator[RenderableType]:
+    cell = place.cells[0]
+    for follower in cell.findings:
+        if follower.follows is not None and cell.findings[follower.follows] in place.findings:
+            yield indented(f"follows: {follower.rule}", by=4)
+            yield from _evidence(follower)
 
 
 def _more(left: Sequence[groups.Place]) -> Iterator[RenderableType]:
     if left:
-        yield indented(f"and {count(groups.cells_of(left), 'more cell')}; --verbose shows all", "dim")
-
-
-def _way_out(advice: str, command: str) -> Iterator[RenderableType]:
-    yield hanging("What to do", advice, width=11)
-    yield hanging("Play again", command, width=11)
+        rest = groups.cells_of(left[_SHOWN:])
+        names = ", ".join(_place(each) for each in left[:_SHOWN]) + (f" and {count(rest, 'more cell')}" if rest else "")
+        yield indented(f"also in {names}; --verbose shows each", "dim")
 
 
 def _printed(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:

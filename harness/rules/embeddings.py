@@ -70,8 +70,8 @@ def _vectors(evidence: Evidence) -> Iterator[Flaw]:
             continue
         for place, ((reading, vector), given) in enumerate(zip(step.vectors, step.made.vectors, strict=True)):
             if vector.values != given:
-                message = f"{step.name}: vector {place} is not the one of its text (response body)"
-                yield Flaw(message, reading.index, vector.pointer, [*given[:4]], [*vector.values[:4]])
+                message = f"{step.name}: vector {place} is not the one of its text"
+                yield Flaw(message, reading.index, vector.pointer, [*given[:4]], [*vector.values[:4]], of_response=True)
                 break
 
 

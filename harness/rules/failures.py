@@ -288,8 +288,8 @@ def waited(evidence: Evidence, chat: int) -> Flaw | None:
         return None
     asks = "asks for no wait" if said is None else f"asks to wait {said:g} seconds"
     has = "none" if made.retry_after is None else f"{made.retry_after:g}"
-    message = f"the provider {asks}, and the error that the adapter raises has {has} (response)"
-    return Flaw(message, wanted.exchange, "", made.retry_after, said)
+    message = f"the provider {asks}, and the error that the adapter raises has {has}"
+    return Flaw(message, wanted.exchange, "", made.retry_after, said, of_response=True)
 
 
 def same_wait(one: float | None, other: float | None, *, seconds: float) -> bool:

@@ -11,12 +11,13 @@ from harness.meaning.ids import with_ids_of
 from harness.meaning.requests import meant
 from harness.meaning.results import same_medium
 from harness.meaning.texts import is_told
-from harness.model import JSON_INSTRUCTION, File, Image, Role, Text, ToolResult
+from harness.model import JSON, JSON_INSTRUCTION, File, Image, Role, Text, ToolResult
 from harness.results import Kind
 from harness.rules.evidence import Asked, Evidence
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
 from harness.wire.compare import likeness
+from harness.wire.jsonvalue import loads, resolve
 from harness.wire.view import MediaView, PartView, ResultView, TextView, TurnView
 
 T = TypeVar("T")
@@ -41,10 +42,15 @@ def _append_only(evidence: Evidence) -> Iterator[Flaw]:
                     "an entry that was sent before is gone or changed: the history is append-only",
                     asked.reading.index,
                     found.pointer if found else "",
-                    repr(likeness(found)) if found else None,
-                    repr(likeness(turn)),
+                    _written(asked, found) if found else None,
+                    _written(before, turn),
                 )
                 break
+
+
+def _written(asked: Asked, turn: TurnView) -> JSON:
+    """An entry as it stands in the request."""
+    return resolve(loads(asked.reading.exchange.request.body), turn.pointer)
 
 
 def _is_continued(turn: TurnView, now: TurnView, *, is_last: bool) -> bool:

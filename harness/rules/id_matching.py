@@ -76,11 +76,12 @@ def _issued_id_lost(evidence: Evidence) -> Iterator[Flaw]:
         for call, given in zip(issued, chat.response.tool_calls, strict=False):
             if call.id and given.id != call.id and not _is_kept(evidence, index, call, given):
                 yield Flaw(
-                    f"the API issued {call.id!r} for {call.name}; the adapter hands on {given.id!r} (response body)",
+                    f"the API issued {call.id!r} for {call.name}; the adapter hands on {given.id!r}",
                     reading.index,
                     call.id_pointer,
                     given.id,
                     call.id,
+                    of_response=True,
                 )
 
 
@@ -111,11 +112,12 @@ def _synthesised_not_unique(evidence: Evidence) -> Iterator[Flaw]:
         if not given.id or given.id in used:
             yield Flaw(
                 f"{call.name} came without an id, and the one that the adapter made is "
-                f"{'empty' if not given.id else 'in use already'} (response body)",
+                f"{'empty' if not given.id else 'in use already'}",
                 exchange,
                 call.pointer,
                 given.id,
                 "an id that no other call of the conversation has",
+                of_response=True,
             )
 
 
@@ -125,11 +127,12 @@ def _synthesised_not_marked(evidence: Evidence) -> Iterator[Flaw]:
         if not (isinstance(mark, dict) and mark.get(SYNTHESISED_ID) is True):
             yield Flaw(
                 f"{call.name} came without an id, and the one that the adapter made ({given.id!r}) is not marked as "
-                "synthesised (response body)",
+                "synthesised",
                 exchange,
                 call.pointer,
                 mark,
                 {SYNTHESISED_ID: True},
+                of_response=True,
             )
 
 

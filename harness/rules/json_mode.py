@@ -98,12 +98,13 @@ def _answer(evidence: Evidence) -> Iterator[Flaw]:
         if problem is not None:
             on_the_wire = _problem(reading.response.text, schema)
             yield Flaw(
-                f"the answer {problem} (response body)",
+                f"the answer {problem}",
                 reading.index,
                 next((part.pointer for part in reading.response.parts if isinstance(part, TextView)), ""),
                 chat.response.text,
                 reading.response.text if on_the_wire is None else schema,
                 blame=Blame.ADAPTER if on_the_wire is None else Blame.MODEL,
+                of_response=True,
             )
 
 

@@ -29,7 +29,11 @@ def _ids(evidence: Evidence) -> Iterator[Flaw]:
         for call in response.calls:
             if not call.id:
                 yield Flaw(
-                    f"the call of {call.name} came without an id (response body)", reading.index, call.pointer, call.id
+                    f"the call of {call.name} came without an id",
+                    reading.index,
+                    call.pointer,
+                    call.id,
+                    of_response=True,
                 )
 
 
@@ -39,7 +43,7 @@ def _signatures(evidence: Evidence) -> Iterator[Flaw]:
     for reading, response in _answers(evidence):
         calls = response.calls
         if calls and not any(call.opaque for call in calls):
-            yield Flaw("the calls came without a thought signature (response body)", reading.index, calls[0].pointer)
+            yield Flaw("the calls came without a thought signature", reading.index, calls[0].pointer, of_response=True)
 
 
 def _stop_reasons(evidence: Evidence) -> Iterator[Flaw]:
@@ -47,18 +51,20 @@ def _stop_reasons(evidence: Evidence) -> Iterator[Flaw]:
         calls = [call for call in response.calls if call.malformed is None]
         if response.stop_reason is StopReason.UNKNOWN:
             yield Flaw(
-                f"the API has no stop reason {response.raw_stop_reason!r} (response body)",
+                f"the API has no stop reason {response.raw_stop_reason!r}",
                 reading.index,
                 "",
                 response.raw_stop_reason,
+                of_response=True,
             )
         elif calls and response.stop_reason is StopReason.END_TURN:
             yield Flaw(
-                f"the response calls {calls[0].name} and says {response.raw_stop_reason!r} (response body)",
+                f"the response calls {calls[0].name} and says {response.raw_stop_reason!r}",
                 reading.index,
                 calls[0].pointer,
                 response.raw_stop_reason,
                 StopReason.TOOL_USE.value,
+                of_response=True,
             )
 
 
@@ -68,7 +74,7 @@ def _usage(evidence: Evidence) -> Iterator[Flaw]:
             continue  # stream-requested says that nobody asked (OC-P3)
         unfinished = response.stop_reason in (StopReason.PAUSE, StopReason.REFUSAL)  # blocked, or still at work
         if not unfinished and not response.usage.input_tokens:
-            yield Flaw("no input tokens are counted (response body)", reading.index, "", response.usage.input_tokens)
+            yield Flaw("no input tokens are counted", reading.index, "", response.usage.input_tokens, of_response=True)
 
 
 def _is_counted(reading: Reading) -> bool:

@@ -26,11 +26,12 @@ def _text(evidence: Evidence) -> Iterator[Flaw]:
     for reading, wire, given in _answers(evidence):
         if given.text != wire.text:
             yield Flaw(
-                "the text that the adapter hands on is not the answer's (response body)",
+                "the text that the adapter hands on is not the answer's",
                 reading.index,
                 next((part.pointer for part in wire.parts if isinstance(part, TextView)), ""),
                 given.text,
                 wire.text,
+                of_response=True,
             )
 
 
@@ -41,21 +42,23 @@ def _calls(evidence: Evidence) -> Iterator[Flaw]:
         whole = [call for call in given.tool_calls if not any(call is other for other in cut)]
         if [call.name for call in issued] != [call.name for call in whole]:
             yield Flaw(
-                "the calls that the adapter hands on are not the answer's (response body)",
+                "the calls that the adapter hands on are not the answer's",
                 reading.index,
                 issued[0].pointer if issued else "",
                 [call.name for call in whole],
                 [call.name for call in issued],
+                of_response=True,
             )
             continue
         for call, handed in zip(issued, whole, strict=True):
             if not equal(dict(handed.arguments), call.arguments):
                 yield Flaw(
-                    f"the arguments of {call.name} that the adapter hands on are not the answer's (response body)",
+                    f"the arguments of {call.name} that the adapter hands on are not the answer's",
                     reading.index,
                     call.arguments_pointer,
                     dict(handed.arguments),
                     call.arguments,
+                    of_response=True,
                 )
 
 
@@ -63,11 +66,12 @@ def _stop_reason(evidence: Evidence) -> Iterator[Flaw]:
     for reading, wire, given in _answers(evidence):
         if given.stop_reason != wire.stop_reason:
             yield Flaw(
-                f"the wire says {wire.raw_stop_reason!r}, which is {wire.stop_reason.value} (response body)",
+                f"the wire says {wire.raw_stop_reason!r}, which is {wire.stop_reason.value}",
                 reading.index,
                 "",
                 given.stop_reason.value,
                 wire.stop_reason.value,
+                of_response=True,
             )
 
 
@@ -75,14 +79,14 @@ def _usage(evidence: Evidence) -> Iterator[Flaw]:
     """A count that is handed on is the one that the provider gave; one that it left out may be absent or 0."""
     for reading, name, said, handed in _counts(evidence):
         if handed is not None and handed != (said or 0):
-            yield Flaw(f"{name} is not what the answer says (response body)", reading.index, "", handed, said)
+            yield Flaw(f"{name} is not what the answer says", reading.index, "", handed, said, of_response=True)
 
 
 def _usage_offered(evidence: Evidence) -> Iterator[Flaw]:
     for reading, name, said, handed in _counts(evidence):
         if said and handed is None:
             yield Flaw(
-                f"the answer says {name}, and it is not handed on (response body)", reading.index, "", None, said
+                f"the answer says {name}, and it is not handed on", reading.index, "", None, said, of_response=True
             )
 
 

@@ -70,4 +70,5 @@ class Rule:
                 source=flaw.source or self.source,
                 exchange=flaw.exchange,
                 of_response=flaw.of_response,
+                subject=self.subject,
             )

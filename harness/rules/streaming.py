@@ -180,11 +180,12 @@ def _text(evidence: Evidence) -> Iterator[Flaw]:
         for what, joined, whole in (("text", said, response.text), ("thinking", thought, thoughts)):
             if joined == whole:
                 continue
-            message = f"the pieces of the {what} do not add up to that of the response (response body)"
+            message = f"the pieces of the {what} do not add up to that of the response"
             pointer = _first_text(streamed.reading) if what == "text" else ""
             # who shows thinking at the end only has lost none of it, and the rest of the answer came in pieces
             kind = Kind.CONVENTION if what == "thinking" and not thought else None
-            yield Flaw(message, streamed.exchange, pointer if streamed.reading else None, joined, whole, kind=kind)
+            place = pointer if streamed.reading else None
+            yield Flaw(message, streamed.exchange, place, joined, whole, kind=kind, of_response=True)
 
 
 def _first_text(reading: Reading | None) -> str:
@@ -200,21 +201,23 @@ def _arguments(evidence: Evidence) -> Iterator[Flaw]:
         for position, (call, told) in enumerate(calls):
             if told is not None and not streamed.is_cut_short(told) and not _spells(told.text, call.arguments):
                 yield Flaw(
-                    f"the pieces of the arguments of {call.name} do not add up to those of the call (response body)",
+                    f"the pieces of the arguments of {call.name} do not add up to those of the call",
                     streamed.exchange,
                     streamed.place(lambda view: view.arguments_pointer, position),
                     told.text,
                     dict(call.arguments),
+                    of_response=True,
                 )
         for told in streamed.announced:
             if any(told.start is other.start for other in known if other) or streamed.is_cut_short(told):
                 continue
             if told.start and told.ended and not _is_whole(told.text):
                 yield Flaw(
-                    f"the call of {told.name} has ended, and its arguments are no JSON object (response body)",
+                    f"the call of {told.name} has ended, and its arguments are no JSON object",
                     streamed.exchange,
                     "" if streamed.reading else None,
                     told.text,
+                    of_response=True,
                 )
 
 
@@ -242,20 +245,22 @@ def _identity(evidence: Evidence) -> Iterator[Flaw]:
             pointer = streamed.place(lambda view: view.id_pointer, position)
             if told is None:
                 message = f"the call of {call.name} ({call.id}) is in the response, and no event announced it"
-                yield Flaw(f"{message} (response body)", streamed.exchange, pointer, None, call.id)
+                yield Flaw(message, streamed.exchange, pointer, None, call.id, of_response=True)
             elif told.start and (told.start.id, told.start.name) != (call.id, call.name):
                 yield Flaw(
-                    f"call {told.start.index} starts as another than the response has (response body)",
+                    f"call {told.start.index} starts as another than the response has",
                     streamed.exchange,
                     pointer,
                     f"{told.start.id} {told.start.name}",
                     f"{call.id} {call.name}",
+                    of_response=True,
                 )
         for told in streamed.announced:
             lost = told.ended and not any(told.start is other.start for _, other in calls if other)
             if lost and told.start and not streamed.is_cut_short(told):
-                message = f"call {told.start.index} has ended, and the response has no such call (response body)"
-                yield Flaw(message, streamed.exchange, "", f"{told.start.id} {told.start.name}", None)
+                message = f"call {told.start.index} has ended, and the response has no such call"
+                told_of = f"{told.start.id} {told.start.name}"
+                yield Flaw(message, streamed.exchange, "", told_of, None, of_response=True)
 
 
 def _truncated(evidence: Evidence) -> Iterator[Flaw]:
@@ -279,6 +284,7 @@ def _truncated(evidence: Evidence) -> Iterator[Flaw]:
                     call.arguments_pointer,
                     how,
                     call.malformed,
+                    of_response=True,
                 )
 
 

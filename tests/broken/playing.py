@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import is_dataclass, replace
 from functools import cache
 
+import harness.errors
+import harness.model
+import harness.results
+import harness.rules.evidence
+import harness.wire.view
 from harness import catalog
 from harness.play import play
 from harness.results import CellResult, Finding, Transcript
@@ -75,6 +82,21 @@ def audited(scenario: str, target: str, wrap: Wrap | None = None) -> list[Findin
     exchanges = tuple(replace(exchange, chat=None) for exchange in stage.tap.exchanges)
     evidence = Evidence(Transcript(made.api, made.model, made.profile, exchanges, "audit"))
     return [finding for rule in RULES for finding in rule.findings(evidence)]
+
+
+_OURS = sorted(
+    name
+    for module in (harness.model, harness.results, harness.wire.view, harness.rules.evidence, harness.errors)
+    for name, value in vars(module).items()
+    if isinstance(value, type) and is_dataclass(value)
+)
+_PYTHON = re.compile(rf"\b(?:{'|'.join(_OURS)})(?:\(|')|<[A-Z]\w+\.[A-Z_]+: ")
+
+
+def in_python(findings: Iterable[Finding]) -> list[str]:
+    """What of the findings' texts is a structure of ours as Python writes it, and so is for nobody else."""
+    texts = [json.dumps([f.message, f.actual, f.expected, f.piece], ensure_ascii=False) for f in findings]
+    return [text for text in texts if _PYTHON.search(text)]
 
 
 def said(findings: Iterable[Finding]) -> str:

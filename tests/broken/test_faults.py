@@ -11,7 +11,7 @@ from tests.broken.failures import refused
 from tests.broken.fault import ALL, Fault
 from tests.broken.faults import FAULTS
 from tests.broken.naive import Habits, naive
-from tests.broken.playing import audited, played, played_clean, played_faulty, said
+from tests.broken.playing import audited, in_python, played, played_clean, played_faulty, said
 from tests.stages import InProcess
 
 CASES = [pytest.param(fault, target, id=f"{fault.name}-{target}") for fault in FAULTS for target in fault.targets]
@@ -24,6 +24,7 @@ def test_a_broken_adapter_is_caught(fault: Fault, target: str) -> None:
     assert fault.found_in(result.findings, result.api), said(result.findings)
     assert result.verdict is not Verdict.PASS
     assert result.verdict is not Verdict.NOT_APPLICABLE
+    assert in_python(result.findings) == []
 
 
 @pytest.mark.parametrize(("fault", "target"), CASES)

@@ -40,6 +40,45 @@ def test_what_is_red_becomes_a_file_that_makes_it_expected(harness: Command) -> 
     assert harness("run", *SWAPPED, "--expected-failures=expected-failures.yaml").code == 0
 
 
+RENUMBERING = """
+from dataclasses import replace
+from harness.model import ToolCall
+from tests.examples import plain_http
+
+class Client(plain_http.Client):
+    def chat(self, request):
+        response = super().chat(request)
+        parts = [
+            replace(part, id=f"id_{number}") if isinstance(part, ToolCall) else part
+            for number, part in enumerate(response.message.parts)
+        ]
+        return replace(response, message=replace(response.message, parts=tuple(parts)))
+
+ADAPTER = replace(plain_http.ADAPTER, name="renumbering", connect=Client)
+"""
+
+
+def test_what_follows_from_an_accepted_finding_is_accepted_with_it_and_has_no_entry(
+    harness: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "renumbering_adapter.py").write_text(RENUMBERING)
+    monkeypatch.syspath_prepend(folder)
+    run = ("run", *SWAPPED[:3], "--adapter", "renumbering_adapter:ADAPTER", "--report=json:run.json")
+    assert harness(*run).code == 1
+
+    written = harness("accept", "run.json", "--reason", "tracked as #123")
+    again = harness(*run, "--expected-failures=expected-failures.yaml")
+
+    assert written.code == again.code == 0
+    assert [entry.rule for entry in load(Path("expected-failures.yaml"))] == ["issued-id-lost"]
+    findings = json.loads(Path("run.json").read_text())["cells"][0]["findings"]
+    assert {(each["rule"], each["accepted"]) for each in findings} == {
+        ("issued-id-lost", "tracked as #123"),
+        ("call-id-changed", "tracked as #123"),
+    }
+    assert all((each["follows"] is None) is (each["rule"] == "issued-id-lost") for each in findings)
+
+
 def test_what_is_there_is_kept_and_not_written_twice(harness: Command) -> None:
     mine = "# ours\n- {scenario: 'call-*', target: '*', rule: 'result-*', reason: 'known'}\n"
     Path("known.yaml").write_text(mine)
@@ -62,7 +101,7 @@ def test_an_entry_hides_only_its_own_finding(harness: Command, rule: str, code: 
 
     assert played.code == code
     assert json.loads(Path("run.json").read_text())["cells"][0]["verdict"] == verdict
-    assert ("result-swapped: error in 1 cell" in played.out) is (verdict == "fail")
+    assert ("Cause 1: result-swapped: 1 cell" in played.out) is (verdict == "fail")
 
 
 def test_an_entry_that_speaks_of_no_cell_says_so_and_fails_nothing(harness: Command) -> None:

@@ -142,7 +142,7 @@ def test_an_interrupted_run_says_so_in_one_line_and_in_its_reports(folder: Path)
 
     assert running.returncode == 130
     assert err == "harness: interrupted.\n"
-    assert out.splitlines()[-1] == "UNFINISHED  interrupted; 2 cells (1 whole, 1 streamed) done: 2 pass"
+    assert out.splitlines()[0] == "UNFINISHED  interrupted; 2 cells (1 whole, 1 streamed) done: 2 pass"
     document = json.loads((folder / "run.json").read_text())
     assert (document["finished"], document["stopped"]) == (False, "interrupted")
     assert [(cell["target"], cell["verdict"]) for cell in document["cells"]] == [("openai-chat", "pass")] * 2

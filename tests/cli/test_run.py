@@ -76,7 +76,7 @@ def without_timing(text: str) -> dict[str, Any]:
     return document
 
 
-def test_a_green_run_shows_differences_matrix_provenance_and_verdict_in_this_order(
+def test_a_green_run_shows_verdict_matrix_differences_and_provenance_in_this_order(
     harness: Command, cassettes: Path
 ) -> None:
     outcome = harness("run", *RECORDED, *FIVE, "--cassettes", str(cassettes))
@@ -85,17 +85,18 @@ def test_a_green_run_shows_differences_matrix_provenance_and_verdict_in_this_ord
     starts = [
         next(number for number, line in enumerate(lines) if line.startswith(start))
         for start in (
-            "Differences: ",
+            "PASS  40 cells (20 whole, 20 streamed): 38 pass, 2 not applicable (",
             "subject ",
+            "Differences: ",
             "Recorded from the reference server, not from a provider: 38 cells of anthropic (claude-opus-5-5), ",
             "Not applicable: 2 cells",
-            "PASS  40 cells (20 whole, 20 streamed): 38 pass, 2 not applicable (",
         )
     ]
     assert outcome.code == 0
     assert outcome.err == ""
     assert starts[0] == 0
     assert starts == sorted(starts)
+    assert lines[-1] == lines[0]
     assert len(lines) <= 60
     assert "\x1b" not in outcome.out
     assert "  openai-chat: thinking-tool-loop: the adapter does not have: thinking" in lines
@@ -144,7 +145,7 @@ def test_several_reports_go_to_files_and_the_terminal_report_to_the_screen(
 
     run = RunResult.from_json((folder / "out" / "run.json").read_text())
     assert outcome.code == 0
-    assert outcome.out.splitlines()[-1].startswith("PASS  10 cells (5 whole, 5 streamed): 10 pass")
+    assert outcome.out.splitlines()[0].startswith("PASS  10 cells (5 whole, 5 streamed): 10 pass")
     assert len(run.cells) == 10
     assert '<testsuites name="harness"' in (folder / "out" / "deep" / "run.xml").read_text()
     assert (folder / "out" / "run.md").read_text().startswith("## harness: PASS\n")
@@ -154,14 +155,14 @@ def test_what_is_wrong_is_shown_with_evidence_and_a_way_out(harness: Command, ca
     outcome = harness("run", "system-plain", "--adapter", f"{adapters}:ADAPTER", *FIRST, "--cassettes", str(cassettes))
 
     assert outcome.code == 1
-    assert "system-verbatim: error in 2 cells" in outcome.out
+    assert "Cause 1: system-verbatim: 2 cells, only for this" in outcome.out
     assert "  system-plain [whole and stream] . shouting" in outcome.out
     assert "    request 1 /system" in outcome.out
     assert '      actual    "YOU ' in outcome.out
-    assert "  What to do   the adapter sends or reads this wrongly" in outcome.out
+    assert "  What to do   correct what the adapter sends or reads there" in outcome.out
     again = f"harness run --cassettes {cassettes} system-plain --adapter {adapters}:ADAPTER --target anthropic"
     assert f"  Play again   {again}" in outcome.out.replace("\n" + " " * 15, " ")
-    assert outcome.out.splitlines()[-1].startswith("FAIL  2 cells (1 whole, 1 streamed): 2 fail")
+    assert outcome.out.splitlines()[0].startswith("FAIL  2 cells (1 whole, 1 streamed): 2 fail")
 
 
 def test_an_adapter_that_crashes_is_an_error_without_a_traceback_or_its_colours(
@@ -189,7 +190,7 @@ def test_a_missing_cassette_is_no_pass_and_comes_with_commands_that_work(
     assert outcome.code == 2
     assert "Could not look: no cassette of 2 cells in partial" in lines
     assert "system-plain: anthropic" in lines
-    assert lines[-1].startswith("INCOMPLETE  4 cells (2 whole, 2 streamed): 2 pass, 2 missing")
+    assert lines[0].startswith("INCOMPLETE  4 cells (2 whole, 2 streamed): 2 pass, 2 missing")
     record = next(line for line in lines if line.startswith("record ")).removeprefix("record").split()
     play = next(line for line in lines if line.startswith("or play ")).removeprefix("or play").split()
     assert record == ["harness", "record", "--cassettes", "partial", "system-plain", "--target", "anthropic"]
@@ -229,7 +230,7 @@ def test_a_failure_outranks_a_missing_cassette(harness: Command, cassettes: Path
     )
 
     assert outcome.code == 1
-    assert "2 fail, 2 missing" in outcome.out.splitlines()[-1]
+    assert "2 fail, 2 missing" in outcome.out.splitlines()[0]
 
 
 def test_an_expected_failure_is_green_and_a_stale_one_is_red(
@@ -250,7 +251,7 @@ def test_an_expected_failure_is_green_and_a_stale_one_is_red(
 
     assert known.code == 0
     assert "  system-plain . shouting: issue 7" in known.out.splitlines()
-    assert known.out.splitlines()[-1].startswith("PASS  2 cells (1 whole, 1 streamed): 2 expected failure")
+    assert known.out.splitlines()[0].startswith("PASS  2 cells (1 whole, 1 streamed): 2 expected failure")
     assert stale.code == 1
     assert "  usage in *, * (listed because: old)" in stale.out.splitlines()
 
@@ -277,7 +278,7 @@ def test_a_variant_that_is_named_is_played_alone(harness: Command, cassettes: Pa
     run = ("run", "call-single", "--target", "gemini-3", "--cassettes", str(cassettes))
 
     whole, stream, both = (
-        harness(*run, *words).out.splitlines()[-1]
+        harness(*run, *words).out.splitlines()[0]
         for words in (
             ("--variant", "whole"),
             ("--variant", "stream"),
@@ -305,8 +306,8 @@ def test_what_only_streams_show_is_said_of_streams_and_its_command_plays_them_al
         assert outcome.code == 1
         assert "  system-plain [stream] . in-streams" in outcome.out.splitlines()
         assert f"  Play again   {again}" in outcome.out.replace("\n" + " " * 15, " ")
-    assert both.out.splitlines()[-1].startswith("FAIL  2 cells (1 whole, 1 streamed, 1 recut): 1 pass, 1 fail")
-    assert alone.out.splitlines()[-1].startswith("FAIL  1 cell (streamed, 1 recut): 1 fail")
+    assert both.out.splitlines()[0].startswith("FAIL  2 cells (1 whole, 1 streamed, 1 recut): 1 pass, 1 fail")
+    assert alone.out.splitlines()[0].startswith("FAIL  1 cell (streamed, 1 recut): 1 fail")
 
 
 def test_every_stream_is_cut_elsewhere_as_often_as_asked_from_its_one_cassette(
@@ -328,7 +329,7 @@ def test_an_adapter_that_cannot_stream_is_played_whole_and_streams_are_not_appli
 
     default, streams = harness(*run), harness(*run, "--variant", "stream")
 
-    assert default.out.splitlines()[-1].startswith("PASS  1 cell (whole): 1 pass")
+    assert default.out.splitlines()[0].startswith("PASS  1 cell (whole): 1 pass")
     assert streams.code == 2
     assert "  whole-only: call-single [stream]: the adapter does not have: streaming" in streams.out
 
@@ -337,7 +338,7 @@ def test_nothing_applicable_is_not_a_pass(harness: Command) -> None:
     outcome = harness("run", "thinking-tool-loop", "--target", "openai-chat", "--mode", "reference")
 
     assert outcome.code == 2
-    assert outcome.out.splitlines()[-1].startswith("NOTHING RAN  2 cells (1 whole, 1 streamed): no cell")
+    assert outcome.out.splitlines()[0].startswith("NOTHING RAN  2 cells (1 whole, 1 streamed): no cell")
 
 
 def test_targets_whose_sdk_is_missing_are_left_out_aloud(

@@ -33,7 +33,7 @@ def test_each_cell_is_an_item_and_findings_are_the_text_of_a_failure(project: py
     done.stdout.fnmatch_lines(
         [
             "*_ prompted on forgetful[[]whole] _*",
-            "system-missing (error, blame: adapter): the system prompt is nowhere in the API's place for it",
+            "system-missing (loss, error, blame: adapter): the system prompt is nowhere in the API's place for it",
             "  at:       request 1",
             "  actual:   null",
             '  expected: "Be brief."',
@@ -83,7 +83,7 @@ def test_cells_are_spread_over_processes(project: pytest.Pytester) -> None:
     configure(project, **SCENARIOS)
     done = play_apart(project, "-p", "xdist", "-n", "2", "-v")
     done.assert_outcomes(passed=3, failed=2)
-    done.stdout.fnmatch_lines(["system-missing (error, blame: adapter)*"])
+    done.stdout.fnmatch_lines(["system-missing (loss, error, blame: adapter)*"])
 
 
 def test_junit_has_the_findings_and_where_responses_came_from(project: pytest.Pytester) -> None:
@@ -98,7 +98,7 @@ def test_junit_has_the_findings_and_where_responses_came_from(project: pytest.Py
     failed = next(case for name, case in cases.items() if "prompted" in str(name))
     failure = failed.find("failure")
     assert failure is not None
-    assert (failure.text or "").startswith("system-missing (error, blame: adapter): the system prompt")
+    assert (failure.text or "").startswith("system-missing (loss, error, blame: adapter): the system prompt")
     properties = {item.get("name"): item.get("value") for item in failed.iter("property")}
     assert properties == {"verdict": "fail", "responses_from": "reference"}
     assert all(case.find("failure") is None for name, case in cases.items() if "plain" in str(name))
@@ -260,7 +260,7 @@ def test_warnings_are_shown_with_a_cell_that_passes(project: pytest.Pytester) ->
     configure(project, **SCENARIOS)
     done = play_apart(project, "scenarios/prompted.yaml", "-rP")
     done.assert_outcomes(passed=2)
-    done.stdout.fnmatch_lines(["*harness findings*", "system-missing (warning, blame: adapter): *"])
+    done.stdout.fnmatch_lines(["*harness findings*", "system-missing (loss, warning, blame: adapter): *"])
 
 
 def test_the_plugin_is_registered_for_pytest() -> None:

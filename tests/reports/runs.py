@@ -150,5 +150,68 @@ def red() -> RunResult:
             record=("harness", "record", "--cassettes", "my cassettes"),
             scenarios={"call-parallel": "own/call-parallel.yaml"},
             targets={"gemini-3": ("--adapter", "my:ADAPTER", "--target", "gemini-3")},
+            show=("harness", "show", "--cassettes", "my cassettes"),
         ),
     )
+
+
+def two_causes() -> RunResult:
+    """A limit that is there in two APIs, with what follows from it, and a loss in one; a note beside them."""
+    limit = finding(
+        "issued-id-lost",
+        message="the API issued 'call_1' for get_weather; the adapter hands on 'id_0'",
+        pointer="/content/0/id",
+        actual="id_0",
+        expected="call_1",
+        source="harness.model: ids",
+        exchange=0,
+        of_response=True,
+        piece=("/content/0:", "  {", '    "type": "tool_use",', '>   "id": "call_1"', "  }"),
+    )
+    refused = finding(
+        "chat-refused",
+        message="the provider refused or failed: 400 unexpected `tool_use_id`",
+        pointer="",
+        actual=400,
+        expected=200,
+        source="harness.errors",
+        follows=0,
+    )
+    unplayed = finding(
+        "exchange-unplayed",
+        message="1 of the recorded exchanges was not asked for",
+        pointer=None,
+        actual=2,
+        expected=3,
+        source="harness.tape.compare",
+        exchange=None,
+        follows=0,
+    )
+    text = finding(
+        "tool-declaration-changed",
+        message="the description of get_weather is not what was given",
+        pointer="/tools/0/description",
+        actual="",
+        expected="Current weather for a city.",
+        source="harness.model: Tool",
+        exchange=0,
+        piece=("/tools/0:", "  {", '>   "description": "",', '    "name": "get_weather"', "  }"),
+    )
+    note = finding(
+        "setting-uninvited",
+        kind=Kind.CONVENTION,
+        severity=Severity.NOTE,
+        message="nobody gave temperature, and it is sent",
+    )
+    cells = (
+        failed("call-parallel", "anthropic", limit, refused, unplayed, covers=("id-matching",)),
+        failed("call-parallel", "openai-chat", limit, refused, text, covers=("id-matching",)),
+        failed("call-single", "openai-chat", text),
+        cell("call-single", "anthropic", verdict=Verdict.NOTE, findings=(note,)),
+    )
+    rows = (
+        Difference("id-matching", "who issues ids", {"anthropic": "the API", "openai-chat": "the API"}, differs=False),
+        Difference("system-prompt", "its place", {"anthropic": "/system", "openai-chat": "a message"}, differs=True),
+        Difference("tools", "word for it", {"anthropic": "any", "openai-chat": "required"}, differs=True),
+    )
+    return RunResult("replay", cells, rows)

@@ -55,12 +55,15 @@ def test_the_same_findings_in_both_variants_are_there_once() -> None:
 
     shown = render(RunResult("replay", (one, other, *differing), stale=stale), Presentation())
 
-    assert "<summary>result-swapped: error in 3 cells, blame: adapter</summary>" in shown
+    assert "<summary>result-swapped: 3 cells, only for this; loss, blame: adapter</summary>" in shown
     assert re.findall(r"^\*\*.*", shown, re.MULTILINE) == [
         "**alike \\[whole and stream\\]**, anthropic",
         "**unlike \\[stream\\]**, anthropic",
     ]
-    assert "```sh\nharness run alike --target anthropic\n```" in shown
+    assert (
+        "```sh\nharness show --variant whole alike --target anthropic\nharness run alike --target anthropic\n```"
+        in shown
+    )
     assert "| call-\\* | stream | anthropic | usage | old |" in shown
 
 
@@ -75,11 +78,16 @@ def test_differences_are_a_table_with_a_column_for_each_target() -> None:
 def test_a_finding_is_folded_with_its_evidence_and_command() -> None:
     shown = render(red(), Presentation())
 
-    block = shown.split("<summary>result-swapped: error in 1 cell, blame: adapter</summary>")[1].split("</details>")[0]
+    block = shown.split("<summary>result-swapped: 1 cell, only for this; loss, blame: adapter</summary>")[1].split(
+        "</details>"
+    )[0]
     assert "**call-parallel**, anthropic" in block
     assert "- ` request 2 /messages/3/content/0 `: the result of one call" in block
     assert 'actual ` "18 °C" `, expected ` "31 °C" `' in block
-    assert "```sh\nharness run --cassettes 'my cassettes' own/call-parallel.yaml --target anthropic\n```" in block
+    assert "\nharness run --cassettes 'my cassettes' own/call-parallel.yaml --target anthropic\n```" in block
+    assert (
+        "```sh\nharness show --cassettes 'my cassettes' --variant whole own/call-parallel.yaml --target anth" in block
+    )
 
 
 def test_everything_that_is_no_pass_is_there() -> None:
@@ -123,7 +131,7 @@ def test_a_large_red_run_fits_into_a_job_summary() -> None:
 def test_warnings_are_shown_too() -> None:
     run = RunResult("replay", (cell(findings=(finding(severity=Severity.WARNING),)),))
 
-    assert "### 1 rule with warnings" in render(run, Presentation())
+    assert "### Warnings: 1" in render(run, Presentation())
 
 
 def test_what_much_is_not_applicable_to_is_told_by_what_it_lacks_unless_it_is_verbose() -> None:

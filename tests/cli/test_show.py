@@ -1,0 +1,90 @@
+"""`harness show`: one cell, its conversation beside what went over the wire, findings at their places."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Command
+
+GOLDEN = Path(__file__).parent / "golden"
+SWAPPED = ("--adapter", "tests.examples.swapped_results:ADAPTER", "--mode", "reference", "--variant", "whole")
+
+RAISING = """
+from dataclasses import replace
+from tests.examples import plain_http
+
+class Client(plain_http.Client):
+    def chat(self, request):
+        print("about to fail")
+        raise KeyError("text")
+
+ADAPTER = replace(plain_http.ADAPTER, name="raising", connect=Client)
+"""
+
+
+@pytest.mark.parametrize("width", [120, 80])
+def test_a_red_cell_is_shown_with_its_findings_where_they_are(
+    harness: Command, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+
+    shown = harness("show", "call-parallel-same-tool", *SWAPPED)
+
+    assert (shown.code, shown.err) == (1, "")
+    assert shown.out == (GOLDEN / f"show-{width}.txt").read_text()
+
+
+def test_a_streamed_answer_is_shown_as_the_body_that_it_amounts_to(harness: Command) -> None:
+    shown = harness("show", "call-single", "--target", "anthropic", "--variant", "stream", "--mode", "reference")
+
+    assert shown.code == 0
+    assert shown.out.startswith("call-single [stream] . anthropic: pass\n")
+    assert "200, streamed; told as the whole body that it amounts to" in shown.out
+    assert '"type": "tool_use"' in shown.out
+
+
+def test_embedded_texts_stand_beside_their_requests(harness: Command) -> None:
+    words = ("--target", "openai-chat", "--variant", "whole", "--mode", "reference")
+
+    shown = harness("show", "seeds-code-search-embeddings", *words)
+
+    assert shown.code == 0
+    assert "text: " in shown.out
+    assert "vectors of " in shown.out
+    assert "/v1/embeddings" in shown.out
+
+
+def test_what_is_not_applicable_and_what_is_missing_say_why(harness: Command, folder: Path) -> None:
+    (folder / "empty").mkdir()
+
+    skipped = harness("show", "thinking-tool-loop", *SWAPPED)
+    missing = harness("show", "call-single", "--target=anthropic", "--variant=whole", "--cassettes=empty")
+
+    assert skipped.code == 2
+    assert skipped.out.splitlines() == [
+        "thinking-tool-loop [whole] . swapped-results: not-applicable",
+        "  the adapter 'swapped-results' does not have: thinking",
+    ]
+    assert missing.code == 2
+    assert missing.out.startswith(
+        "call-single [whole] . anthropic: missing\n  empty/anthropic/call-single.yaml: there "
+    )
+
+
+def test_an_adapter_that_raises_is_shown_with_what_it_printed_and_its_traceback(
+    harness: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "raising_show.py").write_text(RAISING)
+    monkeypatch.syspath_prepend(folder)
+
+    shown = harness("show", "call-single", "--adapter", "raising_show:ADAPTER", "--mode", "reference")
+
+    lines = [line.strip() for line in shown.out.splitlines()]
+    assert shown.code == 1
+    assert lines[0] == "call-single [whole] . raising: error"
+    assert "about to fail" in lines
+    assert [line for line in lines if line.startswith("Traceback")]
+    assert 'raise KeyError("text")' in lines
+    assert "nothing was sent" in shown.out
