@@ -17,7 +17,7 @@ from harness.reports._words import CRASHED, count, label, listed, place, plain, 
 from harness.results import Difference, Finding, Presentation, Report, RunResult, Severity, Verdict
 
 MAX_LINES = 60
-"""As long as the report of a run without findings may get; the differences give way."""
+"""As long as the report of a run without findings may get. What is not applicable gives way first, then differences."""
 
 _SCREEN = 24  # lines; a longer report ends with the verdict that it began with
 _LEAST = 8  # lines that the differences always have
@@ -90,12 +90,14 @@ def render(run: RunResult, presentation: Presentation) -> str:
     above, below = ([page.lines(section) for section in sections] for sections in (first, last))
     if verbose or presentation.all_differences:
         differences = _table(run, page, _LAYOUTS[0], everything=presentation.all_differences)
+    elif run.exit_code:
+        differences = _differences(run, page, _MOST)
     else:
         taken = sum(len(lines) + 1 for lines in (*above, *below, above[0]) if lines)
-        differences = _differences(run, page, MAX_LINES - taken if run.exit_code == 0 else _MOST)
-    if not verbose and run.exit_code == 0:
-        over = sum(len(lines) + 1 for lines in (*above, differences, *below, above[0]) if lines) - MAX_LINES
-        below[1] = _cut(page, below[1], over)
+        tightest = len(_table(run, page, _LAYOUTS[-1], everything=False))
+        kept = _cut(page, below[1], taken + tightest - MAX_LINES)
+        differences = _differences(run, page, MAX_LINES - taken + len(below[1]) - len(kept))
+        below[1] = kept
     made = [lines for lines in (*above, differences, *below) if lines]
     if sum(len(lines) + 1 for lines in made) > _SCREEN:
         made.append(above[0])
