@@ -71,6 +71,7 @@ CASES = (
     _case("tool-parameters-type", put(_PARAMETERS, "{}")),
     _case("tool-parameters-root", put(_PARAMETERS, {"properties": {}})),
     _case("tool-parameters-union", put(_PARAMETERS, {"anyOf": [{"type": "object"}]})),
+    _case("tool-array-items", put(f"{_PARAMETERS}.properties.days", {"type": "array"})),
     _case("choice-without-tools", put("tool_choice", "auto"), PLAIN),
     _case("choice-value", put("tool_choice", "any")),
     _case("choice-shape", put("tool_choice", {"type": "function", "name": "get_weather"})),

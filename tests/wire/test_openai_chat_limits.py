@@ -38,6 +38,7 @@ def test_a_fault_of_format_is_caught_at_every_server(body: Any, expected: list[s
     assert sorted(found) == sorted(expected)
 
 
+_TUPLE = {"type": "object", "properties": {"at": {"anyOf": [{"type": "array", "prefixItems": [{"type": "number"}]}]}}}
 OPENAI_FAULTS = [
     (changed("messages", 1, content=None), ["content-missing"]),
     (changed("messages", 3, content=...), ["content-missing"]),
@@ -49,6 +50,8 @@ OPENAI_FAULTS = [
     (changed("tools", 1, type=...), ["tool-type"]),
     (changed("tools", 1, type="web_search"), ["tool-type"]),
     (changed("tools", 1, "function", parameters={"properties": {}}), ["tool-parameters-root"]),
+    (changed("tools", 0, "function", "parameters", "properties", city={"type": "array"}), ["tool-array-items"]),
+    (changed("tools", 1, "function", parameters=_TUPLE), ["tool-array-items"]),
     (changed("tools", 0, "function", "parameters", additionalProperties=...), ["strict-additional-properties"]),
     (changed("tools", 0, "function", "parameters", required=[]), ["strict-required"]),
     (changed(tools=..., tool_choice="auto"), ["choice-without-tools"]),

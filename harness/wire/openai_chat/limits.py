@@ -101,6 +101,11 @@ TOOL_PARAMETERS_UNION = Limit(
     "RS-D12",
     "warning",
 )
+TOOL_ARRAY_ITEMS = Limit(
+    "openai-chat-tool-array-items",
+    "Every array in `parameters` says what its items are, strict or not; `prefixItems` alone do not.",
+    "RS-D10, AnswerDotAI/fastcore#798",
+)
 
 CHOICE_WITHOUT_TOOLS = Limit(
     "openai-chat-choice-without-tools", "`tool_choice` and `parallel_tool_calls` come with tools.", "OC-4"

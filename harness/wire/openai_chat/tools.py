@@ -95,8 +95,10 @@ def _parameters(chat: Chat, function: dict[str, JSON], name: str, pointer: str) 
             expected="object",
             code=code,
         )
-    elif chat.openai and function.get("strict") is True:
-        yield from schemas.violations(parameters, place, f"function '{name}'", code)
+    elif chat.openai:
+        yield from schemas.bare_arrays(parameters, place, f"function '{name}'", code)
+        if function.get("strict") is True:
+            yield from schemas.violations(parameters, place, f"function '{name}'", code)
 
 
 def _name_of(tool: dict[str, JSON]) -> str | None:
