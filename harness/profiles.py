@@ -42,6 +42,7 @@ class Profile:
     `results_adjacent`: no message may stand between a call and its result. Unverified for OpenAI, and refused by
     DeepSeek's Responses endpoint (a recorded 400, and the reports in ranxianglei/billion-context#766).
     `strict_pairing`: all results of a step stand in one turn, under the names of their calls (GM-7, GM-8).
+    `mixed_tools`: a server tool beside functions that nothing in the request allows, at the Developer API (GM-D1).
     `json_mode`, `json_schema`, `json_with_tools`: how each is had (AN-40, OC-12, RS-8, GM-13).
     `lacks`: capabilities that no adapter has with these models: tools on Chat (OC-D1), a forced choice (AN-D1).
     `dialect`: how the reference server departs from the API's own grammar and rules, as compatible servers do; one of
@@ -64,6 +65,7 @@ class Profile:
     strict_requests: bool = False
     results_adjacent: bool = False
     strict_pairing: bool = False
+    mixed_tools: Ruling | None = None
     json_mode: Mechanism = "native"
     json_schema: Mechanism = "native"
     json_with_tools: Mechanism = "native"
@@ -302,6 +304,7 @@ PROFILES: tuple[Profile, ...] = (
         prefill="refused",
         thought_signatures="required",
         strict_pairing=True,
+        mixed_tools="refused",
         thinking="level",
         thinking_refused=frozenset({"MINIMAL"}),
     ),
@@ -312,6 +315,7 @@ PROFILES: tuple[Profile, ...] = (
         prefill="refused",
         thought_signatures="required",
         strict_pairing=True,
+        mixed_tools="refused",
         thinking="level",
     ),
     Profile(
@@ -320,6 +324,7 @@ PROFILES: tuple[Profile, ...] = (
         r"gemini-3\.[1-9].*",
         thought_signatures="required",
         strict_pairing=True,
+        mixed_tools="refused",
         thinking="level",
     ),
     Profile(
@@ -329,6 +334,7 @@ PROFILES: tuple[Profile, ...] = (
         call_ids=None,
         thought_signatures="required",
         strict_pairing=True,
+        mixed_tools="refused",
         thinking="level",
     ),
     Profile(
@@ -337,6 +343,7 @@ PROFILES: tuple[Profile, ...] = (
         r"gemini-2.*",
         call_ids=False,
         thought_signatures="optional",
+        mixed_tools="refused",
         thinking="budget",
         thinking_refused=frozenset({"MINIMAL", "LOW", "MEDIUM", "HIGH"}),
         json_with_tools="unsupported",
