@@ -36,6 +36,7 @@ class Profile:
     `thinking`: how reasoning is asked for (AN-50, GM-14).
     `thinking_refused`: the types of thinking that are refused (AN-D4 to AN-D6, AN-D28), or the levels (GM-D3, GM-D15).
     `thinking_up_to_high`: the types that go together with an effort up to high only (AN-D7, AN-D30, AN-A3).
+    `tool_types_refused`: versions of the provider's tools that its own service refuses with these models (AN-D31).
     `tools_want_no_reasoning`: function tools are refused unless reasoning is switched off (OC-0).
     `reasons_by_default`: reasoning is on unless the request switches it off (OC-0).
     `strict_requests`: the provider's own servers refuse unknown parameters and ids of a foreign form (RS-1, RS-3).
@@ -60,6 +61,7 @@ class Profile:
     thinking: Literal["adaptive", "budget", "effort", "level", "none"] = "none"
     thinking_refused: frozenset[str] = frozenset()
     thinking_up_to_high: frozenset[str] = frozenset()
+    tool_types_refused: frozenset[str] = frozenset()
     tools_want_no_reasoning: bool = False
     reasons_by_default: bool = False
     strict_requests: bool = False
@@ -75,6 +77,7 @@ class Profile:
 
 _NO_BUDGET = frozenset({"enabled"})
 _ALWAYS_ON = frozenset({"enabled", "disabled"})
+_NO_COMPUTER = frozenset({"computer_20251124"})
 _NOT_FORCED = frozenset({Capability.FORCED_TOOL_CHOICE})
 
 PROFILES: tuple[Profile, ...] = (
@@ -173,6 +176,7 @@ PROFILES: tuple[Profile, ...] = (
         system_in_messages="taken",
         thinking="adaptive",
         thinking_refused=_ALWAYS_ON,
+        tool_types_refused=_NO_COMPUTER,
         json_mode="emulated",
         lacks=_NOT_FORCED,
     ),
@@ -186,6 +190,7 @@ PROFILES: tuple[Profile, ...] = (
         thinking="adaptive",
         thinking_refused=_ALWAYS_ON,
         thinking_up_to_high=frozenset({"between_tools"}),
+        tool_types_refused=_NO_COMPUTER,
         json_mode="emulated",
         lacks=_NOT_FORCED,
     ),

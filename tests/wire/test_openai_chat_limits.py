@@ -94,6 +94,14 @@ def test_a_proxy_under_openai_s_name_is_told_by_its_model(model: str) -> None:
     assert rules(body | {"model": "gpt-4o"}) == [("error", "unknown-field")]
 
 
+def test_more_than_128_tools_are_worth_a_warning_at_openai() -> None:
+    tools = [{"type": "function", "function": {"name": f"get_{number}"}} for number in range(129)]
+    few = [*GOOD["tools"], *tools[: 128 - len(GOOD["tools"])]]
+    assert rules(changed(tools=few)) == []
+    assert rules(changed(tools=[*few, tools[-1]])) == [("warning", "tools-many")]
+    assert rules(changed(tools=[*few, tools[-1]]), OTHER) == []
+
+
 def test_a_request_without_a_model_is_refused_by_openai_alone() -> None:
     assert rules(changed(model=...)) == [("error", "model-missing")]
     assert rules(changed(model=...), OTHER) == []
