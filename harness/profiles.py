@@ -36,12 +36,14 @@ class Profile:
     `thinking`: how reasoning is asked for (AN-50, GM-14).
     `thinking_refused`: the types of thinking that are refused (AN-D4 to AN-D6, AN-D28), or the levels (GM-D3, GM-D15).
     `thinking_up_to_high`: the types that go together with an effort up to high only (AN-D7, AN-D30, AN-A3).
+    `tool_types_refused`: versions of the provider's tools that its own service refuses with these models (AN-D31).
     `tools_want_no_reasoning`: function tools are refused unless reasoning is switched off (OC-0).
     `reasons_by_default`: reasoning is on unless the request switches it off (OC-0).
     `strict_requests`: the provider's own servers refuse unknown parameters and ids of a foreign form (RS-1, RS-3).
     `results_adjacent`: no message may stand between a call and its result. Unverified for OpenAI, and refused by
     DeepSeek's Responses endpoint (a recorded 400, and the reports in ranxianglei/billion-context#766).
     `strict_pairing`: all results of a step stand in one turn, under the names of their calls (GM-7, GM-8).
+    `mixed_tools`: a server tool beside functions that nothing in the request allows, at the Developer API (GM-D1).
     `json_mode`, `json_schema`, `json_with_tools`: how each is had (AN-40, OC-12, RS-8, GM-13).
     `lacks`: capabilities that no adapter has with these models: tools on Chat (OC-D1), a forced choice (AN-D1).
     `dialect`: how the reference server departs from the API's own grammar and rules, as compatible servers do; one of
@@ -59,11 +61,13 @@ class Profile:
     thinking: Literal["adaptive", "budget", "effort", "level", "none"] = "none"
     thinking_refused: frozenset[str] = frozenset()
     thinking_up_to_high: frozenset[str] = frozenset()
+    tool_types_refused: frozenset[str] = frozenset()
     tools_want_no_reasoning: bool = False
     reasons_by_default: bool = False
     strict_requests: bool = False
     results_adjacent: bool = False
     strict_pairing: bool = False
+    mixed_tools: Ruling | None = None
     json_mode: Mechanism = "native"
     json_schema: Mechanism = "native"
     json_with_tools: Mechanism = "native"
@@ -73,6 +77,7 @@ class Profile:
 
 _NO_BUDGET = frozenset({"enabled"})
 _ALWAYS_ON = frozenset({"enabled", "disabled"})
+_NO_COMPUTER = frozenset({"computer_20251124"})
 _NOT_FORCED = frozenset({Capability.FORCED_TOOL_CHOICE})
 
 PROFILES: tuple[Profile, ...] = (
@@ -171,6 +176,7 @@ PROFILES: tuple[Profile, ...] = (
         system_in_messages="taken",
         thinking="adaptive",
         thinking_refused=_ALWAYS_ON,
+        tool_types_refused=_NO_COMPUTER,
         json_mode="emulated",
         lacks=_NOT_FORCED,
     ),
@@ -184,6 +190,7 @@ PROFILES: tuple[Profile, ...] = (
         thinking="adaptive",
         thinking_refused=_ALWAYS_ON,
         thinking_up_to_high=frozenset({"between_tools"}),
+        tool_types_refused=_NO_COMPUTER,
         json_mode="emulated",
         lacks=_NOT_FORCED,
     ),
@@ -302,6 +309,7 @@ PROFILES: tuple[Profile, ...] = (
         prefill="refused",
         thought_signatures="required",
         strict_pairing=True,
+        mixed_tools="refused",
         thinking="level",
         thinking_refused=frozenset({"MINIMAL"}),
     ),
@@ -312,6 +320,7 @@ PROFILES: tuple[Profile, ...] = (
         prefill="refused",
         thought_signatures="required",
         strict_pairing=True,
+        mixed_tools="refused",
         thinking="level",
     ),
     Profile(
@@ -320,6 +329,7 @@ PROFILES: tuple[Profile, ...] = (
         r"gemini-3\.[1-9].*",
         thought_signatures="required",
         strict_pairing=True,
+        mixed_tools="refused",
         thinking="level",
     ),
     Profile(
@@ -329,6 +339,7 @@ PROFILES: tuple[Profile, ...] = (
         call_ids=None,
         thought_signatures="required",
         strict_pairing=True,
+        mixed_tools="refused",
         thinking="level",
     ),
     Profile(
@@ -337,6 +348,7 @@ PROFILES: tuple[Profile, ...] = (
         r"gemini-2.*",
         call_ids=False,
         thought_signatures="optional",
+        mixed_tools="refused",
         thinking="budget",
         thinking_refused=frozenset({"MINIMAL", "LOW", "MEDIUM", "HIGH"}),
         json_with_tools="unsupported",

@@ -14,6 +14,7 @@ from harness.profiles import profile_for
 from harness.results import Blame, Kind, Severity
 from harness.tape.cassette import Cassette, Interaction
 from harness.wire.apis import APIS
+from harness.wire.gemini.requests import on_vertex
 from tests.traffic import FOLDERS, ROOT, Recorded, needs_traffic, recorded
 from tests.wire import anthropic_mutations, gemini_mutations, openai_chat_mutations, openai_responses_mutations
 from tests.wire.mutation import Mutation
@@ -92,7 +93,7 @@ def _follow_ups() -> list[Recorded]:
 def _mutations(item: Recorded) -> Sequence[Mutation]:
     if item.api == "gemini":
         model = APIS["gemini"].model_of(item.request) or ""
-        return gemini_mutations.mutations_for(profile_for("gemini", model))
+        return gemini_mutations.mutations_for(profile_for("gemini", model), vertex=on_vertex(item.request))
     if item.api == "openai-chat":
         body = json.loads(item.request.body)
         openai = "//api.openai.com/" in item.request.url and body["model"].startswith("gpt-")

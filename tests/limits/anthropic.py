@@ -85,6 +85,7 @@ CASES = (
     _case("tool-schema", put("tools.0.input_schema", {"type": "string"})),
     _case("tool-schema-union", put("tools.0.input_schema.anyOf", [{"required": ["city"]}])),
     _case("tool-examples", put("tools.0.input_examples", [{"city": 5}])),
+    _case("tool-type", append("tools", {"type": "computer_20251124", "name": "computer"})),
     _case("tools-missing", drop("tools")),
     _case("strict-schema", put("tools.0.strict", True)),
     _case("strict-keyword", _strict({"city": {"type": "string", "minLength": 1}})),

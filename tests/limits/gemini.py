@@ -23,6 +23,10 @@ def _openapi(schema: Any) -> Edit:
     return together(drop(f"{_DECLARED}.parametersJsonSchema"), put(f"{_DECLARED}.parameters", schema))
 
 
+def _city(schema: Any) -> Edit:
+    return _openapi({"type": "object", "properties": {"city": schema}})
+
+
 def _all_dimensions(length: int) -> Edit:
     return together(*(put(f"requests.{number}.outputDimensionality", length) for number in range(20)))
 
@@ -57,7 +61,11 @@ CASES = (
     _case("tool-name-long", put(f"{_DECLARED}.name", "n" * 65)),
     _case("tool-duplicate", double(_DECLARED)),
     _case("tool-schemas", put(f"{_DECLARED}.parameters", {"type": "object"})),
-    _case("schema-type", _openapi({"type": "object", "properties": {"city": {"type": "text"}}})),
+    _case("schema-type", _city({"type": "text"})),
+    _case("mixed-tools", append("tools", {"googleSearch": {}})),
+    _case("schema-items", _city({"type": "array"})),
+    _case("schema-enum-empty", _city({"type": "string", "enum": ["Paris", ""]})),
+    _case("schema-enum-type", _city({"enum": ["Paris"]})),
     _case(
         "choice-ignored",
         put("toolConfig", {"functionCallingConfig": {"mode": "AUTO", "allowedFunctionNames": ["get_weather"]}}),

@@ -9,7 +9,6 @@ from tests.limits.edits import Edit, double, drop, insert, put, raw, together
 
 _FUNCTION = {"name": "get_weather", "arguments": "{}"}
 _IMAGE = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
-_TOOL = {"type": "function", "function": {"name": "get_weather"}}
 _CALLS = "messages.1.tool_calls"
 _PARAMETERS = "tools.0.function.parameters"
 
@@ -20,6 +19,10 @@ def _case(limit: str, edit: Edit, scenario: str = PARALLEL, model: str | None = 
 
 def _embedded(limit: str, edit: Edit) -> Case:
     return Case(f"openai-embeddings-{limit}", edit, EMBEDDED, "openai-chat")
+
+
+def _named(name: str) -> Any:
+    return {"type": "function", "function": {"name": name}}
 
 
 def _renamed(call_id: str) -> Edit:
@@ -62,7 +65,8 @@ CASES = (
     _case("result-duplicate", double("messages.2")),
     _case("tools-type", put("tools", "get_weather")),
     _case("tools-empty", put("tools", []), PLAIN),
-    _case("tools-unsupported", put("tools", [_TOOL]), BARE, "gpt-6-astra"),
+    _case("tools-many", put("tools", [_named(f"get_weather{number or ''}") for number in range(129)])),
+    _case("tools-unsupported", put("tools", [_named("get_weather")]), BARE, "gpt-6-astra"),
     _case("tools-with-reasoning", put("reasoning_effort", "low")),
     _case("tool-type", put("tools.0.type", "web_search")),
     _case("tool-name-missing", drop("tools.0.function.name")),
@@ -71,6 +75,7 @@ CASES = (
     _case("tool-parameters-type", put(_PARAMETERS, "{}")),
     _case("tool-parameters-root", put(_PARAMETERS, {"properties": {}})),
     _case("tool-parameters-union", put(_PARAMETERS, {"anyOf": [{"type": "object"}]})),
+    _case("tool-array-items", put(f"{_PARAMETERS}.properties.days", {"type": "array"})),
     _case("choice-without-tools", put("tool_choice", "auto"), PLAIN),
     _case("choice-value", put("tool_choice", "any")),
     _case("choice-shape", put("tool_choice", {"type": "function", "name": "get_weather"})),

@@ -51,6 +51,7 @@ CASES = (
     _case("tool-name", put("tools.0.name", "get weather")),
     _case("tool-schema", put("tools.0.parameters", {})),
     _case("tool-schema-union", put("tools.0.parameters", {"anyOf": [{"type": "object"}]})),
+    _case("tool-array-items", put("tools.0.parameters.properties.days", {"type": "array"})),
     _case("tool-strict-schema", put("tools.0.strict", True)),
     _case("tool-strict-unsaid", drop("tools.0.strict")),
     _case("tool-duplicate", double("tools.0")),

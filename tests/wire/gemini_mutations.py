@@ -253,6 +253,19 @@ def _openapi(schema: Any) -> Callable[[Body], None]:
     return change
 
 
+def _object(member: Any) -> Any:
+    return {"type": "object", "properties": {"a": member}}
+
+
+def _server_tool(body: Body) -> Iterator[Body]:
+    if _declarations(body):
+        mutant = copy.deepcopy(body)
+        tools = mutant["tools"] if isinstance(mutant["tools"], list) else [mutant["tools"]]
+        mutant["tools"] = [*tools, {"codeExecution": {}}]
+        mutant.get("toolConfig", {}).pop("includeServerSideToolInvocations", None)
+        yield mutant
+
+
 def _config(**settings: Any) -> Apply:
     return _once(lambda body: body.update(generationConfig={**body.get("generationConfig", {}), **settings}))
 
@@ -317,7 +330,7 @@ MUTATIONS: list[Mutation] = [
     Mutation(
         "type that is none",
         "gemini-schema-type",
-        _each_tool(_openapi({"type": "object", "properties": {"a": {"type": "float"}}})),
+        _each_tool(_openapi(_object({"type": "float"}))),
     ),
     Mutation(
         "schema without its mime type",
@@ -337,6 +350,26 @@ MUTATIONS: list[Mutation] = [
     ),
 ]
 """What every model refuses."""
+
+_DEVELOPER: list[Mutation] = [
+    Mutation("array without items", "gemini-schema-items", _each_tool(_openapi(_object({"type": "ARRAY"})))),
+    Mutation(
+        "array without items in a choice",
+        "gemini-schema-items",
+        _each_tool(_openapi(_object({"anyOf": [{"type": "array"}, {"type": "string"}]}))),
+    ),
+    Mutation(
+        "enum with an empty value",
+        "gemini-schema-enum-empty",
+        _each_tool(_openapi(_object({"type": "string", "enum": ["a", ""]}))),
+    ),
+    Mutation("enum without type", "gemini-schema-enum-type", _each_tool(_openapi(_object({"enum": ["a"]})))),
+]
+"""What every model refuses at the Developer API; of Vertex nobody has seen it."""
+
+_MIXED: list[Mutation] = [
+    Mutation("a server tool beside functions", "gemini-mixed-tools", _server_tool),
+]
 
 _GEMINI_3: list[Mutation] = [
     Mutation("signature lost", "gemini-signature-missing", _signatures(lambda part, key: part.pop(key))),
@@ -366,10 +399,12 @@ def oddities(body: Any) -> Iterator[Any]:
             yield mutant
 
 
-def mutations_for(profile: Profile) -> list[Mutation]:
+def mutations_for(profile: Profile, *, vertex: bool = False) -> list[Mutation]:
     """What the models of a profile refuse."""
     return [
         *MUTATIONS,
+        *(() if vertex else _DEVELOPER),
+        *(_MIXED if profile.mixed_tools == "refused" and not vertex else ()),
         *(_GEMINI_3 if profile.thought_signatures == "required" else ()),
         *(_GEMINI_2 if profile.json_with_tools == "unsupported" else ()),
     ]

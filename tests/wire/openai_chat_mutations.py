@@ -32,6 +32,12 @@ def _tools(body: Body) -> Iterator[Any]:
     yield from body.get("tools") or []
 
 
+def _schemas(body: Body) -> Iterator[Any]:
+    for tool in _tools(body):
+        if tool["function"].get("parameters"):
+            yield tool["function"]["parameters"]
+
+
 def _whole(body: Body) -> Iterator[Any]:
     yield body
 
@@ -195,6 +201,8 @@ def _no_stream(body: Body) -> None:
 
 _ID = ("openai-chat-result-unknown-id", "openai-chat-result-missing")
 _IMAGE = [{"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}]
+_BARE = {"type": "array"}
+_DAYS = ("properties", "days")
 _OPEN = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 _CLOSED = _OPEN | {"additionalProperties": False}
 
@@ -301,6 +309,7 @@ OPENAI_MUTATIONS: list[Mutation] = [
         "openai-chat-tool-parameters-root",
         _each(_tools, _put({"type": "string"}, "function", "parameters")),
     ),
+    Mutation("an array of nobody knows what", "openai-chat-tool-array-items", _each(_schemas, _put(_BARE, *_DAYS))),
     Mutation("strict and open", "openai-chat-strict-additional-properties", _strict(_drop("additionalProperties"))),
     Mutation("strict and optional", "openai-chat-strict-required", _strict(_put([], "required"))),
     Mutation(

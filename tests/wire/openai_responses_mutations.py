@@ -133,6 +133,16 @@ def _chat_tool(tool: Item) -> None:
     tool["function"] = function
 
 
+def _declares_properties(body: Body) -> bool:
+    return any("properties" in (tool.get("parameters") or {}) for tool in body.get("tools") or [])
+
+
+def _bare_array(body: Body) -> None:
+    for tool in body["tools"]:
+        if "properties" in (tool.get("parameters") or {}):
+            tool["parameters"]["properties"]["days"] = {"type": "array"}
+
+
 def _strict_tool(tool: Item) -> bool:
     return tool.get("strict") is True and bool(tool["parameters"].get("properties"))
 
@@ -326,6 +336,11 @@ MUTATIONS = [
     ),
     Mutation("parameters are text", _SCHEMA_RULE, _each_tool(lambda tool: tool.update(parameters=json.dumps(_SCHEMA)))),
     Mutation("parameters are empty", _SCHEMA_RULE, _each_tool(lambda tool: tool.update(parameters={}))),
+    Mutation(
+        "an array without items",
+        "openai-responses-tool-array-items",
+        _once(_bare_array, when=lambda body: _strict(body) and _declares_properties(body)),
+    ),
     Mutation(
         "a strict tool does not close its object",
         "openai-responses-tool-strict-schema",

@@ -332,6 +332,15 @@ def test_every_model_takes_one_that_forces_nothing(choice: dict[str, str]) -> No
     assert gated(FORCED, chat(tool_choice=choice)) == set()
 
 
+def test_some_models_do_not_know_a_version_of_the_provider_s_tools() -> None:
+    computer = {"name": "computer", "display_width_px": 1024, "display_height_px": 768}
+    newer = whole(user("Hi"), tools=[{"type": "computer_20251124", **computer}])
+    assert gated("anthropic-tool-type", newer, "warning") == {"opus-5-5", "sonnet-5-5"}
+    older = whole(user("Hi"), tools=[{"type": "computer_20250124", **computer}])
+    assert gated("anthropic-tool-type", older, "warning") == set()
+    assert violations(newer, CLAUDE["claude-opus-5-5"], url="https://claude.example/v1/messages") == []
+
+
 def test_the_refusal_of_a_forced_choice_is_the_provider_s() -> None:
     (found,) = violations(chat(tool_choice={"type": "any"}), CLAUDE["claude-opus-5-5"])
     refusal = json.loads(WIRE.refuse(found).body)

@@ -435,3 +435,56 @@ def test_a_model_turn_at_the_end_is_for_some_models(name: str, refuses: bool) ->
 def test_what_the_newer_models_ignore_is_no_violation(field: str) -> None:
     """GM-D8: accepted, and without effect."""
     assert violations({**contents(user({"text": "Hi"})), "generationConfig": {field: 1}}, "gemini-3.6-flash") == []
+
+
+PLACE = "/tools/0/functionDeclarations/0/parameters/properties/city"
+
+
+def with_city(schema: Any) -> dict[str, Any]:
+    def change(body: Any) -> None:
+        body["tools"][0]["functionDeclarations"][0]["parameters"]["properties"]["city"] = schema
+
+    return broken(change)
+
+
+@pytest.mark.parametrize(
+    ("rule", "pointer", "schema"),
+    [
+        ("gemini-schema-items", PLACE, {"type": "ARRAY"}),
+        ("gemini-schema-items", f"{PLACE}/any_of/0", {"any_of": [{"type": "array"}, {"type": "string"}]}),
+        ("gemini-schema-items", f"{PLACE}/items", {"type": "array", "items": {"type": "array"}}),
+        ("gemini-schema-enum-empty", f"{PLACE}/enum/1", {"type": "STRING", "enum": ["Paris", ""]}),
+        ("gemini-schema-enum-type", f"{PLACE}/enum", {"enum": ["Paris"]}),
+        ("gemini-schema-enum-type", f"{PLACE}/enum", {"type": "integer", "enum": ["1"]}),
+    ],
+)
+def test_enums_and_arrays_of_parameters(rule: str, pointer: str, schema: Any) -> None:
+    body = with_city(schema)
+    (found,) = violations(body)
+    assert (found.rule, found.severity, found.pointer) == (rule, "error", pointer)
+    assert violations(body, vertex=True) == [], "nobody has seen Vertex refuse it"
+    elsewhere = good()
+    elsewhere["generationConfig"] |= {"responseMimeType": "application/json", "responseSchema": schema}
+    elsewhere["tools"][0]["functionDeclarations"][1]["parametersJsonSchema"] = {"properties": {"city": schema}}
+    assert violations(elsewhere) == [], "nor it of the answer's schema, nor of the other language"
+
+
+@pytest.mark.parametrize(
+    "schema", [{"type": "ARRAY", "items": {}}, {"type": "string", "enum": ["Paris"]}, {"type": "string", "enum": []}]
+)
+def test_enums_and_arrays_that_are_taken(schema: Any) -> None:
+    assert violations(with_city(schema)) == []
+
+
+@pytest.mark.parametrize("name", [GEMINI_3, GEMINI_2, "gemini-3.6-flash"])
+@pytest.mark.parametrize("tool", [{"googleSearch": {}}, {"url_context": {}}, {"codeExecution": {}}])
+def test_a_server_tool_beside_functions_is_asked_for(name: str, tool: Any) -> None:
+    mixed = broken(lambda body: body["tools"].append(tool))
+    (found,) = violations(mixed, name)
+    assert (found.rule, found.severity) == ("gemini-mixed-tools", "error")
+    assert found.pointer == f"/tools/1/{next(iter(tool))}"
+    assert violations(mixed, name, vertex=True) == []
+    assert violations(mixed, "gemini-flash-latest") == []
+    mixed["toolConfig"]["includeServerSideToolInvocations"] = True
+    assert violations(mixed, name) == []
+    assert violations(good() | {"tools": [tool], "toolConfig": {}}, name) == []

@@ -5,6 +5,7 @@ from functools import cache
 
 from harness.profiles import Profile, profile_for
 from harness.wire.gemini import WIRE
+from harness.wire.gemini.requests import on_vertex
 from harness.wire.jsonvalue import equal, loads, resolve
 from harness.wire.view import CallView, JsonView, TextView
 from tests.traffic import Recorded, needs_traffic, recorded
@@ -102,7 +103,7 @@ def outcome() -> tuple[Counter[str], Counter[str]]:
         if not exchange.follow_up:
             continue
         body = json.loads(exchange.request.body)
-        for mutation in mutations_for(profile(exchange)):
+        for mutation in mutations_for(profile(exchange), vertex=on_vertex(exchange.request)):
             rules = {mutation.rule} if isinstance(mutation.rule, str) else {*mutation.rule}
             for mutant in mutation.apply(body):
                 request = dataclasses.replace(exchange.request, body=json.dumps(mutant).encode())

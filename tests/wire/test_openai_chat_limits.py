@@ -38,6 +38,7 @@ def test_a_fault_of_format_is_caught_at_every_server(body: Any, expected: list[s
     assert sorted(found) == sorted(expected)
 
 
+_TUPLE = {"type": "object", "properties": {"at": {"anyOf": [{"type": "array", "prefixItems": [{"type": "number"}]}]}}}
 OPENAI_FAULTS = [
     (changed("messages", 1, content=None), ["content-missing"]),
     (changed("messages", 3, content=...), ["content-missing"]),
@@ -49,6 +50,8 @@ OPENAI_FAULTS = [
     (changed("tools", 1, type=...), ["tool-type"]),
     (changed("tools", 1, type="web_search"), ["tool-type"]),
     (changed("tools", 1, "function", parameters={"properties": {}}), ["tool-parameters-root"]),
+    (changed("tools", 0, "function", "parameters", "properties", city={"type": "array"}), ["tool-array-items"]),
+    (changed("tools", 1, "function", parameters=_TUPLE), ["tool-array-items"]),
     (changed("tools", 0, "function", "parameters", additionalProperties=...), ["strict-additional-properties"]),
     (changed("tools", 0, "function", "parameters", required=[]), ["strict-required"]),
     (changed(tools=..., tool_choice="auto"), ["choice-without-tools"]),
@@ -89,6 +92,14 @@ def test_a_proxy_under_openai_s_name_is_told_by_its_model(model: str) -> None:
     body = changed(max_output_tokens=5, model=model)
     assert rules(body) == []
     assert rules(body | {"model": "gpt-4o"}) == [("error", "unknown-field")]
+
+
+def test_more_than_128_tools_are_worth_a_warning_at_openai() -> None:
+    tools = [{"type": "function", "function": {"name": f"get_{number}"}} for number in range(129)]
+    few = [*GOOD["tools"], *tools[: 128 - len(GOOD["tools"])]]
+    assert rules(changed(tools=few)) == []
+    assert rules(changed(tools=[*few, tools[-1]])) == [("warning", "tools-many")]
+    assert rules(changed(tools=[*few, tools[-1]]), OTHER) == []
 
 
 def test_a_request_without_a_model_is_refused_by_openai_alone() -> None:

@@ -286,8 +286,10 @@ def test_shapes_of_items(item: Any, rule: str) -> None:
 
 
 def test_a_reasoning_item_does_not_bring_its_status_back() -> None:
-    violation = only(with_input(USER, {"type": "reasoning", "summary": [], "status": None}), "reasoning-status")
-    assert violation.severity == "warning"
+    item = {"type": "reasoning", "summary": []}
+    refused = only(with_input(USER, {**item, "status": "completed"}), "reasoning-status")
+    contested = only(with_input(USER, {**item, "status": None}), "reasoning-status")
+    assert (refused.severity, contested.severity) == ("error", "warning")
 
 
 @pytest.mark.parametrize("arguments", [{"city": "Paris"}, [], 7, None])
@@ -366,6 +368,20 @@ def test_strict_holds_all_the_way_down() -> None:
     inside = "/tools/0/parameters/properties/city/anyOf/0/items"
     assert [found.pointer for found in send(body)] == [inside, inside + "/properties/a~1b"]
     assert rules({**body, "tools": [tool(parameters=parameters, strict=False)]}) == []
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_an_array_says_what_its_items_are(strict: bool) -> None:
+    def sent(city: Body) -> Body:
+        parameters = {**SCHEMA, "properties": {"city": {"anyOf": [city, {"type": "null"}]}}}
+        return {"model": "gpt-6-sol", "input": "Hi", "tools": [tool(parameters=parameters, strict=strict)]}
+
+    assert rules(sent({"type": "array", "items": {}})) == []
+    for bare in ({"type": "array"}, {"type": "array", "prefixItems": [{"type": "string"}]}):
+        found = only(sent(bare), "tool-array-items")
+        assert found.pointer == "/tools/0/parameters/properties/city/anyOf/0"
+        request = HttpRequest("POST", "https://openrouter.ai/api/v1/responses", {}, json.dumps(sent(bare)).encode())
+        assert lawful.violations(WIRE, request) == []
 
 
 def test_a_schema_nested_more_deeply_than_the_stack() -> None:

@@ -1,4 +1,4 @@
-"""What some models refuse of what others take: forced tool choice, types of thinking, sampling parameters."""
+"""What some models refuse of what others take: forced tool choice, types of thinking and of tools, sampling."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from harness.model import JSON
 from harness.protocols import Capability
 from harness.wire.anthropic import limits
+from harness.wire.anthropic.conversation import objects
 from harness.wire.anthropic.terms import Terms
+from harness.wire.jsonvalue import join
 from harness.wire.limit import Violation
 
 _BEYOND_HIGH = ("xhigh", "max")
@@ -16,9 +18,11 @@ _LEAST_TOP_P = 0.99
 
 
 def gate_limits(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
-    """AN-D1, AN-D4 to AN-D7, AN-D24, AN-D28, AN-D30."""
+    """AN-D1, AN-D4 to AN-D7, AN-D24, AN-D28, AN-D30, AN-D31."""
     yield from _forced_choice(body, terms)
     yield from _thinking(body, terms)
+    if terms.own:
+        yield from _tool_types(body, terms)
     if not terms.strict_version:  # which refuses them on every model, whatever their value
         yield from _sampling(body, terms)
 
@@ -48,6 +52,14 @@ def _thinking(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
     elif kind in terms.profile.thinking_up_to_high and effort in _BEYOND_HIGH:
         message = f'"thinking.type.{kind}" goes together with an effort up to high on this model.'
         yield limits.THINKING_EFFORT.broken(message, "/thinking", actual=effort, expected="high")
+
+
+def _tool_types(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
+    for pointer, tool in objects(body.get("tools"), "/tools"):
+        kind = tool.get("type")
+        if isinstance(kind, str) and kind in terms.profile.tool_types_refused:
+            message = f"'{body.get('model')}' does not support tool types: {kind}."
+            yield limits.TOOL_TYPE.broken(message, join(pointer, "type"), actual=kind)
 
 
 def _sampling(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:

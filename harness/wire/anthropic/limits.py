@@ -86,6 +86,12 @@ TOOL_SCHEMA_UNION = Limit(
     "anthropic-tool-schema-union", "`input_schema` has no oneOf, anyOf or allOf at its root.", "AN-D21"
 )
 TOOL_EXAMPLES = Limit("anthropic-tool-examples", "Each of `input_examples` is valid by its schema.", "AN-5")
+TOOL_TYPE = Limit(
+    "anthropic-tool-type",
+    "Models get only versions of the provider's tools that they know. The documents say so; Bedrock takes them.",
+    "AN-D31",
+    "warning",
+)
 TOOLS_MISSING = Limit(
     "anthropic-tools-missing", "A conversation with calls or results declares tools.", "AN-19", "warning"
 )

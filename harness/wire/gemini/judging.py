@@ -37,7 +37,7 @@ def violations(request: HttpRequest, law: Law) -> list[Violation]:
             *_ending(seen, profile),
             *pairing.violations(seen, profile),
             *signatures.violations(seen, profile, vertex=vertex),
-            *tools.violations(message),
+            *tools.violations(message, profile, vertex=vertex),
             *generation.violations(message, profile),
         ]
     except WireError as error:

@@ -71,6 +71,22 @@ TOOL_NAME_LONG = Limit(
 TOOL_DUPLICATE = Limit("gemini-tool-duplicate", "The names of functions differ.", "GM-4")
 TOOL_SCHEMAS = Limit("gemini-tool-schemas", "A function has its schema in one language.", "GM-5")
 SCHEMA_TYPE = Limit("gemini-schema-type", "The types of an OpenAPI schema are those that there are.", "GM-5")
+MIXED_TOOLS = Limit(
+    "gemini-mixed-tools",
+    "A server tool stands beside functions only with `toolConfig.includeServerSideToolInvocations`; not so on Vertex.",
+    "GM-D1",
+)
+SCHEMA_ITEMS = Limit(
+    "gemini-schema-items", "Every array in the OpenAPI `parameters` of a function says what its items are.", "GM-D17"
+)
+SCHEMA_ENUM_EMPTY = Limit(
+    "gemini-schema-enum-empty", "No value of an enum in the OpenAPI `parameters` of a function is empty.", "GM-D12"
+)
+SCHEMA_ENUM_TYPE = Limit(
+    "gemini-schema-enum-type",
+    "An enum in the OpenAPI `parameters` of a function stands beside `type: string`.",
+    "GM-D14, diegosouzapw/OmniRoute#760",
+)
 CHOICE_IGNORED = Limit(
     "gemini-choice-ignored", "Allowed functions are named only with ANY or VALIDATED.", "GM-12", "warning"
 )

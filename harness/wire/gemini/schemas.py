@@ -1,4 +1,4 @@
-"""OpenAPI schemas, the older of the two schema languages (GM-5)."""
+"""OpenAPI schemas, the older of the two schema languages (GM-5, GM-D12, GM-D14, GM-D17)."""
 
 from __future__ import annotations
 
@@ -50,6 +50,26 @@ def violations(schema: JSON, pointer: str, path: str) -> Iterator[Violation]:
         yield from violations(inner, place, f"{path}.{step}")
 
 
+def parameter_violations(schema: JSON, pointer: str, path: str) -> Iterator[Violation]:
+    """GM-D12, GM-D14, GM-D17: enums and arrays that a function's `parameters` must not have.
+
+    The refusals were seen at the Developer API, and none of a schema of the answer.
+    """
+    fields = ProtoMessage.of(schema, pointer)
+    kind = (fields.text("type") or "").lower()
+    if kind == "array" and "items" not in fields.names:
+        yield limits.SCHEMA_ITEMS.broken(f"* {path}.items: missing field.\n", pointer)
+    values = repeated(fields.get("enum"), fields.at("enum"))
+    if values and kind != "string":
+        message = f"* {path}.enum: only allowed for STRING type\n"
+        yield limits.SCHEMA_ENUM_TYPE.broken(message, fields.at("enum"), actual=kind or None, expected="string")
+    for index, (value, place) in enumerate(values):
+        if value == "":
+            yield limits.SCHEMA_ENUM_EMPTY.broken(f"* {path}.enum[{index}]: cannot be empty\n", place, actual="")
+    for inner, place, step in _inner(fields):
+        yield from parameter_violations(inner, place, f"{path}.{step}")
+
+
 def _inner(fields: ProtoMessage) -> Iterator[tuple[JSON, str, str]]:
     if "items" in fields.names:
         yield fields.get("items"), fields.at("items"), "items"
@@ -59,4 +79,4 @@ def _inner(fields: ProtoMessage) -> Iterator[tuple[JSON, str, str]]:
         members = fields.get(name)
         if isinstance(members, dict):
             for key, member in members.items():
-                yield member, join(fields.at(name), key), f'{name}["{key}"]'
+                yield member, join(fields.at(name), key), f"{name}[{key}]"

@@ -5,17 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from harness.profiles import Profile
 from harness.wire.gemini import limits, schemas
 from harness.wire.gemini.proto import ProtoMessage, snake
-from harness.wire.limit import Violation
+from harness.wire.limit import Violation, severity_of
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]*")
 _LENGTH_OF_SOME_SERVERS = 64
 _LENGTH = 128
 
 
-def violations(body: ProtoMessage) -> Iterator[Violation]:
-    """Names that are missing, malformed or declared twice, schemas, and a choice that has no effect."""
+def violations(body: ProtoMessage, profile: Profile, *, vertex: bool) -> Iterator[Violation]:
+    """Names that are missing, malformed or declared twice, schemas, a server tool beside functions, and a choice that
+    has no effect."""
     declared: set[str] = set()
     for index, tool in enumerate(body.messages("tools")):
         for position, declaration in enumerate(tool.messages("functionDeclarations")):
@@ -27,6 +29,11 @@ def violations(body: ProtoMessage) -> Iterator[Violation]:
                 yield limits.TOOL_DUPLICATE.broken(message, declaration.at("name"), actual=name)
             declared.add(name)
             yield from _schemas(declaration, path)
+            if "parameters" in declaration.names and not vertex:
+                pointer = declaration.at("parameters")
+                yield from schemas.parameter_violations(declaration.get("parameters"), pointer, f"{path}.parameters")
+    if not vertex:
+        yield from _mixed(body, profile)
     yield from _choice(body.message("toolConfig"))
 
 
@@ -52,6 +59,19 @@ def _schemas(declaration: ProtoMessage, path: str) -> Iterator[Violation]:
             yield limits.TOOL_SCHEMAS.broken(message, declaration.at(other))
         if one in declaration.names:
             yield from schemas.violations(declaration.get(one), declaration.at(one), f"{path}.{snake(one)}")
+
+
+def _mixed(body: ProtoMessage, profile: Profile) -> Iterator[Violation]:
+    severity, config, tools = severity_of(profile.mixed_tools), body.message("toolConfig"), body.messages("tools")
+    allowed = config is not None and config.get("includeServerSideToolInvocations") is True
+    served = [(tool, name) for tool in tools for name in tool.names if name != "functionDeclarations"]
+    if severity and served and not allowed and any(tool.messages("functionDeclarations") for tool in tools):
+        tool, name = served[0]
+        message = (
+            "Please enable tool_config.include_server_side_tool_invocations to use Built-in tools with Function "
+            "calling."
+        )
+        yield limits.MIXED_TOOLS.broken(message, tool.at(name), actual=name, severity=severity)
 
 
 def _choice(tool_config: ProtoMessage | None) -> Iterator[Violation]:

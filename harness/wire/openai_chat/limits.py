@@ -77,6 +77,12 @@ RESULT_DUPLICATE = Limit(
 
 TOOLS_TYPE = Limit("openai-chat-tools-type", "`tools` is a list of objects.", "OC-2")
 TOOLS_EMPTY = Limit("openai-chat-tools-empty", "`tools` is left out rather than empty.", "OC-3, unverified", "warning")
+TOOLS_MANY = Limit(
+    "openai-chat-tools-many",
+    "There are at most 128 tools. The refusals that were captured end with gpt-5.1.",
+    "OC-3, OC-D5",
+    "warning",
+)
 TOOLS_UNSUPPORTED = Limit("openai-chat-tools-unsupported", "Models that take no tools here get none.", "OC-0, OC-D1")
 TOOLS_WITH_REASONING = Limit(
     "openai-chat-tools-with-reasoning",
@@ -100,6 +106,11 @@ TOOL_PARAMETERS_UNION = Limit(
     "`parameters` says `type: object` beside a union. Azure refuses it without, OpenAI takes it.",
     "RS-D12",
     "warning",
+)
+TOOL_ARRAY_ITEMS = Limit(
+    "openai-chat-tool-array-items",
+    "Every array in `parameters` says what its items are, strict or not; `prefixItems` alone do not.",
+    "RS-D10, AnswerDotAI/fastcore#798",
 )
 
 CHOICE_WITHOUT_TOOLS = Limit(

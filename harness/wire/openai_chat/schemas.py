@@ -1,4 +1,5 @@
-"""The strict subset of JSON schema: every object is closed and requires all that it has (OC-11)."""
+"""JSON schemas: what OpenAI asks of those of functions (RS-D10), and the strict subset, in which every object is closed
+and requires all that it has (OC-11)."""
 
 from __future__ import annotations
 
@@ -40,6 +41,16 @@ def violations(schema: JSON, pointer: str, subject: str, code: str) -> Iterator[
                 actual=given,
                 expected=[*names],
                 code=code,
+            )
+
+
+def bare_arrays(schema: JSON, pointer: str, subject: str, code: str) -> Iterator[Violation]:
+    """RS-D10: arrays that do not say what their items are. `subject` names the schema's owner as refusals do."""
+    for place, node in _nodes(schema, pointer):
+        if node.get("type") == "array" and "items" not in node:
+            context = place.removeprefix(pointer) or "the root"
+            yield limits.TOOL_ARRAY_ITEMS.broken(
+                f"Invalid schema for {subject}: at {context}, array schema missing items.", place, code=code
             )
 
 

@@ -12,6 +12,7 @@ from harness.wire.openai_chat.chat import Chat, param, shown, type_name
 from harness.wire.openai_chat.messages import NAME
 
 _CHOICES = ("none", "auto", "required")
+_MOST_TOOLS = 128
 _UNIONS = ("oneOf", "anyOf", "allOf")
 _CHOICE_TYPES = ("function", "custom", "allowed_tools")
 
@@ -26,6 +27,15 @@ def violations(chat: Chat) -> Iterator[Violation]:
     elif tools == [] and chat.openai:
         yield limits.TOOLS_EMPTY.broken(
             "Invalid 'tools': empty array. Leave the field out instead.", "/tools", code="empty_array"
+        )
+    elif isinstance(tools, list) and len(tools) > _MOST_TOOLS and chat.openai:
+        yield limits.TOOLS_MANY.broken(
+            f"Invalid 'tools': array too long. Expected an array with maximum length {_MOST_TOOLS}, but got an array "
+            f"with length {len(tools)} instead.",
+            "/tools",
+            actual=len(tools),
+            expected=_MOST_TOOLS,
+            code="array_above_max_length",
         )
     names: set[str] = set()
     for pointer, tool in chat.tools:
@@ -95,8 +105,10 @@ def _parameters(chat: Chat, function: dict[str, JSON], name: str, pointer: str) 
             expected="object",
             code=code,
         )
-    elif chat.openai and function.get("strict") is True:
-        yield from schemas.violations(parameters, place, f"function '{name}'", code)
+    elif chat.openai:
+        yield from schemas.bare_arrays(parameters, place, f"function '{name}'", code)
+        if function.get("strict") is True:
+            yield from schemas.violations(parameters, place, f"function '{name}'", code)
 
 
 def _name_of(tool: dict[str, JSON]) -> str | None:

@@ -83,7 +83,7 @@ def violations(request: HttpRequest, law: Law) -> list[Violation]:
     found = [*_parameters(body, law), *_input(body), *_state(body)]
     found.extend(item_limits(body.get("input"), law))
     found.extend(pairing_limits(body, law))
-    found.extend(tool_limits(body))
+    found.extend(tool_limits(body, law))
     found.extend(format_limits(body))
     return found
 

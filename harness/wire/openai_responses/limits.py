@@ -67,9 +67,8 @@ REASONING_SHAPE = Limit(
 )
 REASONING_STATUS = Limit(
     "openai-responses-reasoning-status",
-    "A reasoning item goes back without its status, which some models refuse.",
+    "A reasoning item goes back without its status. Compatible servers may take it, and OpenAI may take a null.",
     "RS-D4, 1jehuang/jcode#1028",
-    "warning",
 )
 MESSAGE_SHAPE = Limit(
     "openai-responses-message-shape", "A message has role and content.", "RS-6, S easy_input_message_param"
@@ -107,6 +106,11 @@ TOOL_SCHEMA_UNION = Limit(
     "`parameters` says `type: object` beside a union. Azure refuses it without, OpenAI takes it.",
     "RS-D12",
     "warning",
+)
+TOOL_ARRAY_ITEMS = Limit(
+    "openai-responses-tool-array-items",
+    "Every array in `parameters` says what its items are, strict or not; `prefixItems` alone do not.",
+    "RS-D10, AnswerDotAI/fastcore#798",
 )
 TOOL_STRICT_SCHEMA = Limit(
     "openai-responses-tool-strict-schema",

@@ -1,4 +1,4 @@
-"""JSON Schemas under `strict`: what the provider refuses in them."""
+"""JSON Schemas: what the provider refuses in those of functions, and in those under `strict`."""
 
 from __future__ import annotations
 
@@ -19,11 +19,24 @@ def strict_faults(schema: JSON, pointer: str) -> Iterator[tuple[str, str]]:
     Every object has to close itself and to require all of its properties (OC-11). Limits on keywords are contested
     (wire-facts, section 10) and left alone.
     """
+    for member, place, context in _nested(schema, pointer):
+        yield from _object_faults(member, place, context)
+
+
+def array_faults(schema: JSON, pointer: str) -> Iterator[tuple[str, str]]:
+    """Each array that does not say what its items are (RS-D10), as a pointer and a sentence."""
+    for member, place, context in _nested(schema, pointer):
+        if member.get("type") == "array" and "items" not in member:
+            yield place, f"In context={context}, array schema missing items."
+
+
+def _nested(schema: JSON, pointer: str) -> Iterator[tuple[dict[str, JSON], str, tuple[str, ...]]]:
+    """A schema and those in it."""
     pending: list[_Place] = [(schema, pointer, ())]
     while pending:  # no recursion: a schema may be nested more deeply than Python's stack
         member, place, context = pending.pop()
         if isinstance(member, dict):
-            yield from _object_faults(member, place, context)
+            yield member, place, context
             pending.extend(reversed(list(_members(member, place, context))))
 
 

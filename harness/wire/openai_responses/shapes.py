@@ -100,7 +100,7 @@ def item_limits(entries: JSON, law: Law) -> Iterator[Violation]:
             continue
         yield from _fields(kind, item, pointer)
         yield from _ids(kind, item, pointer, law)
-        yield from _details(kind, item, pointer)
+        yield from _details(kind, item, pointer, law)
 
 
 def _unknown_type(item: dict[str, JSON], pointer: str) -> Violation:
@@ -142,7 +142,7 @@ def _ids(kind: str, item: dict[str, JSON], pointer: str, law: Law) -> Iterator[V
         yield limits.ITEM_ID.broken(text, place, code=WRONG_VALUE, actual=identity)
 
 
-def _details(kind: str, item: dict[str, JSON], pointer: str) -> Iterator[Violation]:
+def _details(kind: str, item: dict[str, JSON], pointer: str, law: Law) -> Iterator[Violation]:
     if kind in ("function_call", "custom_tool_call"):
         yield from name_limits(item.get("name"), join(pointer, "name"), limits.CALL_NAME)
     elif kind in ("function_call_output", "custom_tool_call_output"):
@@ -150,8 +150,14 @@ def _details(kind: str, item: dict[str, JSON], pointer: str) -> Iterator[Violati
     elif kind == "message":
         yield from _message(item, pointer)
     elif kind == "reasoning" and "status" in item:
-        text = f"Some models refuse '{parameter(pointer)}.status', which belongs to output only."
-        yield limits.REASONING_STATUS.broken(text, join(pointer, "status"), actual=item["status"])
+        seen_refused = law.is_own and item["status"] is not None
+        yield limits.REASONING_STATUS.broken(
+            f"Unknown parameter: '{parameter(pointer)}.status'.",
+            join(pointer, "status"),
+            code="unknown_parameter",
+            actual=item["status"],
+            severity="error" if seen_refused else "warning",
+        )
 
 
 def _message(item: dict[str, JSON], pointer: str) -> Iterator[Violation]:

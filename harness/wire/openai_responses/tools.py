@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 from harness.model import JSON
 from harness.wire.jsonvalue import join
+from harness.wire.law import Law
 from harness.wire.limit import Violation
 from harness.wire.openai_responses import limits
 from harness.wire.openai_responses.items import string
 from harness.wire.openai_responses.refusals import MISSING, WRONG_TYPE, WRONG_VALUE, parameter
-from harness.wire.openai_responses.schemas import strict_faults
+from harness.wire.openai_responses.schemas import array_faults, strict_faults
 from harness.wire.openai_responses.shapes import name_limits
 
 _UNIONS = ("oneOf", "anyOf", "allOf")
@@ -18,11 +19,11 @@ _MODES = ("auto", "none", "required")
 _SCHEMA_CODE = "invalid_function_parameters"
 
 
-def tool_limits(body: dict[str, JSON]) -> Iterator[Violation]:
+def tool_limits(body: dict[str, JSON], law: Law) -> Iterator[Violation]:
     """What is refused in the tools that a request declares, and in the choice among them."""
     declared = list(_declared(body))
     for pointer, tool in declared:
-        yield from _tool(tool, pointer)
+        yield from _tool(tool, pointer, law)
     yield from _duplicates([(pointer, tool) for pointer, tool in declared if pointer.count("/") == 2])
     yield from _choice(body.get("tool_choice"), declared)
 
@@ -48,7 +49,7 @@ def _listed(tools: JSON, pointer: str) -> Iterator[tuple[str, JSON]]:
         yield join(pointer, index), tool
 
 
-def _tool(tool: JSON, pointer: str) -> Iterator[Violation]:
+def _tool(tool: JSON, pointer: str, law: Law) -> Iterator[Violation]:
     kind = tool.get("type") if isinstance(tool, dict) else None
     if not isinstance(tool, dict) or not isinstance(kind, str):
         text = f"Missing required parameter: '{parameter(pointer)}.type'."
@@ -60,10 +61,10 @@ def _tool(tool: JSON, pointer: str) -> Iterator[Violation]:
             yield limits.TOOL_SHAPE.broken(text, pointer, code=MISSING, actual=tool)
         yield from name_limits(name, place, limits.TOOL_NAME)
         if kind == "function":
-            yield from _function(tool, pointer)
+            yield from _function(tool, pointer, law)
 
 
-def _function(tool: dict[str, JSON], pointer: str) -> Iterator[Violation]:
+def _function(tool: dict[str, JSON], pointer: str, law: Law) -> Iterator[Violation]:
     name, schema, place = string(tool.get("name")) or "", tool.get("parameters"), join(pointer, "parameters")
     description, strict = tool.get("description"), tool.get("strict")
     for key, value, kind in (("description", description, str), ("strict", strict, bool)):
@@ -82,8 +83,11 @@ def _function(tool: dict[str, JSON], pointer: str) -> Iterator[Violation]:
     elif fault is not None:
         text = f"Invalid schema for function '{name}': {fault}"
         yield limits.TOOL_SCHEMA.broken(text, place, code=_SCHEMA_CODE, actual=schema)
-    elif strict is True:
-        for where, sentence in strict_faults(schema, place):
+    else:
+        for where, sentence in array_faults(schema, place) if law.is_own else ():
+            text = f"Invalid schema for function '{name}': {sentence}"
+            yield limits.TOOL_ARRAY_ITEMS.broken(text, where, code=_SCHEMA_CODE)
+        for where, sentence in strict_faults(schema, place) if strict is True else ():
             text = f"Invalid schema for function '{name}': {sentence}"
             yield limits.TOOL_STRICT_SCHEMA.broken(text, where, code=_SCHEMA_CODE)
 
