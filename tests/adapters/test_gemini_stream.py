@@ -35,6 +35,7 @@ from harness.model import (
     Usage,
 )
 from harness.protocols import Capability
+from harness.rules.outline import of_responses
 from harness.wire.gemini import WIRE
 from tests.adapters.streamed import BASE, Pieces, Player, Server, cut, random_cuts, response, until_error
 from tests.traffic import needs_traffic, recorded
@@ -553,7 +554,8 @@ def test_recorded_streams_end_as_they_would_whole() -> None:
             continue
         count += 1
         events = PLAYER.stream(exchange.response.body)
-        assert response(events) == PLAYER.chat(view.body), exchange.path
+        # as one body, the signature of an empty text behind a text sits on that text
+        assert not [*of_responses(response(events), PLAYER.chat(view.body), frozenset())], exchange.path
         for pieces in random_cuts(exchange.response.body, 50):
             assert PLAYER.stream(*pieces) == events, exchange.path
     assert count == 50

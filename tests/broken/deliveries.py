@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from tests.broken.fault import ALL, GEMINI, OPENAI, Fault, Reader, arrives
-from tests.broken.places import BODY
+from tests.broken.fault import ALL, GEMINI, OPENAI, Fault, Reader, answers, arrives
+from tests.broken.json_mode import texts
+from tests.broken.places import BODY, RESPONSE_TEXT
 
 
 def _decoded_by_piece(pieces: Iterable[bytes]) -> Iterator[bytes]:
@@ -107,6 +108,15 @@ FAULTS = (
     _misread("lines-of-unicode", _lines_of_unicode, "stream-provoked-line-separators"),
     _misread("lines-end-at-u2028", _lines_with("\u2028"), "stream-provoked-line-separators"),
     _misread("lines-end-at-u0085", _lines_with("\u0085"), "stream-provoked-line-separators"),
+    Fault(
+        "separators-become-line-breaks",
+        answers(texts(lambda text: text.replace("\u2028", "\n"))),
+        "stream-line-separators",
+        "response-text",
+        RESPONSE_TEXT,
+        0,
+        variant="stream",
+    ),
     # Gemini writes CRLF to begin with
     _misread("native-events-end-at-two-line-feeds", _blocks, "call-not-needed", GEMINI),
     _recut("events-end-at-two-line-feeds", _blocks, CRLF, targets=("anthropic", *OPENAI)),

@@ -209,7 +209,15 @@ FAULTS = (
         MAX_TOKENS,
         0,
     ),
-    Fault("seeds-json-prefilled", asks(_prefilled), "seeds-code-search-planner", "text-changed", TEXT, 0),
+    Fault(
+        "seeds-json-prefilled",
+        asks(_prefilled),
+        "seeds-code-search-planner",
+        "text-changed",
+        TEXT,
+        0,
+        ALL[1:],  # Anthropic's adapter declines it
+    ),
     Fault(
         "seeds-large-results-cut",
         contents(lambda content: content[:2000] if isinstance(content, str) else content),

@@ -79,11 +79,7 @@ DIFFERENT = [
         "the arguments of the call (search_issues) at /query",
         id="arguments",
     ),
-    pytest.param(
-        parts(of_kind(ToolCall, lambda p: Refusal(p.name))),
-        "the refusal and the call (search_issues)",
-        id="another-part",
-    ),
+    pytest.param(parts(of_kind(ToolCall, lambda p: Refusal(p.name))), "the refusal", id="another-part"),
     pytest.param(answering(lambda r: with_parts(r, r.message.parts[:1])), "the call (search_issues)", id="call-lost"),
     pytest.param(
         answering(lambda r: with_parts(r, [*r.message.parts, Opaque("anthropic", {"type": "x"})])),

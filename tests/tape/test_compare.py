@@ -68,7 +68,6 @@ def test_equal_requests_do_not_differ_wherever_and_however_they_are_sent() -> No
             'recorded {"city": "Paris"}, sent {"city": "Rome"}',
         ),
         (("temperature",), 1, "/temperature", "recorded 0.5, sent 1"),
-        (("stream",), True, "", "stream: recorded false, sent true"),
     ],
 )
 def test_another_meaning_is_a_neutral_difference_with_its_place(
@@ -78,6 +77,10 @@ def test_another_meaning_is_a_neutral_difference_with_its_place(
     assert neutral
     assert place.startswith(pointer)
     assert words in message
+
+
+def test_whether_the_answer_is_to_be_streamed_is_no_part_of_what_is_asked() -> None:
+    assert [(place, neutral) for place, neutral, _ in compared(edited("stream", to=True))] == [("/stream", False)]
 
 
 def test_a_message_more_says_how_many_and_which() -> None:
