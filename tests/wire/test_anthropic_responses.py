@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from harness.model import StopReason, Usage
 from harness.profiles import profile_for
 from harness.wire.anthropic import WIRE
 from harness.wire.limit import Limit
-from harness.wire.view import CallView, ErrorView, ModelStep, OpaqueView, ResponseView, TextView, WireError
+from harness.wire.view import CallView, ErrorView, ModelStep, OpaqueView, Prefix, ResponseView, TextView, WireError
 from tests.wire.hardened import validator
 
 PROFILE = profile_for("anthropic", "claude-opus-5")
@@ -329,11 +330,21 @@ def test_ids_and_usage_are_functions_of_the_seed() -> None:
     assert all(str(found).startswith("toolu_01") and len(str(found)) == 30 for found in ids)
 
 
-def test_usage_has_what_an_adapter_could_forget_to_sum() -> None:
-    views = [read(WIRE.build(STEPS[2], str(seed), "claude-opus-5", PROFILE)).usage for seed in range(30)]
-    assert {bool(usage.cache_read_tokens) for usage in views} == {True, False}
-    assert {bool(usage.cache_write_tokens) for usage in views} == {True, False}
-    for usage in views:
+@pytest.mark.parametrize(
+    ("prefix", "read_", "written"),
+    [
+        (Prefix(), 0, 0),
+        (Prefix(repeated=5000), 0, 0),  # nothing is cached unless it is marked
+        (Prefix(marked=900), 0, 0),  # nor if it is short
+        (Prefix(marked=2000), 0, 2000),
+        (Prefix(marked=2000, again=True), 2000, 0),
+    ],
+)
+def test_usage_has_what_an_adapter_could_forget_to_sum(prefix: Prefix, read_: int, written: int) -> None:
+    step = replace(STEPS[2], prefix=prefix)
+    for seed in range(10):
+        usage = read(WIRE.build(step, str(seed), "claude-opus-5", PROFILE)).usage
+        assert (usage.cache_read_tokens, usage.cache_write_tokens) == (read_, written)
         assert (usage.reasoning_tokens or 0) < (usage.output_tokens or 0)
         assert (usage.cache_read_tokens or 0) + (usage.cache_write_tokens or 0) < (usage.input_tokens or 0)
 

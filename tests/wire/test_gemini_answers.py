@@ -1,5 +1,6 @@
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from harness.wire.gemini import WIRE
 from harness.wire.gemini.fields import MESSAGES
 from harness.wire.gemini.proto import camel
 from harness.wire.limit import Limit
-from harness.wire.view import CallView, ModelStep, OpaqueView, ResponseView, TextView
+from harness.wire.view import CallView, ModelStep, OpaqueView, Prefix, ResponseView, TextView
 from tests.wire.test_gemini_limits import good
 
 MODELS = ("gemini-3.5-flash", "gemini-3-flash-preview", "gemini-2.5-flash", "gemini-flash-latest")
@@ -102,18 +103,17 @@ def test_a_profile_without_signatures_gets_none() -> None:
     assert "thoughtSignature" not in json.dumps(WIRE.build(STEPS["thinking"], "seed", "m", profile))
 
 
-def test_usage_adds_up_and_has_sub_counts_sometimes() -> None:
-    bodies = [build(STEPS["thinking"], MODELS[0], seed=f"seed {number}") for number in range(50)]
-    cached = 0
-    for body in bodies:
+@pytest.mark.parametrize(("repeated", "cached"), [(0, None), (250, None), (600, 400)])
+def test_usage_adds_up_and_says_what_came_out_of_the_cache(repeated: int, cached: int | None) -> None:
+    step = replace(STEPS["thinking"], prefix=Prefix(repeated=repeated))
+    for body in (build(step, MODELS[0], seed=f"seed {number}") for number in range(10)):
         usage, counts = read(body).usage, body["usageMetadata"]
         assert usage.input_tokens is not None
         assert usage.output_tokens is not None
         assert usage.input_tokens + usage.output_tokens == counts["totalTokenCount"]
         assert 0 < (usage.reasoning_tokens or 0) < usage.output_tokens
-        assert (usage.cache_read_tokens or 0) <= usage.input_tokens
-        cached += usage.cache_read_tokens is not None
-    assert 5 < cached < 45
+        assert usage.cache_read_tokens == cached
+        assert usage.cache_read_tokens is None or usage.cache_read_tokens < usage.input_tokens
 
 
 def test_an_answer_is_a_function_of_its_seed() -> None:

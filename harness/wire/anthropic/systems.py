@@ -30,7 +30,8 @@ def system_limits(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
             )
             pointer = join(turn.entries[0].pointer, "role")
             yield limits.SYSTEM_ROLE.broken(message, pointer, actual="system", severity=severity)
-            continue
+            if severity == "error":
+                continue  # else the model may take the role, and refuses it in a wrong place all the same (AN-D12)
         before = conversation[index - 1] if index else None
         after = conversation[index + 1] if index + 1 < len(conversation) else None
         yield from _placement(turn, before, after)
