@@ -3,6 +3,7 @@
 Try it with `harness run --mode reference --adapter tests.examples.plain_http:ADAPTER`.
 """
 
+import hashlib
 import json
 from typing import Any
 
@@ -14,6 +15,7 @@ from harness.protocols import Adapter, Capability, Endpoint
 
 STOP = {"stop": StopReason.END_TURN, "tool_calls": StopReason.TOOL_USE, "length": StopReason.MAX_TOKENS}
 SPENT = ("prompt_tokens", "completion_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens")
+NONE = {"type": "object", "properties": {}}  # what a tool without arguments takes; `{}` is refused
 CAN = frozenset(map(Capability, ("system-prompt", "tools", "parallel-tool-calls", "history", "truncation")))
 
 
@@ -27,7 +29,7 @@ class Client(httpx2.Client):
         system = [{"role": "developer", "content": request.system}] if request.system else []
         messages = system + [wire for message in request.messages if message.parts for wire in to_wire(message)]
         body = {"model": request.model, "max_completion_tokens": request.max_tokens, "messages": messages}
-        fns = [{"name": t.name, "description": t.description, "parameters": t.parameters} for t in request.tools]
+        fns = [{"name": t.name, "description": t.description, "parameters": NONE | t.parameters} for t in request.tools]
         # these models take tools only with reasoning switched off
         body |= {"tools": [{"type": "function", "function": t} for t in fns], "reasoning_effort": "none"} if fns else {}
         try:
@@ -41,6 +43,10 @@ class Client(httpx2.Client):
         ms, seconds = (reply.headers.get(name, "") for name in ("retry-after-ms", "retry-after"))
         wait = float(ms) / 1000 if ms else float(seconds) if seconds.isdecimal() else None  # no date is read here
         raise provider_error(reply.status_code, reply.text, retry_after=wait)
+
+
+def short(call_id: str) -> str:  # ids of other APIs may be longer than this one takes
+    return call_id if len(call_id) <= 40 else hashlib.sha256(call_id.encode()).hexdigest()[:40]
 
 
 def from_wire(reply: dict[str, Any]) -> ChatResponse:
@@ -57,10 +63,10 @@ def from_wire(reply: dict[str, Any]) -> ChatResponse:
 
 
 def to_wire(message: Message) -> list[dict[str, Any]]:
-    results = [(r.call_id, json.dumps({"error": r.content}) if r.is_error else r.text) for r in message.tool_results]
-    functions = [(c.id, {"name": c.name, "arguments": json.dumps(c.arguments)}) for c in message.tool_calls]
+    said = [(r.call_id, json.dumps({"error": r.content}) if r.is_error else r.text) for r in message.tool_results]
+    functions = [(short(c.id), {"name": c.name, "arguments": json.dumps(c.arguments)}) for c in message.tool_calls]
     calls = {"tool_calls": [{"id": i, "type": "function", "function": f} for i, f in functions]} if functions else {}
-    answers = [{"role": "tool", "tool_call_id": call_id, "content": text} for call_id, text in results]
+    answers = [{"role": "tool", "tool_call_id": short(call_id), "content": text} for call_id, text in said]
     return answers or [{"role": message.role, "content": message.text or None, **calls}]
 
 

@@ -39,7 +39,7 @@ def test_the_example_is_as_short_as_it_says() -> None:
     body = Path(plain_http.__file__).read_text().split('"""', 2)[2]
     lines = [line.strip() for line in body.splitlines()]
 
-    assert len([line for line in lines if line and not line.startswith(("#", "import ", "from "))]) < 45
+    assert len([line for line in lines if line and not line.startswith(("#", "import ", "from "))]) < 50
 
 
 def test_it_passes_every_cell_that_it_has_the_capabilities_for() -> None:
@@ -50,7 +50,7 @@ def test_it_passes_every_cell_that_it_has_the_capabilities_for() -> None:
     without = [cell for cell in result.cells if cell.verdict is Verdict.NOT_APPLICABLE]
     assert without
     by_profile = [cell for cell in without if "'plain-http' does not have" not in (cell.reason or "")]
-    assert all((cell.reason or "").startswith("it holds only for the profiles gemini-") for cell in by_profile)
+    assert {(cell.reason or "").split()[6].partition("-")[0] for cell in by_profile} <= {"gemini", "claude"}
 
 
 def test_the_shipped_cassettes_replay_through_it_on_loopback() -> None:

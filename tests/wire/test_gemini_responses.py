@@ -123,12 +123,12 @@ def test_a_stream_folds_into_the_whole_answer() -> None:
     assert [one.pointer for one in seen.calls] == ["/candidates/0/content/parts/2"]
 
 
-def test_a_signature_stays_on_its_own_part() -> None:
+def test_the_signature_of_an_empty_text_sits_on_the_text_before_it() -> None:
     seen = streamed(
         chunk({"text": "18 "}), chunk({"text": "°C"}), chunk({"text": "", "thoughtSignature": "QUI="}, finish="STOP")
     )
     assert seen.text == "18 °C"
-    assert [part.opaque for part in seen.parts if isinstance(part, TextView)] == [None, "QUI="]
+    assert [part.opaque for part in seen.parts if isinstance(part, TextView)] == ["QUI="]
 
 
 def test_calls_of_several_chunks_and_text_between_them_keep_their_order() -> None:

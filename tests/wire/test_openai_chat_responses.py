@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from harness.http import HttpResponse
 from harness.model import StopReason, Usage
 from harness.profiles import profile_for
 from harness.wire.openai_chat import WIRE
-from harness.wire.view import CallView, ErrorView, ModelStep, OpaqueView, ResponseView, TextView, WireError
+from harness.wire.view import CallView, ErrorView, ModelStep, OpaqueView, Prefix, ResponseView, TextView, WireError
 from tests.wire.pointers import resolve
 
 USAGE = {
@@ -414,19 +415,14 @@ def test_a_body_is_a_function_of_its_seed() -> None:
     assert one["id"] != other["id"]
 
 
-def test_cached_written_and_reasoning_tokens_are_there_now_and_then() -> None:
-    profile = profile_for("openai-chat", "gpt-5.5")
-    usages = [
-        WIRE.read(HttpResponse(200, {}, json.dumps(WIRE.build(STEPS[0], str(seed), "gpt-5.5", profile)).encode())).usage
-        for seed in range(20)
-    ]
-    for counts in (
-        [usage.cache_read_tokens for usage in usages],
-        [usage.cache_write_tokens for usage in usages],
-    ):
-        assert 0 in counts
-        assert any(counts)
-    assert all(usage.reasoning_tokens for usage in usages)
+@pytest.mark.parametrize(("repeated", "cached"), [(0, 0), (1023, 0), (1100, 1024), (1300, 1280)])
+def test_cached_tokens_are_those_of_a_prefix_that_comes_again(repeated: int, cached: int) -> None:
+    step = replace(STEPS[0], prefix=Prefix(repeated=repeated))
+    body = WIRE.build(step, "seed", "gpt-5.5", profile_for("openai-chat", "gpt-5.5"))
+    usage = WIRE.read(HttpResponse(200, {}, json.dumps(body).encode())).usage
+    assert (usage.cache_read_tokens, usage.cache_write_tokens) == (cached, 0)
+    assert cached < (usage.input_tokens or 0)
+    assert usage.reasoning_tokens
 
 
 def test_raw_parts_are_put_in_verbatim() -> None:

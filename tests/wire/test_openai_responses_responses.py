@@ -12,7 +12,7 @@ from harness.model import StopReason, Usage
 from harness.profiles import Profile, profile_named
 from harness.wire.limit import Limit
 from harness.wire.openai_responses import WIRE
-from harness.wire.view import ModelStep, OpaqueView, ResponseView, TextView, WireError
+from harness.wire.view import ModelStep, OpaqueView, Prefix, ResponseView, TextView, WireError
 from tests.wire.pointers import resolve
 
 JSON_TYPE = {"content-type": "application/json"}
@@ -376,15 +376,15 @@ def test_reasoning_is_encrypted_where_the_profile_reasons() -> None:
     assert "phase" not in built(step, name="openai-responses")["output"][1]
 
 
-def test_usage_is_consistent_and_its_details_are_sometimes_there() -> None:
-    usages = [built(ModelStep(text="t", thinking="h"), str(seed))["usage"] for seed in range(50)]
-    for usage in usages:
+@pytest.mark.parametrize(("repeated", "cached"), [(0, 0), (1023, 0), (1100, 1024), (1300, 1280)])
+def test_usage_is_consistent_and_says_what_came_out_of_the_cache(repeated: int, cached: int) -> None:
+    step = ModelStep(text="t", thinking="h", prefix=Prefix(repeated=repeated))
+    for usage in (built(step, str(seed))["usage"] for seed in range(10)):
         details = usage["input_tokens_details"]
-        assert details["cached_tokens"] + details["cache_write_tokens"] < usage["input_tokens"]
+        assert (details["cached_tokens"], details["cache_write_tokens"]) == (cached, 0)
+        assert cached < usage["input_tokens"]
         assert 0 < usage["output_tokens_details"]["reasoning_tokens"] < usage["output_tokens"]
         assert usage["total_tokens"] == usage["input_tokens"] + usage["output_tokens"]
-    assert {usage["input_tokens_details"]["cached_tokens"] > 0 for usage in usages} == {True, False}
-    assert {usage["input_tokens_details"]["cache_write_tokens"] > 0 for usage in usages} == {True, False}
 
 
 def test_the_token_limit_cuts_the_last_call() -> None:
