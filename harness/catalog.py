@@ -13,8 +13,8 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from harness.errors import HarnessError, PluginError, UnknownName
-from harness.protocols import Adapter, Capability
+from harness.contract.errors import HarnessError, PluginError, UnknownName
+from harness.contract.protocols import Adapter, Capability
 from harness.results import Report
 from harness.rules.rule import Rule
 

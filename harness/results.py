@@ -13,12 +13,12 @@ from typing import Any, Literal, TypeAlias, cast
 
 from pydantic import TypeAdapter
 
-from harness.http import HttpRequest, HttpResponse
-from harness.model import JSON, ChatRequest, ChatResponse, StreamEvent, ToolCall, ToolResult, Usage
-from harness.profiles import Profile
-from harness.protocols import Capability
+from harness.apis.profiles import Profile
+from harness.contract.http import HttpRequest, HttpResponse
+from harness.contract.model import JSON, ChatRequest, ChatResponse, StreamEvent, ToolCall, ToolResult, Usage
+from harness.contract.protocols import Capability
+from harness.contract.shortened import shortened
 from harness.scenarios.schema import Scenario, Subject, Variant
-from harness.shortened import shortened
 
 Mode: TypeAlias = Literal["replay", "reference", "live", "record", "audit"]
 
@@ -84,7 +84,7 @@ class Chat:
     """One question to the adapter and what it gave back: a response, or an error by class name and text.
 
     `turn` is the index of the user turn, `step` that of the answer in this turn. `events` are those of a streamed
-    answer, also the ones before an error. `error` is the name of a class of `harness.errors`, or, when `crashed`, of
+    answer, also the ones before an error. `error` is the name of a class of `harness.contract.errors`, or, when `crashed`, of
     what else was raised, with its `traceback`; `status` and `retry_after` are those of a `ProviderError`.
     `limit_reached` says that the loop ended behind this chat, at its bound.
     """
@@ -122,7 +122,7 @@ class Embedded:
     """Texts that were given to an embedding provider, and its vectors or what it raised instead.
 
     `declared` is what the provider says of itself: its name, model and dimensions (`None`: it broke before that).
-    `error` is the name of a class of `harness.errors`, or, when `crashed`, of what else was raised, with its
+    `error` is the name of a class of `harness.contract.errors`, or, when `crashed`, of what else was raised, with its
     `traceback`. `refuses` says that the vectors to compare with were made by something else.
     """
 
@@ -205,7 +205,7 @@ class Finding:
     index into the cell's exchanges; `piece` is what stands there, as lines for people. `source` says where the rule
     comes from, `subject` what it is about. In an audit `file` and `index` name the exchange. `accepted` is the reason
     for which it is listed as an expected failure: it then fails nothing. `follows` is the index, among the cell's
-    findings, of the one that it follows from (`harness.causes`).
+    findings, of the one that it follows from (`harness.running.causes`).
 
     The texts can be written anywhere: half of a surrogate pair, which JSON can escape and UTF-8 cannot write, becomes
     the text of its escape. What is longer than a report can take is shortened in its middle.

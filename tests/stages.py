@@ -11,21 +11,21 @@ from typing import Self
 import httpx2
 
 from harness import catalog
-from harness.http import HttpRequest, HttpResponse
-from harness.process import ORIGIN
-from harness.protocols import Capability, Endpoint
+from harness.apis.apis import wire_format
+from harness.apis.targets import SHIPPED, Target, target
+from harness.contract.http import HttpRequest, HttpResponse
+from harness.contract.process import ORIGIN
+from harness.contract.protocols import Capability, Endpoint
 from harness.reference.session import Session
 from harness.results import Mode, Provenance
+from harness.running.stages import Cell, Stage
 from harness.scenarios.load import load_paths
 from harness.scenarios.schema import Scenario
-from harness.stages import Cell, Stage
 from harness.tape.cassette import REFERENCE_URL
 from harness.tape.processes import HandlerRunner
 from harness.tape.redact import Redactor
 from harness.tape.tap import Keep, Tap
 from harness.tape.transport import Handler, HandlerTransport
-from harness.targets import SHIPPED, Target, target
-from harness.wire.apis import wire_format
 
 Provider = Callable[[HttpRequest, Handler], HttpResponse]
 """Answers a request, with the reference session at hand: a provider that fails, or departs from its API."""

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from harness import catalog
-from harness.errors import MissingDependency, PluginError, UnknownName, UsageError
-from harness.protocols import Adapter
+from harness.contract.errors import MissingDependency, PluginError, UnknownName, UsageError
+from harness.contract.protocols import Adapter
 from harness.results import Blame, Kind, Report
 from harness.rules.rule import Rule
 from harness.scenarios.schema import Subject
@@ -158,7 +158,10 @@ def test_a_module_and_attribute_that_is_no_adapter(module: Callable[[str, str], 
 
 
 def test_an_error_of_ours_says_it_better(module: Callable[[str, str], None]) -> None:
-    module("lacks_sdk", "from harness.errors import MissingDependency\nraise MissingDependency('mine', 'sdk', 'all')\n")
+    module(
+        "lacks_sdk",
+        "from harness.contract.errors import MissingDependency\nraise MissingDependency('mine', 'sdk', 'all')\n",
+    )
     assert failure(MissingDependency, lambda: catalog.adapter("lacks_sdk:ADAPTER")) == (
         "the adapter 'mine' needs the package 'sdk', which is not installed. "
         "Install it with: pip install 'harness[all]' (in a checkout: pip install -e '.[all]')"

@@ -23,7 +23,7 @@ def test_the_architecture_that_is_described_is_the_one_that_is_enforced() -> Non
 
 
 def test_every_wire_package_is_held_apart_from_its_siblings() -> None:
-    packages = sorted(f"harness.wire.{path.parent.name}" for path in ROOT.glob("harness/wire/*/__init__.py"))
+    packages = sorted(f"harness.apis.{path.parent.name}" for path in ROOT.glob("harness/apis/*/__init__.py"))
 
     assert contract("apis")["modules"] == packages
 

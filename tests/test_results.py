@@ -11,7 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness.model import JSON, Usage
+from harness.apis.jsonvalue import equal
+from harness.contract.model import JSON, Usage
 from harness.results import (
     Blame,
     CellResult,
@@ -25,7 +26,6 @@ from harness.results import (
     StaleExpectation,
     Verdict,
 )
-from harness.wire.jsonvalue import equal
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=8)
 VALUES: st.SearchStrategy[Any] = st.recursive(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from harness.http import HttpRequest, HttpResponse
+from harness.contract.http import HttpRequest, HttpResponse
 
 ROOT = Path(__file__).resolve().parents[2] / "shared" / "traffic"
 

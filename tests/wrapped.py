@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 
-from harness.model import ChatRequest, ChatResponse, StreamEvent
-from harness.protocols import AsyncChatClient, Capability, ChatClient, Endpoint, StreamingChatClient
-from harness.targets import Target
+from harness.apis.targets import Target
+from harness.contract.model import ChatRequest, ChatResponse, StreamEvent
+from harness.contract.protocols import AsyncChatClient, Capability, ChatClient, Endpoint, StreamingChatClient
 
 Chat = Callable[[ChatRequest], ChatResponse]
 

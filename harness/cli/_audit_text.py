@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.audit import AuditFinding, AuditResult, Outcome
+from harness.auditing.audit import AuditFinding, AuditResult, Outcome
 from harness.cli._redrive_text import redrive_lines
 from harness.reports._words import count, listed, plain, short
 

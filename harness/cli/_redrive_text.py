@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from harness.redrive.result import PairCounts, PairDisagreement, RedriveResult
+from harness.auditing.redrive.result import PairCounts, PairDisagreement, RedriveResult
 from harness.reports._words import count, plain, short
 
 _KINDS = 8

@@ -11,8 +11,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from harness import excerpt
-from harness.model import (
+from harness.apis.jsonvalue import loads
+from harness.apis.view import WireError
+from harness.contract.model import (
     JSON,
     ChatRequest,
     ChatResponse,
@@ -26,15 +27,14 @@ from harness.model import (
     ToolCall,
     ToolResult,
 )
-from harness.model import (
+from harness.contract.model import (
     Text as Said,
 )
 from harness.reports._page import Page, heading, indented
 from harness.reports._words import count, place, plain, plain_line, short
 from harness.results import CellResult, Embedded, Finding, Presentation, Severity
 from harness.rules.evidence import Evidence, Reading
-from harness.wire.jsonvalue import loads
-from harness.wire.view import WireError
+from harness.running import excerpt
 
 _SIDE_BY_SIDE = 100
 """Columns from which the two sides stand beside each other."""

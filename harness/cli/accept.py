@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.errors import UsageError
+from harness.contract.errors import UsageError
 
 if TYPE_CHECKING:
     from harness.results import RunResult
@@ -29,9 +29,9 @@ def accept(
 
     What no rule has found, such as an adapter that ended the process, is named and cannot be accepted: then 1, else 0.
     """
-    from harness import expected_failures  # noqa: PLC0415 - `harness --help` loads no pydantic
     from harness.reports._words import count  # noqa: PLC0415 - the same
     from harness.results import Verdict  # noqa: PLC0415 - the same
+    from harness.running import expected_failures  # noqa: PLC0415 - `harness --help` loads no pydantic
 
     if not reason.strip():
         raise UsageError("--reason: it has to say something, as in --reason 'tracked as #123'.")

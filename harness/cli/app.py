@@ -20,7 +20,7 @@ from harness.cli.record import record
 from harness.cli.run import run
 from harness.cli.show import show
 from harness.cli.validate import validate
-from harness.errors import HarnessError
+from harness.contract.errors import HarnessError
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C: 128 and the number of SIGINT."""

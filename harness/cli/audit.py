@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from harness.errors import UnknownName
+from harness.contract.errors import UnknownName
 
 _FORMATS = ("terminal", "json")
 
@@ -57,7 +57,7 @@ def audit(  # noqa: PLR0913 - a parameter for each option
     """
     # `harness --help` loads no rules and no YAML
     from harness import catalog  # noqa: PLC0415
-    from harness.audit import audit as run  # noqa: PLC0415
+    from harness.auditing.audit import audit as run  # noqa: PLC0415
     from harness.cli._audit_text import lines  # noqa: PLC0415
     from harness.cli.outputs import destinations, write  # noqa: PLC0415
 
@@ -68,7 +68,7 @@ def audit(  # noqa: PLR0913 - a parameter for each option
     outputs = destinations(wanted)
 
     if redrive:
-        from harness.redrive.redrive import Redrive  # noqa: PLC0415
+        from harness.auditing.redrive.redrive import Redrive  # noqa: PLC0415
 
         with Redrive(recut) as driven:
             result = run(paths, catalog.rules(), driven)

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 
 import typer
 
-from harness.costs import price_version
-from harness.estimate import estimate
 from harness.reports._costs import costs, money
 from harness.reports._words import count, plain
 from harness.results import RunResult, Spending
-from harness.runner import not_applicable
-from harness.stages import Cell
+from harness.running.costs import price_version
+from harness.running.estimate import estimate
+from harness.running.run import not_applicable
+from harness.running.stages import Cell
 
 
 def before(cells: Sequence[Cell], base_urls: Mapping[str, str], max_requests: int | None) -> None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.errors import UsageError
+from harness.contract.errors import UsageError
 
 _TOKEN = re.compile(r"[()]|[^\s()]+")
 _BINDS = {"or": 1, "and": 2, "not": 3}

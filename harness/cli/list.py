@@ -7,7 +7,7 @@ from typing import Annotated, Literal, get_args
 
 import typer
 
-from harness.errors import UsageError
+from harness.contract.errors import UsageError
 
 
 def list_(
@@ -35,7 +35,7 @@ def list_(
 
 
 def _scenarios() -> Iterator[Sequence[str]]:
-    from harness import suite  # noqa: PLC0415 - `harness --help` loads no pydantic
+    from harness.scenarios import suite  # noqa: PLC0415 - `harness --help` loads no pydantic
     from harness.scenarios.load import load_paths  # noqa: PLC0415 - the same
     from harness.scenarios.schema import Variant  # noqa: PLC0415 - the same
 
@@ -46,9 +46,9 @@ def _scenarios() -> Iterator[Sequence[str]]:
 
 
 def _targets() -> Iterator[Sequence[str]]:
-    from harness.profiles import profile_for  # noqa: PLC0415 - `harness --help` loads no pydantic
-    from harness.targets import SHIPPED  # noqa: PLC0415 - the same
-    from harness.wire.apis import wire_format  # noqa: PLC0415 - the same
+    from harness.apis.apis import wire_format  # noqa: PLC0415 - the same
+    from harness.apis.profiles import profile_for  # noqa: PLC0415 - `harness --help` loads no pydantic
+    from harness.apis.targets import SHIPPED  # noqa: PLC0415 - the same
 
     yield "TARGET", "ADAPTER", "API", "MODEL", "PROFILE", "KEY"
     for each in SHIPPED:
@@ -58,8 +58,8 @@ def _targets() -> Iterator[Sequence[str]]:
 
 def _rules() -> Iterator[Sequence[str]]:
     from harness import catalog  # noqa: PLC0415 - `harness --help` loads no rules
+    from harness.apis.apis import LIMITS  # noqa: PLC0415 - the same
     from harness.results import Blame, Kind  # noqa: PLC0415 - the same
-    from harness.wire.apis import LIMITS  # noqa: PLC0415 - the same
 
     yield "RULE", "KIND", "SEVERITY", "BLAME", "SOURCE", "REQUIREMENT", "BECAUSE"
     for rule in catalog.rules():
@@ -70,8 +70,8 @@ def _rules() -> Iterator[Sequence[str]]:
 
 
 def _models(targets: Sequence[str], apis: Sequence[str]) -> Iterator[Sequence[str]]:
-    from harness.known_models import models  # noqa: PLC0415 - `harness --help` loads no pydantic
-    from harness.targets import SHIPPED, shipped_named  # noqa: PLC0415 - the same
+    from harness.apis.targets import SHIPPED, shipped_named  # noqa: PLC0415 - the same
+    from harness.running.known_models import models  # noqa: PLC0415 - `harness --help` loads no pydantic
 
     chosen = [shipped_named(name).api for name in targets] + list(apis) or [each.api for each in SHIPPED]
     yield "MODEL", "API", "PROFILE", "VISION", "THINKING", "CONTEXT", "TARGET", "NOTE"

@@ -8,7 +8,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from harness.errors import UsageError
+from harness.contract.errors import UsageError
 
 Paths: TypeAlias = Annotated[
     list[str] | None,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness import catalog
-from harness.errors import UsageError
+from harness.contract.errors import UsageError
 from harness.results import Presentation, Report, RunResult
 
 _WIDTH = 120

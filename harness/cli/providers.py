@@ -15,9 +15,9 @@ import typer
 from harness.cli.list import aligned
 
 if TYPE_CHECKING:
-    from harness.factories import Provider
-    from harness.protocols import Requirement
-    from harness.targets import Shipped
+    from harness.apis.targets import Shipped
+    from harness.contract.protocols import Requirement
+    from harness.kit.factories import Provider
 
 
 class _Needed(TypedDict):
@@ -75,9 +75,9 @@ def providers(
 
 
 def _overview(environ: Mapping[str, str]) -> _Overview:
-    from harness import factories  # noqa: PLC0415 - `harness --help` loads no pydantic
-    from harness.errors import UsageError  # noqa: PLC0415 - the same
-    from harness.targets import SHIPPED  # noqa: PLC0415 - the same
+    from harness.apis.targets import SHIPPED  # noqa: PLC0415 - the same
+    from harness.contract.errors import UsageError  # noqa: PLC0415 - the same
+    from harness.kit import factories  # noqa: PLC0415 - `harness --help` loads no pydantic
 
     chosen: str | None = None
     problem: str | None = None
@@ -95,9 +95,10 @@ def _overview(environ: Mapping[str, str]) -> _Overview:
 
 
 def _provider(provider: Provider, environ: Mapping[str, str]) -> _Provider:
-    from harness import catalog, factories  # noqa: PLC0415 - `harness --help` loads no pydantic
-    from harness.targets import shipped_named  # noqa: PLC0415 - the same
-    from harness.wire.apis import wire_format  # noqa: PLC0415 - the same
+    from harness import catalog  # noqa: PLC0415 - `harness --help` loads no pydantic
+    from harness.apis.apis import wire_format  # noqa: PLC0415 - the same
+    from harness.apis.targets import shipped_named  # noqa: PLC0415 - the same
+    from harness.kit import factories  # noqa: PLC0415 - `harness --help` loads no pydantic
 
     shipped = shipped_named(provider.target)
     return {
@@ -125,8 +126,8 @@ def _needed(requirement: Requirement | None) -> _Needed | None:
 
 def _base_url(provider: Provider, environ: Mapping[str, str]) -> str | None:
     """The URL without what may be a secret in it: user and password, and what follows a question mark."""
-    from harness import factories  # noqa: PLC0415 - `harness --help` loads no pydantic
-    from harness.errors import UsageError  # noqa: PLC0415 - the same
+    from harness.contract.errors import UsageError  # noqa: PLC0415 - the same
+    from harness.kit import factories  # noqa: PLC0415 - `harness --help` loads no pydantic
 
     try:
         url = factories.configured_base_url(provider, environ=environ)
@@ -139,8 +140,8 @@ def _base_url(provider: Provider, environ: Mapping[str, str]) -> str | None:
 
 
 def _embeddings(environ: Mapping[str, str]) -> _Embeddings:
-    from harness import factories  # noqa: PLC0415 - `harness --help` loads no pydantic
-    from harness.errors import UsageError  # noqa: PLC0415 - the same
+    from harness.contract.errors import UsageError  # noqa: PLC0415 - the same
+    from harness.kit import factories  # noqa: PLC0415 - `harness --help` loads no pydantic
 
     try:
         record = factories.configured_embeddings(environ=environ)
@@ -151,9 +152,9 @@ def _embeddings(environ: Mapping[str, str]) -> _Embeddings:
 
 def _target(shipped: Shipped) -> _Target:
     from harness import catalog  # noqa: PLC0415 - `harness --help` loads no pydantic
-    from harness.known_models import models  # noqa: PLC0415 - the same
-    from harness.profiles import profile_for  # noqa: PLC0415 - the same
-    from harness.protocols import Capability  # noqa: PLC0415 - the same
+    from harness.apis.profiles import profile_for  # noqa: PLC0415 - the same
+    from harness.contract.protocols import Capability  # noqa: PLC0415 - the same
+    from harness.running.known_models import models  # noqa: PLC0415 - the same
 
     profile = profile_for(shipped.api, shipped.model)
     able = catalog.adapter(shipped.adapter).capabilities - profile.lacks
@@ -173,7 +174,7 @@ def _text(overview: _Overview) -> Iterator[str]:
     yield ""
     yield f"LLM_PROVIDER        {overview['problem'] or overview['llm_provider']}"
     yield f"EMBEDDING_PROVIDER  {_embeddings_text(overview)}"
-    yield "MODEL               of harness.factories (OPENAI_MODEL ...); 'run' and 'record' take --model TARGET=NAME"
+    yield "MODEL               of harness.kit.factories (OPENAI_MODEL ...); 'run' and 'record' take --model TARGET=NAME"
     yield ""
     yield from aligned(list(_target_rows(overview["targets"])))
     yield ""

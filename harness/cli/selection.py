@@ -9,18 +9,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness import suite
+from harness.apis.targets import SHIPPED, Target, shipped_named, targets_for
 from harness.cli import keywords
 from harness.cli.options import Options, pairs
-from harness.errors import MissingDependency, UnknownName, UsageError
-from harness.protocols import Adapter, Endpoint
-from harness.runner import VARIANTS, cells
+from harness.contract.errors import MissingDependency, UnknownName, UsageError
+from harness.contract.protocols import Adapter, Endpoint
+from harness.running.run import VARIANTS, cells
+from harness.running.stages import Cell
+from harness.running.workers.pool import Workers
+from harness.scenarios import suite
 from harness.scenarios.load import load_paths, scenario_files
 from harness.scenarios.schema import Scenario, Variant
-from harness.stages import Cell
 from harness.tape.processes import LocalRunner
-from harness.targets import SHIPPED, Target, shipped_named, targets_for
-from harness.workers.pool import Workers
 
 _NOWHERE = Endpoint("http://127.0.0.1:9", "not-a-key", processes=LocalRunner())  # for a client that does nothing
 

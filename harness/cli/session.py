@@ -12,21 +12,24 @@ from typing import Literal
 import typer
 
 import harness
-from harness import catalog, expected_failures, factories, suite
+from harness import catalog
+from harness.apis.targets import SHIPPED, Target
 from harness.cli import _show_text, estimates
 from harness.cli.options import Options, pairs
 from harness.cli.outputs import on_screen, outputs
 from harness.cli.progress import Progress
 from harness.cli.selection import Selection, select
 from harness.cli.standing import Standing
-from harness.errors import UnknownName, UsageError
+from harness.contract.errors import UnknownName, UsageError
+from harness.kit import factories
 from harness.reports._words import listed
 from harness.results import CellResult, Invocation, Mode, Presentation, RunResult
-from harness.runner import Recorder, Run
-from harness.stages import Live, Reference, Replay, Stages
+from harness.running import expected_failures
+from harness.running.run import Recorder, Run
+from harness.running.stages import Live, Reference, Replay, Stages
+from harness.running.workers.pool import LIVE_SECONDS, SECONDS, Workers
+from harness.scenarios import suite
 from harness.tape.library import Library
-from harness.targets import SHIPPED, Target
-from harness.workers.pool import LIVE_SECONDS, SECONDS, Workers
 
 _HERE = "cassettes"
 """The folder of one's own cassettes, unless `--cassettes` names another."""

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.cli.outputs import Output
-from harness.crash import said
-from harness.errors import HarnessError
+from harness.contract.errors import HarnessError
 from harness.results import CellResult, Mode, Presentation, RunResult
-from harness.stages import Cell
+from harness.running.crash import said
+from harness.running.stages import Cell
 
 _BEGUN = "the run was begun and did not come to its end"
 

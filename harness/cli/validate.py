@@ -17,7 +17,7 @@ def validate(
     ] = None,
 ) -> int:
     """Check scenario files: every problem as file:line:column at key: reason. Exit code 2 if there is one, else 0."""
-    from harness import suite  # noqa: PLC0415 - `harness --help` loads no pydantic
+    from harness.scenarios import suite  # noqa: PLC0415 - `harness --help` loads no pydantic
     from harness.scenarios.load import problems, scenario_files  # noqa: PLC0415 - the same
 
     files = scenario_files(paths or [suite.shipped("scenarios")])

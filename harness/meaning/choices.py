@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from harness.model import NamedTool, ToolChoice
-from harness.wire.view import ChoiceView
+from harness.apis.view import ChoiceView
+from harness.contract.model import NamedTool, ToolChoice
 
 
 @dataclass(frozen=True, slots=True)

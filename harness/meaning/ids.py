@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Container
 from dataclasses import replace
 
+from harness.apis.view import CallView, PartView, RequestView, ResultView
 from harness.meaning.pairing import answered
-from harness.wire.view import CallView, PartView, RequestView, ResultView
 
 
 def with_ids_of(model: RequestView, view: RequestView, issued: Container[str]) -> RequestView:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from harness.wire.view import CallView, RequestView, ResultView
+from harness.apis.view import CallView, RequestView, ResultView
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import groupby
 
-from harness.meaning import choices
-from harness.meaning.pairing import answered
-from harness.meaning.results import core
-from harness.model import JSON
-from harness.wire.view import (
+from harness.apis.view import (
     CallView,
     MediaView,
     OpaqueView,
@@ -22,6 +18,10 @@ from harness.wire.view import (
     ToolView,
     TurnView,
 )
+from harness.contract.model import JSON
+from harness.meaning import choices
+from harness.meaning.pairing import answered
+from harness.meaning.results import core
 
 _LABELS = frozenset({"id", "status"})
 """Fields of a Responses reasoning item that carry no state (RS-7)."""

@@ -11,10 +11,10 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 
+from harness.apis.jsonvalue import canonical, equal, loads
+from harness.apis.view import JsonView, MediaView, OpaqueView, RequestView, ResultView, TextView, WireError
+from harness.contract.model import JSON, File, Image, Opaque, Text, ToolResult
 from harness.meaning.texts import joined
-from harness.model import JSON, File, Image, Opaque, Text, ToolResult
-from harness.wire.jsonvalue import canonical, equal, loads
-from harness.wire.view import JsonView, MediaView, OpaqueView, RequestView, ResultView, TextView, WireError
 
 WRAPPERS = frozenset(
     {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.wire.view import SystemView
+from harness.apis.view import SystemView
 
 _JOINTS = ("", "\n", "\n\n")
 """What may stand between texts that were given apart and are told as one: where one part ends and the next begins is

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from harness.http import Delivery, Ending, HttpResponse
+from harness.apis.format import WireFormat
+from harness.apis.view import RequestView
+from harness.contract.http import Delivery, Ending, HttpResponse
 from harness.scenarios.schema import FaultSpec
-from harness.wire.format import WireFormat
-from harness.wire.view import RequestView
 
 PIECES = 40
 """In how many pieces a slow body comes, at most."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from harness.model import JSON
+from harness.apis.anthropic import limits as anthropic
+from harness.apis.gemini import limits as gemini
+from harness.apis.gemini.signatures import is_stand_in
+from harness.apis.jsonvalue import canonical
+from harness.apis.limit import Violation
+from harness.apis.view import CallView, OpaqueView, RequestView, ResponseView, TextView
+from harness.contract.model import JSON
 from harness.scenarios.schema import Scenario
-from harness.wire.anthropic import limits as anthropic
-from harness.wire.gemini import limits as gemini
-from harness.wire.gemini.signatures import is_stand_in
-from harness.wire.jsonvalue import canonical
-from harness.wire.limit import Violation
-from harness.wire.view import CallView, OpaqueView, RequestView, ResponseView, TextView
 
 _THINKING = ("thinking", "redacted_thinking")
 

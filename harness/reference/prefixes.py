@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import takewhile
 
-from harness.model import JSON
-from harness.wire.jsonvalue import canonical
-from harness.wire.view import CallView, JsonView, MediaView, OpaqueView, Prefix, RequestView, ResultView, TextView
+from harness.apis.jsonvalue import canonical
+from harness.apis.view import CallView, JsonView, MediaView, OpaqueView, Prefix, RequestView, ResultView, TextView
+from harness.contract.model import JSON
 
 _CHARACTERS = 4
 """Of a token, in English text. The counts of the reference server are made up, and only have to be plausible."""

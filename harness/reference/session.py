@@ -13,19 +13,19 @@ from dataclasses import replace
 from http import HTTPStatus
 from threading import Lock
 
-from harness.http import EXHAUSTED, HttpRequest, HttpResponse
-from harness.model import JSON
-from harness.profiles import Profile
+from harness.apis.embedding import EmbeddingFormat
+from harness.apis.endpoint import misdirected
+from harness.apis.eventstream import separators_escaped
+from harness.apis.format import WireFormat
+from harness.apis.limit import Violation
+from harness.apis.profiles import Profile
+from harness.apis.view import ModelStep, RequestView, WireError
+from harness.contract.http import EXHAUSTED, HttpRequest, HttpResponse
+from harness.contract.model import JSON
 from harness.reference.faults import injected
 from harness.reference.memory import Memory
 from harness.reference.prefixes import Prefixes
 from harness.scenarios.schema import Provocation, Scenario
-from harness.wire.embedding import EmbeddingFormat
-from harness.wire.endpoint import misdirected
-from harness.wire.eventstream import separators_escaped
-from harness.wire.format import WireFormat
-from harness.wire.limit import Violation
-from harness.wire.view import ModelStep, RequestView, WireError
 
 
 class Session:

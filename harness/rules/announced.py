@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from harness.model import ArgumentsDelta, StreamEvent, ToolCallEnd, ToolCallStart
+from harness.contract.model import ArgumentsDelta, StreamEvent, ToolCallEnd, ToolCallStart
 
 
 @dataclass(slots=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from harness.model import JSON, Text, ToolResult
-from harness.wire.jsonvalue import equal, loads
-from harness.wire.view import JsonView, MediaView, OpaqueView, ResultView, TextView, WireError
+from harness.apis.jsonvalue import equal, loads
+from harness.apis.view import JsonView, MediaView, OpaqueView, ResultView, TextView, WireError
+from harness.contract.model import JSON, Text, ToolResult
 
 
 def is_verbatim(view: ResultView, result: ToolResult) -> bool:

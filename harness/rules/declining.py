@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.errors import Unsupported
-from harness.model import (
+from harness.contract.errors import Unsupported
+from harness.contract.model import (
     JSON,
     ChatRequest,
     File,
@@ -24,7 +24,7 @@ from harness.model import (
     Thinking,
     ToolResult,
 )
-from harness.protocols import Capability
+from harness.contract.protocols import Capability
 from harness.results import Chat, Kind
 from harness.rules.evidence import Evidence
 from harness.rules.rule import Flaw, Rule
@@ -159,7 +159,7 @@ RULES = (
         "declared-and-declined",
         Subject.REQUESTS,
         "What an adapter declares to have, it does not decline: `Unsupported` is for what it does not declare.",
-        "harness.protocols: Capability; harness.errors: Unsupported",
+        "harness.contract.protocols: Capability; harness.contract.errors: Unsupported",
         _declared,
         Kind.LOSS,
         "Nothing of what the caller asked for reaches the model, and the declaration had promised that it would.",

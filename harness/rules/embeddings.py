@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
+from harness.apis.embedding import VectorView
+from harness.apis.view import TextView
 from harness.results import Blame, Embedded, Kind
 from harness.rules.evidence import Evidence, Reading
 from harness.rules.rule import Check, Flaw, Rule
 from harness.scenarios.schema import Subject
-from harness.wire.embedding import VectorView
-from harness.wire.view import TextView
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ def _is_right(reading: Reading) -> bool:
 
 
 def _rule(name: str, requirement: str, check: Check, because: str) -> Rule:
-    source = "harness.protocols: EmbeddingProvider"
+    source = "harness.contract.protocols: EmbeddingProvider"
     return Rule(name, Subject.EMBEDDINGS, requirement, source, check, Kind.LOSS, because)
 
 

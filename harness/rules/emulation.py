@@ -6,10 +6,10 @@ the choice and a text that speaks of the tool are then part of how JSON is asked
 
 from __future__ import annotations
 
+from harness.apis.view import ToolView
+from harness.contract.model import JsonSchema
 from harness.meaning.schemas import change
-from harness.model import JsonSchema
 from harness.rules.evidence import Asked
-from harness.wire.view import ToolView
 
 
 def format_tool(asked: Asked) -> ToolView | None:

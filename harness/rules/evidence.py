@@ -11,19 +11,19 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
-from harness.http import EXHAUSTED
-from harness.model import JSON, ToolCall, ToolResult
+from harness.apis.apis import wire_format
+from harness.apis.embedding import EmbeddingFormat, EmbeddingView, VectorView
+from harness.apis.endpoint import misdirected
+from harness.apis.format import WireFormat
+from harness.apis.law import Law
+from harness.apis.limit import Violation
+from harness.apis.view import CallView, RequestView, ResponseView, WireError
+from harness.contract.http import EXHAUSTED
+from harness.contract.model import JSON, ToolCall, ToolResult
+from harness.kit.trimming import trimmed_result
 from harness.reference.memory import Memory
 from harness.results import Blame, Chat, Exchange, Retelling, Transcript
 from harness.scenarios.schema import Provocation
-from harness.trimming import trimmed_result
-from harness.wire.apis import wire_format
-from harness.wire.embedding import EmbeddingFormat, EmbeddingView, VectorView
-from harness.wire.endpoint import misdirected
-from harness.wire.format import WireFormat
-from harness.wire.law import Law
-from harness.wire.limit import Violation
-from harness.wire.view import CallView, RequestView, ResponseView, WireError
 
 T = TypeVar("T")
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.protocols import Capability
+from harness.apis.jsonvalue import equal
+from harness.contract.protocols import Capability
 from harness.results import Blame, Chat, Kind, Severity
 from harness.rules.evidence import Evidence
 from harness.rules.failures import Due, due, failure_of, judged, waited
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.match import Outcome, mismatches
 from harness.scenarios.schema import Scenario, Subject
-from harness.wire.jsonvalue import equal
 
 
 def _turns(evidence: Evidence) -> Iterator[tuple[int, Scenario, list[tuple[int, Chat]]]]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from harness.errors import ConnectionFailed, MalformedResponse, ProviderError, provider_error
+from harness.apis.view import ErrorView
+from harness.contract.errors import ConnectionFailed, MalformedResponse, ProviderError, provider_error
 from harness.results import Blame, Chat, Kind, Severity
 from harness.rules.evidence import Evidence, Reading
 from harness.rules.rule import Flaw
 from harness.scenarios.match import Failure, Outcome, error_name, mismatches
 from harness.scenarios.schema import Expectation
-from harness.wire.view import ErrorView
 
 Fate: TypeAlias = Literal["unsent", "unanswered", "made-up", "failed", "cut", "unreadable", "answered"]
 """What became of a chat on the wire: no request, no response, an answer that the harness had to make up, the provider's

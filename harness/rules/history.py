@@ -7,18 +7,18 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TypeVar
 
+from harness.apis.compare import likeness
+from harness.apis.jsonvalue import loads, resolve
+from harness.apis.view import MediaView, PartView, ResultView, TextView, TurnView
+from harness.contract.model import JSON, JSON_INSTRUCTION, File, Image, Role, Text, ToolResult
 from harness.meaning.ids import with_ids_of
 from harness.meaning.requests import meant
 from harness.meaning.results import same_medium
 from harness.meaning.texts import is_told
-from harness.model import JSON, JSON_INSTRUCTION, File, Image, Role, Text, ToolResult
 from harness.results import Kind
 from harness.rules.evidence import Asked, Evidence
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
-from harness.wire.compare import likeness
-from harness.wire.jsonvalue import loads, resolve
-from harness.wire.view import MediaView, PartView, ResultView, TextView, TurnView
 
 T = TypeVar("T")
 
@@ -216,7 +216,7 @@ def _sent_media(asked: Asked) -> list[tuple[MediaView, int]]:
     return found
 
 
-_HISTORY = "harness.thread: history is append-only"
+_HISTORY = "harness.kit.thread: history is append-only"
 
 RULES = (
     Rule(

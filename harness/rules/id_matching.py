@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby, pairwise
 
+from harness.apis.view import CallView, MediaView, RequestView, ResultView, TextView, TurnView
+from harness.contract.model import SYNTHESISED_ID, ToolCall
 from harness.meaning.pairing import answered
-from harness.model import SYNTHESISED_ID, ToolCall
 from harness.results import Kind
 from harness.rules.content import content_shown, shown
 from harness.rules.evidence import Evidence, ExpectedCall
 from harness.rules.pairing import answers, pairs
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
-from harness.wire.view import CallView, MediaView, RequestView, ResultView, TextView, TurnView
 
 
 def _call_missing(evidence: Evidence) -> Iterator[Flaw]:
@@ -338,7 +338,7 @@ def _named(call: ExpectedCall) -> str:
     return f"{call.id} of {call.name}" if call.id else f"of {call.name}"
 
 
-_IDS = "harness.model: ids"
+_IDS = "harness.contract.model: ids"
 
 RULES = (
     Rule(

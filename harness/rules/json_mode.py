@@ -7,15 +7,15 @@ from typing import Any
 
 import jsonschema
 
+from harness.apis.jsonvalue import loads
+from harness.apis.view import TextView, WireError
+from harness.contract.model import JSON, ChatRequest, JsonMode, JsonSchema
 from harness.meaning.schemas import accepts, change
-from harness.model import JSON, ChatRequest, JsonMode, JsonSchema
 from harness.results import Blame, Kind
 from harness.rules.emulation import format_tool
 from harness.rules.evidence import Asked, Evidence
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
-from harness.wire.jsonvalue import loads
-from harness.wire.view import TextView, WireError
 
 
 def _mechanism(evidence: Evidence, request: ChatRequest) -> str:
@@ -120,7 +120,7 @@ def _problem(text: str, schema: dict[str, JSON] | None) -> str | None:
     return None if error is None else f"does not conform to the schema at {error.json_path}: {error.message}"
 
 
-_JSON = "harness.model: response_format"
+_JSON = "harness.contract.model: response_format"
 
 RULES = (
     Rule(

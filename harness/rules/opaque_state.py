@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import dropwhile, islice
 
-from harness.model import JSON
+from harness.apis.jsonvalue import equal
+from harness.apis.view import CallView, OpaqueView, PartView, ResponseView, TextView
+from harness.contract.model import JSON
 from harness.results import Kind
 from harness.rules.evidence import Asked, Evidence
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
-from harness.wire.jsonvalue import equal
-from harness.wire.view import CallView, OpaqueView, PartView, ResponseView, TextView
 
 _LABELS = frozenset({"id", "status"})
 """Fields of a Responses reasoning item that carry no state (RS-7)."""

@@ -12,7 +12,9 @@ from dataclasses import dataclass, fields, replace
 from difflib import SequenceMatcher
 from typing import TypeAlias
 
-from harness.model import (
+from harness.apis.jsonvalue import canonical, equal, join, loads
+from harness.apis.view import WireError
+from harness.contract.model import (
     JSON,
     ChatResponse,
     File,
@@ -32,8 +34,6 @@ from harness.model import (
 )
 from harness.results import Kind
 from harness.rules.announced import announced
-from harness.wire.jsonvalue import canonical, equal, join, loads
-from harness.wire.view import WireError
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from harness.apis.jsonvalue import equal
+from harness.apis.view import CallView, RequestView, ResponseView, ResultView
+from harness.contract.model import ChatResponse, ToolCall, ToolResult
 from harness.meaning.pairing import answered
 from harness.meaning.results import carries
-from harness.model import ChatResponse, ToolCall, ToolResult
 from harness.rules.evidence import Asked, Evidence, ExpectedCall
-from harness.wire.jsonvalue import equal
-from harness.wire.view import CallView, RequestView, ResponseView, ResultView
 
 
 def carried(expected: tuple[ExpectedCall, ...], view: RequestView) -> list[CallView | None]:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.model import StopReason
+from harness.apis.view import ResponseView
+from harness.contract.model import StopReason
 from harness.results import Blame, Kind, Severity
 from harness.rules.evidence import Evidence, Reading
 from harness.rules.rule import Check, Flaw, Rule
 from harness.scenarios.schema import Subject
-from harness.wire.view import ResponseView
 
 
 def _answers(evidence: Evidence) -> Iterator[tuple[Reading, ResponseView]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.protocols import Capability
+from harness.contract.protocols import Capability
 from harness.results import Blame, Kind, Severity
 from harness.rules import history, id_matching, json_mode, opaque_state, requests, system_prompt, tools
 from harness.rules.declining import declined

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from harness.apis.jsonvalue import equal
+from harness.contract.model import JSON, ChatRequest
+from harness.contract.protocols import Capability
 from harness.meaning.models import is_named
-from harness.model import JSON, ChatRequest
-from harness.protocols import Capability
 from harness.results import Blame, Kind, Severity
 from harness.rules.evidence import Evidence, Reading
 from harness.rules.failures import is_retriable, is_spoilt
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
-from harness.wire.jsonvalue import equal
 
 
 def _limits(evidence: Evidence) -> Iterator[Flaw]:
@@ -189,7 +189,7 @@ RULES = (
         "one-request-per-chat",
         Subject.REQUESTS,
         "One chat is one HTTP request: no continuation, no second question, no retry that is not declared.",
-        "harness.protocols: ChatClient; wire-facts 7.2, GM-P5",
+        "harness.contract.protocols: ChatClient; wire-facts 7.2, GM-P5",
         _one_request,
         kind=Kind.LOSS,
         because="what nobody asked for is paid for, and the answer belongs to another question",
@@ -207,7 +207,7 @@ RULES = (
         "setting-lost",
         Subject.REQUESTS,
         "Settings that were given are sent.",
-        "harness.model: ChatRequest",
+        "harness.contract.model: ChatRequest",
         _settings,
         kind=Kind.LOSS,
         because="the model answers under other settings than the caller's",
@@ -216,7 +216,7 @@ RULES = (
         "setting-uninvited",
         Subject.REQUESTS,
         "Settings that were not given are left to the provider.",
-        "harness.model: ChatRequest",
+        "harness.contract.model: ChatRequest",
         _uninvited,
         kind=Kind.CONVENTION,
         because="a library may have defaults of its own; what the model refuses is a limit",
@@ -225,7 +225,7 @@ RULES = (
         "cache-mark",
         Subject.REQUESTS,
         "Cache marks stand on tools and system prompt if they are asked for, where the API has them.",
-        "harness.model: ChatRequest; AN-23",
+        "harness.contract.model: ChatRequest; AN-23",
         _cache,
         kind=Kind.LOSS,
         because="the caller pays for what was to be cached",

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import fields
 
-from harness.model import ChatResponse, Usage
+from harness.apis.jsonvalue import equal
+from harness.apis.view import ResponseView, TextView
+from harness.contract.model import ChatResponse, Usage
 from harness.results import Kind
 from harness.rules.evidence import Evidence, Reading
 from harness.rules.pairing import cut_calls
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
-from harness.wire.jsonvalue import equal
-from harness.wire.view import ResponseView, TextView
 
 
 def _answers(evidence: Evidence) -> Iterator[tuple[Reading, ResponseView, ChatResponse]]:
@@ -97,7 +97,7 @@ def _counts(evidence: Evidence) -> Iterator[tuple[Reading, str, int | None, int 
             yield reading, field.name, getattr(wire.usage, field.name), getattr(given.usage, field.name)
 
 
-_RESPONSE = "harness.model: ChatResponse"
+_RESPONSE = "harness.contract.model: ChatResponse"
 
 RULES = (
     Rule(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
-from harness.model import JSON, ChatResponse
+from harness.contract.model import JSON, ChatResponse
 from harness.results import Chat, Kind, Retelling
 from harness.rules.evidence import Evidence, Reading
 from harness.rules.failures import A_DATE_AGO, CUT_ERRORS, same_wait
@@ -139,7 +139,7 @@ RULES = (
         "stream-equals-whole",
         Subject.STREAMING,
         "A streamed answer is the answer that the same body gives whole.",
-        "harness.model: Finish",
+        "harness.contract.model: Finish",
         _equals_whole,
         kind=Kind.LOSS,
         because="one of the two tellings of an answer is wrong; what is kept beside it is a convention",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from harness.model import JSON
+from harness.contract.model import JSON
 from harness.results import Blame, Finding, Kind, Severity
 from harness.rules.evidence import Evidence
 from harness.scenarios.schema import Subject

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from harness.model import (
+from harness.apis.jsonvalue import equal, loads
+from harness.apis.view import CallView, TextView, WireError
+from harness.contract.model import (
     JSON,
     ArgumentsDelta,
     ChatResponse,
@@ -24,8 +26,6 @@ from harness.rules.failures import judged
 from harness.rules.pairing import cut_calls
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
-from harness.wire.jsonvalue import equal, loads
-from harness.wire.view import CallView, TextView, WireError
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,7 +322,7 @@ def _requested(evidence: Evidence) -> Iterator[Flaw]:
             yield Flaw(message, reading.index, "/stream_options", None, {"include_usage": True})
 
 
-_EVENTS = "harness.model: StreamEvent"
+_EVENTS = "harness.contract.model: StreamEvent"
 
 RULES = (
     Rule(
@@ -365,7 +365,7 @@ RULES = (
         "truncated-call",
         Subject.STREAMING,
         "A call whose arguments are cut short or malformed is handed on as none, and has no end.",
-        "harness.model: ToolCall; AN-P6, OC-P1; wire-facts 9.13",
+        "harness.contract.model: ToolCall; AN-P6, OC-P1; wire-facts 9.13",
         _truncated,
         kind=Kind.LOSS,
         because="a tool runs with half of its arguments",
@@ -383,7 +383,7 @@ RULES = (
         "stream-requested",
         Subject.STREAMING,
         "A streamed answer is asked for as one, its token count as well, and a whole one as a whole.",
-        "harness.protocols; OC-P3",
+        "harness.contract.protocols; OC-P3",
         _requested,
         kind=Kind.LOSS,
         because="the caller waits for pieces, or for a count, that nobody asked for; of a stream that is gathered "

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from harness.apis.view import SystemView, TextView
+from harness.contract.model import JSON_INSTRUCTION
 from harness.meaning.texts import folded
-from harness.model import JSON_INSTRUCTION
 from harness.results import Kind
 from harness.rules.emulation import format_tool
 from harness.rules.evidence import Asked, Evidence
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
-from harness.wire.view import SystemView, TextView
 
 _PLACES: dict[str, frozenset[str]] = {
     "anthropic": frozenset({"system"}),
@@ -183,7 +183,7 @@ def _previous(evidence: Evidence, asked: Asked) -> str | None:
     return next((prompt for prompt in reversed(earlier) if prompt is not None and prompt != system), None)
 
 
-_SYSTEM = "harness.model: the system prompt is a field"
+_SYSTEM = "harness.contract.model: the system prompt is a field"
 
 RULES = (
     Rule(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from harness.apis.jsonvalue import equal
+from harness.apis.view import CallView, ToolView
 from harness.meaning import choices
 from harness.meaning.results import carries, says_no_more
 from harness.meaning.schemas import change
@@ -14,8 +16,6 @@ from harness.rules.evidence import Asked, Evidence, ExpectedCall
 from harness.rules.pairing import Answer, answers, pairs
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
-from harness.wire.jsonvalue import equal
-from harness.wire.view import CallView, ToolView
 
 
 def _functions(asked: Asked) -> dict[str, ToolView]:
@@ -175,7 +175,7 @@ def _is_marked_by_adapter(answer: Answer) -> bool:
     return mark == "flag" or (mark == "error-key" and not is_verbatim(answer.view, answer.given))
 
 
-_TOOLS = "harness.model: Tool, ToolCall, ToolResult"
+_TOOLS = "harness.contract.model: Tool, ToolCall, ToolResult"
 
 RULES = (
     Rule(

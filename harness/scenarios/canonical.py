@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import cast
 
-from harness.model import (
+from harness.contract.model import (
     JSON,
     Message,
     Part,

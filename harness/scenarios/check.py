@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from harness.errors import UnknownName, provider_error
-from harness.model import JSON, StopReason, ToolCall
-from harness.profiles import PROFILES
-from harness.protocols import Capability
+from harness.apis.profiles import PROFILES
+from harness.contract.errors import UnknownName, provider_error
+from harness.contract.model import JSON, StopReason, ToolCall
+from harness.contract.protocols import Capability
 from harness.scenarios.document import Path
 from harness.scenarios.events import scripted
 from harness.scenarios.match import Failure, Outcome, error_name, includes, misfits, mismatches

@@ -20,8 +20,8 @@ from typing import Protocol, TypeAlias, cast
 
 import yaml
 
-from harness.errors import ScenarioError
-from harness.model import JSON
+from harness.contract.errors import ScenarioError
+from harness.contract.model import JSON
 
 MAX_BYTES = 256 << 10
 MAX_DEPTH = 100

@@ -7,8 +7,8 @@ import re
 
 from pydantic_core import ErrorDetails
 
-from harness.errors import ScenarioError, UnknownName
-from harness.model import JSON
+from harness.contract.errors import ScenarioError, UnknownName
+from harness.contract.model import JSON
 from harness.scenarios.document import Document, Path
 
 _KINDS = {

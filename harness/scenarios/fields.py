@@ -10,8 +10,8 @@ from jsonschema.exceptions import SchemaError
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, JsonValue, model_validator
 from pydantic_core import PydanticCustomError
 
-from harness.errors import UnknownName
-from harness.model import JSON
+from harness.contract.errors import UnknownName
+from harness.contract.model import JSON
 
 
 class Strict(BaseModel):

@@ -9,7 +9,7 @@ from pathlib import Path as FilePath
 
 from pydantic import ValidationError
 
-from harness.errors import ScenarioError
+from harness.contract.errors import ScenarioError
 from harness.scenarios.check import problems as contradictions
 from harness.scenarios.document import MAX_BYTES, read
 from harness.scenarios.explain import explain, kind

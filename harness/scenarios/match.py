@@ -13,8 +13,8 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 from referencing.exceptions import Unresolvable
 
-from harness import errors
-from harness.model import JSON, StopReason, ToolCall
+from harness.contract import errors
+from harness.contract.model import JSON, StopReason, ToolCall
 from harness.scenarios.schema import CallMatcher, ErrorMatcher, Expectation, TextMatcher
 
 
@@ -51,12 +51,12 @@ class Outcome:
 
 
 def error_name(class_name: str) -> str:
-    """The name that scenarios have for a class of `harness.errors`: `RateLimited` is rate-limited."""
+    """The name that scenarios have for a class of `harness.contract.errors`: `RateLimited` is rate-limited."""
     return re.sub(r"(?<!^)(?=[A-Z])", "-", class_name).lower()
 
 
 def class_of(error: BaseException) -> str:
-    """The class of `harness.errors` that an error is of, as an adapter's own subclass is, or else its own class."""
+    """The class of `harness.contract.errors` that an error is of, as an adapter's own subclass is, or else its own class."""
     kinds = type(error).__mro__
     return next((kind for kind in kinds if kind.__module__ == errors.__name__), kinds[0]).__name__
 

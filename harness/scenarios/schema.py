@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field, JsonValue, Tag, field_validator, model_validator
 
-from harness.model import (
+from harness.contract.model import (
     JSON,
     Effort,
     Image,
@@ -26,7 +26,7 @@ from harness.model import (
     Tool,
     ToolChoice,
 )
-from harness.protocols import Capability
+from harness.contract.protocols import Capability
 from harness.scenarios.fields import (
     LIST,
     MAPPING,
@@ -103,7 +103,7 @@ ErrorName: TypeAlias = Literal[
     "overloaded",
     "server-error",
 ]
-"""The classes of `harness.errors` by which a turn can end."""
+"""The classes of `harness.contract.errors` by which a turn can end."""
 
 
 class ImageSpec(Strict):

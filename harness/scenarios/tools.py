@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from harness.errors import HarnessError, UnknownName
-from harness.model import ToolCall, ToolResult
+from harness.contract.errors import HarnessError, UnknownName
+from harness.contract.model import ToolCall, ToolResult
 from harness.scenarios.match import includes
 from harness.scenarios.schema import ResultSpec, Scenario
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
-from harness.http import HttpRequest, HttpResponse
+from harness.contract.http import HttpRequest, HttpResponse
 from harness.results import Provenance, Variant
 from harness.tape import delivery
 

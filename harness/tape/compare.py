@@ -8,16 +8,16 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, TypeGuard, cast
 from urllib.parse import urlsplit
 
-from harness.http import HttpRequest, endpoint
+from harness.apis import jsonvalue
+from harness.apis.embedding import EmbeddingView
+from harness.apis.format import WireFormat
+from harness.apis.view import FormatView, RequestView, ToolView, WireError
+from harness.contract.http import HttpRequest, endpoint
+from harness.contract.model import JSON
 from harness.meaning.ids import with_ids_of
 from harness.meaning.requests import meant
 from harness.meaning.schemas import SchemaChange, apart
-from harness.model import JSON
 from harness.tape.redact import REQUEST_HEADERS
-from harness.wire import jsonvalue
-from harness.wire.embedding import EmbeddingView
-from harness.wire.format import WireFormat
-from harness.wire.view import FormatView, RequestView, ToolView, WireError
 
 _HEADERS = sorted(REQUEST_HEADERS - {"accept"})
 """What an HTTP client says that it accepts is its own affair: the APIs answer alike."""

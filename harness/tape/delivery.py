@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any, TypeGuard, cast, get_args
 
-from harness.http import AT_ONCE, Delivery, Ending
+from harness.contract.http import AT_ONCE, Delivery, Ending
 
 LONGEST_PAUSE = 3600.0
 """Seconds. No client waits longer for a piece, and playback never waits."""

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import yaml
 
-from harness.errors import CassetteError
+from harness.contract.errors import CassetteError
 from harness.tape import layout
 from harness.tape.content_encoding import MAX_BYTES
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from harness.errors import CassetteError
-from harness.http import HttpRequest, HttpResponse
+from harness.contract.errors import CassetteError
+from harness.contract.http import HttpRequest, HttpResponse
 from harness.tape import delivery
 from harness.tape.cassette import Interaction
 from harness.tape.write import sync_folder

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from harness.errors import CassetteError, CassetteMissing
+from harness.contract.errors import CassetteError, CassetteMissing
 from harness.results import Variant
 from harness.tape.cassette import Cassette, Metadata
 from harness.tape.document import RESTORE

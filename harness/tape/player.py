@@ -10,10 +10,10 @@ from threading import Lock
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
-from harness.http import EXHAUSTED, HttpRequest, HttpResponse, endpoint
+from harness.apis.jsonvalue import canonical, loads
+from harness.apis.view import WireError
+from harness.contract.http import EXHAUSTED, HttpRequest, HttpResponse, endpoint
 from harness.tape.cassette import Cassette
-from harness.wire.jsonvalue import canonical, loads
-from harness.wire.view import WireError
 
 _Key: TypeAlias = tuple[str, str, str, str | bytes]
 

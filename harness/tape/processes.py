@@ -8,8 +8,8 @@ import signal
 import subprocess
 import tempfile
 
-from harness.process import Command, Completed, from_response, to_request, to_response
-from harness.protocols import ProcessRunner
+from harness.contract.process import Command, Completed, from_response, to_request, to_response
+from harness.contract.protocols import ProcessRunner
 from harness.tape.tap import Tap
 from harness.tape.transport import Handler
 
@@ -18,7 +18,7 @@ class LocalRunner:
     """Runs commands on this machine, each in an empty folder of its own, which goes when the command has ended."""
 
     def run(self, command: Command, timeout: float) -> Completed:
-        """See `harness.protocols.ProcessRunner.run`."""
+        """See `harness.contract.protocols.ProcessRunner.run`."""
         environment = {name: os.environ[name] for name in command.inherited if name in os.environ}
         with tempfile.TemporaryDirectory(prefix="harness-", ignore_cleanup_errors=True) as folder:
             try:
@@ -73,7 +73,7 @@ class HandlerRunner:
         self._handler = handler
 
     def run(self, command: Command, timeout: float) -> Completed:  # noqa: ARG002 - an answer takes no time
-        """Answer a command; see `harness.protocols.ProcessRunner.run`."""
+        """Answer a command; see `harness.contract.protocols.ProcessRunner.run`."""
         response = self._handler(to_request(command))
         if response.delivery.ending == "reset":
             raise ConnectionResetError(f"{command.argv[0]} broke off")

@@ -8,7 +8,7 @@ from typing import Self
 
 import httpx2
 
-from harness.http import Delivery, HttpRequest, HttpResponse
+from harness.contract.http import Delivery, HttpRequest, HttpResponse
 from harness.tape.tap import Tap
 from harness.tape.transport import BROKEN_OFF, TapTransport, ending
 

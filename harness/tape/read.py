@@ -17,8 +17,8 @@ from typing import Any, NoReturn, TypeGuard
 
 from pydantic import ValidationError
 
-from harness.errors import CassetteError, CassetteMissing
-from harness.http import HttpRequest, HttpResponse
+from harness.contract.errors import CassetteError, CassetteMissing
+from harness.contract.http import HttpRequest, HttpResponse
 from harness.tape import delivery
 from harness.tape.cassette import FORMAT, NOTES, Cassette, Interaction, Metadata, checksum
 from harness.tape.content_encoding import MAX_BYTES, decode

@@ -6,8 +6,8 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
-from harness.errors import CassetteError
-from harness.http import HttpRequest, HttpResponse
+from harness.contract.errors import CassetteError
+from harness.contract.http import HttpRequest, HttpResponse
 from harness.tape.cassette import Cassette, Interaction, Metadata
 from harness.tape.journal import Journal
 from harness.tape.library import Library

@@ -15,10 +15,10 @@ from itertools import accumulate
 from random import Random
 from typing import TypeAlias
 
-from harness.http import Delivery, HttpResponse
-from harness.wire.eventstream import is_event_stream
-from harness.wire.jsonvalue import loads
-from harness.wire.view import WireError
+from harness.apis.eventstream import is_event_stream
+from harness.apis.jsonvalue import loads
+from harness.apis.view import WireError
+from harness.contract.http import Delivery, HttpResponse
 
 BYTE_BY_BYTE = 8 * 1024
 """Bytes. A longer body comes in small random pieces instead: each piece costs a client some microseconds."""

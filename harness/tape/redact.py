@@ -17,7 +17,7 @@ from itertools import accumulate, pairwise
 from typing import Any, TypeAlias, cast
 from urllib.parse import urlsplit, urlunsplit
 
-from harness.http import EXHAUSTED, Delivery, HttpRequest, HttpResponse
+from harness.contract.http import EXHAUSTED, Delivery, HttpRequest, HttpResponse
 
 REDACTED = "REDACTED"
 

@@ -25,8 +25,8 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from harness.errors import UsageError
-from harness.http import AT_ONCE, HttpRequest, HttpResponse
+from harness.contract.errors import UsageError
+from harness.contract.http import AT_ONCE, HttpRequest, HttpResponse
 from harness.tape.content_encoding import decode
 from harness.tape.transport import Handler
 

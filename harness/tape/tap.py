@@ -7,7 +7,7 @@ from dataclasses import replace
 from threading import Lock
 from typing import TypeAlias
 
-from harness.http import HttpRequest, HttpResponse
+from harness.contract.http import HttpRequest, HttpResponse
 from harness.results import Exchange
 from harness.tape.redact import Redactor
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import TypeAlias
 
-from harness.http import HttpRequest, HttpResponse
-from harness.profiles import Profile
-from harness.wire.eventstream import separators_escaped
-from harness.wire.format import WireFormat
-from harness.wire.view import RequestView, ResponseView, WireError
+from harness.apis.eventstream import separators_escaped
+from harness.apis.format import WireFormat
+from harness.apis.profiles import Profile
+from harness.apis.view import RequestView, ResponseView, WireError
+from harness.contract.http import HttpRequest, HttpResponse
 
 Telling: TypeAlias = Callable[[HttpRequest, HttpRequest, HttpResponse], HttpResponse]
 """`told(request, answered, response)`: the response that `answered` got, in the way in which `request` asks for it."""

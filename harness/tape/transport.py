@@ -9,7 +9,7 @@ from typing import TypeAlias, cast
 
 import httpx2
 
-from harness.http import Delivery, Ending, HttpRequest, HttpResponse
+from harness.contract.http import Delivery, Ending, HttpRequest, HttpResponse
 from harness.tape.content_encoding import decode
 from harness.tape.player import Player
 from harness.tape.tap import Tap

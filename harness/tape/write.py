@@ -15,8 +15,8 @@ from typing import Any
 
 import yaml
 
-from harness.errors import CassetteError
-from harness.http import HttpRequest, HttpResponse
+from harness.contract.errors import CassetteError
+from harness.contract.http import HttpRequest, HttpResponse
 from harness.tape import delivery
 from harness.tape.cassette import FORMAT, NOTES, Cassette, Metadata, checksum
 from harness.tape.content_encoding import MAX_BYTES

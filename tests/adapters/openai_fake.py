@@ -12,7 +12,7 @@ from typing import Any
 import httpx2
 from hypothesis import strategies as st
 
-from harness.protocols import Adapter, ChatClient, Endpoint
+from harness.contract.protocols import Adapter, ChatClient, Endpoint
 
 BASE = "http://127.0.0.1:9/cell-7/v1"
 KEY = "sk-test"

@@ -15,8 +15,8 @@ from typing import Any
 import httpx2
 from hypothesis import strategies as st
 
-from harness.http import HttpResponse
-from harness.model import (
+from harness.contract.http import HttpResponse
+from harness.contract.model import (
     ArgumentsDelta,
     ChatRequest,
     ChatResponse,
@@ -28,7 +28,7 @@ from harness.model import (
     ToolCallEnd,
     ToolCallStart,
 )
-from harness.protocols import Adapter, StreamingChatClient
+from harness.contract.protocols import Adapter, StreamingChatClient
 from tests.adapters.openai_fake import JSON_VALUES, Provider
 
 HELLO = ChatRequest("gpt-5.6", (Message.user("Hello"),))

@@ -11,8 +11,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from harness.errors import ChatError
-from harness.model import (
+from harness.contract.errors import ChatError
+from harness.contract.model import (
     ArgumentsDelta,
     ChatRequest,
     ChatResponse,
@@ -24,7 +24,7 @@ from harness.model import (
     ToolCallEnd,
     ToolCallStart,
 )
-from harness.protocols import Adapter, Endpoint, StreamingChatClient
+from harness.contract.protocols import Adapter, Endpoint, StreamingChatClient
 
 BASE = "http://127.0.0.1:9/cell-7"
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness import errors
 from harness.adapters.anthropic import ADAPTER
-from harness.model import (
+from harness.contract import errors
+from harness.contract.model import (
     JSON_INSTRUCTION,
     ChatRequest,
     File,
@@ -34,9 +34,9 @@ from harness.model import (
     ToolResult,
     Usage,
 )
-from harness.protocols import Capability, ChatClient, Endpoint
+from harness.contract.protocols import Capability, ChatClient, Endpoint
 from tests.traffic import needs_traffic, recorded
-from tests.wire.hardened import validator
+from tests.apis.hardened import validator
 
 MODEL = "claude-sonnet-4-6"
 BASE = "http://127.0.0.1:9/cell-7"

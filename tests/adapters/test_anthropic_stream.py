@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness import errors
 from harness.adapters.anthropic import ADAPTER, eventstream
-from harness.model import (
+from harness.apis.anthropic import WIRE
+from harness.contract import errors
+from harness.contract.model import (
     ArgumentsDelta,
     ChatRequest,
     Finish,
@@ -29,8 +30,7 @@ from harness.model import (
     ToolCallStart,
     Usage,
 )
-from harness.protocols import Capability
-from harness.wire.anthropic import WIRE
+from harness.contract.protocols import Capability
 from tests.adapters.streamed import Pieces, Player, Server, cut, random_cuts, response, until_error
 from tests.traffic import needs_traffic, recorded
 

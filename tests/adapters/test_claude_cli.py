@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from harness.adapters.claude_cli import ADAPTER
-from harness.errors import (
+from harness.contract.errors import (
     AuthenticationFailed,
     ChatError,
     ConnectionFailed,
@@ -17,8 +17,7 @@ from harness.errors import (
     ServerError,
     Unsupported,
 )
-from harness.generation import ChatGeneration
-from harness.model import (
+from harness.contract.model import (
     ChatRequest,
     ChatResponse,
     Image,
@@ -34,8 +33,9 @@ from harness.model import (
     Tool,
     Usage,
 )
-from harness.process import Command, Completed
-from harness.protocols import ChatClient, Endpoint, Generation
+from harness.contract.process import Command, Completed
+from harness.contract.protocols import ChatClient, Endpoint, Generation
+from harness.kit.generation import ChatGeneration
 
 ASKED = ChatRequest("claude-opus-5-5", (Message.user("What is 2 + 2?"),), system="Be brief.", max_tokens=64)
 # as version 2.1.197 prints it, without the fields that say nothing here

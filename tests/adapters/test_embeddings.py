@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness import errors
 from harness.adapters import gemini, openai_chat
-from harness.protocols import Adapter, Capability, EmbeddingProvider, Endpoint
+from harness.contract import errors
+from harness.contract.protocols import Adapter, Capability, EmbeddingProvider, Endpoint
 
 SIZE = 3
 
@@ -315,7 +315,7 @@ def test_a_client_of_its_own_is_closed(api: Any) -> None:
 
 def test_adapters_with_the_capability_are_those_with_embeddings() -> None:
     from harness import catalog
-    from harness.targets import SHIPPED
+    from harness.apis.targets import SHIPPED
 
     adapters = [catalog.adapter(name) for name in sorted({shipped.adapter for shipped in SHIPPED})]
     having = [each.name for each in adapters if each.embeddings is not None]

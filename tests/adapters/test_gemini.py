@@ -12,9 +12,9 @@ from google.genai import types
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness import errors
 from harness.adapters.gemini import ADAPTER
-from harness.model import (
+from harness.contract import errors
+from harness.contract.model import (
     SYNTHESISED_ID,
     ChatRequest,
     File,
@@ -35,7 +35,7 @@ from harness.model import (
     ToolResult,
     Usage,
 )
-from harness.protocols import Capability, ChatClient, Endpoint
+from harness.contract.protocols import Capability, ChatClient, Endpoint
 from tests.traffic import needs_traffic, recorded
 
 WITH_IDS = "gemini-3.6-flash"

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness import errors
 from harness.adapters.gemini import ADAPTER
 from harness.adapters.gemini.chunks import chunks
-from harness.model import (
+from harness.apis.gemini import WIRE
+from harness.contract import errors
+from harness.contract.model import (
     SYNTHESISED_ID,
     ArgumentsDelta,
     ChatRequest,
@@ -34,9 +35,8 @@ from harness.model import (
     ToolResult,
     Usage,
 )
-from harness.protocols import Capability
+from harness.contract.protocols import Capability
 from harness.rules.outline import of_responses
-from harness.wire.gemini import WIRE
 from tests.adapters.streamed import BASE, Pieces, Player, Server, cut, random_cuts, response, until_error
 from tests.traffic import needs_traffic, recorded
 

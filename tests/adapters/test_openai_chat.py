@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from harness import errors
 from harness.adapters.openai_chat import ADAPTER
 from harness.adapters.openai_chat.taken_back import RECEIVED
-from harness.model import (
+from harness.contract import errors
+from harness.contract.model import (
     JSON_INSTRUCTION,
     SYNTHESISED_ID,
     ChatRequest,
@@ -35,7 +35,7 @@ from harness.model import (
     ToolResult,
     Usage,
 )
-from harness.protocols import Capability
+from harness.contract.protocols import Capability
 from tests.adapters.openai_fake import BASE, JSON_OBJECTS, JSON_VALUES, KEY, Provider
 from tests.traffic import Recorded, needs_traffic, recorded
 
@@ -691,7 +691,7 @@ def test_capabilities() -> None:
 
 def test_requests_fit_the_types_of_the_sdk() -> None:
     params = pytest.importorskip("openai.types.chat.completion_create_params")
-    hardened = pytest.importorskip("tests.wire.hardened")
+    hardened = pytest.importorskip("tests.apis.hardened")
     validator = hardened.validator(params.CompletionCreateParamsNonStreaming)
     schema: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "string"}}}
     requests = [

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness import errors
 from harness.adapters.openai_chat import ADAPTER
 from harness.adapters.openai_chat.taken_back import RECEIVED
-from harness.model import (
+from harness.apis.openai_chat import WIRE
+from harness.contract import errors
+from harness.contract.model import (
     SYNTHESISED_ID,
     ArgumentsDelta,
     ChatResponse,
@@ -29,9 +30,8 @@ from harness.model import (
     ToolCallStart,
     Usage,
 )
-from harness.partial import PartialArguments
-from harness.protocols import Capability, Endpoint, StreamingChatClient
-from harness.wire.openai_chat import WIRE
+from harness.contract.protocols import Capability, Endpoint, StreamingChatClient
+from harness.kit.partial import PartialArguments
 from tests.adapters.openai_fake import KEY, Provider, server
 from tests.adapters.openai_streams import (
     DONE,

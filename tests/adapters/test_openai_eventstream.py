@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import errors
 from harness.adapters.openai_chat import eventstream as chat
 from harness.adapters.openai_responses import eventstream as responses
+from harness.contract import errors
 from tests.adapters.openai_streams import cut
 
 BYTES = st.lists(

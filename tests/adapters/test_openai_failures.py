@@ -13,9 +13,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from harness import errors
-from harness.model import ChatRequest, ChatResponse, Message, Tool
-from harness.protocols import Adapter, ChatClient, Endpoint
+from harness.contract import errors
+from harness.contract.model import ChatRequest, ChatResponse, Message, Tool
+from harness.contract.protocols import Adapter, ChatClient, Endpoint
 from tests.adapters.openai_fake import BASE, KEY, Provider, server
 
 HELLO = ChatRequest("gpt-5.6", (Message.user("Hello"),), system="S", tools=(Tool("now", "The time.", {}),))

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from harness import errors
 from harness.adapters.openai_responses import ADAPTER
-from harness.model import (
+from harness.contract import errors
+from harness.contract.model import (
     JSON_INSTRUCTION,
     SYNTHESISED_ID,
     ChatRequest,
@@ -33,7 +33,7 @@ from harness.model import (
     ToolResult,
     Usage,
 )
-from harness.protocols import Capability
+from harness.contract.protocols import Capability
 from tests.adapters.openai_fake import BASE, JSON_OBJECTS, JSON_VALUES, KEY, Provider
 from tests.traffic import Recorded, needs_traffic, recorded
 
@@ -614,7 +614,7 @@ def test_capabilities() -> None:
 
 def test_requests_fit_the_types_of_the_sdk() -> None:
     params = pytest.importorskip("openai.types.responses.response_create_params")
-    hardened = pytest.importorskip("tests.wire.hardened")
+    hardened = pytest.importorskip("tests.apis.hardened")
     validator = hardened.validator(params.ResponseCreateParamsNonStreaming)
     schema: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "string"}}}
     response = decoded(

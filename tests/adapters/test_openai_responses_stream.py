@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness import errors
 from harness.adapters.openai_responses import ADAPTER
-from harness.model import (
+from harness.apis.openai_responses import WIRE
+from harness.contract import errors
+from harness.contract.model import (
     SYNTHESISED_ID,
     ArgumentsDelta,
     Finish,
@@ -29,8 +30,7 @@ from harness.model import (
     ToolCallStart,
     Usage,
 )
-from harness.protocols import Capability, StreamingChatClient
-from harness.wire.openai_responses import WIRE
+from harness.contract.protocols import Capability, StreamingChatClient
 from tests.adapters.openai_fake import Provider
 from tests.adapters.openai_streams import (
     DONE,

@@ -14,15 +14,15 @@ from pathlib import Path
 import pytest
 
 from harness import catalog
-from harness.protocols import Adapter
+from harness.apis.apis import wire_format
+from harness.apis.targets import SHIPPED, targets_for
+from harness.contract.protocols import Adapter
 from harness.results import Blame, Finding, RunResult, Severity, Verdict
-from harness.runner import Recorder, Run, cells
+from harness.running.run import Recorder, Run, cells
+from harness.running.stages import Live, Replay, Stages
 from harness.scenarios.load import load_paths
-from harness.stages import Live, Replay, Stages
-from harness.suite import shipped
+from harness.scenarios.suite import shipped
 from harness.tape.library import Library
-from harness.targets import SHIPPED, targets_for
-from harness.wire.apis import wire_format
 from tests.examples import plain_http
 
 FOLDER = os.environ.get("HARNESS_AIMOCK_DIR")

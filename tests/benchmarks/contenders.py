@@ -20,14 +20,14 @@ import httpx2
 import vcr
 
 from harness import catalog
+from harness.apis.apis import wire_format
+from harness.apis.targets import Target
 from harness.rules.recording import RULES as COMPARISON
 from harness.rules.rule import Rule
-from harness.runner import Run, cells
-from harness.stages import Replay
+from harness.running.run import Run, cells
+from harness.running.stages import Replay
 from harness.tape.cassette import REFERENCE_URL
 from harness.tape.library import Library
-from harness.targets import Target
-from harness.wire.apis import wire_format
 from tests.benchmarks.bare import SDKS, Converse
 from tests.benchmarks.conversations import TOOL, Conversation
 from tests.benchmarks.recordings import Canned, bodies

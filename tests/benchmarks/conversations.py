@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from harness.model import JSON
+from harness.contract.model import JSON
 from harness.scenarios.schema import Scenario
 
 SYSTEM = "You are a weather assistant. Look the weather up with the tool before you answer, and answer in one sentence."

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import httpx2
 
-from harness.runner import Recorder, Run, cells
+from harness.apis.targets import Target
+from harness.running.run import Recorder, Run, cells
 from harness.scenarios.schema import Scenario
 from harness.tape.library import Library
-from harness.targets import Target
 from tests.benchmarks.conversations import Conversation
 from tests.stages import InProcess
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from harness.model import Part, ToolCall
+from harness.contract.model import Part, ToolCall
 from tests.broken.fault import ALL, OPENAI, Fault, Wrap, answers_parts, asks_parts, sends
 from tests.broken.places import ARGUMENTS, RESPONSE_ARGUMENTS
 from tests.broken.results import as_double, ascii_only, mapped, rounded, shallow, without_control_characters

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from harness.model import ChatRequest, Part, Role, ToolResult
+from harness.contract.model import ChatRequest, Part, Role, ToolResult
 from tests.broken.fault import Fault, Wrapped, asks, client, edited_parts
 from tests.broken.places import CALL, Place
 

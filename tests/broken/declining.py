@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from harness.errors import Unsupported
-from harness.model import ChatRequest, ChatResponse, StreamEvent
+from harness.contract.errors import Unsupported
+from harness.contract.model import ChatRequest, ChatResponse, StreamEvent
 from tests.broken.fault import FORCING, Fault, Wrap, Wrapped, client, sends
 from tests.broken.places import BODY, Place
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from harness.http import HttpRequest, HttpResponse
+from harness.contract.http import HttpRequest, HttpResponse
 from harness.tape.transport import Handler
 from tests.broken.fault import ALL, WITH_IDS
 from tests.broken.places import BODY, RESPONSE_CALL, Place

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import httpx2
 
-from harness.protocols import Adapter, EmbeddingProvider, Endpoint
+from harness.contract.protocols import Adapter, EmbeddingProvider, Endpoint
 from tests.broken.fault import Fault, Wrap
 from tests.broken.places import BODY, Place
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from jiter import from_json
 
-from harness.model import (
+from harness.contract.model import (
     JSON,
     ArgumentsDelta,
     ChatRequest,

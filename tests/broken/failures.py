@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from harness.errors import ProviderError, RateLimited, ServerError
-from harness.http import HttpRequest, HttpResponse
-from harness.model import ChatRequest, ChatResponse, Message, Role, StopReason, Usage
+from harness.apis.apis import APIS
+from harness.apis.limit import Limit
+from harness.contract.errors import ProviderError, RateLimited, ServerError
+from harness.contract.http import HttpRequest, HttpResponse
+from harness.contract.model import ChatRequest, ChatResponse, Message, Role, StopReason, Usage
 from harness.results import Blame, Severity
 from harness.tape.transport import Handler
-from harness.wire.apis import APIS
-from harness.wire.limit import Limit
 from tests.broken.fault import Fault, Wrapped, answers, client
 from tests.broken.places import BODY
 from tests.broken.responses import first_call_only

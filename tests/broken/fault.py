@@ -10,12 +10,12 @@ from typing import Any, cast
 
 import httpx2
 
-from harness.errors import ChatError
-from harness.model import ChatRequest, ChatResponse, Finish, Message, Part, StreamEvent
-from harness.protocols import Adapter, Capability, ChatClient, Endpoint, StreamingChatClient
+from harness.contract.errors import ChatError
+from harness.contract.model import ChatRequest, ChatResponse, Finish, Message, Part, StreamEvent
+from harness.contract.protocols import Adapter, Capability, ChatClient, Endpoint, StreamingChatClient
 from harness.results import Blame, Finding, Severity
+from harness.running.stages import Stages
 from harness.scenarios.schema import Variant
-from harness.stages import Stages
 from tests.broken.places import Place
 from tests.stages import InProcess
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
 
-from harness.model import ChatRequest, Image, Message, Opaque, Part, Role, Text, Thinking, ToolResult
+from harness.contract.model import ChatRequest, Image, Message, Opaque, Part, Role, Text, Thinking, ToolResult
 from tests.broken.fault import (
     GEMINI,
     THINKING,

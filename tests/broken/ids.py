@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from harness.model import ChatRequest, ChatResponse, Message, Part, ToolCall, ToolResult
+from harness.contract.model import ChatRequest, ChatResponse, Message, Part, ToolCall, ToolResult
 from tests.broken.fault import (
     WITH_IDS,
     Fault,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
 
-from harness.model import ChatRequest, ChatResponse, JsonMode, JsonSchema, Message, Part, Role, Text
+from harness.contract.model import ChatRequest, ChatResponse, JsonMode, JsonSchema, Message, Part, Role, Text
 from tests.broken.fault import ALL, Fault, Wrap, answers, asks, edited_message, sends
 from tests.broken.places import ANSWER_SCHEMA, BODY, FORMAT, RESPONSE_TEXT, TEXT
 

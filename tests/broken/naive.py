@@ -13,9 +13,9 @@ from typing import Any, cast
 import httpx2
 
 from harness.adapters.openai_chat.request import encode
-from harness.errors import MalformedResponse, ServerError
-from harness.http import HttpRequest, HttpResponse
-from harness.model import (
+from harness.contract.errors import MalformedResponse, ServerError
+from harness.contract.http import HttpRequest, HttpResponse
+from harness.contract.model import (
     ArgumentsDelta,
     ChatRequest,
     ChatResponse,
@@ -31,7 +31,7 @@ from harness.model import (
     ToolCallStart,
     Usage,
 )
-from harness.protocols import Adapter, ChatClient, Endpoint, StreamingChatClient
+from harness.contract.protocols import Adapter, ChatClient, Endpoint, StreamingChatClient
 from harness.tape.transport import Handler
 from tests.broken.fault import Fault, Wrap, Wrapped
 from tests.broken.places import BODY, RESPONSE_ARGUMENTS, RESPONSE_CALL, RESPONSE_CALL_ID

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import httpx2
 
-from harness.errors import (
+from harness.contract.errors import (
     AuthenticationFailed,
     ChatError,
     ConnectionFailed,
@@ -22,8 +22,8 @@ from harness.errors import (
     RateLimited,
     ServerError,
 )
-from harness.http import HttpRequest, HttpResponse
-from harness.model import (
+from harness.contract.http import HttpRequest, HttpResponse
+from harness.contract.model import (
     ChatRequest,
     ChatResponse,
     Finish,
@@ -35,7 +35,7 @@ from harness.model import (
     TextDelta,
     Usage,
 )
-from harness.protocols import Capability
+from harness.contract.protocols import Capability
 from harness.results import Blame, Severity
 from harness.scenarios.schema import Variant
 from harness.tape.transport import Handler

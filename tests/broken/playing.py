@@ -8,18 +8,18 @@ from collections.abc import Iterable
 from dataclasses import is_dataclass, replace
 from functools import cache
 
-import harness.errors
-import harness.model
+import harness.apis.view
+import harness.contract.errors
+import harness.contract.model
 import harness.results
 import harness.rules.evidence
-import harness.wire.view
 from harness import catalog
-from harness.play import play
 from harness.results import CellResult, Finding, Transcript
 from harness.rules.evidence import Evidence
-from harness.runner import Run, cells
+from harness.running.play import play
+from harness.running.run import Run, cells
+from harness.running.stages import Cell, Stages
 from harness.scenarios.schema import Variant
-from harness.stages import Cell, Stages
 from tests.broken.fault import Fault, Wrap
 from tests.stages import InProcess, shipped_scenarios, shipped_targets
 
@@ -86,7 +86,13 @@ def audited(scenario: str, target: str, wrap: Wrap | None = None) -> list[Findin
 
 _OURS = sorted(
     name
-    for module in (harness.model, harness.results, harness.wire.view, harness.rules.evidence, harness.errors)
+    for module in (
+        harness.contract.model,
+        harness.results,
+        harness.apis.view,
+        harness.rules.evidence,
+        harness.contract.errors,
+    )
     for name, value in vars(module).items()
     if isinstance(value, type) and is_dataclass(value)
 )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from harness.errors import MalformedResponse
-from harness.model import ChatRequest, ChatResponse, Message, Refusal, Role, StopReason, Text, ToolCall, Usage
-from harness.runner import VARIANTS
+from harness.contract.errors import MalformedResponse
+from harness.contract.model import ChatRequest, ChatResponse, Message, Refusal, Role, StopReason, Text, ToolCall, Usage
+from harness.running.run import VARIANTS
 from tests.broken.fault import Fault, Wrapped, answers, asks_messages, client, edited_message
 from tests.broken.json_mode import texts
 from tests.broken.places import BODY, RESPONSE_CALL, RESPONSE_TEXT, TEXT

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
 
-from harness.model import Image, Message, ToolResult
+from harness.contract.model import Image, Message, ToolResult
 from tests.broken.fault import (
     ALL,
     GEMINI,

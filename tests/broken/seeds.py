@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from harness.model import (
+from harness.contract.model import (
     ChatRequest,
     ChatResponse,
     JsonMode,

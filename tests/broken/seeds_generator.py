@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from harness.model import (
+from harness.contract.model import (
     ArgumentsDelta,
     ChatRequest,
     Message,

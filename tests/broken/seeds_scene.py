@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from harness.model import (
+from harness.contract.model import (
     ChatRequest,
     ChatResponse,
     Image,

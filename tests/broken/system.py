@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from harness.model import ChatRequest, Message, Role, Text
-from harness.protocols import StreamingChatClient
+from harness.contract.model import ChatRequest, Message, Role, Text
+from harness.contract.protocols import StreamingChatClient
 from tests.broken.fault import OPENAI, Fault, Wrap, Wrapped, asks, client, sends
 from tests.broken.places import BODY, SYSTEM, SYSTEM_IN_CONVERSATION, TEXT
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.results import Kind, Verdict
-from harness.runner import VARIANTS
+from harness.running.run import VARIANTS
 from harness.scenarios.schema import Subject, Variant
 from tests.broken.arguments import AUDITED
 from tests.broken.departures import DEPARTURES
@@ -21,7 +21,7 @@ BY_CASSETTE = {"cassette-stale"}
 
 def test_every_rule_catches_a_broken_adapter_or_provider() -> None:
     caught = {fault.rule for fault in (*FAULTS, *AUDITED, *REPLAYED)} | {each.rule for each in DEPARTURES} | BY_CASSETTE
-    # each limit reports under an id of its own, and tests/wire proves them one by one
+    # each limit reports under an id of its own, and tests/apis proves them one by one
     assert {rule.id for rule in RULES if rule.kind is not Kind.LIMIT} - caught == set()
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from harness.results import Blame, CellResult, Verdict
-from harness.runner import Recorder, Run
-from harness.stages import Cell, Replay
+from harness.running.run import Recorder, Run
+from harness.running.stages import Cell, Replay
 from harness.tape.library import Library
 from tests.broken.fault import ALL, Fault, Wrap
 from tests.broken.playing import RULES, cell

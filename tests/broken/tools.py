@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from harness.model import ChatRequest, NamedTool, Tool, ToolChoice
+from harness.contract.model import ChatRequest, NamedTool, Tool, ToolChoice
 from tests.broken.fault import FORCING, Fault, Wrap, Wrapped, asks, client
 from tests.broken.json_mode import all_required, each_schema, not_nullable, without
 from tests.broken.places import BODY, CHOICE, TOOL

@@ -6,8 +6,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, cast
 
-from harness.model import ChatResponse, Opaque, Part, StopReason, StreamEvent, ToolCall, ToolCallEnd, ToolCallStart
-from harness.partial import PartialArguments
+from harness.contract.model import (
+    ChatResponse,
+    Opaque,
+    Part,
+    StopReason,
+    StreamEvent,
+    ToolCall,
+    ToolCallEnd,
+    ToolCallStart,
+)
+from harness.kit.partial import PartialArguments
 from tests.broken.fault import GEMINI, OPENAI, Fault, answers, answers_parts, streams
 from tests.broken.places import BODY, RESPONSE_ARGUMENTS
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.expected_failures import load
+from harness.running.expected_failures import load
 from tests.cli.conftest import Command
 
 SWAPPED = ("--mode", "reference", "call-parallel-same-tool", "--adapter", "tests.examples.swapped_results:ADAPTER")
@@ -42,7 +42,7 @@ def test_what_is_red_becomes_a_file_that_makes_it_expected(harness: Command) -> 
 
 RENUMBERING = """
 from dataclasses import replace
-from harness.model import ToolCall
+from harness.contract.model import ToolCall
 from tests.examples import plain_http
 
 class Client(plain_http.Client):

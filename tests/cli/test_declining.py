@@ -16,9 +16,9 @@ from dataclasses import replace
 import httpx2
 
 from harness.adapters.openai_chat import ADAPTER as SHIPPED
-from harness.errors import Unsupported, provider_error
-from harness.model import ChatResponse, Message, NamedTool, Role, StopReason, Text, Usage
-from harness.protocols import Adapter, Capability
+from harness.contract.errors import Unsupported, provider_error
+from harness.contract.model import ChatResponse, Message, NamedTool, Role, StopReason, Text, Usage
+from harness.contract.protocols import Adapter, Capability
 
 
 class Declining:

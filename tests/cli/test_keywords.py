@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from harness.cli.keywords import parse
-from harness.errors import UsageError
+from harness.contract.errors import UsageError
 
 TEXT = "call-single gemini-3 id-matching tools"
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from harness import catalog
+from harness.apis.apis import LIMITS
+from harness.apis.targets import SHIPPED
 from harness.cli.app import app
 from harness.cli.main import COMMANDS, main
-from harness.known_models import models
+from harness.running.known_models import models
 from harness.scenarios.load import load_paths
-from harness.suite import shipped
-from harness.targets import SHIPPED
-from harness.wire.apis import LIMITS
+from harness.scenarios.suite import shipped
 from tests.cli.conftest import Command
 
 ROOT = Path(__file__).parent.parent.parent

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from harness import catalog
-from harness.errors import MissingDependency
-from harness.factories import PROVIDERS
-from harness.known_models import models
-from harness.protocols import Capability, Endpoint
-from harness.targets import SHIPPED
+from harness.apis.targets import SHIPPED
+from harness.contract.errors import MissingDependency
+from harness.contract.protocols import Capability, Endpoint
+from harness.kit.factories import PROVIDERS
+from harness.running.known_models import models
 from tests.cli.conftest import Command
 from tests.cli.test_list import table
 
@@ -91,7 +91,7 @@ def test_a_base_url_that_is_none_is_shown_without_a_traceback(
 
 def test_it_says_what_the_models_that_are_shown_hold_for(harness: Command) -> None:
     assert (
-        "MODEL               of harness.factories (OPENAI_MODEL ...); 'run' and 'record' take --model TARGET=NAME"
+        "MODEL               of harness.kit.factories (OPENAI_MODEL ...); 'run' and 'record' take --model TARGET=NAME"
     ) in harness("providers").out.splitlines()
 
 

@@ -7,19 +7,19 @@ from pathlib import Path
 import pytest
 
 import harness as package
+from harness.apis.apis import wire_format
+from harness.apis.profiles import profile_for
+from harness.apis.targets import SHIPPED
 from harness.cli import estimates
-from harness.estimate import estimate
-from harness.http import HttpRequest, HttpResponse
-from harness.profiles import profile_for
+from harness.contract.http import HttpRequest, HttpResponse
 from harness.reference.session import Session
 from harness.reports._costs import money
-from harness.runner import not_applicable
+from harness.running.estimate import estimate
+from harness.running.run import not_applicable
+from harness.running.stages import Cell
 from harness.scenarios.load import load_file
-from harness.stages import Cell
-from harness.suite import shipped
+from harness.scenarios.suite import shipped
 from harness.tape.server import serve
-from harness.targets import SHIPPED
-from harness.wire.apis import wire_format
 from tests.cli.conftest import Command
 from tests.stages import shipped_scenarios, shipped_targets
 

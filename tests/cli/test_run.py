@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from harness import suite
 from harness.results import RunResult
+from harness.scenarios import suite
 from tests.cli.conftest import FIVE, RECORDED, Command
 
 ROOT = Path(__file__).parent.parent.parent
@@ -19,7 +19,7 @@ WRONG_ADAPTER = """
 from dataclasses import replace
 
 from harness.adapters.anthropic import ADAPTER as SHIPPED
-from harness.protocols import Capability
+from harness.contract.protocols import Capability
 
 
 class Shouting:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.suite import shipped
+from harness.scenarios.suite import shipped
 from tests.cli.conftest import Command
 
 GOOD = "version: 1\nid: {id}\ntitle: Fine\ncovers: [tools]\nturns: [{{user: Hi., model: [{{text: Hello.}}]}}]\n"

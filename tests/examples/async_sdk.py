@@ -34,9 +34,9 @@ from harness.adapters.openai_responses import metadata
 from harness.adapters.openai_responses import request as responses_request
 from harness.adapters.openai_responses import response as responses_response
 from harness.adapters.openai_responses.stream import stream_events as responses_events
-from harness.errors import ConnectionFailed, Unsupported, provider_error
-from harness.model import ChatRequest, ChatResponse, StreamEvent
-from harness.protocols import Adapter, Capability, Connect, Endpoint
+from harness.contract.errors import ConnectionFailed, Unsupported, provider_error
+from harness.contract.model import ChatRequest, ChatResponse, StreamEvent
+from harness.contract.protocols import Adapter, Capability, Connect, Endpoint
 
 TIMEOUT = 600.0
 """Seconds."""

@@ -5,8 +5,8 @@ Try it with `harness run --mode reference call-parallel-same-tool --adapter test
 
 from dataclasses import replace
 
-from harness.model import ChatRequest, ChatResponse, Message
-from harness.protocols import Adapter
+from harness.contract.model import ChatRequest, ChatResponse, Message
+from harness.contract.protocols import Adapter
 from tests.examples import plain_http
 
 

@@ -5,20 +5,20 @@ from contextlib import aclosing, asynccontextmanager, suppress
 import pytest
 
 from harness import catalog
-from harness.http import HttpRequest
-from harness.model import ChatRequest, Finish, Message, StreamEvent, TextDelta
-from harness.profiles import profile_for
-from harness.protocols import Adapter, AsyncStreamingChatClient, Capability, Endpoint
+from harness.apis.apis import wire_format
+from harness.apis.profiles import profile_for
+from harness.apis.targets import targets_for
+from harness.apis.view import ModelStep
+from harness.contract.http import HttpRequest
+from harness.contract.model import ChatRequest, Finish, Message, StreamEvent, TextDelta
+from harness.contract.protocols import Adapter, AsyncStreamingChatClient, Capability, Endpoint
 from harness.results import RunResult, Verdict
-from harness.runner import Run, cells
+from harness.running.run import Run, cells
+from harness.running.stages import Reference, Replay, Stages
 from harness.scenarios.load import load_paths
 from harness.scenarios.schema import Variant
-from harness.stages import Reference, Replay, Stages
-from harness.suite import shipped
+from harness.scenarios.suite import shipped
 from harness.tape.library import Library
-from harness.targets import targets_for
-from harness.wire.apis import wire_format
-from harness.wire.view import ModelStep
 from tests.examples import async_sdk
 
 TARGETS = {

@@ -5,15 +5,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness import catalog
-from harness.model import ChatRequest, ChatResponse, Message, ToolResult
-from harness.protocols import Adapter
+from harness.apis.targets import targets_for
+from harness.contract.model import ChatRequest, ChatResponse, Message, ToolResult
+from harness.contract.protocols import Adapter
 from harness.results import Blame, CellResult, RunResult, Severity, Verdict
-from harness.runner import Run, cells
+from harness.running.run import Run, cells
+from harness.running.stages import Reference, Replay, Stages
 from harness.scenarios.load import load_paths
-from harness.stages import Reference, Replay, Stages
-from harness.suite import shipped
+from harness.scenarios.suite import shipped
 from harness.tape.library import Library
-from harness.targets import targets_for
 from tests.examples import plain_http, swapped_results
 
 SPEC = "tests.examples.plain_http:ADAPTER"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import typer
 
-from harness.wire.apis import APIS, LIMITS
+from harness.apis.apis import APIS, LIMITS
 from tests.limits.cases import CASES
 from tests.limits.proof import MODES, Played, play
 

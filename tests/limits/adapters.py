@@ -14,8 +14,8 @@ from dataclasses import replace
 import httpx2
 
 from harness.adapters import anthropic, claude_cli, gemini, openai_chat, openai_responses
-from harness.process import Command, Completed
-from harness.protocols import Adapter, ChatClient, EmbeddingProvider, Embeddings, Endpoint, ProcessRunner
+from harness.contract.process import Command, Completed
+from harness.contract.protocols import Adapter, ChatClient, EmbeddingProvider, Embeddings, Endpoint, ProcessRunner
 from tests.limits.cases import CASES
 from tests.limits.edits import Sent
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import yaml
 
-from harness import suite
+from harness.apis.targets import shipped_named
 from harness.cli.main import main
-from harness.targets import shipped_named
+from harness.scenarios import suite
 from tests.limits.adapters import mark
 from tests.limits.case import EMBEDDED, Case
 from tests.limits.cases import CASES

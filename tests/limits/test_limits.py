@@ -1,6 +1,6 @@
 """The proof that every limit fires wherever the harness plays: what commits it comes out red, by its id.
 
-The mutation tests in tests/wire call the checks; these go through `harness run`, and see the wiring.
+The mutation tests in tests/apis call the checks; these go through `harness run`, and see the wiring.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from harness.targets import SHIPPED
-from harness.wire.apis import LIMITS
-from harness.wire.limit import Limit
+from harness.apis.apis import LIMITS
+from harness.apis.limit import Limit
+from harness.apis.targets import SHIPPED
 from tests.limits.cases import CASES
 from tests.limits.edits import Sent, append, copied, double, drop, insert, moved, put
 from tests.limits.proof import MODES, Played, play

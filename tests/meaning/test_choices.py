@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from harness.apis.view import ChoiceView
+from harness.contract.model import NamedTool, ToolChoice
 from harness.meaning import choices
-from harness.model import NamedTool, ToolChoice
-from harness.wire.view import ChoiceView
 
 TWO = ("add", "now")
 

@@ -11,8 +11,8 @@ import pytest
 from harness.meaning.schemas.judge import _changed
 from harness.meaning.schemas.partings import Partings
 from harness.results import CellResult, Verdict
-from harness.runner import Recorder, Run
-from harness.stages import Replay
+from harness.running.run import Recorder, Run
+from harness.running.stages import Replay
 from harness.tape.library import Library
 from tests.broken.fault import Wrap
 from tests.broken.playing import RULES, cell, played, said

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from harness.adapters.openai_chat import ADAPTER as SHIPPED
-from harness.model import ChatRequest, JsonSchema
+from harness.contract.model import ChatRequest, JsonSchema
 from tests.broken.fault import Wrap, asks
 from tests.broken.json_mode import each_schema, without
 

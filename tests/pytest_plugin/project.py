@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import harness.adapters.openai_chat.client  # what is loaded here is not loaded anew by each run inside this process
-import harness.pytest_cells  # noqa: F401
+import harness.pytest_plugin.cells  # noqa: F401
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -59,7 +59,7 @@ ADAPTER = replace(_GOOD, name="forgetful", connect=lambda endpoint, model: Clien
 WHOLE_ONLY = """
 from dataclasses import replace
 
-from harness.protocols import Capability
+from harness.contract.protocols import Capability
 from harness import catalog
 
 _GOOD = catalog.adapter("openai-chat")

@@ -5,7 +5,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from harness.targets import SHIPPED
+from harness.apis.targets import SHIPPED
 from tests.pytest_plugin.project import FORGETFUL, WHOLE_ONLY, configure, play, play_apart, project, scenario
 
 __all__ = ["project"]
@@ -37,7 +37,7 @@ def test_each_cell_is_an_item_and_findings_are_the_text_of_a_failure(project: py
             "  at:       request 1",
             "  actual:   null",
             '  expected: "Be brief."',
-            "  source:   harness.model*",
+            "  source:   harness.contract.model*",
             "*_ prompted on forgetful[[]stream] _*",
             "FAILED scenarios/prompted.yaml::forgetful[[]whole]*",
             "FAILED scenarios/prompted.yaml::forgetful[[]stream]*",

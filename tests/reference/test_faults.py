@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from harness.http import AT_ONCE, HttpRequest, HttpResponse
-from harness.profiles import profile_for
+from harness.apis import eventstream
+from harness.apis.apis import wire_format
+from harness.apis.profiles import profile_for
+from harness.apis.view import ResponseView, WireError
+from harness.contract.http import AT_ONCE, HttpRequest, HttpResponse
 from harness.reference.faults import PAUSE, PIECES
 from harness.reference.session import Session
 from harness.scenarios.load import load_file
 from harness.scenarios.schema import Scenario
-from harness.wire import eventstream
-from harness.wire.apis import wire_format
-from harness.wire.view import ResponseView, WireError
 from tests.reference.test_session import FIRST, HEADERS, MODELS, PATHS, STREAM_PATHS, answered
 from tests.scenarios.files import WITH_TOOLS, changed, scenario
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.model import StopReason, Usage
+from harness.apis.view import CallView, OpaqueView, PartView, RequestView, ResponseView, TextView, TurnView
+from harness.contract.model import StopReason, Usage
 from harness.reference.memory import Memory
-from harness.wire.view import CallView, OpaqueView, PartView, RequestView, ResponseView, TextView, TurnView
 from tests.scenarios.files import MINIMAL, scenario
 
 THOUGHT = OpaqueView("thinking", {"type": "thinking", "thinking": "Hm.", "signature": "abc"}, "/content/0")

@@ -12,13 +12,13 @@ from typing import Any
 import httpx2
 import pytest
 
-from harness.http import EXHAUSTED, HttpResponse
-from harness.model import StopReason, Usage
-from harness.profiles import profile_for
+from harness.apis.apis import wire_format
+from harness.apis.profiles import profile_for
+from harness.contract.http import EXHAUSTED, HttpResponse
+from harness.contract.model import StopReason, Usage
 from harness.reference.session import Session
 from harness.scenarios.schema import Scenario
 from harness.tape.server import serve
-from harness.wire.apis import wire_format
 from tests.scenarios.files import WITH_TOOLS, scenario
 
 MODELS = {

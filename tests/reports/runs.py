@@ -163,7 +163,7 @@ def two_causes() -> RunResult:
         pointer="/content/0/id",
         actual="id_0",
         expected="call_1",
-        source="harness.model: ids",
+        source="harness.contract.model: ids",
         exchange=0,
         of_response=True,
         piece=("/content/0:", "  {", '    "type": "tool_use",', '>   "id": "call_1"', "  }"),
@@ -174,7 +174,7 @@ def two_causes() -> RunResult:
         pointer="",
         actual=400,
         expected=200,
-        source="harness.errors",
+        source="harness.contract.errors",
         follows=0,
     )
     unplayed = finding(
@@ -193,7 +193,7 @@ def two_causes() -> RunResult:
         pointer="/tools/0/description",
         actual="",
         expected="Current weather for a city.",
-        source="harness.model: Tool",
+        source="harness.contract.model: Tool",
         exchange=0,
         piece=("/tools/0:", "  {", '>   "description": "",', '    "name": "get_weather"', "  }"),
     )

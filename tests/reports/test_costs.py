@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from harness import catalog
-from harness.model import Usage
+from harness.contract.model import Usage
 from harness.reports._costs import money
 from harness.results import Mode, Presentation, Provenance, RunResult, Spending
 from tests.reports.runs import PROVIDER, REFERENCE, cell

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from harness.apis.view import JsonView, MediaView, RequestView, ResultView, TextView, TurnView
+from harness.contract.model import Image, Text, ToolResult
 from harness.meaning.results import carries, same_medium
-from harness.model import Image, Text, ToolResult
 from harness.rules.content import content_shown, is_verbatim, shown
-from harness.wire.view import JsonView, MediaView, RequestView, ResultView, TextView, TurnView
 
 PNG = Image("image/png", b"\x89PNG")
 MEDIUM = MediaView("image/png", "/x", b"\x89PNG")

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from harness.results import Transcript
-from harness.stages import Cell
+from harness.running.stages import Cell
 from tests.broken.embeddings import EMBEDDING, INDEX, SWITCHED
 from tests.rules.transcripts import found, only, transcript_of
 from tests.stages import shipped_scenarios, shipped_targets

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from harness.http import HttpResponse
-from harness.model import ChatResponse, Message, Role, StopReason, Text, Usage
+from harness.contract.http import HttpResponse
+from harness.contract.model import ChatResponse, Message, Role, StopReason, Text, Usage
 from harness.results import Blame, Exchange, Severity, Transcript
 from harness.scenarios.schema import Expectation, Scenario, Variant
 from tests.rules.transcripts import found, only, played, with_chat, with_exchange

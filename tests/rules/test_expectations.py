@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from harness.results import Transcript
+from harness.running.stages import Cell
 from harness.scenarios.schema import Scenario
-from harness.stages import Cell
 from tests.rules.test_retries import again, retrying
 from tests.rules.transcripts import found, only, played, transcript_of
 from tests.stages import shipped_scenarios, shipped_targets

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
+from harness.apis.view import CallView, PartView, RequestView, ResultView, TextView, TurnView
 from harness.meaning.pairing import answered
 from harness.rules.evidence import ExpectedCall
 from harness.rules.pairing import carried
-from harness.wire.view import CallView, PartView, RequestView, ResultView, TextView, TurnView
 
 
 def call(identity: str | None, name: str = "f") -> CallView:

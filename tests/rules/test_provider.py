@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from harness import catalog
-from harness.http import HttpRequest, HttpResponse
-from harness.profiles import profile_for
+from harness.apis.apis import wire_format
+from harness.apis.profiles import profile_for
+from harness.apis.view import ModelStep
+from harness.contract.http import HttpRequest, HttpResponse
 from harness.results import Blame, Exchange, Severity, Transcript
 from harness.rules.evidence import Evidence
 from harness.rules.provider import RULES
-from harness.runner import Run
-from harness.stages import Cell, Live
-from harness.wire.apis import wire_format
-from harness.wire.view import ModelStep
+from harness.running.run import Run
+from harness.running.stages import Cell, Live
 from tests.stages import InProcess, shipped_scenarios, shipped_targets
 from tests.traffic import needs_traffic, recorded
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from harness.http import HttpRequest, HttpResponse
-from harness.model import StopReason, ToolCall
+from harness.contract.http import HttpRequest, HttpResponse
+from harness.contract.model import StopReason, ToolCall
 from harness.results import Transcript
-from harness.stages import Cell
+from harness.running.stages import Cell
 from harness.tape.transport import Handler
 from tests.rules.transcripts import found, given, only, transcript_of, with_chat, with_parts
 from tests.stages import InProcess, shipped_scenarios, shipped_targets

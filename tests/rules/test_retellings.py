@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from harness.http import Delivery
-from harness.model import (
+from harness.contract.http import Delivery
+from harness.contract.model import (
     JSON,
     ArgumentsDelta,
     ChatResponse,

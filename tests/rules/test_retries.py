@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import ChatError, ConnectionFailed
-from harness.http import HttpRequest, HttpResponse
-from harness.model import ChatRequest, ChatResponse
-from harness.protocols import Capability
+from harness.apis.targets import Target
+from harness.contract.errors import ChatError, ConnectionFailed
+from harness.contract.http import HttpRequest, HttpResponse
+from harness.contract.model import ChatRequest, ChatResponse
+from harness.contract.protocols import Capability
 from harness.results import Blame, Finding
-from harness.runner import Recorder, Run
-from harness.stages import Cell, Replay
+from harness.running.run import Recorder, Run
+from harness.running.stages import Cell, Replay
 from harness.tape.library import Library
 from harness.tape.transport import Handler
-from harness.targets import Target
 from tests.rules.transcripts import RULES, found, only, transcript_of
 from tests.stages import InProcess, shipped_scenarios, shipped_targets
 from tests.wrapped import Chat, chatting

@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import pytest
 
-from harness.http import Delivery
-from harness.model import (
+from harness.contract.http import Delivery
+from harness.contract.model import (
     ArgumentsDelta,
     Finish,
     StreamEvent,

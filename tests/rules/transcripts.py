@@ -8,14 +8,14 @@ from functools import cache
 from typing import Any
 
 from harness import catalog
-from harness.model import ChatResponse, Part, StreamEvent
+from harness.apis.targets import Target
+from harness.contract.model import ChatResponse, Part, StreamEvent
 from harness.results import Chat, Exchange, Finding, Kind, Severity, Transcript
 from harness.rules.evidence import Evidence
 from harness.rules.rule import Rule
-from harness.runner import Run
+from harness.running.run import Run
+from harness.running.stages import Cell, Stages
 from harness.scenarios.schema import Scenario, Subject, Variant
-from harness.stages import Cell, Stages
-from harness.targets import Target
 from tests.stages import InProcess, shipped_scenarios, shipped_targets
 
 RULES = catalog.rules()

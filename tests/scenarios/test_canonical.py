@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from harness.model import (
+from harness.contract.model import (
     Image,
     JsonMode,
     JsonSchema,

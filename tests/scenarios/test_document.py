@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.errors import ScenarioError
+from harness.contract.errors import ScenarioError
 from harness.scenarios.document import MAX_BYTES, key_of, read
 
 CONSTANTS = {"null": None, "~": None, "": None, "true": True, "false": False}

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from harness.errors import ScenarioError
+from harness.contract.errors import ScenarioError
 from harness.scenarios.load import load_file
 from tests.scenarios.files import ABSENT, MINIMAL, changed, scenario, written
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from harness.errors import IterationLimit, RateLimited
-from harness.handlers import Answered, Called, Done, HandlerEvent, Said
-from harness.model import ToolCall, ToolResult
+from harness.contract.errors import IterationLimit, RateLimited
+from harness.contract.model import ToolCall, ToolResult
+from harness.kit.handlers import Answered, Called, Done, HandlerEvent, Said
 from harness.scenarios.events import scripted, told
 from harness.scenarios.load import problems
 from tests.scenarios.files import MINIMAL, WITH_TOOLS, changed, scenario, written

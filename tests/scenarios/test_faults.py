@@ -7,8 +7,8 @@ from typing import Any, get_args
 
 import pytest
 
-from harness import errors
-from harness.errors import HarnessError
+from harness.contract import errors
+from harness.contract.errors import HarnessError
 from harness.scenarios.load import problems
 from harness.scenarios.match import error_name
 from harness.scenarios.schema import ErrorName, FaultSpec

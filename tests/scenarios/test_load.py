@@ -11,9 +11,9 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness.errors import ScenarioError
-from harness.model import StopReason
-from harness.protocols import Capability
+from harness.contract.errors import ScenarioError
+from harness.contract.model import StopReason
+from harness.contract.protocols import Capability
 from harness.scenarios.load import digest, load_file, load_paths, problems
 from tests.scenarios.files import ABSENT, MINIMAL, WITH_TOOLS, changed, scenario, written
 

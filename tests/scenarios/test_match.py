@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.model import JSON, StopReason, ToolCall
+from harness.contract.model import JSON, StopReason, ToolCall
 from harness.scenarios.match import Failure, Mismatch, Outcome, includes, mismatches
 from harness.scenarios.schema import Expectation
 

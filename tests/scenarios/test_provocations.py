@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from harness.runner import not_applicable
+from harness.running.run import not_applicable
+from harness.running.stages import Cell
 from harness.scenarios.load import problems
 from harness.scenarios.schema import Provocation
-from harness.stages import Cell
 from tests.scenarios.files import ABSENT, MINIMAL, changed, written
 from tests.stages import shipped_scenarios, shipped_targets
 

@@ -8,8 +8,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import harness.scenarios.schema
-from harness.model import JsonSchema
-from harness.profiles import profile_for
+from harness.apis.profiles import profile_for
+from harness.contract.model import JsonSchema
 from harness.scenarios.canonical import settings_of
 from harness.scenarios.document import read
 from harness.scenarios.load import load_paths, problems, scenario_files

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness.model import Image, Text, ToolCall, ToolResult
+from harness.contract.model import Image, Text, ToolCall, ToolResult
 from harness.scenarios.schema import Scenario
 from harness.scenarios.tools import ToolFailure, Unanswered, UnknownTool, answer
 from tests.scenarios.files import WITH_TOOLS, changed, scenario

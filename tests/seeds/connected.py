@@ -9,14 +9,14 @@ from typing import cast
 
 import httpx2
 
-from harness.model import ChatRequest
-from harness.protocols import StreamingChatClient
+from harness.apis.apis import wire_format
+from harness.apis.targets import Target
+from harness.apis.view import RequestView, ResponseView
+from harness.contract.model import ChatRequest
+from harness.contract.protocols import StreamingChatClient
 from harness.results import Exchange
+from harness.running.stages import Cell
 from harness.scenarios.canonical import settings_of, system_of, tools
-from harness.stages import Cell
-from harness.targets import Target
-from harness.wire.apis import wire_format
-from harness.wire.view import RequestView, ResponseView
 from tests.stages import InProcess, shipped_scenarios
 
 Transport = Callable[[httpx2.Client], httpx2.BaseTransport]

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from harness.errors import IterationLimit
-from harness.generation import ChatGeneration
-from harness.model import JSON, Message, Role, ToolCall, ToolResult
-from harness.protocols import ChatClient, Generation
-from harness.targets import Target
-from harness.thread import Thread, run_tool
+from harness.apis.targets import Target
+from harness.contract.errors import IterationLimit
+from harness.contract.model import JSON, Message, Role, ToolCall, ToolResult
+from harness.contract.protocols import ChatClient, Generation
+from harness.kit.generation import ChatGeneration
+from harness.kit.thread import Thread, run_tool
 from tests.seeds.connected import Connected, connected
 from tests.stages import every_target, shipped_scenarios, shipped_targets
 

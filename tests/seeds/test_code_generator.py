@@ -11,19 +11,19 @@ from typing import cast
 import httpx2
 import pytest
 
-from harness.errors import ToolFailed
-from harness.handlers import Answered, Called, CollectingHandler
-from harness.handout import Handout
-from harness.model import ArgumentsDelta, Message, StreamEvent, Tool, ToolCall, ToolCallStart, ToolResult
-from harness.partial import PartialArguments
+from harness.apis.targets import Target
+from harness.contract.errors import ToolFailed
+from harness.contract.model import ArgumentsDelta, Message, StreamEvent, Tool, ToolCall, ToolCallStart, ToolResult
+from harness.kit.handlers import Answered, Called, CollectingHandler
+from harness.kit.handout import Handout
+from harness.kit.partial import PartialArguments
+from harness.kit.streamed import Streamed
+from harness.kit.thread import Thread
+from harness.kit.trimming import trimmed
+from harness.kit.workspace import Workspace
 from harness.scenarios.canonical import tools, user_message
 from harness.scenarios.schema import Scenario
 from harness.scenarios.tools import answer
-from harness.streamed import Streamed
-from harness.targets import Target
-from harness.thread import Thread
-from harness.trimming import trimmed
-from harness.workspace import Workspace
 from tests.seeds.connected import connected
 from tests.stages import shipped_scenarios, shipped_targets
 

@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 
-from harness.errors import Unsupported
-from harness.model import (
+from harness.apis.targets import Target
+from harness.apis.view import TextView
+from harness.contract.errors import Unsupported
+from harness.contract.model import (
     JSON_INSTRUCTION,
     SYNTHESISED_ID,
     ChatRequest,
@@ -29,11 +31,9 @@ from harness.model import (
     ToolChoice,
     ToolResult,
 )
-from harness.protocols import Capability, ChatClient
+from harness.contract.protocols import Capability, ChatClient
+from harness.kit.thread import Thread, run_tool
 from harness.scenarios.canonical import settings_of, system_of
-from harness.targets import Target
-from harness.thread import Thread, run_tool
-from harness.wire.view import TextView
 from tests.seeds.connected import Connected, connected
 from tests.stages import shipped_scenarios, shipped_targets
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from harness.handlers import Answered, Called, CollectingHandler
-from harness.model import (
+from harness.apis.targets import Target
+from harness.apis.view import MediaView, TextView
+from harness.contract.model import (
     SYNTHESISED_ID,
     ChatRequest,
     ChatResponse,
@@ -23,12 +24,11 @@ from harness.model import (
     ToolResult,
     Usage,
 )
-from harness.protocols import Capability
+from harness.contract.protocols import Capability
+from harness.kit.handlers import Answered, Called, CollectingHandler
+from harness.kit.thread import Thread
 from harness.results import Verdict
 from harness.scenarios.canonical import settings_of, system_of, user_message
-from harness.targets import Target
-from harness.thread import Thread
-from harness.wire.view import MediaView, TextView
 from tests.broken.playing import played
 from tests.seeds.connected import connected
 from tests.stages import shipped_scenarios, shipped_targets

@@ -13,13 +13,22 @@ from threading import Thread as Worker
 
 import pytest
 
-from harness.handlers import Answered, Called, CollectingHandler, ConsoleHandler, Done, HandlerEvent, QueueHandler, Said
-from harness.model import Message, ToolCall, ToolResult
-from harness.protocols import ChatClient, MessageHandler
+from harness.apis.targets import Target
+from harness.apis.view import TextView
+from harness.contract.model import Message, ToolCall, ToolResult
+from harness.contract.protocols import ChatClient, MessageHandler
+from harness.kit.handlers import (
+    Answered,
+    Called,
+    CollectingHandler,
+    ConsoleHandler,
+    Done,
+    HandlerEvent,
+    QueueHandler,
+    Said,
+)
+from harness.kit.thread import Thread, ask
 from harness.scenarios.events import told
-from harness.targets import Target
-from harness.thread import Thread, ask
-from harness.wire.view import TextView
 from tests.seeds.connected import Connected, connected
 from tests.stages import every_target, shipped_scenarios, shipped_targets
 

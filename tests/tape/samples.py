@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from harness.http import HttpRequest, HttpResponse
+from harness.contract.http import HttpRequest, HttpResponse
 from harness.tape.cassette import Cassette, Interaction, Metadata
 
 METADATA = Metadata(

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from harness.http import HttpRequest
+from harness.apis.apis import wire_format
+from harness.contract.http import HttpRequest
 from harness.tape.compare import differences
-from harness.wire.apis import wire_format
 
 BODY: dict[str, Any] = {
     "model": "gpt-5.4",

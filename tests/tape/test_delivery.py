@@ -12,8 +12,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.errors import CassetteError
-from harness.http import Delivery, HttpResponse
+from harness.contract.errors import CassetteError
+from harness.contract.http import Delivery, HttpResponse
 from harness.tape import layout
 from harness.tape.cassette import Cassette, Interaction
 from harness.tape.document import _LOADER

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import CassetteError, CassetteMissing
+from harness.contract.errors import CassetteError, CassetteMissing
 from harness.tape.library import Library
 from tests.tape.samples import METADATA, cassette
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-from harness.http import EXHAUSTED, Delivery, HttpRequest
+from harness.contract.http import EXHAUSTED, Delivery, HttpRequest
 from harness.tape.cassette import Cassette
 from harness.tape.player import Player
 from tests.tape.samples import cassette, request, response

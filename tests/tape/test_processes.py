@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from harness.adapters.claude_cli import ADAPTER
-from harness.errors import ConnectionFailed, ServerError
-from harness.http import Delivery, HttpRequest, HttpResponse
-from harness.model import ChatRequest, Message
-from harness.process import Command, Completed, from_request, from_response, to_request, to_response
-from harness.protocols import ChatClient, Endpoint
+from harness.contract.errors import ConnectionFailed, ServerError
+from harness.contract.http import Delivery, HttpRequest, HttpResponse
+from harness.contract.model import ChatRequest, Message
+from harness.contract.process import Command, Completed, from_request, from_response, to_request, to_response
+from harness.contract.protocols import ChatClient, Endpoint
 from harness.tape.processes import HandlerRunner, LocalRunner, TapRunner
 from harness.tape.redact import Redactor
 from harness.tape.tap import Tap

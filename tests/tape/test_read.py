@@ -12,7 +12,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.errors import CassetteError, CassetteMissing
+from harness.contract.errors import CassetteError, CassetteMissing
 from harness.tape.read import loads, read
 from harness.tape.write import dumps
 from tests.tape.samples import cassette

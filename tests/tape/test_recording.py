@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import CassetteError
+from harness.contract.errors import CassetteError
 from harness.tape.journal import read_journal
 from harness.tape.library import Library
 from harness.tape.recording import Recording

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.http import Delivery, Ending, HttpResponse
+from harness.apis.apis import wire_format
+from harness.apis.eventstream import Event, events, is_event_stream
+from harness.contract.http import Delivery, Ending, HttpResponse
 from harness.tape.recut import BYTE_BY_BYTE, recut
-from harness.wire.apis import wire_format
-from harness.wire.eventstream import Event, events, is_event_stream
 from tests.traffic import FOLDERS, needs_traffic, recorded
 
 EVENTS = {"content-type": "text/event-stream; charset=utf-8"}

@@ -11,8 +11,8 @@ from urllib.parse import quote
 import httpx2
 import pytest
 
-from harness.errors import CassetteError
-from harness.http import Delivery, Ending, HttpRequest, HttpResponse
+from harness.contract.errors import CassetteError
+from harness.contract.http import Delivery, Ending, HttpRequest, HttpResponse
 from harness.tape.library import Library
 from harness.tape.recording import Recording
 from harness.tape.redact import Redactor

@@ -18,7 +18,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from harness.http import Delivery, Ending, HttpRequest, HttpResponse
+from harness.contract.http import Delivery, Ending, HttpRequest, HttpResponse
 from harness.tape.player import Player
 from harness.tape.proxy import Proxy
 from harness.tape.redact import Redactor

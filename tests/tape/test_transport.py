@@ -9,7 +9,7 @@ from typing import TypeAlias
 import httpx2
 import pytest
 
-from harness.http import Delivery, Ending, HttpRequest, HttpResponse
+from harness.contract.http import Delivery, Ending, HttpRequest, HttpResponse
 from harness.results import Exchange
 from harness.tape.cassette import Cassette, Interaction
 from harness.tape.player import Player

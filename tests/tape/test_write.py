@@ -13,8 +13,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.errors import CassetteError
-from harness.http import HttpRequest, HttpResponse
+from harness.contract.errors import CassetteError
+from harness.contract.http import HttpRequest, HttpResponse
 from harness.tape.cassette import Cassette, Interaction
 from harness.tape.read import loads
 from harness.tape.write import dumps, replace

@@ -13,8 +13,8 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Literal, cast
 
-from harness.model import ChatRequest, ChatResponse, Message, StreamEvent, Text
-from harness.protocols import Adapter, Endpoint, StreamingChatClient
+from harness.contract.model import ChatRequest, ChatResponse, Message, StreamEvent, Text
+from harness.contract.protocols import Adapter, Endpoint, StreamingChatClient
 from tests.stages import shipped_targets
 from tests.unusual.form import Form
 from tests.unusual.forms import FORMS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from harness.model import ChatRequest, NamedTool, ToolChoice
+from harness.contract.model import ChatRequest, NamedTool, ToolChoice
 from tests.broken.fault import GEMINI, OPENAI, Wrap, asks, sends
 from tests.unusual.form import Form
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness import suite
 from harness.results import Verdict
+from harness.scenarios import suite
 from harness.scenarios.schema import Variant
 from tests.broken.fault import Wrap
 

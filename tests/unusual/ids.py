@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
-from harness.model import ChatRequest, ChatResponse, Part, ToolCall
+from harness.contract.model import ChatRequest, ChatResponse, Part, ToolCall
 from harness.results import Verdict
 from tests.broken.fault import OPENAI, WITH_IDS, Wrap, Wrapped, answers_parts, client, edited_message, sends
 from tests.broken.ids import renamed

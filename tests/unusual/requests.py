@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from harness.model import ChatRequest, Part, ToolCall
+from harness.contract.model import ChatRequest, Part, ToolCall
 from harness.results import Verdict
 from tests.broken.fault import ALL, OPENAI, Wrap, Wrapped, asks, client, edited_parts, sends
 from tests.unusual.form import Form

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from harness.model import Text, ToolResult
+from harness.contract.model import Text, ToolResult
 from harness.results import Verdict
 from tests.broken.fault import ALL, GEMINI, OPENAI, Wrap, sends
 from tests.broken.results import contents, results

@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import httpx2
 
-from harness.model import ChatRequest, ChatResponse, Finish, StreamEvent, Text, ToolCall
-from harness.protocols import Adapter, ChatClient, Endpoint
+from harness.contract.model import ChatRequest, ChatResponse, Finish, StreamEvent, Text, ToolCall
+from harness.contract.protocols import Adapter, ChatClient, Endpoint
 from harness.results import Verdict
 from tests.broken.fault import ALL, GEMINI, Wrap, Wrapped, answers, client, sends
 from tests.broken.json_mode import texts

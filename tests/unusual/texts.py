@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from harness.model import Message, Part, Role, Text
+from harness.contract.model import Message, Part, Role, Text
 from tests.broken.fault import ALL, GEMINI, Wrap, asks_messages, sends
 from tests.unusual.form import Form
 

@@ -20,12 +20,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.errors import MissingDependency
-from harness.protocols import Adapter, Capability, Requirement
+from harness.contract.errors import MissingDependency
+from harness.contract.protocols import Adapter, Capability, Requirement
 
 if TYPE_CHECKING:
     from harness.adapters.anthropic.client import AnthropicClient
-    from harness.protocols import Endpoint
+    from harness.contract.protocols import Endpoint
 
 
 def connect(endpoint: Endpoint, model: str) -> AnthropicClient:

@@ -11,14 +11,14 @@ import httpx2
 from harness.adapters.anthropic import decode, encode
 from harness.adapters.anthropic.failures import translated
 from harness.adapters.anthropic.stream import answer
-from harness.errors import Unsupported
+from harness.contract.errors import Unsupported
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
     from contextlib import AbstractContextManager
 
-    from harness.model import ChatRequest, ChatResponse, StreamEvent
-    from harness.protocols import Endpoint
+    from harness.contract.model import ChatRequest, ChatResponse, StreamEvent
+    from harness.contract.protocols import Endpoint
 
 TIMEOUT = 600.0
 """Seconds. Given with each request, since the SDK else refuses large `max_tokens` without streaming."""
@@ -47,14 +47,14 @@ class AnthropicClient:
         )
 
     def chat(self, request: ChatRequest) -> ChatResponse:
-        """Ask the model; see `harness.protocols.ChatClient`."""
+        """Ask the model; see `harness.contract.protocols.ChatClient`."""
         create: Callable[..., anthropic.APIResponse[Any]] = self._sdk.messages.with_raw_response.create
         with _failures_translated():
             raw = create(**self._parameters(request))
         return decode.response(raw.http_response.content)
 
     def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
-        """Ask the model; see `harness.protocols.StreamingChatClient`."""
+        """Ask the model; see `harness.contract.protocols.StreamingChatClient`."""
         # The bytes, not the SDK's events: those take a cut stream for whole and lose what they do not know (AN-P9).
         create: Callable[..., AbstractContextManager[anthropic.APIResponse[Any]]]
         create = self._sdk.messages.with_streaming_response.create

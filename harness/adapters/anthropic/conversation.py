@@ -7,8 +7,8 @@ import json
 from typing import TYPE_CHECKING
 
 from harness.adapters.anthropic.ids import WireIds
-from harness.errors import Unsupported
-from harness.model import (
+from harness.contract.errors import Unsupported
+from harness.contract.model import (
     JSON,
     File,
     Image,
@@ -25,7 +25,7 @@ from harness.model import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from harness.model import Part, ProviderMetadata
+    from harness.contract.model import Part, ProviderMetadata
 
 _IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Final, NoReturn
 
-from harness.errors import MalformedResponse
-from harness.model import (
+from harness.contract.errors import MalformedResponse
+from harness.contract.model import (
     JSON,
     ChatResponse,
     Message,

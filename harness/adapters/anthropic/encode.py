@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from harness.adapters.anthropic.conversation import messages
 from harness.adapters.anthropic.models import is_adaptive, refused_thinking, takes_forced_choice, takes_prefill
 from harness.adapters.anthropic.schema import closed
-from harness.errors import Unsupported
-from harness.model import JSON, JSON_INSTRUCTION, ChatRequest, JsonMode, JsonSchema, NamedTool
+from harness.contract.errors import Unsupported
+from harness.contract.model import JSON, JSON_INSTRUCTION, ChatRequest, JsonMode, JsonSchema, NamedTool
 
 if TYPE_CHECKING:
-    from harness.model import ThinkingSettings, Tool
+    from harness.contract.model import ThinkingSettings, Tool
 
 DEFAULT_MAX_TOKENS = 4096
 """Tokens of answer where the request sets no bound."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import anthropic
 import httpx2
 
-from harness.errors import (
+from harness.contract.errors import (
     ChatError,
     ConnectionFailed,
     HarnessError,
@@ -19,7 +19,7 @@ from harness.errors import (
     ProviderError,
     provider_error,
 )
-from harness.model import JSON
+from harness.contract.model import JSON
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

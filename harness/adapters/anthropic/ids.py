@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from harness.model import ToolCall, ToolResult
+    from harness.contract.model import ToolCall, ToolResult
 
 _LEGAL = re.compile(r"[a-zA-Z0-9_-]+")
 

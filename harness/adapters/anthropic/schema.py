@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from harness.errors import Unsupported
-from harness.model import JSON
+from harness.contract.errors import Unsupported
+from harness.contract.model import JSON
 
 _SCHEMAS_BY_NAME = frozenset({"properties", "$defs", "definitions", "patternProperties", "dependentSchemas"})
 _SCHEMAS_IN_LIST = frozenset({"anyOf", "allOf", "oneOf", "prefixItems"})

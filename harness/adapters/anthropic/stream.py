@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from harness.adapters.anthropic import decode
 from harness.adapters.anthropic.eventstream import Event, events
 from harness.adapters.anthropic.failures import in_stream
-from harness.errors import MalformedResponse
-from harness.model import (
+from harness.contract.errors import MalformedResponse
+from harness.contract.model import (
     JSON,
     ArgumentsDelta,
     Finish,

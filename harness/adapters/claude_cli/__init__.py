@@ -25,11 +25,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.errors import PluginError
-from harness.protocols import Adapter, Capability, Requirement
+from harness.contract.errors import PluginError
+from harness.contract.protocols import Adapter, Capability, Requirement
 
 if TYPE_CHECKING:
-    from harness.protocols import ChatClient, Endpoint
+    from harness.contract.protocols import ChatClient, Endpoint
 
 
 def connect(endpoint: Endpoint, model: str) -> ChatClient:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from harness.adapters.claude_cli.command import EXECUTABLE, encode
 from harness.adapters.claude_cli.result import decode
-from harness.errors import ConnectionFailed
+from harness.contract.errors import ConnectionFailed
 
 if TYPE_CHECKING:
-    from harness.model import ChatRequest, ChatResponse
-    from harness.protocols import ProcessRunner
+    from harness.contract.model import ChatRequest, ChatResponse
+    from harness.contract.protocols import ProcessRunner
 
 _SECONDS = 600.0
 """As long as the SDKs wait for an answer."""
@@ -24,7 +24,7 @@ class Client:
         self._model = model
 
     def chat(self, request: ChatRequest) -> ChatResponse:
-        """Ask the model; see `harness.protocols.ChatClient.chat`."""
+        """Ask the model; see `harness.contract.protocols.ChatClient.chat`."""
         command = encode(request, request.model or self._model)
         try:
             completed = self._processes.run(command, _SECONDS)

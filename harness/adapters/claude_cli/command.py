@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.errors import Unsupported
-from harness.model import Opaque, Role, Text
-from harness.process import Command
+from harness.contract.errors import Unsupported
+from harness.contract.model import Opaque, Role, Text
+from harness.contract.process import Command
 
 if TYPE_CHECKING:
-    from harness.model import ChatRequest
+    from harness.contract.model import ChatRequest
 
 API = "claude-cli"
 EXECUTABLE = "claude"

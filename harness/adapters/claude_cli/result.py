@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, cast
 
-from harness.errors import MalformedResponse, ProviderError, provider_error
-from harness.model import ChatResponse, Message, Refusal, Role, StopReason, Text, Usage
+from harness.contract.errors import MalformedResponse, ProviderError, provider_error
+from harness.contract.model import ChatResponse, Message, Refusal, Role, StopReason, Text, Usage
 
 if TYPE_CHECKING:
-    from harness.process import Completed
+    from harness.contract.process import Completed
 
 _STOP_REASONS = {
     "end_turn": StopReason.END_TURN,

@@ -21,14 +21,14 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from harness.errors import MissingDependency
-from harness.protocols import Adapter, Capability, Embeddings, Requirement
+from harness.contract.errors import MissingDependency
+from harness.contract.protocols import Adapter, Capability, Embeddings, Requirement
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
     from harness.adapters.gemini.client import GeminiClient
-    from harness.protocols import EmbeddingProvider, Endpoint
+    from harness.contract.protocols import EmbeddingProvider, Endpoint
 
 
 def connect(endpoint: Endpoint, model: str) -> GeminiClient:

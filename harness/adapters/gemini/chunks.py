@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from harness.adapters.gemini.decode import loads
-from harness.errors import MalformedResponse
-from harness.model import JSON
+from harness.contract.errors import MalformedResponse
+from harness.contract.model import JSON
 
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _STRUCTURE = re.compile(rb'[{}"\\]')

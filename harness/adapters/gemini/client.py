@@ -20,8 +20,8 @@ from harness.adapters.gemini.stream import answer
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
-    from harness.model import ChatRequest, ChatResponse, StreamEvent
-    from harness.protocols import Endpoint
+    from harness.contract.model import ChatRequest, ChatResponse, StreamEvent
+    from harness.contract.protocols import Endpoint
 
 TIMEOUT = 600.0
 """Seconds. The SDK by itself waits for ever."""
@@ -56,7 +56,7 @@ class GeminiClient:
         self._sdk = self._connected(self._http)
 
     def chat(self, request: ChatRequest) -> ChatResponse:
-        """Ask the model; see `harness.protocols.ChatClient`."""
+        """Ask the model; see `harness.contract.protocols.ChatClient`."""
         parameters = self._parameters(request, should_return_http_response=True)
         models = cast("Any", self._sdk.models)  # its annotations name optional packages
         with _failures_translated():
@@ -65,7 +65,7 @@ class GeminiClient:
         return decode.response((raw and raw.body) or "", request)
 
     def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
-        """Ask the model; see `harness.protocols.StreamingChatClient`."""
+        """Ask the model; see `harness.contract.protocols.StreamingChatClient`."""
         with closing(self._opened(request)) as response, _transport_failures_translated():
             yield from answer(response.iter_bytes(), request)
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from harness.adapters.gemini.generation import is_3_or_later, is_before_3
 from harness.adapters.gemini.merge import merged, own
-from harness.errors import Unsupported
-from harness.model import (
+from harness.contract.errors import Unsupported
+from harness.contract.model import (
     JSON,
     SYNTHESISED_ID,
     File,
@@ -24,7 +24,7 @@ from harness.model import (
 )
 
 if TYPE_CHECKING:
-    from harness.model import Part
+    from harness.contract.model import Part
 
 SIGNATURE_STAND_IN = base64.b64encode(b"skip_thought_signature_validator").decode()
 """What Gemini 3 takes for the signature of a call that it did not make (GM-10; this spelling is in recordings)."""

@@ -6,8 +6,8 @@ import base64
 import json
 from typing import TYPE_CHECKING, NoReturn
 
-from harness.errors import MalformedResponse
-from harness.model import (
+from harness.contract.errors import MalformedResponse
+from harness.contract.model import (
     JSON,
     SYNTHESISED_ID,
     ChatResponse,
@@ -25,7 +25,7 @@ from harness.model import (
 )
 
 if TYPE_CHECKING:
-    from harness.model import ChatRequest
+    from harness.contract.model import ChatRequest
 
 _STOP_REASONS = {
     "STOP": StopReason.END_TURN,

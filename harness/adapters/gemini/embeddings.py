@@ -17,19 +17,19 @@ from typing import TYPE_CHECKING
 
 from harness.adapters.gemini.client import GeminiClient
 from harness.adapters.gemini.decode import loads
-from harness.errors import MalformedResponse
+from harness.contract.errors import MalformedResponse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from harness.model import JSON
-    from harness.protocols import Endpoint
+    from harness.contract.model import JSON
+    from harness.contract.protocols import Endpoint
 
 _MOST_TEXTS = 100
 
 
 class GeminiEmbeddings:
-    """A `harness.protocols.EmbeddingProvider` of one model on one endpoint."""
+    """A `harness.contract.protocols.EmbeddingProvider` of one model on one endpoint."""
 
     provider = "gemini"
 
@@ -39,7 +39,7 @@ class GeminiEmbeddings:
         self.dimensions = dimensions
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """One vector for each text; see `harness.protocols.EmbeddingProvider.embed`."""
+        """One vector for each text; see `harness.contract.protocols.EmbeddingProvider.embed`."""
         vectors: list[list[float]] = []
         for start in range(0, len(texts), _MOST_TEXTS):
             batch = texts[start : start + _MOST_TEXTS]

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from harness.adapters.gemini.conversation import contents
 from harness.adapters.gemini.generation import is_3_or_later, is_before_3
 from harness.adapters.gemini.merge import merged, own
-from harness.errors import Unsupported
-from harness.model import JSON, ChatRequest, JsonSchema, NamedTool
+from harness.contract.errors import Unsupported
+from harness.contract.model import JSON, ChatRequest, JsonSchema, NamedTool
 
 if TYPE_CHECKING:
-    from harness.model import ThinkingSettings, Tool
+    from harness.contract.model import ThinkingSettings, Tool
 
 _BUDGETS = {"low": 1024, "medium": 8192, "high": 24576}
 """Tokens of thinking that an effort stands for on models with budgets."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, cast
 
-from harness.errors import (
+from harness.contract.errors import (
     ChatError,
     ConnectionFailed,
     MalformedResponse,
@@ -18,7 +18,7 @@ from harness.errors import (
     Unsupported,
     provider_error,
 )
-from harness.model import JSON
+from harness.contract.model import JSON
 
 if TYPE_CHECKING:
     import httpx2

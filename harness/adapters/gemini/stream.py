@@ -10,8 +10,8 @@ from typing import cast
 from harness.adapters.gemini import decode
 from harness.adapters.gemini.chunks import chunks
 from harness.adapters.gemini.failures import in_stream
-from harness.errors import MalformedResponse
-from harness.model import (
+from harness.contract.errors import MalformedResponse
+from harness.contract.model import (
     JSON,
     ArgumentsDelta,
     ChatRequest,

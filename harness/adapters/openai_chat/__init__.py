@@ -20,13 +20,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from harness.adapters.openai_chat.metadata import API
-from harness.errors import MissingDependency
-from harness.protocols import Adapter, Capability, Embeddings, Requirement
+from harness.contract.errors import MissingDependency
+from harness.contract.protocols import Adapter, Capability, Embeddings, Requirement
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from harness.protocols import ChatClient, EmbeddingProvider, Endpoint
+    from harness.contract.protocols import ChatClient, EmbeddingProvider, Endpoint
 
 
 def connect(endpoint: Endpoint, model: str) -> ChatClient:

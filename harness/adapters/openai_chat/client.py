@@ -15,14 +15,14 @@ from harness.adapters.openai_chat.metadata import API, merged, own
 from harness.adapters.openai_chat.request import encode
 from harness.adapters.openai_chat.response import decode
 from harness.adapters.openai_chat.stream import stream_events
-from harness.errors import ConnectionFailed, MalformedResponse, ProviderError, Unsupported, provider_error
+from harness.contract.errors import ConnectionFailed, MalformedResponse, ProviderError, Unsupported, provider_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping
     from contextlib import AbstractContextManager
 
-    from harness.model import JSON, ChatRequest, ChatResponse, StreamEvent
-    from harness.protocols import Endpoint
+    from harness.contract.model import JSON, ChatRequest, ChatResponse, StreamEvent
+    from harness.contract.protocols import Endpoint
 
 
 class _Sdk(openai.OpenAI):
@@ -56,14 +56,14 @@ class Client:
         self._embed: Callable[..., AbstractContextManager[Any]] = sdk.embeddings.with_streaming_response.create
 
     def chat(self, request: ChatRequest) -> ChatResponse:
-        """Ask the model; see `harness.protocols.ChatClient.chat`."""
+        """Ask the model; see `harness.contract.protocols.ChatClient.chat`."""
         with _failures(), self._sent(request, {}) as response:
             data: bytes = response.read()
             status: int = response.status_code
         return decode(data, status, request.messages)
 
     def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
-        """Ask the model; see `harness.protocols.StreamingChatClient.stream`."""
+        """Ask the model; see `harness.contract.protocols.StreamingChatClient.stream`."""
         # without the option there are no counts of tokens at all (OC-P3)
         switches: dict[str, JSON] = {"stream": True, "stream_options": {"include_usage": True}}
         with _failures(), self._sent(request, switches) as response:
@@ -104,7 +104,7 @@ def _received(response: Any) -> Iterator[bytes]:
 
 @contextmanager
 def _failures() -> Generator[None]:
-    """The one door through which failures of the SDK come: as errors of `harness.errors`."""
+    """The one door through which failures of the SDK come: as errors of `harness.contract.errors`."""
     try:
         yield
     except openai.APIStatusError as error:

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING
 from harness.adapters.openai_chat.client import Client
 from harness.adapters.openai_chat.metadata import API
 from harness.adapters.openai_chat.response import loads
-from harness.errors import MalformedResponse, Unsupported
+from harness.contract.errors import MalformedResponse, Unsupported
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from harness.model import JSON
-    from harness.protocols import Endpoint
+    from harness.contract.model import JSON
+    from harness.contract.protocols import Endpoint
 
 _MOST_TEXTS = 2048
 _MOST_BYTES = 300_000
@@ -31,7 +31,7 @@ _FIXED = "text-embedding-ada-002"
 
 
 class OpenAIEmbeddings:
-    """A `harness.protocols.EmbeddingProvider` of one model on one endpoint."""
+    """A `harness.contract.protocols.EmbeddingProvider` of one model on one endpoint."""
 
     provider = "openai"
 
@@ -41,7 +41,7 @@ class OpenAIEmbeddings:
         self.dimensions = dimensions
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """One vector for each text; see `harness.protocols.EmbeddingProvider.embed`.
+        """One vector for each text; see `harness.contract.protocols.EmbeddingProvider.embed`.
 
         Raises:
             Unsupported: a text is empty.

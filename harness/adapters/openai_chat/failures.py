@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from harness.errors import provider_error
+from harness.contract.errors import provider_error
 
 if TYPE_CHECKING:
-    from harness.errors import ProviderError
-    from harness.model import JSON
+    from harness.contract.errors import ProviderError
+    from harness.contract.model import JSON
 
 _STATUSES = {
     "invalid_request_error": 400,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from harness.model import Message, ToolResult
+    from harness.contract.model import Message, ToolResult
 
 _MAX_LENGTH = 40
 """Characters of `tool_calls[].id` that the API takes (OC-5)."""

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from harness.adapters.openai_chat.ids import WireIds
 from harness.adapters.openai_chat.metadata import API, merged, own
-from harness.errors import Unsupported
-from harness.model import (
+from harness.contract.errors import Unsupported
+from harness.contract.model import (
     File,
     Image,
     Message,
@@ -27,7 +27,7 @@ from harness.model import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from harness.model import JSON, Part
+    from harness.contract.model import JSON, Part
 
 _AUDIO = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 

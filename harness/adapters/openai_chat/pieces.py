@@ -9,7 +9,7 @@ from harness.adapters.openai_chat.response import loads
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from harness.model import JSON
+    from harness.contract.model import JSON
 
 _WHOLE = frozenset({"role", "type", "id", "name", "format", "channel", "signature"})
 """Strings that never come in pieces, so that one which comes again is the same and is not appended."""

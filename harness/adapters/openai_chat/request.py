@@ -8,11 +8,11 @@ from harness.adapters.openai_chat.messages import wire_messages
 from harness.adapters.openai_chat.metadata import API, merged, own
 from harness.adapters.openai_chat.models import is_reasoning, refuses_tools_with_reasoning
 from harness.adapters.openai_chat.schema import strict_form
-from harness.errors import Unsupported
-from harness.model import JSON_INSTRUCTION, JsonMode, JsonSchema, NamedTool, Role, Text
+from harness.contract.errors import Unsupported
+from harness.contract.model import JSON_INSTRUCTION, JsonMode, JsonSchema, NamedTool, Role, Text
 
 if TYPE_CHECKING:
-    from harness.model import JSON, ChatRequest, ResponseFormat, Tool
+    from harness.contract.model import JSON, ChatRequest, ResponseFormat, Tool
 
 
 def encode(request: ChatRequest, model: str) -> dict[str, JSON]:

@@ -10,8 +10,8 @@ from harness.adapters.openai_chat.failures import reported
 from harness.adapters.openai_chat.ids import is_legal, synthesised
 from harness.adapters.openai_chat.metadata import API, kept, own
 from harness.adapters.openai_chat.taken_back import REASONING, RECEIVED, of_call, of_message, received
-from harness.errors import MalformedResponse
-from harness.model import (
+from harness.contract.errors import MalformedResponse
+from harness.contract.model import (
     SYNTHESISED_ID,
     ChatResponse,
     Message,
@@ -28,7 +28,7 @@ from harness.model import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from harness.model import JSON, Part
+    from harness.contract.model import JSON, Part
 
 _STOP_REASONS = {
     "stop": StopReason.END_TURN,

@@ -9,14 +9,22 @@ from harness.adapters.openai_chat.failures import reported
 from harness.adapters.openai_chat.pieces import StreamedCall, grown, owner
 from harness.adapters.openai_chat.response import identify, loads, response_of
 from harness.adapters.openai_chat.taken_back import REASONING
-from harness.errors import MalformedResponse
-from harness.model import ArgumentsDelta, Finish, TextDelta, ThinkingDelta, ToolCall, ToolCallEnd, ToolCallStart
+from harness.contract.errors import MalformedResponse
+from harness.contract.model import (
+    ArgumentsDelta,
+    Finish,
+    TextDelta,
+    ThinkingDelta,
+    ToolCall,
+    ToolCallEnd,
+    ToolCallStart,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from harness.adapters.openai_chat.eventstream import Event
-    from harness.model import JSON, Message, StreamEvent
+    from harness.contract.model import JSON, Message, StreamEvent
 
 _DONE = "[DONE]"
 

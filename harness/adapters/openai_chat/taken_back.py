@@ -14,7 +14,7 @@ from harness.adapters.openai_chat.metadata import API
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from harness.model import JSON, ProviderMetadata
+    from harness.contract.model import JSON, ProviderMetadata
 
 RECEIVED: Final = f"{API}/received"
 """Whose the fields are that came and do not go back: nobody's, so that no adapter sends them."""

@@ -15,14 +15,14 @@ from harness.adapters.openai_responses.metadata import API, merged, own
 from harness.adapters.openai_responses.request import encode
 from harness.adapters.openai_responses.response import decode
 from harness.adapters.openai_responses.stream import stream_events
-from harness.errors import ConnectionFailed, MalformedResponse, ProviderError, Unsupported, provider_error
+from harness.contract.errors import ConnectionFailed, MalformedResponse, ProviderError, Unsupported, provider_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping
     from contextlib import AbstractContextManager
 
-    from harness.model import JSON, ChatRequest, ChatResponse, StreamEvent
-    from harness.protocols import Endpoint
+    from harness.contract.model import JSON, ChatRequest, ChatResponse, StreamEvent
+    from harness.contract.protocols import Endpoint
 
 
 class _Sdk(openai.OpenAI):
@@ -55,14 +55,14 @@ class Client:
         self._create: Callable[..., AbstractContextManager[Any]] = sdk.responses.with_streaming_response.create
 
     def chat(self, request: ChatRequest) -> ChatResponse:
-        """Ask the model; see `harness.protocols.ChatClient.chat`."""
+        """Ask the model; see `harness.contract.protocols.ChatClient.chat`."""
         with _failures(), self._sent(request, {}) as response:
             data: bytes = response.read()
             status: int = response.status_code
         return decode(data, status, request.messages)
 
     def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
-        """Ask the model; see `harness.protocols.StreamingChatClient.stream`."""
+        """Ask the model; see `harness.contract.protocols.StreamingChatClient.stream`."""
         with _failures(), self._sent(request, {"stream": True}) as response:
             status: int = response.status_code
             if response.headers.get("content-type", "").startswith("application/json"):
@@ -94,7 +94,7 @@ def _received(response: Any) -> Iterator[bytes]:
 
 @contextmanager
 def _failures() -> Generator[None]:
-    """The one door through which failures of the SDK come: as errors of `harness.errors`."""
+    """The one door through which failures of the SDK come: as errors of `harness.contract.errors`."""
     try:
         yield
     except openai.APIStatusError as error:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.errors import MalformedResponse
+from harness.contract.errors import MalformedResponse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

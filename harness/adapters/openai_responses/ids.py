@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from harness.model import Message, ToolResult
+    from harness.contract.model import Message, ToolResult
 
 _MAX_LENGTH = 64
 """Characters of a `call_id` that the API takes (RS-3)."""

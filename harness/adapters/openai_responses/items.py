@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from harness.adapters.openai_responses.ids import WireIds
 from harness.adapters.openai_responses.metadata import API, merged, own
-from harness.errors import Unsupported
-from harness.model import File, Image, Opaque, Refusal, Role, Text, Thinking, ToolCall, ToolResult
+from harness.contract.errors import Unsupported
+from harness.contract.model import File, Image, Opaque, Refusal, Role, Text, Thinking, ToolCall, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from harness.model import JSON, Message, Part
+    from harness.contract.model import JSON, Message, Part
 
 
 def wire_items(messages: Sequence[Message]) -> list[JSON]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from harness.model import JSON, ProviderMetadata
+    from harness.contract.model import JSON, ProviderMetadata
 
 API: Final = "openai-responses"
 

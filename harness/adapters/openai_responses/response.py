@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from harness.adapters.openai_responses.failures import reported
 from harness.adapters.openai_responses.ids import is_legal, synthesised
 from harness.adapters.openai_responses.metadata import API, kept
-from harness.errors import MalformedResponse
-from harness.model import (
+from harness.contract.errors import MalformedResponse
+from harness.contract.model import (
     SYNTHESISED_ID,
     ChatResponse,
     Message,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from collections.abc import Set as AbstractSet
 
-    from harness.model import JSON, Part
+    from harness.contract.model import JSON, Part
 
 _STATUSES = {
     "failed": StopReason.ERROR,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from harness.model import JSON
+    from harness.contract.model import JSON
 
 _NOT_STRICT = frozenset(
     {

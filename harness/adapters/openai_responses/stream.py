@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from harness.adapters.openai_responses.eventstream import events
 from harness.adapters.openai_responses.failures import reported
 from harness.adapters.openai_responses.response import call_of, loads, reasoning_of, response_of
-from harness.errors import MalformedResponse
-from harness.model import ArgumentsDelta, Finish, TextDelta, ThinkingDelta, ToolCallEnd, ToolCallStart
+from harness.contract.errors import MalformedResponse
+from harness.contract.model import ArgumentsDelta, Finish, TextDelta, ThinkingDelta, ToolCallEnd, ToolCallStart
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from harness.adapters.openai_responses.eventstream import Event
-    from harness.model import JSON, Message, StreamEvent
+    from harness.contract.model import JSON, Message, StreamEvent
 
 _ENDS = ("response.completed", "response.incomplete")
 _REASONING = ("response.reasoning_summary_text.delta", "response.reasoning_text.delta")

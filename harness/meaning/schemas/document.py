@@ -7,9 +7,9 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 
+from harness.apis.jsonvalue import join, resolve
+from harness.contract.model import JSON
 from harness.meaning.schemas.form import Dialect
-from harness.model import JSON
-from harness.wire.jsonvalue import join, resolve
 
 _SCHEMA = frozenset({"items", "additionalProperties", "contains", "propertyNames", "not", "if", "then", "else"})
 _SCHEMA_LIST = frozenset({"prefixItems", "allOf", "anyOf", "oneOf"})

@@ -8,9 +8,9 @@ from typing import Any, cast
 from jsonschema import Draft202012Validator
 from referencing import Registry
 
+from harness.apis.jsonvalue import join
+from harness.contract.model import JSON
 from harness.meaning.schemas.form import KINDS, Case, Form
-from harness.model import JSON
-from harness.wire.jsonvalue import join
 
 SAME_VALUE = frozenset({"not", "if", "then", "else", "allOf", "oneOf", "dependentSchemas"})
 """Keywords whose schemas speak of the value itself, not of one inside it."""

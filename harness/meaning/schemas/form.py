@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias, cast
 
-from harness.model import JSON
-from harness.wire.jsonvalue import canonical
+from harness.apis.jsonvalue import canonical
+from harness.contract.model import JSON
 
 Dialect: TypeAlias = Literal["json-schema", "openapi"]
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any
 
+from harness.contract.model import JSON
 from harness.meaning.schemas.form import KINDS, Case, Form, resolved
 from harness.meaning.schemas.patterns import matching
-from harness.model import JSON
 
 _EVERYDAY: tuple[JSON, ...] = (None, True, False, 0, 1, -1, 0.5, "", "a", "2026-11-22", [], [0], ["a"], {}, {"a": 0})
 _ORDER = ("string", "number", "boolean", "null", "array", "object")

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
+from harness.apis.jsonvalue import equal, join, resolve
+from harness.contract.model import JSON
 from harness.meaning.schemas.document import Document, UnreadableError
 from harness.meaning.schemas.emission import Acceptance
 from harness.meaning.schemas.form import Dialect
 from harness.meaning.schemas.partings import Parting, Partings
 from harness.meaning.schemas.reading import read
 from harness.meaning.schemas.words import reworded
-from harness.model import JSON
-from harness.wire.jsonvalue import equal, join, resolve
 
 _SHOWN = 200
 """Characters of an instance that a message shows."""

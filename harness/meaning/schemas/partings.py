@@ -19,11 +19,11 @@ from itertools import chain, islice
 from random import Random
 from typing import Any
 
+from harness.apis.jsonvalue import join
+from harness.contract.model import JSON
 from harness.meaning.schemas.emission import Acceptance
 from harness.meaning.schemas.form import KINDS, Case, Form, anything, nothing, nullable, resolved
 from harness.meaning.schemas.instances import at_random, candidates, of_case
-from harness.model import JSON
-from harness.wire.jsonvalue import join
 
 _CONSTRUCTED = 5000
 _GENERATED = 300

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from harness.apis.jsonvalue import canonical, join
+from harness.contract.model import JSON
 from harness.meaning.schemas.document import Document
-from harness.model import JSON
-from harness.wire.jsonvalue import canonical, join
 
 _SAME_VALUE = ("allOf", "anyOf", "oneOf")
 _WORDS = ("description", "examples", "example", "format", "default")

@@ -1,0 +1,43 @@
+"""The Messages API of Anthropic.
+
+`conversation` reads messages of any shape, `requests` and `responses` give the neutral views, `limits` is the table of
+what the provider refuses (`blocks`, `pairing`, `systems`, `tools`, `schemas`, `strictness` and `settings` check it by
+subject, `judging` all of it), and `answers` and `failures` speak as the provider (`events` where it streams, `streams`
+folds what was streamed).
+"""
+
+from __future__ import annotations
+
+from harness.apis.anthropic.answers import build, build_stream, stream_of
+from harness.apis.anthropic.failures import fail, refuse, stream_error
+from harness.apis.anthropic.judging import violations
+from harness.apis.anthropic.limits import LIMITS
+from harness.apis.anthropic.requests import model_of, recognises, view
+from harness.apis.anthropic.responses import read
+from harness.apis.format import WireFormat
+from harness.apis.law import OWN, Services
+
+WIRE = WireFormat(
+    api="anthropic",
+    base_path="",
+    key_variables=("ANTHROPIC_API_KEY",),
+    provider_url="https://api.anthropic.com",
+    services=Services(
+        # The clouds that host its models hold them to the same rules.
+        {"api.anthropic.com": OWN, "amazonaws.com": OWN, "api.aws": OWN, "googleapis.com": OWN, "azure.com": OWN}
+    ),
+    limits=LIMITS,
+    recognises=recognises,
+    view=view,
+    violations=violations,
+    read=read,
+    build=build,
+    build_stream=build_stream,
+    stream_of=stream_of,
+    refuse=refuse,
+    fail=fail,
+    stream_error=stream_error,
+    model_of=model_of,
+)
+
+__all__ = ["WIRE"]

@@ -1,0 +1,290 @@
+"""Request bodies → neutral views."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterator
+from urllib.parse import unquote, urlsplit
+
+from harness.apis.anthropic.conversation import objects
+from harness.apis.jsonvalue import equal, join, loads
+from harness.apis.view import (
+    CallView,
+    ChoiceView,
+    FormatView,
+    JsonView,
+    MediaView,
+    OpaqueView,
+    PartView,
+    RequestView,
+    ResultView,
+    SettingView,
+    SystemView,
+    TextView,
+    ToolView,
+    TurnView,
+    WireError,
+)
+from harness.contract.http import HttpRequest
+from harness.contract.model import JSON
+
+_SETTINGS = {
+    "max_tokens": "max_tokens",
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "stop_sequences": "stop",
+    "thinking": "thinking",
+}
+_MODES = {"auto": "auto", "none": "none", "any": "required", "tool": "named"}
+_DIRECT: JSON = {"type": "direct"}
+
+
+_HOSTED = re.compile(
+    r"/model/(?P<bedrock>[^/]+)/invoke(-with-response-stream)?|/models/(?P<vertex>[^/:]+):\w*[rR]awPredict"
+)
+"""Paths of the hosts that take the same body with the model in the path and the API version in the body."""
+
+_HOSTED_KEYS = frozenset({"anthropic_version", "anthropic_beta"})
+
+
+def recognises(request: HttpRequest) -> bool:
+    """Whether this is a chat of the Messages API.
+
+    That is POST to a path that ends in /v1/messages, with two of the three fields that it must have, so that one that
+    lacks a field is refused for it and not for its path; or the same messages at Bedrock or Vertex.
+    """
+    path = urlsplit(request.url).path
+    if request.method.upper() != "POST":
+        return False
+    try:
+        body = loads(request.body)
+    except WireError:
+        return False
+    if not isinstance(body, dict):
+        return False
+    if path.endswith("/v1/messages"):
+        return sum(key in body for key in ("model", "messages", "max_tokens")) >= 2
+    return _HOSTED.search(path) is not None and "anthropic_version" in body and "messages" in body
+
+
+def model_of(request: HttpRequest) -> str | None:
+    """The model that the body names, or the path of a host."""
+    try:
+        body = body_of(request)
+    except WireError:
+        return None
+    return _string(body.get("model")) if isinstance(body, dict) else None
+
+
+def body_of(request: HttpRequest) -> JSON:
+    """The body as the Messages API itself takes it: a host's model and stream are in its path. Raises `WireError`."""
+    body = loads(request.body)
+    path = urlsplit(request.url).path
+    hosted = _HOSTED.search(path)
+    if hosted is None or not isinstance(body, dict) or "anthropic_version" not in body:
+        return body
+    own: dict[str, JSON] = {"model": unquote(hosted["bedrock"] or hosted["vertex"])}
+    if "stream" in path:
+        own["stream"] = True
+    return own | {key: value for key, value in body.items() if key not in _HOSTED_KEYS}
+
+
+def view(request: HttpRequest) -> RequestView:
+    """The neutral view of a request. Raises `WireError` where messages, blocks or tools are not of their JSON type."""
+    body = _object(body_of(request), "")
+    turns: list[TurnView] = []
+    system = [SystemView(text.text, "system", text.pointer) for text in _texts(body.get("system"), "/system")]
+    for index, message in enumerate(_list(body.get("messages"), "/messages")):
+        pointer = join("/messages", index)
+        entry = _object(message, pointer)
+        if entry.get("role") != "system":
+            turns.append(_turn(entry, pointer))
+            continue
+        parts = content_parts(entry.get("content"), join(pointer, "content"))
+        system.extend(
+            SystemView(part.text, "message:system", part.pointer, len(turns))
+            for part in parts
+            if isinstance(part, TextView)
+        )
+        others = tuple(part for part in parts if not isinstance(part, TextView))
+        if others:  # tool_addition and its kin change the tools in mid-conversation: no text, and not to be lost
+            turns.append(TurnView("user", others, pointer, "system"))
+    return RequestView(
+        api="anthropic",
+        model=_string(body.get("model")),
+        system=tuple(system),
+        turns=tuple(turns),
+        tools=tuple(_tools(body.get("tools"))),
+        tool_choice=_choice(body.get("tool_choice")),
+        response_format=_format(body),
+        settings={
+            name: SettingView(body[key], join("", key))
+            for key, name in _SETTINGS.items()
+            if body.get(key) not in (None, [])
+        },
+        stream=body.get("stream") is True,
+        stateful="container" if body.get("container") else None,
+        cache_marks=tuple(
+            join(place, "cache_control")
+            for key in ("tools", "system")
+            for place, data in objects(body.get(key), join("", key))
+            if data.get("cache_control") is not None
+        ),
+    )
+
+
+def content_parts(content: JSON, pointer: str) -> tuple[PartView, ...]:
+    """The parts of a message's content. Raises `WireError`."""
+    if content is None:
+        return ()
+    if isinstance(content, str):
+        return (TextView(content, pointer),)
+    parts: list[PartView] = []
+    for index, block in enumerate(_list(content, pointer)):
+        place = join(pointer, index)
+        parts.append(_part(_object(block, place), place))
+    return tuple(parts)
+
+
+def _turn(entry: dict[str, JSON], pointer: str) -> TurnView:
+    role = entry.get("role")
+    parts = content_parts(entry.get("content"), join(pointer, "content"))
+    return TurnView("assistant" if role == "assistant" else "user", parts, pointer, _string(role) or "")
+
+
+def _part(block: dict[str, JSON], pointer: str) -> PartView:
+    kind = block.get("type")
+    if kind == "tool_use":
+        return _call(block, pointer)
+    if kind == "tool_result":
+        return _result(block, pointer)
+    return _plain(block, pointer)
+
+
+def _plain(block: dict[str, JSON], pointer: str) -> TextView | MediaView | OpaqueView:
+    kind, text, source = block.get("type"), block.get("text"), block.get("source")
+    if kind == "text" and isinstance(text, str):
+        return TextView(text, join(pointer, "text"), opaque=block.get("citations") or None)
+    if kind in ("image", "document") and isinstance(source, dict):
+        media = _media(source, pointer, "application/pdf" if kind == "document" else None)
+        if media is not None:
+            return media
+    return OpaqueView(_string(kind) or "", block, pointer)
+
+
+def _media(source: dict[str, JSON], pointer: str, assumed: str | None) -> MediaView | None:
+    kind, data = source.get("type"), source.get("data")
+    media_type = _string(source.get("media_type")) or assumed
+    if kind == "base64" and isinstance(data, str):
+        try:
+            return MediaView(media_type, pointer, data=base64.b64decode(data, validate=True))
+        except ValueError:  # binascii.Error, or text outside ASCII
+            return None
+    if kind == "text" and isinstance(data, str):
+        return MediaView(_string(source.get("media_type")) or "text/plain", pointer, data=data.encode())
+    uri = source.get("url") if kind == "url" else source.get("file_id") if kind == "file" else None
+    return MediaView(media_type if kind == "url" else None, pointer, uri=uri) if isinstance(uri, str) else None
+
+
+def _call(block: dict[str, JSON], pointer: str) -> CallView:
+    arguments = block.get("input")
+    marks: dict[str, JSON] = {key: block[key] for key in ("caller", "toolset_name") if block.get(key) is not None}
+    if equal(marks.get("caller"), _DIRECT):  # what an absent caller means
+        del marks["caller"]
+    return CallView(
+        id=_string(block.get("id")),
+        name=_string(block.get("name")) or "",
+        arguments=None if isinstance(arguments, str) else arguments,
+        pointer=pointer,
+        id_pointer=join(pointer, "id"),
+        arguments_pointer=join(pointer, "input"),
+        malformed=arguments if isinstance(arguments, str) else None,
+        opaque=marks or None,
+    )
+
+
+def _result(block: dict[str, JSON], pointer: str) -> ResultView:
+    content, place = block.get("content"), join(pointer, "content")
+    payload: list[TextView | MediaView | JsonView | OpaqueView] = []
+    if isinstance(content, str):
+        payload.extend([TextView(content, place)] if content else ())  # "" says the same as no content (AN-13)
+    elif isinstance(content, list):
+        for index, member in enumerate(content):
+            payload.append(_plain(_object(member, join(place, index)), join(place, index)))
+    elif content is not None:
+        payload.append(JsonView(content, place))
+    return ResultView(
+        call_id=_string(block.get("tool_use_id")),
+        name=None,
+        payload=tuple(payload),
+        pointer=pointer,
+        id_pointer=join(pointer, "tool_use_id"),
+        error_mark="flag" if block.get("is_error") is True else None,
+    )
+
+
+def _texts(system: JSON, pointer: str) -> Iterator[TextView]:
+    for part in content_parts(system, pointer):
+        if isinstance(part, TextView):
+            yield part
+
+
+def _tools(tools: JSON) -> Iterator[ToolView]:
+    for index, member in enumerate(_list(tools, "/tools")):
+        pointer = join("/tools", index)
+        tool = _object(member, pointer)
+        kind = _string(tool.get("type")) or "custom"
+        yield ToolView(
+            name=_string(tool.get("name")) or "",
+            description=_string(tool.get("description")),
+            parameters=tool.get("input_schema"),
+            pointer=pointer,
+            strict=True if tool.get("strict") is True else None,  # false is the documented default
+            kind="function" if kind == "custom" else kind,
+        )
+
+
+def _choice(choice: JSON) -> ChoiceView | None:
+    if choice is None or equal(choice, {"type": "auto"}):  # auto is the documented default
+        return None
+    if not isinstance(choice, dict):
+        return ChoiceView("other", "/tool_choice")
+    match _MODES.get(_string(choice.get("type")) or ""):
+        case "auto" | "none" | "required" as mode:
+            return ChoiceView(mode, "/tool_choice")
+        case "named":
+            return ChoiceView("named", "/tool_choice", _string(choice.get("name")))
+        case _:
+            return ChoiceView("other", "/tool_choice")
+
+
+def _format(body: dict[str, JSON]) -> FormatView | None:
+    config = body.get("output_config")
+    places = [
+        ("output_config.format", "/output_config/format", config.get("format") if isinstance(config, dict) else None),
+        ("output_format", "/output_format", body.get("output_format")),  # its name while it was a beta
+    ]
+    for mechanism, pointer, value in places:
+        if isinstance(value, dict):
+            schema_pointer = join(pointer, "schema")
+            return FormatView("json-schema", mechanism, pointer, value.get("schema"), schema_pointer, strict=True)
+    return None
+
+
+def _string(value: JSON) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _object(value: JSON, pointer: str) -> dict[str, JSON]:
+    if not isinstance(value, dict):
+        raise WireError("not an object", pointer)
+    return value
+
+
+def _list(value: JSON, pointer: str) -> list[JSON]:
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise WireError("not a list", pointer)
+    return value

@@ -1,0 +1,47 @@
+"""What a request is judged by besides its body."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import parse_qs, urlsplit
+
+from harness.apis.law import Law
+from harness.apis.limit import Severity
+from harness.apis.profiles import Profile
+from harness.contract.http import HttpRequest
+
+_STRICT_VERSION = "2026-10-21"
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The profile of the model, and what the headers and the URL ask for.
+
+    `strict_version`: the API version is 2026-10-21 or later, which refuses sampling parameters and more.
+    `beta`: the request goes to the beta surface, which knows more fields.
+    `betas_named`: it names betas, so that a field nobody here knows may belong to one of them.
+    `own`: the provider itself answers, and not a server that is compatible with it and may know more.
+    """
+
+    profile: Profile
+    strict_version: bool = False
+    beta: bool = False
+    betas_named: bool = False
+    own: bool = True
+
+    @property
+    def unknown(self) -> Severity:
+        """How bad a field or type is that nobody here knows (AN-22)."""
+        return "error" if self.own and not self.betas_named else "warning"
+
+
+def terms_of(request: HttpRequest, law: Law) -> Terms:
+    """The terms of a request. Versions are dates, so that they compare as text."""
+    named = bool(request.headers.get("anthropic-beta"))
+    return Terms(
+        profile=law.profile,
+        strict_version=request.headers.get("anthropic-version", "") >= _STRICT_VERSION,
+        beta=named or "beta" in parse_qs(urlsplit(request.url).query),
+        betas_named=named,
+        own=law.is_own,
+    )

@@ -1,0 +1,23 @@
+"""The limit that all APIs share: a request goes to where the API is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from harness.apis.format import WireFormat
+from harness.apis.limit import Limit, Violation
+from harness.contract.http import HttpRequest
+
+PATH_UNKNOWN = Limit("path-unknown", "Every request goes to an endpoint of the API.", "wire-facts 1.1")
+
+_CHAT = b'{"model": "", "messages": [], "max_tokens": 1, "input": [], "contents": []}'
+"""A body that every API takes for a chat: put in place of a request's own, the path alone says whether there is such an
+endpoint, and a body that is no chat is refused for what is wrong with it."""
+
+
+def misdirected(wire: WireFormat, request: HttpRequest, *, embedded: bool = False) -> Violation | None:
+    """What the provider says to a request that is sent where it has no chats, or no embeddings."""
+    embeddings = wire.embeddings if embedded else None
+    if embeddings.recognises(request) if embeddings else wire.recognises(replace(request, body=_CHAT)):
+        return None
+    return PATH_UNKNOWN.broken(f"no such endpoint: {request.method} {request.url}", "", status=404)

@@ -1,0 +1,62 @@
+"""What every wire package exports as `WIRE`: one API's format as pure functions on JSON and bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from harness.apis.embedding import EmbeddingFormat
+from harness.apis.law import Law, Services
+from harness.apis.limit import Limit, Violation
+from harness.apis.profiles import Profile
+from harness.apis.view import ModelStep, RequestView, ResponseView
+from harness.contract.http import HttpRequest, HttpResponse
+from harness.contract.model import JSON
+
+
+@dataclass(frozen=True, slots=True)
+class WireFormat:
+    """One API.
+
+    `base_path`: what its SDK's base URL has behind the origin (`/v1` or nothing).
+    `key_variables`: the environment variables that hold a key, in order of precedence.
+    `provider_url`: base URL of the provider itself, as the SDK takes it.
+    `services`: who serves it, and so whose rules a request is held to.
+    `limits`: the table of everything that can be violated, of its embeddings too.
+    `recognises(request)`: the request is a chat of this API, by path and body.
+    `view(request)`: the neutral view; raises `WireError`.
+    `violations(request, law)`: what is refused or taken with a loss. Never raises: an unreadable body is one.
+    `read(response)`: the neutral view of a response, an event stream folded; raises `WireError`.
+    `build(step, seed, model, profile)`: the body of a response. Ids, usage and signatures are functions of `seed`.
+    `build_stream(step, seed, model, profile, request)`: the same answer as a stream, in the form that `request` asks
+    for: `read` folds it to what `build` says.
+    `stream_of(body, seed, profile, request)`: any whole body, told as the stream that folds to it.
+    `refuse(violation)`: the provider's refusal, in its own status and shape.
+    `fail(status, retry_after, seed)`: the provider's failure of this status, in its own shape; it asks to wait
+    `retry_after` seconds.
+    `error_for(response, request)`: a refusal or a failure, as it comes to this request.
+    `stream_error(status, seed, request)`: what the provider writes into a stream, in the form that `request` asks for,
+    where it would have failed with `status` before the first byte.
+    `model_of(request)`: the model that the request names, by body or path.
+    `embeddings`: the format of its embeddings, if it has any.
+    """
+
+    api: str
+    base_path: str
+    key_variables: tuple[str, ...]
+    provider_url: str
+    services: Services
+    limits: tuple[Limit, ...]
+    recognises: Callable[[HttpRequest], bool]
+    view: Callable[[HttpRequest], RequestView]
+    violations: Callable[[HttpRequest, Law], list[Violation]]
+    read: Callable[[HttpResponse], ResponseView]
+    build: Callable[[ModelStep, str, str, Profile], dict[str, JSON]]
+    build_stream: Callable[[ModelStep, str, str, Profile, RequestView], HttpResponse]
+    stream_of: Callable[[dict[str, JSON], str, Profile, RequestView], HttpResponse]
+    refuse: Callable[[Violation], HttpResponse]
+    fail: Callable[[int, float | None, str], HttpResponse]
+    stream_error: Callable[[int, str, RequestView], bytes]
+    model_of: Callable[[HttpRequest], str | None]
+    error_for: Callable[[HttpResponse, HttpRequest], HttpResponse] = lambda response, _request: response
+    embeddings: EmbeddingFormat | None = None

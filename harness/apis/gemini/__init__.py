@@ -1,0 +1,41 @@
+"""Gemini generateContent: the Developer API and, where the wire is the same, Vertex.
+
+Keys come in camelCase, in snake_case and mixed (GM-0). They are normalised everywhere but in payloads of the user;
+pointers keep the spelling that was sent.
+"""
+
+from __future__ import annotations
+
+from harness.apis.format import WireFormat
+from harness.apis.gemini.answers import build, build_stream, stream_of
+from harness.apis.gemini.embeddings import EMBEDDINGS
+from harness.apis.gemini.failures import error_for, fail, refuse, stream_error
+from harness.apis.gemini.judging import violations
+from harness.apis.gemini.limits import LIMITS
+from harness.apis.gemini.requests import model_of, recognises, view
+from harness.apis.gemini.responses import read
+from harness.apis.law import OWN, Services
+
+WIRE = WireFormat(
+    api="gemini",
+    base_path="",
+    key_variables=("GOOGLE_API_KEY", "GEMINI_API_KEY"),
+    provider_url="https://generativelanguage.googleapis.com",
+    services=Services({"googleapis.com": OWN}),
+    limits=LIMITS,
+    recognises=recognises,
+    view=view,
+    violations=violations,
+    read=read,
+    build=build,
+    build_stream=build_stream,
+    stream_of=stream_of,
+    refuse=refuse,
+    fail=fail,
+    stream_error=stream_error,
+    error_for=error_for,
+    model_of=model_of,
+    embeddings=EMBEDDINGS,
+)
+
+__all__ = ["WIRE"]

@@ -1,0 +1,118 @@
+"""`models/…:batchEmbedContents` and `models/…:embedContent`. The bound of a batch is the provider's own words, seen in
+many reports (langchain-ai/langchainjs 4491); wire-facts has no section on embeddings yet."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from urllib.parse import unquote, urlsplit
+
+from harness.apis.embedding import EmbeddingFormat, EmbeddingView, VectorView, seeded_vector, vector_of
+from harness.apis.gemini import limits
+from harness.apis.gemini.proto import ProtoMessage, repeated
+from harness.apis.jsonvalue import body_of, loads
+from harness.apis.law import Law
+from harness.apis.limit import Violation
+from harness.apis.view import TextView, WireError
+from harness.contract.http import HttpRequest, HttpResponse
+from harness.contract.model import JSON
+
+_METHOD = re.compile(r".*/([^/:]+):(batchEmbedContents|embedContent)")
+_MOST_TEXTS = 100
+_LENGTH = 3072
+_BATCH = "langchain-ai/langchainjs 4491"
+_REFERENCE = "Gemini API, models.batchEmbedContents"
+
+
+def recognises(request: HttpRequest) -> bool:
+    """Whether a request is one for embeddings."""
+    return request.method.upper() == "POST" and _method(request) is not None
+
+
+def view(request: HttpRequest) -> EmbeddingView:
+    """The neutral view of a request: a text for each content, since the parts of one share a vector.
+
+    Raises:
+        WireError: the body is not JSON, or a field that the view reads has the wrong type; or its parts ask for vectors
+            of different models or lengths.
+    """
+    method = _method(request)
+    if method is None:
+        raise WireError("no request for embeddings")
+    body = ProtoMessage.of(loads(request.body))
+    asked = body.messages("requests") if method[2] == "batchEmbedContents" else [body]
+    lengths = {each.get("outputDimensionality"): each.at("outputDimensionality") for each in reversed(asked)}
+    models = {(each.text("model") or method[1]).removeprefix("models/") for each in asked} or {method[1]}
+    if len(lengths) > 1 or models != {method[1]}:
+        raise WireError("the texts are not all for one model and one length")
+    length, pointer = next(iter(lengths.items()), (None, ""))
+    return EmbeddingView(
+        method[1],
+        tuple(_text(each) for each in asked),
+        length if isinstance(length, int) else None,
+        pointer if length is not None else "",
+    )
+
+
+def _method(request: HttpRequest) -> re.Match[str] | None:
+    return _METHOD.fullmatch(unquote(urlsplit(request.url).path))
+
+
+def _text(asked: ProtoMessage) -> TextView:
+    content = asked.message("content") or ProtoMessage.of({}, asked.pointer)
+    texts = [part.text("text") or "" for part in content.messages("parts")]
+    return TextView("\n".join(texts), content.pointer)
+
+
+def violations(request: HttpRequest, _law: Law) -> list[Violation]:
+    """What the provider refuses."""
+    try:
+        seen = view(request)
+    except WireError as error:
+        message = f"Invalid JSON payload received. {error.reason}"
+        return [limits.EMBEDDINGS_BODY.broken(message, error.pointer or "")]
+    return [*_refusals(seen)]
+
+
+def _refusals(seen: EmbeddingView) -> Iterator[Violation]:
+    count = len(seen.texts)
+    if count > _MOST_TEXTS:
+        message = f"* BatchEmbedContentsRequest.requests: at most {_MOST_TEXTS} requests can be in one batch\n"
+        yield limits.EMBEDDINGS_COUNT.broken(message, "/requests", actual=count, expected=_MOST_TEXTS)
+    elif count == 0:
+        message = "* BatchEmbedContentsRequest.requests: requests is not specified\n"
+        yield limits.EMBEDDINGS_COUNT.broken(message, "", actual=count)
+    if seen.dimensions is not None and not 0 < seen.dimensions <= _LENGTH:
+        message = f"* EmbedContentRequest.output_dimensionality: must be from 1 to {_LENGTH}\n"
+        pointer = seen.dimensions_pointer
+        yield limits.EMBEDDINGS_DIMENSIONS.broken(message, pointer, actual=seen.dimensions)
+
+
+def read(response: HttpResponse) -> tuple[VectorView, ...]:
+    """The vectors of an answer.
+
+    Raises:
+        WireError: the body holds none.
+    """
+    body = ProtoMessage.of(body_of(response))
+    if not {"embeddings", "embedding"} & {*body.names}:
+        raise WireError("a body without vectors")
+    entries = body.messages("embeddings" if "embeddings" in body.names else "embedding")
+    return tuple(VectorView(_values(entry), entry.at("values")) for entry in entries)
+
+
+def _values(entry: ProtoMessage) -> tuple[float, ...]:
+    return vector_of([value for value, _ in repeated(entry.get("values"), "")], entry.pointer)
+
+
+def build(seen: EmbeddingView) -> dict[str, JSON]:
+    """The body of an answer to a batch. What was shortened is not of the length 1, as with gemini-embedding-001."""
+    length = seen.dimensions or _LENGTH
+    entries: list[JSON] = []
+    for text in seen.texts:
+        whole = seeded_vector(seen, text.text, length)
+        entries.append({"values": [round(value * 0.7, 6) if length < _LENGTH else value for value in whole]})
+    return {"embeddings": entries}
+
+
+EMBEDDINGS = EmbeddingFormat(recognises, view, violations, read, build)

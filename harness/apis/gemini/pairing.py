@@ -1,0 +1,122 @@
+"""Calls and their results: count, order of turns, ids and names (GM-7, GM-8, GM-9).
+
+Recordings show that the server reads adjacent model contents as one turn: a step is a run of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import takewhile
+from typing import Literal
+
+from harness.apis.gemini import limits
+from harness.apis.limit import Violation
+from harness.apis.profiles import Profile
+from harness.apis.view import CallView, RequestView, ResultView, TurnView
+from harness.contract.model import JSON
+
+
+def violations(view: RequestView, profile: Profile) -> Iterator[Violation]:
+    """Calls out of place, results out of place, and results that do not answer their calls."""
+    turns = view.turns
+    index = 0
+    while index < len(turns):
+        turn = turns[index]
+        if not _calls(turn):
+            if _results([turn]):
+                yield _misplaced_result(turn)
+            index += 1
+            continue
+        if index == 0 or turns[index - 1].role == "assistant":
+            message = (
+                "Please ensure that function call turn comes immediately after a user turn or after a function "
+                "response turn."
+            )
+            limit = limits.CALL_AFTER_MODEL if index else limits.CALL_MISPLACED
+            yield limit.broken(message, turn.pointer)
+        step = _run(turns, index, lambda turn: bool(_calls(turn)))
+        answers = _run(turns, index + len(step), lambda turn: turn.role == "user" and bool(_results([turn])))
+        yield from _answered(step, answers, profile)
+        index += len(step) + len(answers)
+
+
+def _calls(turn: TurnView) -> list[CallView]:
+    return [part for part in turn.parts if isinstance(part, CallView) and turn.role == "assistant"]
+
+
+def _results(turns: Sequence[TurnView]) -> list[ResultView]:
+    return [part for turn in turns for part in turn.parts if isinstance(part, ResultView)]
+
+
+def _run(turns: Sequence[TurnView], start: int, belongs: Callable[[TurnView], bool]) -> Sequence[TurnView]:
+    return [*takewhile(belongs, turns[start:])]
+
+
+def _misplaced_result(turn: TurnView) -> Violation:
+    message = "Please ensure that function response turn comes immediately after a function call turn."
+    return limits.RESULT_MISPLACED.broken(message, turn.pointer)
+
+
+def _answered(step: Sequence[TurnView], answers: Sequence[TurnView], profile: Profile) -> Iterator[Violation]:
+    calls = [call for turn in step for call in _calls(turn)]
+    results = _results(answers)
+    message = (
+        "Please ensure that the number of function response parts is equal to the number of function call parts of the "
+        "function call turn."
+    )
+    if len(calls) != len(results):
+        yield limits.RESULT_COUNT.broken(
+            message, (answers or step)[-1].pointer, actual=len(results), expected=len(calls)
+        )
+    if len(answers) > 1:
+        yield limits.RESULTS_SPLIT.broken(
+            message, answers[1].pointer, actual=len(answers), expected=1, severity=_severity(profile)
+        )
+    yield from (_misplaced_result(turn) for turn in step if _results([turn]))
+    yield from _matched(calls, results, profile)
+
+
+def _severity(profile: Profile) -> Literal["error", "warning"]:
+    return "error" if profile.strict_pairing else "warning"
+
+
+def _matched(calls: list[CallView], results: list[ResultView], profile: Profile) -> Iterator[Violation]:
+    """Pairs by id where both have one, what remains by name."""
+    waiting = list(calls)
+    by_name: list[ResultView] = []
+    for result in results:
+        call = next((call for call in waiting if call.id and call.id == result.call_id), None)
+        if call is None:
+            by_name.append(result)
+            continue
+        waiting.remove(call)
+        if result.name != call.name:
+            yield _misnamed(result, [call], profile)
+    for result in by_name:
+        yield from _unpaired_id(result, calls)
+        call = next((call for call in waiting if call.name == result.name), None)
+        if call is not None:
+            waiting.remove(call)
+        elif waiting and len(calls) == len(results):
+            yield _misnamed(result, waiting, profile)
+
+
+def _unpaired_id(result: ResultView, calls: list[CallView]) -> Iterator[Violation]:
+    if not all(call.id for call in calls):
+        return  # a client's own ids on half of a conversation were accepted
+    ids = [call.id for call in calls]
+    if result.call_id is None:
+        message = f"The function response '{result.name}' has no id, its function call has one."
+        yield limits.RESULT_ID_MISSING.broken(message, result.id_pointer, actual=None, expected=[*ids])
+        return
+    limit = limits.RESULT_ID_REPEATED if result.call_id in ids else limits.RESULT_ID_UNKNOWN
+    message = f"The id '{result.call_id}' of a function response is not the id of an unanswered function call."
+    yield limit.broken(message, result.id_pointer, actual=result.call_id, expected=[*ids])
+
+
+def _misnamed(result: ResultView, calls: list[CallView], profile: Profile) -> Violation:
+    names: list[JSON] = [call.name for call in calls]
+    message = f"The function response '{result.name}' does not match the name of its function call."
+    return limits.RESULT_NAME.broken(
+        message, result.pointer, actual=result.name, expected=names, severity=_severity(profile)
+    )

@@ -1,0 +1,108 @@
+"""JSON objects as the protobuf JSON mapping reads them (GM-0).
+
+`thought_signature` and `thoughtSignature` are one field, `null` is an absent field, one object may stand for a list of
+one, and bytes are base64 in either alphabet.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from harness.apis.jsonvalue import join
+from harness.apis.view import WireError
+from harness.contract.model import JSON
+
+_UNDERSCORED = re.compile(r"(?<=[a-z0-9])_([a-z0-9])")
+_CAPITAL = re.compile(r"(?<=[a-z0-9])([A-Z])")
+_STANDARD_ALPHABET = str.maketrans("-_", "+/")
+
+
+def camel(key: str) -> str:
+    """The camelCase spelling of a field's name."""
+    return _UNDERSCORED.sub(lambda match: match[1].upper(), key)
+
+
+def snake(key: str) -> str:
+    """The snake_case spelling of a field's name, which the provider's messages use."""
+    return _CAPITAL.sub(lambda match: f"_{match[1].lower()}", key)
+
+
+def decoded(text: str) -> bytes | None:
+    """The bytes of a base64 text in either alphabet, padded or not; `None` if it is none."""
+    bare = text.translate(_STANDARD_ALPHABET).rstrip("=")
+    try:
+        return base64.b64decode(bare + "=" * (-len(bare) % 4), validate=True)
+    except ValueError:  # binascii.Error, or text outside ASCII
+        return None
+
+
+def canonical(value: JSON) -> JSON:
+    """Base64 text in the standard alphabet with padding, so that equal bytes are equal texts. Else the value itself."""
+    data = decoded(value) if isinstance(value, str) else None
+    return value if data is None else base64.b64encode(data).decode()
+
+
+@dataclass(frozen=True, slots=True)
+class ProtoMessage:
+    """One JSON object, read by the camelCase names of its fields. `pointer` is its place in the body as sent."""
+
+    pointer: str
+    _fields: Mapping[str, tuple[str, JSON]]
+
+    @staticmethod
+    def of(value: JSON, pointer: str = "") -> ProtoMessage:
+        """Read an object. Raises `WireError` for any other value."""
+        if not isinstance(value, dict):
+            raise WireError("an object is expected", pointer)
+        return ProtoMessage(
+            pointer, {camel(key): (key, content) for key, content in value.items() if content is not None}
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The fields that are set."""
+        return tuple(self._fields)
+
+    def get(self, name: str) -> JSON:
+        """The value of a field, `None` if it is not set."""
+        return self._fields[name][1] if name in self._fields else None
+
+    def spelling(self, name: str) -> str:
+        """The key of a set field as it was sent."""
+        return self._fields[name][0]
+
+    def at(self, name: str) -> str:
+        """Pointer to a field, or to this object if the field is not set."""
+        return join(self.pointer, self._fields[name][0]) if name in self._fields else self.pointer
+
+    def text(self, name: str) -> str | None:
+        """A string field. Raises `WireError` for a value of another type."""
+        value = self.get(name)
+        if value is None or isinstance(value, str):
+            return value
+        raise WireError("a string is expected", self.at(name))
+
+    def message(self, name: str) -> ProtoMessage | None:
+        """An object field. Raises `WireError` for a value of another type."""
+        value = self.get(name)
+        return None if value is None else ProtoMessage.of(value, self.at(name))
+
+    def messages(self, name: str) -> list[ProtoMessage]:
+        """A repeated object field. Raises `WireError` for a value of another type."""
+        return [ProtoMessage.of(item, pointer) for item, pointer in repeated(self.get(name), self.at(name))]
+
+    def camelised(self) -> dict[str, JSON]:
+        """The object with its own keys in camelCase and its nested values as they are."""
+        return {name: value for name, (_, value) in self._fields.items()}
+
+
+def repeated(value: JSON, pointer: str) -> list[tuple[JSON, str]]:
+    """The values of a repeated field, each with its pointer. A value that is no list is a list of one."""
+    if value is None:
+        return []
+    if isinstance(value, list):
+        return [(item, join(pointer, index)) for index, item in enumerate(value)]
+    return [(value, pointer)]

@@ -1,0 +1,89 @@
+"""What a provider refuses, as values: a limit, and a violation of one.
+
+Each wire package has its limits in a table, `limits`, from which its checks make their violations. So nothing can be
+found that has no entry, and `harness list rules` can name them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from harness.apis.profiles import Ruling
+from harness.contract.model import JSON
+
+Severity: TypeAlias = Literal["error", "warning"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """Something that a request has to keep to, with a stable kebab-case `id`.
+
+    `sentence` says what must hold. `source` is the rule of wire-facts or dated-facts with its evidence. `severity` says
+    what becomes of a request that breaks it: the provider refuses it (`error`), or it is taken with a loss, by some
+    models only, or nobody has captured a refusal (`warning`).
+    """
+
+    id: str
+    sentence: str
+    source: str
+    severity: Severity = "error"
+
+    def broken(  # noqa: PLR0913 - a parameter for each fact that a refusal has
+        self,
+        message: str,
+        pointer: str,
+        *,
+        actual: JSON = None,
+        expected: JSON = None,
+        status: int = 400,
+        code: str | None = None,
+        severity: Severity | None = None,
+        source: str | None = None,
+    ) -> Violation:
+        """A violation of this limit. `severity` and `source` replace the limit's own where a check knows better: one
+        field of many has a rule of its own in the sheet, or a named beta may know a field that nobody here knows."""
+        return Violation(
+            self, message, pointer, severity or self.severity, source or self.source, actual, expected, status, code
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A limit that a request breaks.
+
+    `message` is worded like the provider's own refusal, so that the reference server can answer with it; nothing
+    matches on it. `pointer` leads into the body.
+    """
+
+    limit: Limit
+    message: str
+    pointer: str
+    severity: Severity
+    source: str
+    actual: JSON = None
+    expected: JSON = None
+    status: int = 400
+    code: str | None = None
+
+    @property
+    def rule(self) -> str:
+        """The id of the limit."""
+        return self.limit.id
+
+
+def severity_of(ruling: Ruling | None) -> Severity | None:
+    """How bad something is that a model's profile has a ruling on, or `None` where it is taken, or nobody knows."""
+    match ruling:
+        case "refused":
+            return "error"
+        case "unclear":
+            return "warning"
+        case "taken" | None:
+            return None
+
+
+def limits_among(namespace: Mapping[str, object]) -> tuple[Limit, ...]:
+    """The limits among the names of a module, in the order in which they stand there."""
+    return tuple(value for value in namespace.values() if isinstance(value, Limit))

@@ -1,0 +1,138 @@
+"""`POST /embeddings`. What is refused here stands in the API's reference, which the SDK quotes; wire-facts has no
+section on embeddings yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from harness.apis.embedding import EmbeddingFormat, EmbeddingView, VectorView, seeded_vector, vector_of
+from harness.apis.jsonvalue import body_of, join, loads
+from harness.apis.law import Law
+from harness.apis.limit import Violation
+from harness.apis.openai_chat import limits
+from harness.apis.view import TextView, WireError
+from harness.contract.http import HttpRequest, HttpResponse
+from harness.contract.model import JSON, Usage
+
+_LENGTHS = {"text-embedding-3-large": 3072}
+_LENGTH = 1536
+"""Of the vectors of text-embedding-3-small and text-embedding-ada-002, and here of those of any other model."""
+
+_MOST_TEXTS = 2048
+_SOURCE = "SDK openai 3, Embeddings.create"
+
+
+def recognises(request: HttpRequest) -> bool:
+    """Whether a request is one for embeddings: a POST to …/embeddings."""
+    return request.method.upper() == "POST" and urlsplit(request.url).path.endswith("/embeddings")
+
+
+def view(request: HttpRequest) -> EmbeddingView:
+    """The neutral view of a request.
+
+    Raises:
+        WireError: the body is no JSON object, or its input no text and no list of texts.
+    """
+    if not recognises(request):
+        raise WireError("no request for embeddings")
+    body = loads(request.body)
+    if not isinstance(body, dict):
+        raise WireError("the body is no JSON object")
+    model, dimensions = body.get("model"), body.get("dimensions")
+    return EmbeddingView(
+        model if isinstance(model, str) else None,
+        tuple(_texts(body.get("input"))),
+        dimensions if isinstance(dimensions, int) else None,
+        "/dimensions" if "dimensions" in body else "",
+    )
+
+
+def _texts(given: JSON) -> Iterator[TextView]:
+    if isinstance(given, str):
+        yield TextView(given, "/input")
+        return
+    if not isinstance(given, list):
+        raise WireError("the input is no list of texts", "/input")
+    for index, text in enumerate(given):
+        if not isinstance(text, str):
+            raise WireError("an input that is no text", join("/input", index))
+        yield TextView(text, join("/input", index))
+
+
+def violations(request: HttpRequest, law: Law) -> list[Violation]:
+    """What the provider refuses."""
+    try:
+        seen = view(request)
+    except WireError as error:
+        pointer = error.pointer or ""
+        return [limits.EMBEDDINGS_BODY.broken(f"'$' is invalid: {error.reason}.", pointer)]
+    return [*_refusals(seen, law)]
+
+
+def _refusals(seen: EmbeddingView, law: Law) -> Iterator[Violation]:
+    if not law.is_own:
+        return
+    if seen.model is None:
+        yield limits.EMBEDDINGS_MODEL.broken("you must provide a model parameter", "")
+    if not 0 < len(seen.texts) <= _MOST_TEXTS:
+        message = f"'$.input' is invalid: an array of 1 to {_MOST_TEXTS} inputs is expected."
+        yield limits.EMBEDDINGS_COUNT.broken(message, "/input", actual=len(seen.texts), expected=_MOST_TEXTS)
+    for text in seen.texts:
+        if not text.text:
+            message = "'$.input' is invalid: an input cannot be an empty string."
+            yield limits.EMBEDDINGS_EMPTY.broken(message, text.pointer, actual="")
+    longest = _LENGTHS.get(seen.model or "", _LENGTH)
+    if seen.dimensions is not None and seen.model == "text-embedding-ada-002":
+        message = "This model does not support specifying dimensions."
+        yield limits.EMBEDDINGS_DIMENSIONS.broken(message, "/dimensions", actual=seen.dimensions)
+    elif seen.dimensions is not None and not 0 < seen.dimensions <= longest:
+        message = f"Invalid value for 'dimensions' = {seen.dimensions}. Must be from 1 to {longest}."
+        yield limits.EMBEDDINGS_DIMENSIONS.broken(message, "/dimensions", actual=seen.dimensions)
+
+
+def read(response: HttpResponse) -> tuple[VectorView, ...]:
+    """The vectors of an answer, by their index.
+
+    Raises:
+        WireError: the body holds no vectors, or their indices are not those of a list.
+    """
+    body = body_of(response)
+    entries = body.get("data") if isinstance(body, dict) else None
+    if not isinstance(entries, list):
+        raise WireError("a body without vectors", "/data")
+    placed: dict[JSON, VectorView] = {}
+    for position, entry in enumerate(entries):
+        pointer = join("/data", position)
+        match entry:
+            case {"index": int(index), "embedding": list(numbers)} if index not in placed:
+                placed[index] = VectorView(vector_of(numbers, pointer), join(pointer, "embedding"))
+            case _:
+                raise WireError("no vector with an index of its own", pointer)
+    if placed.keys() != {*range(len(placed))}:
+        raise WireError("the indices leave one out", "/data")
+    return tuple(placed[index] for index in range(len(placed)))
+
+
+def usage(response: HttpResponse) -> Usage:
+    """The tokens that an answer says it took; nothing is written but vectors. Raises `WireError`."""
+    match body_of(response):
+        case {"usage": {"prompt_tokens": int(count)}}:
+            return Usage(count, 0)
+        case _:
+            return Usage()
+
+
+def build(seen: EmbeddingView) -> dict[str, JSON]:
+    """The body of an answer."""
+    length = seen.dimensions or _LENGTHS.get(seen.model or "", _LENGTH)
+    data: list[JSON] = [
+        {"object": "embedding", "index": index, "embedding": [*seeded_vector(seen, text.text, length)]}
+        for index, text in enumerate(seen.texts)
+    ]
+    tokens = sum(1 + len(text.text) // 4 for text in seen.texts)
+    took: dict[str, JSON] = {"prompt_tokens": tokens, "total_tokens": tokens}
+    return {"object": "list", "data": data, "model": seen.model, "usage": took}
+
+
+EMBEDDINGS = EmbeddingFormat(recognises, view, violations, read, build, usage)

@@ -1,0 +1,186 @@
+"""Chunks of a streamed answer → the body that the API would have sent whole (OC-P2, OC-P3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from harness.apis.eventstream import events_of
+from harness.apis.jsonvalue import loads
+from harness.apis.view import WireError
+from harness.contract.model import JSON
+
+WHOLE = frozenset({"role", "type", "id", "name", "format", "channel", "signature"})
+"""Text fields that come whole; a server that repeats one means no more by it. All others come in pieces."""
+
+_NOISE = frozenset({"choices", "object", "obfuscation", "p", "error"})
+"""Fields of a chunk that have no place in a whole body, or one of their own."""
+
+
+@dataclass(slots=True)
+class _Choice:
+    """One choice as it grows. `calls` are its tool calls, each with the index that its pieces carry."""
+
+    message: dict[str, JSON] = field(default_factory=lambda: {"role": "assistant", "content": None})
+    calls: list[tuple[JSON, dict[str, JSON]]] = field(default_factory=list[tuple[JSON, dict[str, JSON]]])
+    rest: dict[str, JSON] = field(default_factory=lambda: {"finish_reason": None})
+
+    def body(self, index: int) -> dict[str, JSON]:
+        """The choice as it stands in a whole body."""
+        calls: list[JSON] = [call for _, call in self.calls]
+        message = dict(self.message)
+        if calls:
+            message["tool_calls"] = calls
+        body: dict[str, JSON] = {"index": index, "message": message}
+        return body | self.rest
+
+
+def fold(stream: bytes) -> tuple[dict[str, JSON], bool]:
+    """The folded body, and whether the stream came to its end. An error inside stands under `error`.
+
+    The end is `[DONE]`, which some compatible servers leave out, or the finish reason of every choice.
+
+    Raises:
+        WireError: this is no event stream, or an event is no chunk.
+    """
+    whole: dict[str, JSON] = {"object": "chat.completion"}
+    choices: dict[int, _Choice] = {}
+    complete = False
+    for event in events_of(stream):
+        if event.data.strip() == "[DONE]":
+            complete = True
+            break
+        chunk = loads(event.data)
+        if not isinstance(chunk, dict):
+            raise WireError("an event of the stream is no chunk")
+        if event.name == "error" or chunk.get("object") == "error":
+            whole["error"] = chunk.get("error", chunk)
+            continue
+        _take(whole, choices, chunk)
+    whole["choices"] = [choices[index].body(index) for index in sorted(choices)]
+    finished = all(choice.rest["finish_reason"] for choice in choices.values())
+    return whole, complete or (finished and bool(choices))
+
+
+def _take(whole: dict[str, JSON], choices: dict[int, _Choice], chunk: dict[str, JSON]) -> None:
+    for key, value in chunk.items():
+        if key == "usage" and isinstance(value, dict):
+            whole["usage"] = _usage(whole.get("usage"), value)
+        elif key not in _NOISE and (value is not None or key not in whole):
+            whole[key] = value
+    if chunk.get("error") is not None:
+        whole["error"] = chunk["error"]
+    pieces = chunk.get("choices")
+    for piece in pieces if isinstance(pieces, list) else []:
+        if isinstance(piece, dict):
+            index = piece.get("index")
+            _grow(choices.setdefault(index if isinstance(index, int) else 0, _Choice()), piece)
+
+
+def _usage(old: JSON, new: dict[str, JSON]) -> dict[str, JSON]:
+    """Counts of a later chunk replace those of an earlier one; what it does not count stays."""
+    return (old if isinstance(old, dict) else {}) | {key: value for key, value in new.items() if value is not None}
+
+
+def _grow(choice: _Choice, piece: dict[str, JSON]) -> None:
+    for key, value in piece.items():
+        if key == "logprobs":  # each chunk has those of its own tokens
+            choice.rest[key] = _grown(key, choice.rest.get(key), value)
+        elif key not in ("index", "delta") and (value is not None or key not in choice.rest):
+            choice.rest[key] = value
+    delta = piece.get("delta")
+    for key, value in delta.items() if isinstance(delta, dict) else ():
+        if key == "tool_calls":
+            for call in value if isinstance(value, list) else []:
+                if isinstance(call, dict):
+                    _grow_call(choice.calls, call)
+        else:
+            choice.message[key] = _grown(key, choice.message.get(key), value)
+
+
+def _grow_call(calls: list[tuple[JSON, dict[str, JSON]]], piece: dict[str, JSON]) -> None:
+    """Add a piece to the call that it belongs to: the last one with its index, unless it brings another id.
+
+    Without an index it belongs to the last call; some servers give every call the index 0 and tell them apart by id.
+    """
+    index, call_id = piece.get("index"), piece.get("id")
+    place = next((i for i in reversed(range(len(calls))) if index is None or calls[i][0] == index), None)
+    known = None if place is None else calls[place][1].get("id")
+    fresh: dict[str, JSON] = {key: value for key, value in piece.items() if key != "index"}
+    if place is None or (call_id and known and call_id != known):
+        calls.append((index, _with_arguments(fresh)))
+    else:
+        merged = _grown("", calls[place][1], fresh)
+        calls[place] = (calls[place][0], merged if isinstance(merged, dict) else fresh)
+
+
+def _with_arguments(call: dict[str, JSON]) -> dict[str, JSON]:
+    """A first piece whose arguments are text, so that pieces can be added."""
+    function = call.get("function")
+    if isinstance(function, dict) and function.get("arguments") is None:
+        called = dict(function)
+        called["arguments"] = ""
+        return {**call, "function": called}
+    return call
+
+
+def _grown(key: str, old: JSON, new: JSON) -> JSON:
+    """A value of a message and the next piece of it."""
+    if new is None or old is None:
+        return old if new is None else new
+    if isinstance(old, str) and isinstance(new, str):
+        return (new or old) if key in WHOLE else old + new
+    if isinstance(old, dict) and isinstance(new, dict):
+        return old | {name: _grown(name, old.get(name), value) for name, value in new.items()}
+    if isinstance(old, list) and isinstance(new, list):
+        return _details(old, new) if key == "reasoning_details" else [*old, *new]
+    if key == "content" and isinstance(new, list):  # text first, then parts (Mistral)
+        return [*([{"type": "text", "text": old}] if old else []), *new]
+    if key == "content" and isinstance(old, list) and isinstance(new, str):
+        return [*old, {"type": "text", "text": new}] if new else old
+    return new
+
+
+_GROWING = {"reasoning.text": "text", "reasoning.summary": "summary"}
+"""Type of a block of reasoning → what of it comes in pieces."""
+
+
+def _details(old: list[JSON], new: list[JSON]) -> list[JSON]:
+    """The blocks of `reasoning_details` once more deltas have come (OpenRouter's guide to reasoning tokens).
+
+    Text and summaries are streamed in pieces, encrypted data is not. All blocks of a stream may carry one index, so a
+    block also ends where another type begins (OpenRouterTeam/ai-sdk-provider#519, #520), where the id changes, and with
+    its signature. A delta without an index is a block.
+    """
+    blocks = list(old)
+    for delta in new:
+        at = _open_block(blocks, delta)
+        block = None if at is None else blocks[at]
+        if at is None or not isinstance(block, dict) or not isinstance(delta, dict):
+            blocks.append(delta)
+            continue
+        merged = dict(block)
+        for key, value in delta.items():
+            before = merged.get(key)
+            if key == _GROWING.get(str(merged["type"])) and isinstance(before, str) and isinstance(value, str):
+                merged[key] = before + value
+            elif value or key not in merged:
+                merged[key] = value
+        blocks[at] = merged
+    return blocks
+
+
+def _open_block(blocks: list[JSON], delta: JSON) -> int | None:
+    """The place of the block that a delta goes on with."""
+    if not isinstance(delta, dict) or delta.get("index") is None:
+        return None
+    growing = _GROWING.get(str(delta.get("type")))
+    if growing is None:
+        return None
+    for at in reversed(range(len(blocks))):
+        block = blocks[at]
+        if not isinstance(block, dict) or block.get("index") != delta["index"]:
+            continue
+        told_apart = block.get("id") and delta.get("id") and block["id"] != delta["id"]
+        signed = block.get("signature") and delta.get(growing)
+        return None if block.get("type") != delta["type"] or told_apart or signed else at
+    return None

@@ -1,0 +1,114 @@
+"""Targets: an adapter with a model and its profile; what a run is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from harness.apis.profiles import Profile, profile_for
+from harness.contract.errors import UnknownName, UsageError
+from harness.contract.protocols import Adapter
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One column of a run.
+
+    `cassettes` is the folder of its recordings, which any adapter of the API can play.
+    """
+
+    name: str
+    adapter: Adapter
+    model: str
+    profile: Profile
+    cassettes: str
+
+    @property
+    def api(self) -> str:
+        """The API that the adapter speaks."""
+        return self.adapter.api
+
+
+@dataclass(frozen=True, slots=True)
+class Shipped:
+    """A target that comes with recordings. Loading its adapter is left to who selects it."""
+
+    name: str
+    adapter: str
+    api: str
+    model: str
+
+
+SHIPPED: tuple[Shipped, ...] = (
+    Shipped("anthropic", "anthropic", "anthropic", "claude-opus-5-5"),
+    Shipped("anthropic-opus-5", "anthropic", "anthropic", "claude-opus-5"),
+    Shipped("openai-chat", "openai-chat", "openai-chat", "gpt-5.6"),
+    Shipped("openai-responses", "openai-responses", "openai-responses", "gpt-5.6"),
+    Shipped("gemini-3", "gemini", "gemini", "gemini-3.6-flash"),
+    Shipped("gemini-2.5", "gemini", "gemini", "gemini-2.5-flash"),
+    Shipped("claude-cli", "claude-cli", "claude-cli", "claude-opus-5-5"),
+)
+"""Anthropic has two: a model that refuses a forced tool choice, and one that takes it (AN-D1). So has Gemini: with ids
+for tool calls on the wire, and without (wire-facts, section 11)."""
+
+
+def shipped_named(name: str) -> Shipped:
+    """The shipped target with this name. Raises `UnknownName`."""
+    for shipped in SHIPPED:
+        if shipped.name == name:
+            return shipped
+    raise UnknownName("target", name, [shipped.name for shipped in SHIPPED])
+
+
+def target(shipped: Shipped, adapter: Adapter, models: Mapping[str, str]) -> Target:
+    """A shipped target, played by an adapter of its API; `models` replaces models by target name.
+
+    An adapter that does not come with the target gets a column of its own name.
+    """
+    name = shipped.name
+    if adapter.name != shipped.adapter:
+        suffix = shipped.name.removeprefix(shipped.api)
+        name = adapter.name + suffix
+    model = models.get(name, models.get(shipped.name, shipped.model))
+    made = Target(name, adapter, model, profile_for(adapter.api, model), shipped.name)
+    return made if model == shipped.model else replace(made, cassettes=_folder(shipped.name, model))
+
+
+def _folder(name: str, model: str) -> str:
+    """Another model has a folder of its own, so that it never overwrites the first."""
+    safe = "".join(character if character.isalnum() or character in "._-" else "-" for character in model)
+    return f"{name}@{safe}"
+
+
+def targets_for(adapters: Sequence[Adapter], names: Sequence[str], models: Mapping[str, str]) -> list[Target]:
+    """Every target that an adapter can play, of those named (none named: all).
+
+    Raises:
+        UnknownName: a name in `names` or `models` is no target.
+        UsageError: an adapter has an API for which there is no target, a named target no adapter, or two adapters have
+            one name.
+    """
+    chosen = [shipped_named(name) for name in names] or list(SHIPPED)
+    made: list[Target] = []
+    for adapter in adapters:
+        of_api = [shipped for shipped in chosen if shipped.api == adapter.api]
+        if not of_api:
+            raise UsageError(
+                f"the adapter {adapter.name!r} speaks {adapter.api!r}, and none of the chosen targets does: "
+                + ", ".join(f"{shipped.name} ({shipped.api})" for shipped in chosen)
+            )
+        made.extend(target(shipped, adapter, models) for shipped in of_api)
+    for name in names:
+        if not any(t.cassettes.partition("@")[0] == name for t in made):
+            api = shipped_named(name).api
+            raise UsageError(
+                f"the target {name!r} needs an adapter that speaks {api!r}, and none of the chosen ones does."
+            )
+    twice = [t.name for t in made if sum(t.name == other.name for other in made) > 1]
+    if twice:
+        raise UsageError(f"two of the chosen adapters would be the target {twice[0]!r}. Give one of them another name.")
+    known = {t.name for t in made} | {t.cassettes.partition("@")[0] for t in made}
+    for name in models:
+        if name not in known:
+            raise UnknownName("target", name, sorted(known), "--model")
+    return made

@@ -1,0 +1,324 @@
+"""The error tree. Errors carry data; `harness.cli` renders them.
+
+HarnessError
+├── UsageError                    somebody's input has to change before anything can run (exit 2)
+│   ├── UnknownName               an adapter, target, capability, rule or report that does not exist
+│   ├── PluginError               an adapter, rule or report that is there and cannot be loaded
+│   ├── MissingDependency         the SDK of a chosen adapter is not installed
+│   ├── MissingKey                no API key in the environment for a provider
+│   ├── ScenarioError             a scenario file that cannot be read
+│   ├── ExpectedFailuresError     an expected-failures file that cannot be read
+│   └── CassetteError             a cassette that cannot be read or written
+│       └── CassetteMissing       there is none: "could not look", never a pass
+├── ChatError                     a chat that did not end in a response
+│   ├── Unsupported               the adapter says no before anything is sent
+│   ├── MalformedResponse         the provider answered with something that is no answer
+│   ├── ConnectionFailed          no answer came
+│   └── ProviderError             the provider refused or failed
+│       ├── InvalidRequest        400, 422 and other 4xx
+│       ├── AuthenticationFailed  401
+│       ├── BillingFailed         402
+│       ├── PermissionDenied      403
+│       ├── NotFound              404
+│       ├── TimedOut              408, 504
+│       ├── Conflict              409
+│       ├── RequestTooLarge       413
+│       ├── RateLimited           429
+│       ├── Overloaded            503, 529
+│       └── ServerError           other 5xx
+├── EmbeddingMismatch             vectors of one provider, model or length were to be compared with those of another
+├── IterationLimit                the tool loop reached its bound; the history is kept
+└── ToolFailed                    a tool of a workspace refused or failed; the text is the model's to read
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class HarnessError(Exception):
+    """Root of every error this package raises on purpose."""
+
+
+class UsageError(HarnessError):
+    """Something the user gave has to change. `str(error)` is one paragraph that says what, where and the way out."""
+
+
+@dataclass
+class UnknownName(UsageError):
+    """A name that is not in a closed vocabulary or a catalogue.
+
+    `kind` is what was looked for ("adapter", "capability"), `place` where the name was given.
+    """
+
+    kind: str
+    name: str
+    known: Sequence[str]
+    place: str | None = None
+
+    def __str__(self) -> str:
+        where = f"{self.place}: " if self.place else ""
+        close = difflib.get_close_matches(self.name, self.known, n=1)
+        guess = f" Did you mean {close[0]!r}?" if close else ""
+        known = ", ".join(sorted(self.known)) or "none"
+        return f"{where}unknown {self.kind} {self.name!r}.{guess} Known: {known}."
+
+
+@dataclass
+class PluginError(UsageError):
+    """A plug-in that was selected and cannot be used; `reason` is a sentence."""
+
+    kind: str
+    name: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"the {self.kind} {self.name!r} cannot be used: {self.reason}"
+
+
+@dataclass
+class MissingDependency(UsageError):
+    """The SDK that an adapter needs is not installed. `extra` is the pip extra that brings it."""
+
+    adapter: str
+    module: str
+    extra: str
+
+    def __str__(self) -> str:
+        return (
+            f"the adapter {self.adapter!r} needs the package {self.module!r}, which is not installed. "
+            f"Install it with: pip install 'harness[{self.extra}]' (in a checkout: pip install -e '.[{self.extra}]')"
+        )
+
+
+@dataclass
+class MissingKey(UsageError):
+    """No API key for a provider that is to be called. Only names of variables are kept, never a value.
+
+    `target` names a target of a run, or, with `is_target` false, a provider of `harness.kit.factories`.
+    """
+
+    target: str
+    variables: Sequence[str]
+    is_target: bool = True
+
+    def __str__(self) -> str:
+        names = " or ".join(self.variables)
+        if not self.is_target:
+            return f"the provider {self.target!r} needs a key: set {names}."
+        return (
+            f"the target {self.target!r} needs a key to reach its provider: set {names}, "
+            "or work without a key: 'harness run --mode reference' or 'harness record --from reference'."
+        )
+
+
+@dataclass
+class ScenarioError(UsageError):
+    """A scenario file that cannot be read. Lines and columns count from 1; `key` is the path of the key, if known."""
+
+    file: str
+    reason: str
+    line: int | None = None
+    column: int | None = None
+    key: str | None = None
+
+    def __str__(self) -> str:
+        place = ":".join(str(part) for part in (self.file, self.line, self.column) if part is not None)
+        at = f" at {self.key}" if self.key else ""
+        return f"{place}{at}: {self.reason}"
+
+
+@dataclass
+class ExpectedFailuresError(UsageError):
+    """An expected-failures file that cannot be read."""
+
+    file: str
+    reason: str
+    line: int | None = None
+
+    def __str__(self) -> str:
+        place = self.file if self.line is None else f"{self.file}:{self.line}"
+        return f"{place}: {self.reason}"
+
+
+@dataclass
+class CassetteError(UsageError):
+    """A cassette that cannot be read or written. `place` is a line or the index of an interaction, if known."""
+
+    file: str
+    reason: str
+    place: str | None = None
+
+    def __str__(self) -> str:
+        at = f" ({self.place})" if self.place else ""
+        return f"{self.file}{at}: {self.reason}"
+
+
+class CassetteMissing(CassetteError):
+    """There is no cassette for a cell."""
+
+
+class ChatError(HarnessError):
+    """A chat that did not end in a response."""
+
+
+@dataclass
+class Unsupported(ChatError):
+    """The adapter cannot express the request on its API and says so before anything is sent.
+
+    Raised instead of dropping a setting silently, e.g. JSON mode together with tools on Gemini 2.x.
+    """
+
+    adapter: str
+    feature: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.adapter}: {self.feature} is not supported: {self.reason}"
+
+
+@dataclass
+class MalformedResponse(ChatError):
+    """The provider answered, and the answer is not one: no JSON, no choices, a cut body."""
+
+    reason: str
+    status: int | None = None
+
+    def __str__(self) -> str:
+        return f"malformed response: {self.reason}"
+
+
+@dataclass
+class ConnectionFailed(ChatError):
+    """No answer came: refused, reset, timed out, or redirected (which is refused)."""
+
+    reason: str
+
+    def __str__(self) -> str:
+        return f"connection failed: {self.reason}"
+
+
+@dataclass
+class ProviderError(ChatError):
+    """The provider refused the request or failed.
+
+    `status` is the HTTP status, `code` the provider's own machine-readable code, `message` its text, and
+    `retry_after` the seconds it asked to wait, if it did.
+    """
+
+    status: int
+    message: str
+    code: str | None = None
+    retry_after: float | None = None
+
+    def __str__(self) -> str:
+        code = f" {self.code}" if self.code else ""
+        return f"HTTP {self.status}{code}: {self.message}"
+
+
+class InvalidRequest(ProviderError):
+    """The request is wrong (400, 422, and 4xx without a class of their own)."""
+
+
+class AuthenticationFailed(ProviderError):
+    """The key is missing or wrong (401)."""
+
+
+class BillingFailed(ProviderError):
+    """The account cannot pay (402)."""
+
+
+class PermissionDenied(ProviderError):
+    """The key may not do this (403)."""
+
+
+class NotFound(ProviderError):
+    """The model or path does not exist (404)."""
+
+
+class TimedOut(ProviderError):
+    """The provider gave up waiting (408, 504)."""
+
+
+class Conflict(ProviderError):
+    """The request conflicts with another (409)."""
+
+
+class RequestTooLarge(ProviderError):
+    """The body is larger than the provider takes (413)."""
+
+
+class RateLimited(ProviderError):
+    """Too many requests or tokens (429)."""
+
+
+class Overloaded(ProviderError):
+    """The provider has no capacity at the moment (503, 529)."""
+
+
+class ServerError(ProviderError):
+    """The provider failed (other 5xx)."""
+
+
+_BY_STATUS: dict[int, type[ProviderError]] = {
+    401: AuthenticationFailed,
+    402: BillingFailed,
+    403: PermissionDenied,
+    404: NotFound,
+    408: TimedOut,
+    409: Conflict,
+    413: RequestTooLarge,
+    429: RateLimited,
+    503: Overloaded,
+    504: TimedOut,
+    529: Overloaded,
+}
+
+
+def provider_error(
+    status: int, message: str, *, code: str | None = None, retry_after: float | None = None
+) -> ProviderError:
+    """The error of the tree that an HTTP status stands for."""
+    fallback = ServerError if status >= 500 else InvalidRequest
+    return _BY_STATUS.get(status, fallback)(status, message, code, retry_after)
+
+
+@dataclass
+class EmbeddingMismatch(HarnessError):
+    """Vectors are about to be compared with those of another provider, model or length, which means nothing.
+
+    `used` made those that are there, `asked` would make the next; each is (provider, model, dimensions).
+    """
+
+    used: tuple[str, str, int]
+    asked: tuple[str, str, int]
+
+    def __str__(self) -> str:
+        used, asked = (
+            f"{model!r} of {provider} ({size} dimensions)" for provider, model, size in (self.used, self.asked)
+        )
+        return (
+            f"these embeddings were made with {used}, and are now asked for with {asked}; vectors of the two cannot be "
+            "compared. Go back to what made them, or embed the texts again."
+        )
+
+
+@dataclass
+class IterationLimit(HarnessError):
+    """The tool loop asked the model `limit` times in one user turn, and it still calls tools, or has `paused` again."""
+
+    limit: int
+    paused: bool = False
+
+    def __str__(self) -> str:
+        what = "has paused again" if self.paused else "still calls tools"
+        return f"the model {what} after {self.limit} iterations"
+
+
+class ToolFailed(HarnessError):
+    """A tool of `harness.kit.workspace` refused or failed. `str(error)` tells the model why; it names no place outside."""

@@ -1,0 +1,350 @@
+"""The canonical contract: the values that every adapter takes and gives. Frozen, without behaviour, without an SDK.
+
+What an adapter must do with them:
+
+- The system prompt is `ChatRequest.system`, never a message. `Role` has no third member.
+- Ids that an API issued return to it unchanged. A call that came without one gets an id from the adapter: a function
+  of its position in the history, unique, marked by `SYNTHESISED_ID`, never sent as if the provider had issued it.
+- `provider_metadata[api]` are verbatim wire fields. An adapter returns what stands under its own API untouched and
+  ignores the rest. `Opaque` does the same for whole parts that have no type of their own.
+- Text is equal to the code point; integers are exact, other numbers equal as doubles.
+- `response_format` is honoured or refused with `errors.Unsupported`; it is never silently dropped.
+
+How the names of the five designs that asked for this map onto these:
+
+=================================================  ==================================================
+their name                                         here
+=================================================  ==================================================
+`ToolCallRequest(id, name, args)`, `FunctionCall`  `ToolCall(id, name, arguments)`
+`ToolResult.result`, `FunctionResponse.Response`   `ToolResult.content`
+`Message.text`, `.tool_calls`, `.tool_results`     the same, derived from `Message.parts`
+`tool_mode`                                        `ChatRequest.tool_choice`
+`json_mode=True`                                   `ChatRequest.response_format = JsonMode()`
+`GenerateRequest.SystemPrompt`, `system`           `ChatRequest.system`
+`prompt_tokens`, `completion_tokens`               `Usage.input_tokens`, `Usage.output_tokens`
+`InvokeParams`, `InvokeResult`                     `protocols.GenerationProvider.generate`, `Generation`
+`HandleText`, `HandleToolUse`, …                   `protocols.MessageHandler.on_text`, `.on_tool_use`, …
+`StopReason == "tool_use"`                         `ChatResponse.tool_calls` (the loop follows the calls)
+=================================================  ==================================================
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from typing_extensions import TypeAliasType
+
+if TYPE_CHECKING:
+    JSON: TypeAlias = "None | bool | int | float | str | list[JSON] | dict[str, JSON]"
+else:  # pydantic resolves a recursive alias by its name only
+    JSON = TypeAliasType("JSON", "None | bool | int | float | str | list[JSON] | dict[str, JSON]")
+"""A JSON value as `json.loads` gives it, without NaN and infinities."""
+
+ProviderMetadata: TypeAlias = Mapping[str, JSON]
+"""API name → verbatim wire fields of that API."""
+
+SYNTHESISED_ID = "synthesised_id"
+"""Key under `provider_metadata["harness"]` of a `ToolCall` whose id the adapter made, since the API issued none."""
+
+JSON_INSTRUCTION = "Respond with a single JSON value and nothing else."
+"""The block of its own that JSON mode needs where an API has no switch for it (Anthropic) or demands the word "json"
+in the messages (OpenAI: wire-facts OC-12, RS-8). The user's and the system's text stay verbatim beside it."""
+
+
+def _no_metadata() -> dict[str, JSON]:
+    return {}
+
+
+class Role(StrEnum):
+    """Who speaks. There is no system, function or tool role."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Plain text."""
+
+    text: str
+    provider_metadata: ProviderMetadata = field(default_factory=_no_metadata)
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A picture: its bytes with their media type, or the place where it lies."""
+
+    media_type: str
+    data: bytes | None = None
+    uri: str | None = None
+    provider_metadata: ProviderMetadata = field(default_factory=_no_metadata)
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A document or another medium: its bytes with their media type, or the place where it lies."""
+
+    media_type: str
+    data: bytes | None = None
+    uri: str | None = None
+    provider_metadata: ProviderMetadata = field(default_factory=_no_metadata)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """The model asks for a tool. `arguments` are complete and parsed; a call cut short is never one of these."""
+
+    id: str
+    name: str
+    arguments: dict[str, JSON]
+    provider_metadata: ProviderMetadata = field(default_factory=_no_metadata)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a tool answered to the call `call_id`. `content` is a JSON value, or a tuple of parts for media."""
+
+    call_id: str
+    name: str
+    content: JSON | tuple[Text | Image | File | Opaque, ...]
+    is_error: bool = False
+    provider_metadata: ProviderMetadata = field(default_factory=_no_metadata)
+
+    @property
+    def text(self) -> str:
+        """The content as one text: a string as it is, text parts joined, any other JSON value compactly written."""
+        if isinstance(self.content, tuple):
+            return "".join(part.text for part in self.content if isinstance(part, Text))
+        if isinstance(self.content, str):
+            return self.content
+        return json.dumps(self.content, ensure_ascii=False, separators=(",", ":"))
+
+
+@dataclass(frozen=True, slots=True)
+class Thinking:
+    """Reasoning that the model shows. `text` may be empty: a signature in `provider_metadata` still has to go back."""
+
+    text: str
+    provider_metadata: ProviderMetadata = field(default_factory=_no_metadata)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The model's own words for not answering."""
+
+    text: str
+    provider_metadata: ProviderMetadata = field(default_factory=_no_metadata)
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """A wire part without a type here, kept in its place: sent back to `api` as it came, ignored by any other."""
+
+    api: str
+    raw: JSON
+
+
+Part: TypeAlias = Text | Image | File | ToolCall | ToolResult | Thinking | Refusal | Opaque
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of the history."""
+
+    role: Role
+    parts: tuple[Part, ...]
+
+    @staticmethod
+    def user(text: str) -> Message:
+        """A user message of one text part."""
+        return Message(Role.USER, (Text(text),))
+
+    @property
+    def text(self) -> str:
+        """All text parts, joined without a separator."""
+        return "".join(part.text for part in self.parts if isinstance(part, Text))
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The calls, in their order."""
+        return tuple(part for part in self.parts if isinstance(part, ToolCall))
+
+    @property
+    def tool_results(self) -> tuple[ToolResult, ...]:
+        """The results, in their order."""
+        return tuple(part for part in self.parts if isinstance(part, ToolResult))
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A function that the model may call. `parameters` is a JSON Schema of an object; `{}` takes no arguments."""
+
+    name: str
+    description: str
+    parameters: dict[str, JSON]
+    provider_metadata: ProviderMetadata = field(default_factory=_no_metadata)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedTool:
+    """A tool choice that forces this tool."""
+
+    name: str
+
+
+ToolChoice: TypeAlias = Literal["auto", "none", "required"] | NamedTool
+
+
+@dataclass(frozen=True, slots=True)
+class JsonMode:
+    """The answer is JSON, of whatever shape."""
+
+
+@dataclass(frozen=True, slots=True)
+class JsonSchema:
+    """The answer is JSON that conforms to `schema`. `name` labels the schema where an API wants a label."""
+
+    schema: dict[str, JSON]
+    name: str = "response"
+
+
+ResponseFormat: TypeAlias = JsonMode | JsonSchema
+
+Effort: TypeAlias = Literal["low", "medium", "high"]
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingSettings:
+    """Asks the model to reason. `budget_tokens` only where a profile has token budgets, else `effort`."""
+
+    effort: Effort | None = None
+    budget_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """One question to a model: the whole history, and how to answer.
+
+    `system=None` and `system=""` both mean that there is no system prompt. `cache` asks for a cache mark on tools and
+    system prompt where the API has one. `max_tokens` bounds the answer, in tokens.
+    """
+
+    model: str
+    messages: tuple[Message, ...]
+    system: str | None = None
+    tools: tuple[Tool, ...] = ()
+    tool_choice: ToolChoice | None = None
+    response_format: ResponseFormat | None = None
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    stop: tuple[str, ...] = ()
+    thinking: ThinkingSettings | None = None
+    cache: bool = False
+    provider_metadata: ProviderMetadata = field(default_factory=_no_metadata)
+
+
+class StopReason(StrEnum):
+    """Why the model stopped (wire-facts, table 1.3). Closed: a value that is not known is `UNKNOWN`."""
+
+    END_TURN = "end_turn"
+    TOOL_USE = "tool_use"
+    MAX_TOKENS = "max_tokens"
+    STOP_SEQUENCE = "stop_sequence"
+    REFUSAL = "refusal"
+    PAUSE = "pause"
+    MALFORMED_CALL = "malformed_call"
+    ERROR = "error"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens, in one convention for all APIs (wire-facts, table 1.4).
+
+    `input_tokens` includes what was read from or written to a cache; `output_tokens` includes reasoning. `None` means
+    that the provider did not say.
+    """
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_read_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    reasoning_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChatResponse:
+    """The model's answer. `message` is what gets appended to the history.
+
+    `raw_stop_reason` is the provider's own word, `model` the model that it says has answered.
+    """
+
+    message: Message
+    stop_reason: StopReason
+    usage: Usage
+    model: str | None = None
+    raw_stop_reason: str | None = None
+
+    @property
+    def text(self) -> str:
+        """All text of the answer."""
+        return self.message.text
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The calls of the answer, in their order."""
+        return self.message.tool_calls
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """Text that has arrived."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingDelta:
+    """Reasoning that has arrived."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallStart:
+    """A call begins. `index` counts the calls of the answer from 0 and stays the call's to its end."""
+
+    index: int
+    id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentsDelta:
+    """A piece of the JSON text of a call's arguments; `harness.kit.partial.PartialArguments` reads what is there so far."""
+
+    index: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallEnd:
+    """The call is complete. Calls that are cut short have no end."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The last event, once: the whole answer, equal to what `chat` would have given."""
+
+    response: ChatResponse
+
+
+StreamEvent: TypeAlias = TextDelta | ThinkingDelta | ToolCallStart | ArgumentsDelta | ToolCallEnd | Finish
+"""What a streamed answer is made of. Each call starts before its deltas and ends behind them; several may be open."""

@@ -1,0 +1,112 @@
+"""A command as everything here sees it: arguments and input in, status and output back.
+
+A run is an exchange like any other: `to_request` and `to_response` put it into the words of HTTP, so that cassettes,
+redaction, playback, rules and reports take it as they take a request of an API.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import Any, cast
+
+from harness.contract.http import HttpRequest, HttpResponse
+
+METHOD = "RUN"
+"""Method of a request that is a command."""
+
+ORIGIN = "process://local"
+"""Origin of a request that is a command; its path is the name of the executable."""
+
+_JSON = {"content-type": "application/json"}
+
+
+def _nothing_set() -> dict[str, str]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command to run, without a shell. `argv[0]` is looked up on the path.
+
+    `environment` are variables that are set for it, none of them secret. Of the caller's own environment it gets those
+    named in `inherited`, and nothing else; their values are noted nowhere.
+    """
+
+    argv: tuple[str, ...]
+    stdin: str = ""
+    environment: Mapping[str, str] = field(default_factory=_nothing_set)
+    inherited: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """What a command left behind. `status` is its exit status, negative the signal that ended it."""
+
+    status: int
+    stdout: str = ""
+    stderr: str = ""
+
+
+def to_request(command: Command) -> HttpRequest:
+    """The command as a request."""
+    body = {
+        "argv": [*command.argv],
+        "stdin": command.stdin,
+        "environment": dict(command.environment),
+        "inherited": [*command.inherited],
+    }
+    return HttpRequest(METHOD, f"{ORIGIN}/{PurePath(command.argv[0]).name}", dict(_JSON), _encoded(body))
+
+
+def to_response(completed: Completed) -> HttpResponse:
+    """What it left behind as a response: HTTP 200, whatever the status of the command."""
+    body = {"status": completed.status, "stdout": completed.stdout, "stderr": completed.stderr}
+    return HttpResponse(200, dict(_JSON), _encoded(body))
+
+
+def from_request(request: HttpRequest) -> Command:
+    """The inverse of `to_request`. Raises `ValueError`: the request is no command."""
+    body = _object(request.body)
+    argv, inherited, environment = (body.get(key) for key in ("argv", "inherited", "environment"))
+    stdin = body.get("stdin")
+    if not (_are_texts(argv) and argv and _are_texts(inherited) and isinstance(stdin, str)):
+        raise ValueError("a command has argv, stdin, environment and inherited")
+    if not (isinstance(environment, dict) and _are_texts([*cast("dict[str, Any]", environment).values()])):
+        raise ValueError("the environment of a command maps names to texts")
+    return Command(
+        tuple(cast("list[str]", argv)),
+        stdin,
+        cast("dict[str, str]", environment),
+        tuple(cast("list[str]", inherited)),
+    )
+
+
+def from_response(response: HttpResponse) -> Completed:
+    """The inverse of `to_response`. Raises `ValueError`: the response is not what a command leaves behind."""
+    body = _object(response.body)
+    status, stdout, stderr = (body.get(key) for key in ("status", "stdout", "stderr"))
+    if not (isinstance(status, int) and isinstance(stdout, str) and isinstance(stderr, str)):
+        raise ValueError("a command leaves behind status, stdout and stderr")  # noqa: TRY004 - one error for all of it
+    return Completed(status, stdout, stderr)
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        value: Any = json.loads(body)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    if not isinstance(value, dict):
+        raise ValueError("not an object")  # noqa: TRY004 - one error for all of it
+    return cast("dict[str, Any]", value)
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in cast("list[object]", value))
+
+
+def _encoded(body: dict[str, Any]) -> bytes:
+    text = json.dumps(body, ensure_ascii=False, indent=2)
+    return text.encode("utf-8", "backslashreplace")  # which writes half of a surrogate pair as JSON escapes it

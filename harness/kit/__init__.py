@@ -1,0 +1,1 @@
+"""What an application uses: the thread and its handlers, and what goes with them."""

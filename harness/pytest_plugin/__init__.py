@@ -1,0 +1,48 @@
+"""The pytest plug-in: scenario files become items, one for each cell, with the findings as the text of a failure.
+
+It does nothing unless `harness_scenarios` is set, and then leaves the work to `harness.pytest_plugin.cells`:
+
+```toml
+[tool.pytest]
+harness_scenarios = ["scenarios"]
+harness_adapters = ["mypackage.adapter:ADAPTER"]
+```
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Literal
+
+import pytest
+
+_OPTIONS: tuple[tuple[str, Literal["string", "paths", "args", "int", "bool"], str], ...] = (
+    ("harness_scenarios", "paths", "scenario files and folders of them; without any, nothing is collected"),
+    ("harness_cassettes", "paths", "folders of cassettes (default: ./cassettes, then those that ship with harness)"),
+    ("harness_mode", "string", "replay (default): from cassettes; reference: against the reference server"),
+    ("harness_targets", "args", "names of targets (default: all that the adapters can play)"),
+    ("harness_adapters", "args", "names of adapters, or package.module:attribute (default: those of the targets)"),
+    ("harness_variants", "args", "whole, stream or both (default: both, where the adapter can stream)"),
+    ("harness_recut", "int", "how many times each streamed answer is played again, cut elsewhere (default: 0)"),
+    (
+        "harness_cell_timeout",
+        "string",
+        "seconds that an adapter which is not shipped may take for a cell (default: 60)",
+    ),
+    ("harness_strict", "bool", "what breaks a convention fails its cell; otherwise it is a note (default: false)"),
+    ("harness_expected_failures", "paths", "files of known failures, each with a reason"),
+)
+
+_DEFAULTS = {"string": "", "int": 0, "bool": False}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the ini options. Paths are relative to the configuration file."""
+    for name, kind, text in _OPTIONS:
+        parser.addini(name, f"harness: {text}", type=kind, default=_DEFAULTS.get(kind, []))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Load the rest if there is something to do: a project without scenarios does not pay for its imports."""
+    if config.getini("harness_scenarios"):
+        config.pluginmanager.register(import_module("harness.pytest_plugin.cells"), "harness-cells")

@@ -1,0 +1,1 @@
+"""One run: cells are staged, played, judged and gathered."""

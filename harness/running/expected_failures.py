@@ -1,0 +1,180 @@
+"""Expected failures: known nonconformances of a team's adapters, each with a reason. A stale one fails the run.
+
+An entry speaks of findings, not of cells: what else is wrong in a cell is shown and fails it as ever.
+
+```yaml
+- scenario: parallel-same-tool     # a glob
+  target: openai-*                 # a glob
+  rule: result-swapped             # a glob; of a limit, its own id
+  reason: "tracked as #123"
+  variant: stream                  # whole or stream; absent: both
+```
+"""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, cast, get_args
+
+import yaml
+
+from harness.contract.errors import ExpectedFailuresError
+from harness.results import CellResult, Finding, Severity, StaleExpectation
+from harness.scenarios.schema import Variant
+
+_NEEDED = ("scenario", "target", "rule", "reason")
+_KEYS = (*_NEEDED, "variant")
+_VARIANTS: tuple[Variant, ...] = get_args(Variant)
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedFailure:
+    """One entry: findings of `rule` in the cells of `scenario` and `target` are expected, because of `reason`.
+
+    `variant` is the one that it speaks of (`None`: both).
+    """
+
+    scenario: str
+    target: str
+    rule: str
+    reason: str
+    variant: Variant | None = None
+
+    def covers(self, cell: CellResult) -> bool:
+        """Whether it speaks of this cell."""
+        return (
+            fnmatchcase(cell.scenario, self.scenario)
+            and fnmatchcase(cell.target, self.target)
+            and self.variant in (None, cell.variant)
+        )
+
+    def expects(self, cell: CellResult, finding: Finding) -> bool:
+        """Whether it speaks of this finding of the cell."""
+        return self.covers(cell) and fnmatchcase(finding.rule, self.rule)
+
+
+def load(path: Path) -> list[ExpectedFailure]:
+    """Read the file.
+
+    Raises:
+        ExpectedFailuresError: it is not a list of entries with these keys, all of them non-empty texts, or one names
+            a variant that does not exist.
+    """
+    node: Any = _composed(path)
+    if node is None:
+        return []
+    if not isinstance(node, yaml.SequenceNode):
+        raise ExpectedFailuresError(str(path), "has to be a list of entries.", node.start_mark.line + 1)
+    return [_entry(path, item) for item in cast("list[Any]", node.value)]
+
+
+def _composed(path: Path) -> Any:
+    try:
+        text = path.read_text(encoding="utf-8")
+        return yaml.compose(text, Loader=yaml.SafeLoader)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    except OSError as error:
+        raise ExpectedFailuresError(str(path), f"cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise ExpectedFailuresError(str(path), "not UTF-8 text.") from None
+    except RecursionError:
+        raise ExpectedFailuresError(str(path), "not a list of entries: nested too deeply.") from None
+    except yaml.YAMLError as error:
+        mark: Any = getattr(error, "problem_mark", None)
+        reason = getattr(error, "problem", None) or str(error).partition("\n")[0]
+        raise ExpectedFailuresError(str(path), f"not YAML: {reason}.", mark.line + 1 if mark else None) from None
+
+
+def _entry(path: Path, node: Any) -> ExpectedFailure:
+    line = node.start_mark.line + 1
+    if not isinstance(node, yaml.MappingNode):
+        raise ExpectedFailuresError(str(path), f"an entry is a mapping of {', '.join(_KEYS)}.", line)
+    values: dict[str, str] = {}
+    for key, value in node.value:
+        if not isinstance(key, yaml.ScalarNode):
+            raise ExpectedFailuresError(str(path), f"a key is one of {', '.join(_KEYS)}.", key.start_mark.line + 1)
+        if key.value not in _KEYS or key.value in values:
+            problem = "stands there twice" if key.value in values else f"is unknown; the keys are {', '.join(_KEYS)}"
+            raise ExpectedFailuresError(str(path), f"the key {key.value!r} {problem}.", key.start_mark.line + 1)
+        if not isinstance(value, yaml.ScalarNode) or not value.value.strip():
+            raise ExpectedFailuresError(str(path), f"{key.value} has to be a text.", value.start_mark.line + 1)
+        values[key.value] = value.value
+        if key.value == "variant" and value.value not in _VARIANTS:
+            raise ExpectedFailuresError(
+                str(path), f"variant has to be {' or '.join(_VARIANTS)}; without it, both.", value.start_mark.line + 1
+            )
+    missing = [key for key in _NEEDED if key not in values]
+    if missing:
+        raise ExpectedFailuresError(str(path), f"the entry lacks {', '.join(missing)}.", line)
+    variant = cast("Variant | None", values.pop("variant", None))
+    return ExpectedFailure(**values, variant=variant)
+
+
+def accepted(expected: Sequence[ExpectedFailure], cell: CellResult, findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """The findings of a cell, each with the reasons for which it is expected, if there are any: its own, or those of
+    the finding that it follows from."""
+    reasons = [_reasons(expected, cell, finding) for finding in findings]
+    own = [
+        why or (reasons[finding.follows] if finding.follows is not None else "")
+        for why, finding in zip(reasons, findings, strict=True)
+    ]
+    return tuple(
+        replace(finding, accepted=why) if why and finding.severity is Severity.ERROR else finding
+        for why, finding in zip(own, findings, strict=True)
+    )
+
+
+def _reasons(expected: Sequence[ExpectedFailure], cell: CellResult, finding: Finding) -> str:
+    return "; ".join(dict.fromkeys(entry.reason for entry in expected if entry.expects(cell, finding)))
+
+
+def entries(cells: Sequence[CellResult], reason: str, known: Sequence[ExpectedFailure] = ()) -> list[ExpectedFailure]:
+    """An entry for each finding that fails a cell and that no `known` entry speaks of: one for both variants of a
+    scenario where the same rule found something in both, or where it is played in one only. What follows from another
+    finding is accepted with it and has none."""
+    found: dict[tuple[str, str, str], set[Variant]] = {}
+    for cell in cells:
+        for finding in cell.findings:
+            if finding.fails and finding.follows is None and not any(entry.expects(cell, finding) for entry in known):
+                found.setdefault((cell.scenario, cell.target, finding.rule), set()).add(cell.variant)
+    made: list[ExpectedFailure] = []
+    for (scenario, target, rule), variants in found.items():
+        played = {cell.variant for cell in cells if (cell.scenario, cell.target) == (scenario, target)}
+        one = next(iter(variants)) if variants < played else None
+        made.append(ExpectedFailure(glob.escape(scenario), glob.escape(target), glob.escape(rule), reason, one))
+    return made
+
+
+def written(expected: Sequence[ExpectedFailure]) -> str:
+    """Entries as `load` reads them."""
+    documents = [{key: value for key, value in asdict(entry).items() if value is not None} for entry in expected]
+    if not documents:
+        return ""
+    return yaml.safe_dump(documents, sort_keys=False, allow_unicode=True, width=120)
+
+
+def unmatched(expected: Sequence[ExpectedFailure], cells: Sequence[CellResult]) -> tuple[StaleExpectation, ...]:
+    """The entries that speak of no cell at all."""
+    return tuple(_named(entry) for entry in expected if not any(entry.covers(cell) for cell in cells))
+
+
+def stale(expected: Sequence[ExpectedFailure], played: Sequence[CellResult]) -> tuple[StaleExpectation, ...]:
+    """The entries whose cells were played without the finding they expect. One whose cells were not played is let be:
+    a run of a part of the suite says nothing about the rest."""
+    return tuple(
+        _named(entry)
+        for entry in expected
+        if any(entry.covers(cell) for cell in played)
+        and not any(
+            entry.expects(cell, finding) and finding.severity is Severity.ERROR
+            for cell in played
+            for finding in cell.findings
+        )
+    )
+
+
+def _named(entry: ExpectedFailure) -> StaleExpectation:
+    return StaleExpectation(entry.scenario, entry.target, entry.rule, entry.reason, entry.variant)

@@ -1,0 +1,257 @@
+"""Plays one cell: the scenario's turns through an adapter's client, noting what happens."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, TypeVar, cast
+
+from harness.apis.targets import Target
+from harness.contract.errors import ChatError, HarnessError, IterationLimit, ProviderError
+from harness.contract.model import ChatRequest, ChatResponse, Finish, StreamEvent, ToolCall, ToolResult
+from harness.contract.protocols import Endpoint, MessageHandler
+from harness.kit.handlers import CollectingHandler
+from harness.kit.thread import Ask, Thread, failure
+from harness.kit.trimming import trimmed
+from harness.results import Chat, Embedded, ToolExecution
+from harness.running.crash import located, said, traceback_of
+from harness.running.indexing import embedded
+from harness.scenarios.canonical import history, settings_of, system_of, tools, user_message
+from harness.scenarios.events import told
+from harness.scenarios.match import class_of
+from harness.scenarios.schema import Scenario, Variant
+from harness.scenarios.tools import ToolFailure, Unanswered, UnknownTool, answer
+
+T = TypeVar("T")
+
+BROKEN = (Exception, SystemExit, asyncio.CancelledError)
+"""How an adapter can break. One that exits or cancels itself takes its cell with it, not the run and its exit code."""
+
+DEFAULT_MAX_TOKENS = 1024
+"""Bound of every answer that a scenario does not bound itself, so that adapters with defaults of their own agree."""
+
+
+_Client: TypeAlias = Callable[[ChatRequest, list[StreamEvent]], object]
+"""Asks the adapter, notes the events of a streamed answer as they come, and gives back the response."""
+
+Accept: TypeAlias = Callable[[object, list[StreamEvent]], ChatResponse]
+"""Takes what an adapter answered, with the events of a stream. Raises `TypeError`: it is no answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Playing:
+    """What came of a cell: its chats, the tools that ran, what a message handler was told of each turn; or, in place of
+    all that, what was embedded. `printed` is what the adapter printed, where it was not the command that got it."""
+
+    chats: tuple[Chat, ...]
+    executions: tuple[ToolExecution, ...]
+    handled: tuple[tuple[str, ...], ...]
+    embedded: tuple[Embedded, ...] = ()
+    printed: str = ""
+
+
+class _Player:
+    def __init__(self, scenario: Scenario, target: Target, begin: Callable[[int], None], accept: Accept) -> None:
+        self._scenario = scenario
+        self._model = target.model
+        self._begin = begin
+        self._accept = accept
+        self._chats: list[Chat] = []
+        self._executions: list[ToolExecution] = []
+        self._handled: list[tuple[str, ...]] = []
+
+    def play(self, client: _Client) -> Playing:
+        scenario = self._scenario
+        thread = Thread(self._template(0, messages=True), max_iterations=scenario.max_iterations)
+        for index in range(len(scenario.turns)):
+            thread.template = self._template(index)
+            try:
+                with self._handling() as handler:
+                    self._play_turn(index, thread, client, handler)
+                if scenario.trim is not None:
+                    thread.messages = trimmed(thread.messages, scenario.trim.tools)
+            except IterationLimit as error:
+                self._chats[-1] = replace(self._chats[-1], limit_reached=True, error_text=str(error))
+            except _Ended:
+                break
+        return Playing(tuple(self._chats), tuple(self._executions), tuple(self._handled))
+
+    @contextmanager
+    def _handling(self) -> Generator[CollectingHandler, None, None]:
+        """A handler for one turn, told its end as `Thread.send` tells it, of which all is noted."""
+        handler = CollectingHandler()
+        ended: BaseException | None = None
+        try:
+            yield handler
+        except IterationLimit as error:
+            ended = error
+            raise
+        except _Ended as error:
+            ended = error.__cause__
+            raise
+        finally:
+            handler.on_done(ended)
+            self._handled.append(tuple(map(told, handler.events)))
+
+    def _template(self, turn: int, *, messages: bool = False) -> ChatRequest:
+        scenario, settings = self._scenario, settings_of(self._scenario, turn)
+        return ChatRequest(
+            model=self._model,
+            messages=history(scenario) if messages else (),
+            system=system_of(scenario, turn),
+            tools=tools(scenario),
+            tool_choice=settings.choice(),
+            response_format=settings.format(),
+            max_tokens=settings.max_tokens or DEFAULT_MAX_TOKENS,
+            temperature=settings.temperature,
+            top_p=settings.top_p,
+            stop=tuple(settings.stop or ()),
+            thinking=settings.reasoning(),
+            cache=settings.cache,
+        )
+
+    def _play_turn(self, index: int, thread: Thread, client: _Client, handler: MessageHandler) -> None:
+        turn = thread.turn(user_message(self._scenario.turns[index]), handler)
+        step = next(turn)
+        answers = 0
+        results: list[ToolResult] = []
+        try:
+            while True:
+                if isinstance(step, Ask):
+                    response = self._ask(step.request, index, answers, client)
+                    results = self._run(response.tool_calls, index, answers)
+                    answers += 1
+                    step = turn.send(response)
+                else:
+                    step = turn.send(results.pop(0))
+        except StopIteration:
+            return
+
+    def _ask(self, request: ChatRequest, turn: int, step: int, client: _Client) -> ChatResponse:
+        self._begin(len(self._chats))
+        asked = Chat(turn, step, request)
+        events: list[StreamEvent] = []
+        try:
+            response = self._accept(client(request, events), events)
+        except ChatError as error:
+            self._chats.append(_failed(asked, error, events))
+            raise _Ended from error
+        except HarnessError:
+            raise
+        except BROKEN as error:
+            failed = replace(_failed(asked, error, events), error_text=located(error), crashed=True)
+            self._chats.append(replace(failed, traceback=traceback_of(error)))
+            raise _Ended from error
+        self._chats.append(replace(asked, response=response, events=tuple(events)))
+        return response
+
+    def _run(self, calls: tuple[ToolCall, ...], turn: int, step: int) -> list[ToolResult]:
+        executions = [self._execution(call) for call in calls]
+        self._executions += executions
+        results = [execution.result for execution in executions]
+        script = self._scenario.turns[turn].model
+        order = script[step].answers if step < len(script) else None
+        if order is None or len(order) != len(results):
+            return results
+        return [results[position] for position in order]
+
+    def _execution(self, call: ToolCall) -> ToolExecution:
+        chat = len(self._chats) - 1
+        try:
+            return ToolExecution(chat, call, answer(self._scenario, call))
+        except (ToolFailure, UnknownTool, Unanswered) as raised:
+            return ToolExecution(chat, call, failure(call, raised), unanswered=isinstance(raised, Unanswered))
+
+
+def checked(response: object, events: list[StreamEvent]) -> ChatResponse:  # noqa: ARG001 - those of a stream
+    """The response, if it is one. Raises `TypeError`."""
+    if not isinstance(response, ChatResponse):
+        raise TypeError(f"chat returned a {type(response).__name__}, which is no ChatResponse")
+    return response
+
+
+def _failed(asked: Chat, error: BaseException, events: list[StreamEvent]) -> Chat:
+    """A chat that raised."""
+    failed = replace(asked, error=class_of(error), error_text=said(error), events=tuple(events))
+    if isinstance(error, ProviderError):
+        failed = replace(failed, status=error.status, retry_after=error.retry_after)
+    return failed
+
+
+class _Ended(Exception):  # not an error: a chat has failed, and the cell ends there
+    pass
+
+
+def play(  # noqa: PLR0913 - a cell, where it is played, and who watches
+    scenario: Scenario,
+    target: Target,
+    endpoint: Endpoint,
+    begin: Callable[[int], None],
+    variant: Variant = "whole",
+    *,
+    accept: Accept = checked,
+) -> Playing:
+    """Play a scenario through a target's adapter, which sends to `endpoint`, by its `chat` or its `stream`.
+
+    `begin(n)` is called before chat n sends anything. A chat that fails ends the cell; what it raised is noted. An
+    asynchronous client gets one event loop for the cell and is closed inside it.
+
+    Raises:
+        harness.contract.errors.UsageError: the adapter cannot be connected.
+    """
+    if scenario.embeddings is not None:
+        return Playing((), (), (), embedded(scenario.embeddings, target.adapter, endpoint, begin))
+    with _connected(target, endpoint, variant) as client:
+        return _Player(scenario, target, begin, accept).play(client)
+
+
+@contextmanager
+def _connected(target: Target, endpoint: Endpoint, variant: Variant) -> Generator[_Client, None, None]:
+    client: Any = target.adapter.connect(endpoint, target.model)
+    ask = "stream" if variant == "stream" else "chat"
+    if not (callable(getattr(client, ask, None)) and callable(getattr(client, "close", None))):
+        raise TypeError(f"connect returned a {type(client).__name__}, and a client has to have {ask} and close")
+    with closing(asyncio.Runner()) as loop:  # which makes its event loop only when something is run
+
+        def chat(request: ChatRequest, _events: list[StreamEvent]) -> object:
+            return _settled(loop, client.chat(request))
+
+        def stream(request: ChatRequest, events: list[StreamEvent]) -> object:
+            _arrive(loop, _settled(loop, client.stream(request)), events)
+            finished = [event for event in events if isinstance(event, Finish)]
+            if not finished:
+                raise TypeError("the stream ended without Finish, which is its last event")
+            return finished[-1].response
+
+        try:
+            yield stream if variant == "stream" else chat
+        finally:
+            _settled(loop, client.close())
+
+
+def _arrive(loop: asyncio.Runner, stream: object, events: list[StreamEvent]) -> None:
+    """Add the events to `events` as they come, of which some are there even if the stream then breaks off."""
+    if isinstance(stream, AsyncIterator):
+        promise = cast("AsyncIterator[StreamEvent]", stream)
+
+        async def wait() -> None:
+            async for event in promise:
+                events.append(event)  # noqa: PERF401 - a comprehension would lose those before a failure
+
+        loop.run(wait())
+        return
+    events.extend(cast("Iterable[StreamEvent]", stream))
+
+
+def _settled(loop: asyncio.Runner, value: T | Awaitable[T]) -> T:
+    """The value, or what an asynchronous client's promise of it gives."""
+    if isinstance(value, Awaitable):
+        promise = cast("Awaitable[T]", value)
+
+        async def wait() -> T:
+            return await promise
+
+        return loop.run(wait())
+    return value

@@ -1,0 +1,358 @@
+"""Where a cell's requests go: a cassette, the reference server, a provider. One class per mode, one stage per cell."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from threading import Lock
+from typing import TYPE_CHECKING, Protocol, Self
+
+import httpx2
+
+from harness.apis.apis import wire_format
+from harness.apis.targets import Target
+from harness.contract.errors import CassetteMissing, MissingKey, UsageError
+from harness.contract.http import HttpRequest, HttpResponse
+from harness.contract.process import ORIGIN
+from harness.contract.protocols import Capability, Endpoint, ProcessRunner
+from harness.reference.session import Session
+from harness.results import Mode, Provenance
+from harness.running.environment import isolated
+from harness.scenarios.load import digest
+from harness.scenarios.schema import Scenario, Variant
+from harness.tape.cassette import REFERENCE_URL, Cassette
+from harness.tape.library import Library
+from harness.tape.player import Player
+from harness.tape.processes import HandlerRunner, LocalRunner, TapRunner
+from harness.tape.proxy import Proxy
+from harness.tape.redact import Redactor
+from harness.tape.tap import Keep, Tap
+from harness.tape.telling import as_asked
+from harness.tape.transport import Handler, HandlerTransport, TapTransport, replaying
+
+if TYPE_CHECKING:
+    from harness.tape.server import Server
+
+_SECONDS = 600.0
+"""As long as the SDKs wait for an answer."""
+
+_NO_KEY = "not-a-key"  # what an SDK has to be given where nothing checks it
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One thing to play: a scenario, a target, whole or streamed."""
+
+    scenario: Scenario
+    target: Target
+    variant: Variant
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What a cell is played on.
+
+    `scripted`: the answers follow the scenario's script. `stale`: the scenario has changed since they were recorded.
+    `recorded_by`: the adapter that recorded them.
+    """
+
+    endpoint: Endpoint
+    tap: Tap
+    scripted: bool
+    provenance: Provenance
+    player: Player | None = None
+    stale: bool = False
+    recorded_by: str | None = None
+
+
+class Stages(Protocol):
+    """Makes the stage of a cell; a context manager for what all stages of a run share."""
+
+    mode: Mode
+
+    def stage(self, cell: Cell, keep: Keep | None = None) -> AbstractContextManager[Stage]:
+        """The stage of one cell. `keep` gets every exchange before its response is handed on.
+
+        Raises:
+            CassetteMissing, CassetteError: there is nothing to play, or it cannot be read.
+            MissingKey: a provider is to be asked, and there is no key for it.
+        """
+        ...
+
+    def answered(self, target: Target, handler: Handler) -> AbstractContextManager[Endpoint]:
+        """An endpoint for a target's adapter at which `handler` answers, whatever the mode: to tell an answer again."""
+        ...
+
+    def secrets(self, target: Target) -> list[str]:
+        """The keys that a cell of this target sends, which must reach no disk."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *exception: object) -> None: ...
+
+
+class _Shared:
+    """The loopback server of a run, started when a cell first needs it."""
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self._server: Server | None = None
+        self._lock = Lock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._server = None
+        self._stack.close()
+
+    def server(self) -> Server:
+        # A replay with injected clients needs no server, and is spared importing one.
+        from harness.tape.server import serve  # noqa: PLC0415
+
+        with self._lock:
+            if self._server is None:
+                self._server = self._stack.enter_context(serve())
+            return self._server
+
+    def secrets(self, target: Target) -> list[str]:  # noqa: ARG002 - only a provider is sent a key
+        return []
+
+    @contextmanager
+    def answered(self, target: Target, handler: Handler) -> Generator[Endpoint, None, None]:
+        """See `Stages.answered`."""
+        if _runs_commands(target):
+            yield _running(HandlerRunner(handler))
+            return
+        path = wire_format(target.api).base_path
+        if Capability.HTTP_CLIENT in target.adapter.capabilities:
+            with httpx2.Client(transport=HandlerTransport(handler), trust_env=False) as client:
+                yield Endpoint(REFERENCE_URL + path, _NO_KEY, client)
+            return
+        with self.mounted(handler, path) as base:
+            yield Endpoint(base, _NO_KEY)
+
+    @contextmanager
+    def mounted(self, handler: Handler, path: str) -> Generator[str, None, None]:
+        """A base URL of the server at which `handler` answers."""
+        server = self.server()
+        base = server.mount(handler)
+        try:
+            yield base + path
+        finally:
+            server.unmount(base)
+
+
+class _Offline(_Shared):
+    """A run that must not leave this machine, whatever an adapter reads from its environment."""
+
+    def __enter__(self) -> Self:
+        self._stack.enter_context(isolated())
+        return super().__enter__()
+
+
+class Replay(_Offline):
+    """From cassettes, with the network shut. The first of `libraries` that has a cell's cassette is played."""
+
+    mode: Mode = "replay"
+
+    def __init__(self, libraries: Sequence[Library]) -> None:
+        super().__init__()
+        self._libraries = libraries
+
+    @contextmanager
+    def stage(self, cell: Cell, keep: Keep | None = None) -> Generator[Stage, None, None]:
+        """See `Stages.stage`."""
+        cassette = self._cassette(cell)
+        metadata = cassette.metadata
+        assert metadata is not None  # noqa: S101 - Library.load gives no other
+        wire = wire_format(cell.target.api)
+        player = Player(cassette)
+        told = as_asked(wire, cell.target.profile, cell.scenario.id)
+        public = (REFERENCE_URL if metadata.origin == "reference" else _origin(cassette)) + wire.base_path
+
+        def made(endpoint: Endpoint, tap: Tap) -> Stage:
+            return Stage(
+                endpoint,
+                tap,
+                scripted=metadata.origin == "reference",
+                provenance=metadata.provenance,
+                player=player,
+                stale=metadata.scenario_digest != digest(cell.scenario),
+                recorded_by=metadata.adapter,
+            )
+
+        if _runs_commands(cell.target):
+            tap = Tap(ORIGIN, ORIGIN, Redactor(), keep)
+            yield made(_running(HandlerRunner(replaying(player, tap, told))), tap)
+            return
+        if Capability.HTTP_CLIENT in cell.target.adapter.capabilities:
+            tap = Tap(public, public, Redactor(), keep)
+            with httpx2.Client(transport=HandlerTransport(replaying(player, tap, told)), trust_env=False) as client:
+                yield made(Endpoint(public, _NO_KEY, client), tap)
+            return
+        later = _Later()
+        with self.mounted(later, wire.base_path) as base:
+            tap = Tap(base, public, Redactor(), keep)
+            later.handler = replaying(player, tap, told)
+            yield made(Endpoint(base, _NO_KEY), tap)
+
+    def _cassette(self, cell: Cell) -> Cassette:
+        missing: CassetteMissing | None = None
+        for library in self._libraries:
+            try:
+                return library.load(cell.target.cassettes, cell.scenario.id, cell.variant)
+            except CassetteMissing as error:
+                missing = missing or error
+        assert missing is not None  # noqa: S101 - there is always a library to look in
+        raise missing
+
+
+class Reference(_Offline):
+    """Against the reference server, over HTTP on loopback; commands it answers in this process."""
+
+    mode: Mode = "reference"
+
+    def __enter__(self) -> Self:
+        # One plain client for all cells: an SDK's own costs more to build than a conversation takes.
+        self._client = self._stack.enter_context(
+            httpx2.Client(
+                transport=httpx2.HTTPTransport(verify=False, trust_env=False), trust_env=False, timeout=_SECONDS
+            )
+        )
+        return super().__enter__()
+
+    @contextmanager
+    def stage(self, cell: Cell, keep: Keep | None = None) -> Generator[Stage, None, None]:
+        """See `Stages.stage`."""
+        target = cell.target
+        wire = wire_format(target.api)
+        session = Session(cell.scenario, wire, target.model, target.profile)
+        provenance = Provenance("reference", model_requested=target.model)
+
+        def noting(tap: Tap) -> Handler:
+            def handle(request: HttpRequest) -> HttpResponse:
+                response = session(tap.public(request))  # what it says of a URL repeats, wherever it listens
+                tap.note(request, response)
+                return response
+
+            return handle
+
+        if _runs_commands(target):
+            tap = Tap(ORIGIN, ORIGIN, Redactor(), keep)
+            yield Stage(_running(HandlerRunner(noting(tap))), tap, scripted=True, provenance=provenance)
+            return
+        later = _Later()
+        with self.mounted(later, wire.base_path) as base:
+            tap = Tap(base, REFERENCE_URL + wire.base_path, Redactor(), keep)
+            later.handler = noting(tap)
+            shares = Capability.HTTP_CLIENT in target.adapter.capabilities
+            endpoint = Endpoint(base, _NO_KEY, self._client if shares else None)
+            yield Stage(endpoint, tap, scripted=True, provenance=provenance)
+
+
+class Live(_Shared):
+    """Against the providers. `base_urls` replaces a target's provider by another server that speaks its API."""
+
+    mode: Mode = "live"
+
+    def __init__(self, base_urls: Mapping[str, str]) -> None:
+        super().__init__()
+        self._base_urls = base_urls
+
+    def key(self, target: Target) -> str:
+        """The key for a target, from the environment.
+
+        A server of one's own may need none, and a command may have logged in by itself.
+
+        Raises:
+            MissingKey: there is none.
+            UsageError: another server is given for a target that sends no request.
+        """
+        if _runs_commands(target) and target.name in self._base_urls:
+            raise UsageError(
+                f"the target {target.name!r} runs a command, and takes no --base-url: "
+                "set the environment variable by which the command is sent elsewhere."
+            )
+        variables = wire_format(target.api).key_variables
+        for name in variables:
+            if os.environ.get(name):
+                return os.environ[name]
+        if target.name in self._base_urls or _runs_commands(target):
+            return _NO_KEY
+        raise MissingKey(target.name, variables)
+
+    def check(self, target: Target) -> None:
+        """Whether a target can be asked from here. Better known before anything is paid for.
+
+        Raises:
+            MissingKey, UsageError: see `key`.
+            UsageError: it runs a command that is not installed.
+        """
+        self.key(target)
+        needed = target.adapter.requires
+        if needed is not None and needed.extra is None and shutil.which(needed.name) is None:
+            raise UsageError(
+                f"the target {target.name!r} runs the command {needed.name!r}, which is not on the path: install it, "
+                "or add its folder to PATH. Without it: 'harness run' plays recordings, and "
+                "'harness run --mode reference' or 'harness record --from reference' the reference server."
+            )
+
+    def secrets(self, target: Target) -> list[str]:
+        """See `Stages.secrets`."""
+        key = self.key(target)
+        if _runs_commands(target):  # which chooses among its variables by itself
+            return [os.environ[name] for name in wire_format(target.api).key_variables if os.environ.get(name)]
+        return [] if key == _NO_KEY else [key]
+
+    @contextmanager
+    def stage(self, cell: Cell, keep: Keep | None = None) -> Generator[Stage, None, None]:
+        """See `Stages.stage`."""
+        target = cell.target
+        wire = wire_format(target.api)
+        key = self.key(target)
+        upstream = self._base_urls.get(target.name, wire.provider_url).rstrip("/")
+        redactor = Redactor(self.secrets(target))
+        provenance = Provenance("provider", model_requested=target.model)
+        if _runs_commands(target):
+            tap = Tap(ORIGIN, ORIGIN, redactor, keep)
+            yield Stage(_running(TapRunner(LocalRunner(), tap)), tap, scripted=False, provenance=provenance)
+            return
+        if Capability.HTTP_CLIENT in target.adapter.capabilities:
+            tap = Tap(upstream, upstream, redactor, keep)
+            transport = TapTransport(httpx2.HTTPTransport(trust_env=False), tap)
+            with httpx2.Client(transport=transport, trust_env=False, timeout=_SECONDS) as client:
+                yield Stage(Endpoint(upstream, key, client), tap, scripted=False, provenance=provenance)
+            return
+        later = _Later()
+        with self.mounted(later, wire.base_path) as base:
+            tap = Tap(upstream, upstream, redactor, keep)
+            with Proxy(base, upstream, tap) as proxy:
+                later.handler = proxy
+                yield Stage(Endpoint(base, key), tap, scripted=False, provenance=provenance)
+
+
+class _Later:
+    """A handler whose work is known only once it has an address."""
+
+    handler: Handler
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.handler(request)
+
+
+def _runs_commands(target: Target) -> bool:
+    return Capability.PROCESS in target.adapter.capabilities
+
+
+def _running(processes: ProcessRunner) -> Endpoint:
+    return Endpoint(ORIGIN, _NO_KEY, processes=processes)
+
+
+def _origin(cassette: Cassette) -> str:
+    url = httpx2.URL(cassette.interactions[0].request.url) if cassette.interactions else httpx2.URL(REFERENCE_URL)
+    return f"{url.scheme}://{url.netloc.decode()}"

@@ -1,0 +1,232 @@
+"""What runs in a worker: one adapter, and the play loop for each cell that comes.
+
+The main thread plays, as an adapter would expect; another reads what the run says, and ends the process when there is
+nobody left to say something.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import io
+import os
+import signal
+import sys
+import time
+from functools import cached_property
+from multiprocessing.connection import Connection
+from queue import SimpleQueue
+from threading import Lock, Thread
+
+import httpx2
+
+from harness import catalog
+from harness.apis.targets import Target
+from harness.contract.errors import PluginError, UsageError
+from harness.contract.model import ChatResponse, StreamEvent
+from harness.contract.process import Command, Completed
+from harness.contract.protocols import Adapter, Capability, Endpoint
+from harness.contract.shortened import shortened
+from harness.running.crash import located, said, traceback_of
+from harness.running.environment import isolated
+from harness.running.play import checked, play
+from harness.running.workers.messages import (
+    CUT_OFF,
+    Answer,
+    Begin,
+    Described,
+    Failed,
+    Go,
+    Job,
+    Load,
+    NotRun,
+    Order,
+    Played,
+    Ran,
+    RunCommand,
+    Stopped,
+    Unusable,
+    decode_order,
+    encode,
+    plain,
+)
+
+SHOW_STACKS = signal.SIGUSR2
+"""Makes a worker write the stacks of its threads to the pipe for faults, even if it no longer runs any Python."""
+
+_GRACE = 2.0
+"""Seconds that an idle worker has for ending in good order."""
+
+_SECONDS = 600.0
+"""As long as the SDKs wait for an answer."""
+
+
+def main(connection: int, faults: int) -> None:
+    """Do what the run says, until it says nothing more. The arguments are file descriptors."""
+    for descriptor in (connection, faults):
+        os.set_inheritable(descriptor, False)  # a command that the adapter starts must not hold them
+    del sys.argv[1:]
+    faulthandler.enable(faults)
+    faulthandler.register(SHOW_STACKS, faults)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
+    _Worker(Connection(connection), faults).serve()
+
+
+class _Ended(BaseException):
+    """The run wants nothing more of this playing. No adapter catches it by accident."""
+
+
+class _Worker:
+    def __init__(self, connection: Connection, faults: int) -> None:
+        self._connection = connection
+        self._faults = faults
+        self._orders: SimpleQueue[Order | None] = SimpleQueue()
+        self._asking = Lock()
+        self._busy = False
+        self._adapter: Adapter | None = None
+
+    def serve(self) -> None:
+        Thread(target=self._read, name="harness-orders", daemon=True).start()
+        while True:
+            order = self._orders.get()
+            if order is None:
+                return
+            self._busy = True
+            answer = self._done(order)
+            self._busy = False
+            for stream in (sys.stdout, sys.stderr):
+                with contextlib.suppress(Exception):  # closed or replaced by the adapter
+                    stream.flush()
+            try:
+                self._send(answer)
+            except _Ended:
+                sys.exit(CUT_OFF)
+
+    def _read(self) -> None:
+        with contextlib.suppress(EOFError, OSError):
+            while True:
+                self._orders.put(decode_order(self._connection.recv_bytes()))
+        self._orders.put(None)
+        if not self._busy:
+            time.sleep(_GRACE)
+        os.killpg(0, signal.SIGKILL)  # this process, and what the adapter has started
+
+    def _send(self, answer: Answer) -> None:
+        try:
+            self._connection.send_bytes(encode(answer))
+        except OSError:
+            raise _Ended from None
+
+    def _asked(self, question: Answer) -> Order:
+        """What the run answers; several threads of an adapter may ask."""
+        with self._asking:
+            self._send(question)
+            order = self._orders.get()
+        if order is None:
+            raise _Ended
+        return order
+
+    def _done(self, order: Order) -> Answer:
+        match order:
+            case Load(spec):
+                return self._loaded(spec)
+            case Job() if self._adapter is not None:
+                faulthandler.dump_traceback_later(order.limit + 2 * _GRACE, exit=True, file=self._faults)
+                try:
+                    return self._played(order, self._adapter)
+                finally:
+                    faulthandler.cancel_dump_traceback_later()
+            case _:
+                raise AssertionError(order)
+
+    def _loaded(self, spec: str) -> Answer:
+        try:
+            self._adapter = catalog.adapter(spec)
+            return _described(self._adapter)
+        except UsageError as error:
+            return Unusable(said(error))
+        except TypeError as error:
+            return Unusable(str(PluginError("adapter", spec, f"{said(error)}.")))
+        except BaseException as error:  # noqa: BLE001 - somebody's own module may fail in any way at all
+            reason = f"importing {spec.partition(':')[0]} failed: {type(error).__name__}: {said(error)}."
+            return Unusable(str(PluginError("adapter", spec, reason)))
+
+    def _played(self, job: Job, adapter: Adapter) -> Answer:
+        target = Target(job.target, adapter, job.model, job.profile, job.cassettes)
+        endpoint = Endpoint(
+            job.base_url,
+            job.api_key,
+            self._http_client if Capability.HTTP_CLIENT in adapter.capabilities else None,
+            _Commands(self) if Capability.PROCESS in adapter.capabilities else None,
+        )
+        try:
+            with isolated() if job.offline else contextlib.nullcontext():
+                playing = play(job.scenario, target, endpoint, self._begin, job.variant, accept=_accept)
+            return Played(plain(playing, "playing"))
+        except _Ended:
+            return Stopped()
+        except UsageError as error:
+            return Unusable(said(error))
+        except BaseException as error:  # noqa: BLE001 - what an adapter raises ends its cell, not the run
+            return Failed(f"{type(error).__name__}: {located(error)}", traceback_of(error))
+
+    @cached_property
+    def _http_client(self) -> httpx2.Client:
+        """One for all cells, as the run has for adapters in its own process. It sends to loopback only."""
+        return httpx2.Client(transport=httpx2.HTTPTransport(verify=False, trust_env=False), timeout=_SECONDS)
+
+    def _begin(self, chat: int) -> None:
+        if not isinstance(self._asked(Begin(chat)), Go):
+            raise _Ended
+
+    def run_command(self, command: Command, timeout: float) -> Completed:
+        match self._asked(RunCommand(plain(command, "the command"), float(timeout))):
+            case Ran(completed):
+                return completed
+            case NotRun(reason, timed_out=True):
+                raise TimeoutError(reason)
+            case NotRun(reason, errno):
+                raise OSError(errno, reason) if errno is not None else OSError(reason)
+            case _:
+                raise _Ended
+
+
+class _Commands:
+    """A `harness.contract.protocols.ProcessRunner`: the run runs the commands, or answers in their place."""
+
+    def __init__(self, worker: _Worker) -> None:
+        self._worker = worker
+
+    def run(self, command: Command, timeout: float) -> Completed:
+        return self._worker.run_command(command, timeout)
+
+
+def _described(adapter: Adapter) -> Described:
+    """Raises `TypeError`: something of it is of another type."""
+    made = adapter.embeddings
+    description = Described(
+        plain(adapter.name, "its name"),
+        plain(adapter.api, "its api"),
+        tuple(sorted(map(str, adapter.capabilities))),
+        None if made is None else plain((made.model, made.dimensions), "its embeddings"),
+        plain(adapter.requires, "its requires"),
+    )
+    for what, value in (("name", description.name), ("api", description.api)):
+        if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance] - it is somebody else's value
+            raise TypeError(f"its {what} is {shortened(repr(value), 100)}, which is no text")
+    return description
+
+
+def _accept(response: object, events: list[StreamEvent]) -> ChatResponse:
+    """The response, if it and the events are values that the run can be given. Raises `TypeError`."""
+    accepted = checked(response, events)
+    try:
+        plain(accepted, "the response")
+        for index, event in enumerate(events):
+            plain(event, f"event {index}")
+    except TypeError:
+        events.clear()
+        raise
+    return accepted

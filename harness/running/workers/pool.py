@@ -1,0 +1,222 @@
+"""The workers of a run: loads foreign adapters, and plays cells through them or, where the adapter is ours, here."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import KW_ONLY, dataclass
+from threading import Lock
+from typing import Any, NoReturn, Self
+
+from harness import catalog
+from harness.apis.targets import Target
+from harness.contract.errors import PluginError, UsageError
+from harness.contract.protocols import Adapter, Capability, Embeddings, Endpoint, ProcessRunner
+from harness.running.play import Playing, play
+from harness.running.workers.messages import Described, Job
+from harness.running.workers.worker import Broken, Worker
+from harness.scenarios.schema import Scenario, Variant
+
+SECONDS = 60.0
+"""How long a cell may take where nothing is sent over a network."""
+
+LIVE_SECONDS = 900.0
+"""The same where a provider answers."""
+
+_LOADING = 60.0
+"""Seconds that an import has at least: a library may take many, in which no cell is played yet."""
+
+
+def _elsewhere(*_: Any) -> NoReturn:
+    raise AssertionError("this adapter is connected in its worker")
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign(Adapter):
+    """What is known here of an adapter that only its workers have imported.
+
+    It never has `Capability.HTTP_CLIENT`: from another process everybody sends to the loopback server.
+    """
+
+    _: KW_ONLY
+    spec: str
+    workers: Workers
+
+
+class Halted(BaseException):
+    """The run has ended while this cell was played. Nothing is to be said of the cell."""
+
+
+class Workers:
+    """Starts worker processes when they are needed, and ends them when the context is left, or when this process ends.
+
+    `limit` is how long the playing of a cell may take, in seconds; a retelling is a playing of its own. `offline` runs
+    hide from the adapter what would lead it elsewhere. A worker belongs to one adapter, plays one cell at a time, and
+    is used again unless it broke.
+    """
+
+    def __init__(self, limit: float, *, offline: bool) -> None:
+        self.limit = limit
+        self.offline = offline
+        self._environment = dict(os.environ)
+        self._idle: dict[str, list[Worker]] = {}
+        self._busy: set[Worker] = set()
+        self._halted = False
+        self._lock = Lock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End all workers."""
+        self.halt()
+        with self._lock:
+            idle = [worker for workers in self._idle.values() for worker in workers]
+            self._idle.clear()
+        for worker in idle:
+            worker.close()
+
+    def halt(self) -> None:
+        """Let no cell be played any more: what is under way raises `Halted`."""
+        with self._lock:
+            self._halted = True
+            for worker in self._busy:
+                worker.kill()
+
+    def adapter(self, spec: str) -> Adapter:
+        """An adapter by its name or by `package.module:attribute`; raises what `harness.catalog.adapter` does.
+
+        One that is not ours is imported in a worker.
+        """
+        if not catalog.is_foreign(spec):
+            return catalog.adapter(spec)
+        worker = Worker(self._environment)
+        try:
+            description = worker.load(spec, self._loading)
+        except Broken as broken:
+            worker.close()
+            said = f" It printed: {' '.join(broken.printed.split())}" if broken.printed.strip() else ""
+            raise PluginError("adapter", spec, f"{broken.reason}.{said}") from None
+        except BaseException:
+            worker.kill()
+            worker.close()
+            raise
+        with self._lock:
+            self._idle.setdefault(spec, []).append(worker)
+        return self._described(spec, description)
+
+    def play(
+        self, spec: str, job: Job, begin: Callable[[int], None], processes: ProcessRunner | None = None
+    ) -> Playing:
+        """Play a cell with an adapter; see `harness.running.play.play`.
+
+        Raises:
+            UsageError: the adapter cannot be connected.
+            Broken: it broke outside of a chat, ended its process or held it for too long.
+            Halted: the run has ended meanwhile.
+        """
+        worker = self._leased(spec)
+        reusable = False
+        try:
+            playing = worker.play(job, begin, processes)
+            reusable = True
+        except Broken as broken:
+            if self._halted:
+                raise Halted from None
+            reusable = broken.alive
+            raise
+        except UsageError:
+            reusable = True
+            raise
+        finally:
+            self._returned(spec, worker, reusable=reusable)
+        return playing
+
+    @property
+    def _loading(self) -> float:
+        return max(self.limit, _LOADING)
+
+    def _described(self, spec: str, description: Described) -> Foreign:
+        embeddings = None
+        if description.embeddings is not None:
+            embeddings = Embeddings(*description.embeddings, connect=_elsewhere)
+        capabilities = frozenset(map(Capability, description.capabilities)) - {Capability.HTTP_CLIENT}
+        return Foreign(
+            description.name,
+            description.api,
+            capabilities,
+            _elsewhere,
+            embeddings,
+            description.requires,
+            spec=spec,
+            workers=self,
+        )
+
+    def _leased(self, spec: str) -> Worker:
+        with self._lock:
+            if self._halted:
+                raise Halted
+            idle = self._idle.get(spec)
+            worker = idle.pop() if idle else None
+            fresh = worker is None
+            worker = worker or Worker(self._environment)
+            self._busy.add(worker)
+        if fresh:
+            self._load(worker, spec)
+        return worker
+
+    def _load(self, worker: Worker, spec: str) -> None:
+        """Load an adapter into one more worker: what fails now did not fail at first, and is this cell's error."""
+        loaded = False
+        try:
+            worker.load(spec, self._loading)
+            loaded = True
+        except UsageError as error:
+            raise Broken(str(error)) from None
+        except Broken:
+            if self._halted:
+                raise Halted from None
+            raise
+        finally:
+            if not loaded:
+                self._returned(spec, worker, reusable=False)
+
+    def _returned(self, spec: str, worker: Worker, *, reusable: bool) -> None:
+        with self._lock:
+            self._busy.discard(worker)
+            if reusable and not self._halted:
+                self._idle.setdefault(spec, []).append(worker)
+                return
+        worker.kill()
+        worker.close()
+
+
+def played(
+    scenario: Scenario, target: Target, endpoint: Endpoint, begin: Callable[[int], None], variant: Variant = "whole"
+) -> Playing:
+    """Play a scenario where its adapter is: here, or in a worker. See `harness.running.play.play` and `Workers.play`."""
+    adapter = target.adapter
+    if not isinstance(adapter, Foreign):
+        return play(scenario, target, endpoint, begin, variant)
+    job = Job(
+        scenario,
+        target.name,
+        target.model,
+        target.profile,
+        target.cassettes,
+        variant,
+        endpoint.base_url,
+        endpoint.api_key,
+        adapter.workers.limit,
+        adapter.workers.offline,
+    )
+    return adapter.workers.play(adapter.spec, job, begin, endpoint.processes)
+
+
+def halt(adapters: Iterable[Adapter]) -> None:
+    """End what workers are playing through these adapters, of which nobody awaits the outcome any more."""
+    for workers in {adapter.workers for adapter in adapters if isinstance(adapter, Foreign)}:
+        workers.halt()

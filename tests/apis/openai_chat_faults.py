@@ -1,0 +1,103 @@
+"""Good requests, requests with one fault, and what the witness finds in them."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+from harness.apis.limit import Violation
+from harness.apis.openai_chat import WIRE
+from harness.apis.profiles import profile_for
+from harness.contract.http import HttpRequest
+from tests.apis import lawful
+
+OPENAI = "https://api.openai.com/v1/chat/completions"
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}},
+    "required": ["city"],
+    "additionalProperties": False,
+}
+
+
+def call(call_id: str) -> dict[str, Any]:
+    return {"id": call_id, "type": "function", "function": {"name": "get_weather", "arguments": '{"city":"Paris"}'}}
+
+
+GOOD: dict[str, Any] = {
+    "model": "gpt-4o",
+    "messages": [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Paris?"},
+        {"role": "assistant", "content": None, "tool_calls": [call("call_1"), call("call_2")]},
+        {"role": "tool", "tool_call_id": "call_2", "content": "18"},
+        {"role": "tool", "tool_call_id": "call_1", "content": [{"type": "text", "text": "19"}]},
+        {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}]},
+    ],
+    "tools": [
+        {"type": "function", "function": {"name": "get_weather", "parameters": SCHEMA, "strict": True}},
+        {"type": "function", "function": {"name": "no_arguments"}},
+    ],
+    "tool_choice": {"type": "function", "function": {"name": "get_weather"}},
+    "stream": True,
+    "stream_options": {"include_usage": True},
+}
+
+
+def check(body: Any, url: str = OPENAI) -> list[Violation]:
+    model = body.get("model") if isinstance(body, dict) else None
+    profile = profile_for("openai-chat", model if isinstance(model, str) else "")
+    return lawful.violations(WIRE, HttpRequest("POST", url, {}, json.dumps(body).encode()), profile)
+
+
+def rules(body: Any, url: str = OPENAI) -> list[tuple[str, str]]:
+    return [(found.severity, found.rule.removeprefix("openai-chat-")) for found in check(body, url)]
+
+
+def changed(*path: str | int, **fields: Any) -> dict[str, Any]:
+    """The good request with some fields of the object at a path put in, or taken out (`...`)."""
+    body = copy.deepcopy(GOOD)
+    target: Any = body
+    for key in path:
+        target = target[key]
+    for name, value in fields.items():
+        if value is ...:
+            del target[name]
+        else:
+            target[name] = value
+    return body
+
+
+IMAGE = [{"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}]
+
+FORMAT_FAULTS = [
+    (changed(messages=...), ["messages-missing"]),
+    (changed(messages=[]), ["messages-missing"]),
+    (changed(messages=["hi"], tool_choice="auto"), ["message-type"]),
+    (changed("messages", 1, role="model"), ["role-unknown"]),
+    (changed("messages", 1, role=...), ["role-unknown"]),
+    (changed("messages", 1, content=7), ["content-type"]),
+    (changed("messages", 3, content={"temp": 18}), ["content-type"]),
+    (changed("messages", 2, tool_calls={}, content="Hm."), ["calls-type", "result-orphan", "result-orphan"]),
+    (changed("messages", 2, "tool_calls", 0, id=None), ["call-id-missing", "result-unknown-id"]),
+    (changed("messages", 2, "tool_calls", 0, type="tool_use"), ["call-type"]),
+    (changed("messages", 2, "tool_calls", 0, function=...), ["call-name-missing"]),
+    (changed("messages", 2, "tool_calls", 0, "function", arguments={}), ["arguments-type"]),
+    (changed("messages", 2, "tool_calls", 0, "function", arguments=...), ["arguments-type"]),
+    (changed("messages", 3, tool_call_id=...), ["result-id-missing", "result-missing"]),
+    (changed("messages", 3, tool_call_id="call_9"), ["result-unknown-id", "result-missing"]),
+    (changed("messages", 3, tool_call_id="call_1"), ["result-duplicate", "result-missing"]),
+    (changed("messages", 3, role="user"), ["result-missing", "result-orphan"]),
+    (changed("messages", 2, role="user", content="Hm."), ["result-orphan", "result-orphan"]),
+    (changed(messages=GOOD["messages"][:4]), ["result-missing"]),
+    (changed(messages=GOOD["messages"][:3]), ["result-missing"]),
+    (changed(tools="get_weather"), ["tools-type"]),
+    (changed("tools", 1, "function", name=...), ["tool-name-missing"]),
+    (changed("tools", 1, "function", name="get weather"), ["tool-name"]),
+    (changed("tools", 1, "function", name="a" * 65), ["tool-name"]),
+    (changed("tools", 1, "function", parameters="{}"), ["tool-parameters-type"]),
+    (changed(tools=..., tool_choice="required"), ["choice-without-tools"]),
+    (changed(tool_choice=7), ["choice-value"]),
+]

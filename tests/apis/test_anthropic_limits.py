@@ -1,0 +1,653 @@
+"""What Anthropic refuses: for each limit a request that passes and one that is caught."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from harness.apis.anthropic import WIRE
+from harness.apis.limit import Violation
+from harness.apis.profiles import Profile, profile_for
+from harness.apis.view import WireError
+from harness.contract.http import HttpRequest
+from tests.apis import lawful
+from tests.apis.hardened import validator
+from tests.apis.pointers import resolve
+
+URL = "https://api.anthropic.com/v1/messages"
+OLD = profile_for("anthropic", "claude-sonnet-4-5")
+NEW = profile_for("anthropic", "claude-opus-4-8")
+OBJECT = {"type": "object", "properties": {}}
+CLOSED = {**OBJECT, "additionalProperties": False}
+TOOL = {"name": "f", "input_schema": OBJECT}
+MARK = {"cache_control": {"type": "ephemeral"}}
+
+
+def user(*blocks: Any) -> dict[str, Any]:
+    return {"role": "user", "content": blocks[0] if isinstance(blocks[0], str) else list(blocks)}
+
+
+def assistant(*blocks: Any) -> dict[str, Any]:
+    return {"role": "assistant", "content": blocks[0] if isinstance(blocks[0], str) else list(blocks)}
+
+
+def system(*blocks: Any) -> dict[str, Any]:
+    return {"role": "system", "content": blocks[0] if isinstance(blocks[0], str) else list(blocks)}
+
+
+def text(words: str = "x", **more: Any) -> dict[str, Any]:
+    return {"type": "text", "text": words, **more}
+
+
+def call(call_id: str = "a", **more: Any) -> dict[str, Any]:
+    return {"type": "tool_use", "id": call_id, "name": "f", "input": {}, **more}
+
+
+def result(call_id: str = "a", **more: Any) -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": call_id, "content": "18", **more}
+
+
+def violations(
+    body: Any, profile: Profile = OLD, *, headers: dict[str, str] | None = None, url: str = URL
+) -> list[Violation]:
+    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+    found = lawful.violations(WIRE, HttpRequest("POST", url, headers or {}, raw), profile)
+    for violation in found:
+        if not isinstance(body, bytes):
+            resolve(body, violation.pointer)
+    return found
+
+
+def whole(*messages: Any, **fields: Any) -> dict[str, Any]:
+    return {"model": "claude-sonnet-4-5", "max_tokens": 4096, "messages": list(messages) or [user("Hi")], **fields}
+
+
+def chat(*messages: Any, **fields: Any) -> dict[str, Any]:
+    return whole(user("Hi"), *messages, tools=[TOOL], **fields)
+
+
+def rules(body: Any, profile: Profile = OLD, **more: Any) -> list[tuple[str, str]]:
+    return [(violation.rule, violation.pointer) for violation in violations(body, profile, **more)]
+
+
+GOOD: list[dict[str, Any]] = [
+    whole(),
+    whole(system="Be brief.", stop_sequences=["END"], stream=False, metadata={"user_id": "u"}),
+    whole(system=[text(**MARK)], service_tier="auto"),
+    whole(user(text(), {"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}})),
+    whole(assistant("Hello."), user("Hi")),
+    whole(user("One."), user("Two.")),
+    chat(assistant(call()), user(result())),
+    chat(assistant(call()), user(result(content=[text()])), assistant("Done."), user("Thanks")),
+    chat(assistant(text(), call("a"), call("b")), user(result("b"), result("a", is_error=True), text("Now?"))),
+    chat(assistant(call("a")), assistant(call("b")), user(result("a"), result("b"))),
+    chat(assistant(call("a")), user(result("a")), user("And?")),
+    chat(assistant(call("a")), user(result("a")), assistant(call("a")), user(result("a"))),
+    chat(assistant(call("call_0-x")), user({"type": "tool_result", "tool_use_id": "call_0-x"})),
+    chat(assistant(call("a")), user(result("a", content=""))),
+    chat(assistant({"type": "thinking", "thinking": "", "signature": "c2ln"}, call()), user(result())),
+    chat(tool_choice={"type": "tool", "name": "f", "disable_parallel_tool_use": True}),
+    chat(tool_choice={"type": "any"}),
+    whole(tools=[{**TOOL, "strict": True, "input_schema": CLOSED, "description": "d"}]),
+    whole(
+        tools=[
+            {
+                **TOOL,
+                "input_schema": {"type": "object", "properties": {"n": {"type": "integer"}}},
+                "input_examples": [{"n": 1}],
+            }
+        ]
+    ),
+    whole(tools=[{"type": "web_search_20250305", "name": "web_search"}, TOOL]),
+    whole(output_config={"format": {"type": "json_schema", "schema": CLOSED}, "effort": "xhigh"}),
+]
+
+
+@pytest.mark.parametrize("body", GOOD)
+def test_good_requests_have_no_violation(body: dict[str, Any]) -> None:
+    for profile in (OLD, NEW):
+        assert violations(body, profile) == []
+        assert violations(body, profile, headers={"anthropic-version": "2026-10-21"}) == []
+
+
+@pytest.mark.parametrize("body", GOOD)
+def test_good_requests_are_the_sdk_s(body: dict[str, Any]) -> None:
+    params = pytest.importorskip("anthropic.types.message_create_params")
+    validator(params.MessageCreateParamsNonStreaming).validate_python(body, strict=True)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        chat(assistant(call(input="{}")), user(result())),
+        chat(assistant(call()), user(result(name="f"))),
+        whole({"role": "tool", "content": "x"}),
+        whole(parallel_tool_calls=False),
+        whole(max_tokens="1"),
+    ],
+)
+def test_what_the_sdk_s_types_refuse_is_a_violation(body: dict[str, Any]) -> None:
+    params = pytest.importorskip("anthropic.types.message_create_params")
+    with pytest.raises(ValidationError):
+        validator(params.MessageCreateParamsNonStreaming).validate_python(body, strict=True)
+    assert any(found.severity == "error" for found in violations(body))
+
+
+SERVER_CALL = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
+SERVER_RESULT = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+
+PAIRING = [
+    (chat(assistant(call())), [("anthropic-result-missing", "/messages/1/content/0")]),
+    (chat(assistant(call()), user("18")), [("anthropic-result-missing", "/messages/1/content/0")]),
+    (
+        chat(assistant(call("a"), call("b")), user(result("a"))),
+        [("anthropic-result-missing", "/messages/1/content/1")],
+    ),
+    (chat(assistant(call()), user(text(), result())), [("anthropic-result-order", "/messages/1/content/0")]),
+    (chat(assistant(call()), user("Wait."), user(result())), [("anthropic-result-order", "/messages/1/content/0")]),
+    (
+        chat(assistant(call()), user(result(), result("b"))),
+        [("anthropic-result-orphan", "/messages/2/content/1/tool_use_id")],
+    ),
+    (
+        chat(assistant("x"), user(result())),
+        [("anthropic-result-orphan", "/messages/2/content/0/tool_use_id")],
+    ),
+    (whole(user(result()), tools=[TOOL]), [("anthropic-result-orphan", "/messages/0/content/0/tool_use_id")]),
+    (
+        chat(assistant(call()), user(result(), result())),
+        [("anthropic-result-duplicate", "/messages/2/content/1/tool_use_id")],
+    ),
+    (
+        chat(assistant(call(), call()), user(result())),
+        [("anthropic-call-id-duplicate", "/messages/1/content/1/id")],
+    ),
+    (
+        chat(assistant(call("a|b")), user(result("a|b"))),
+        [("anthropic-call-id-pattern", "/messages/1/content/0/id")],
+    ),
+    (chat(assistant(call("a"), call("b")), user(result("a")), user(result("b"))), []),  # taken, and a loss (AN-12)
+    (
+        chat(assistant(call(), SERVER_CALL), user(result(), text())),
+        [("anthropic-server-call-pending", "/messages/2/content/1")],
+    ),
+    (chat(assistant(call(), SERVER_CALL), user(result())), []),
+    (chat(assistant(SERVER_CALL, SERVER_RESULT, call()), user(result(), text())), []),
+    (
+        chat(assistant(call(toolset_name="browser")), user(result())),
+        [("anthropic-toolset-name", "/messages/2/content/0")],
+    ),
+    (chat(assistant(call(toolset_name="browser")), user(result(toolset_name="browser"))), []),
+    (whole(user(call()), tools=[TOOL]), [("anthropic-block-role", "/messages/0/content/0")]),
+    (chat(assistant(result())), [("anthropic-block-role", "/messages/1/content/0")]),
+]
+
+
+@pytest.mark.parametrize(("body", "found"), PAIRING)
+def test_pairing(body: dict[str, Any], found: list[tuple[str, str]]) -> None:
+    assert rules(body) == found
+
+
+BLOCKS = [
+    (whole({"role": "tool", "content": "x"}), [("anthropic-role", "/messages/0/role")]),
+    (whole({"role": "user"}), [("anthropic-field-missing", "/messages/0"), ("anthropic-message-empty", "/messages/0")]),
+    (whole(user(text(""))), [("anthropic-text-empty", "/messages/0/content/0")]),
+    (whole(user("")), [("anthropic-text-empty", "/messages/0/content")]),
+    (whole(user("Hi"), {"role": "assistant", "content": []}, user("Hi")), [("anthropic-message-empty", "/messages/1")]),
+    (whole(user("Hi"), {"role": "assistant", "content": []}), []),
+    (whole(user("Hi"), assistant(" ")), [("anthropic-text-empty", "/messages/1/content")]),
+    (whole(user({"text": "x"})), [("anthropic-field-missing", "/messages/0/content/0")]),
+    (whole(user({"type": "input_text", "text": "x"})), [("anthropic-block-type", "/messages/0/content/0/type")]),
+    (
+        chat(assistant(call()), user(result(content=[{"type": "tool_use"}]))),
+        [("anthropic-block-type", "/messages/2/content/0/content/0/type")],
+    ),
+    (
+        chat(assistant(call(input="{}")), user(result())),
+        [("anthropic-field-type", "/messages/1/content/0/input")],
+    ),
+    (
+        chat(assistant({"type": "thinking", "thinking": "x"}), user("Hi")),
+        [("anthropic-field-missing", "/messages/1/content/0")],
+    ),
+    (whole(user(text(extra=1))), [("anthropic-extra-input", "/messages/0/content/0/extra")]),
+    (
+        whole(user(*(text(**MARK) for _ in range(5)))),
+        [("anthropic-cache-marks", "/messages/0/content/4/cache_control")],
+    ),
+    (whole(user(*(text(**MARK) for _ in range(4)))), []),
+    (
+        whole(user(text(cache_control={"type": "ephemeral", "ttl": "2h"}))),
+        [("anthropic-cache-mark", "/messages/0/content/0/cache_control")],
+    ),
+    (whole(user(text(cache_control={"type": "ephemeral", "ttl": "1h"}))), []),
+]
+
+
+@pytest.mark.parametrize(("body", "found"), BLOCKS)
+def test_blocks(body: dict[str, Any], found: list[tuple[str, str]]) -> None:
+    assert rules(body) == found
+
+
+def test_prefill_is_for_older_models() -> None:
+    body = whole(user("Hi"), assistant("{"))
+    assert rules(body, OLD) == []
+    assert rules(body, NEW) == [("anthropic-prefill", "/messages/1")]
+    assert rules(body, profile_for("anthropic", "of another day")) == []
+
+
+def test_a_paused_turn_that_goes_back_is_no_prefill() -> None:
+    assert rules(whole(user("Hi"), assistant(SERVER_CALL, SERVER_RESULT)), NEW) == []
+
+
+SYSTEM = [
+    (whole(system=""), [("anthropic-system-empty", "/system")]),
+    (whole(system=[text(" \n")]), [("anthropic-system-empty", "/system/0")]),
+    (whole(system=[{"type": "image", "source": {}}]), [("anthropic-system-block", "/system/0")]),
+    (whole(system={"text": "x"}), [("anthropic-field-type", "/system")]),
+    (whole(user("Hi"), system("Be brief.")), []),
+    (whole(user("Hi"), system("One."), system("Two."), assistant("x"), user("Hi")), []),
+    (chat(assistant(call()), user(result()), system(text())), []),
+    (whole(user("Hi"), assistant(SERVER_CALL, SERVER_RESULT), system("Be brief.")), []),
+    (whole(system("Be brief."), user("Hi")), [("anthropic-system-placement", "/messages/0")]),
+    (whole(user("Hi"), assistant("x"), system("Be brief.")), [("anthropic-system-placement", "/messages/2")]),
+    (whole(user("Hi"), system("Be brief."), user("Hi")), [("anthropic-system-placement", "/messages/1")]),
+    (
+        chat(assistant(call()), system("Be brief."), user(result())),
+        [
+            ("anthropic-system-placement", "/messages/2"),
+            ("anthropic-result-missing", "/messages/1/content/0"),
+            ("anthropic-result-orphan", "/messages/3/content/0/tool_use_id"),
+        ],
+    ),
+    (whole(user("Hi"), {"role": "system", "content": []}), [("anthropic-system-empty", "/messages/1")]),
+    (
+        whole(user("Hi"), system("")),
+        [("anthropic-system-empty", "/messages/1"), ("anthropic-text-empty", "/messages/1/content")],
+    ),
+    (
+        whole(user("Hi"), system({"type": "thinking", "thinking": "", "signature": ""})),
+        [("anthropic-system-block", "/messages/1/content/0"), ("anthropic-block-type", "/messages/1/content/0/type")],
+    ),
+]
+
+
+@pytest.mark.parametrize(("body", "found"), SYSTEM)
+def test_system(body: dict[str, Any], found: list[tuple[str, str]]) -> None:
+    assert rules(body, NEW) == found
+
+
+def test_older_models_know_no_system_message() -> None:
+    assert rules(whole(user("Hi"), system("Be brief.")), OLD) == [("anthropic-system-role", "/messages/1/role")]
+
+
+def test_a_directive_stands_anywhere() -> None:
+    """AN-D11: without a block, with a setting for what follows."""
+    directive = {"role": "system", "content": [], "output_config": {"effort": "low"}}
+    beta = {"anthropic-beta": "of another day"}
+    for body in (whole(directive, user("Hi")), whole(user("Hi"), assistant("x"), directive)):
+        assert rules(body, CLAUDE["claude-opus-5-5"], headers=beta) == []
+
+
+FORCED = "anthropic-choice-forced"
+THINKING = "anthropic-thinking-unsupported"
+PREFILL = "anthropic-prefill"
+SYSTEM = "anthropic-system-role"
+SAMPLING = "anthropic-sampling"
+MODELS = (
+    *("claude-haiku-4-5", "claude-sonnet-4-6", "claude-opus-4-7", "claude-opus-4-8", "claude-sonnet-5"),
+    *("claude-fable-5", "claude-opus-5", "claude-mythos-5-1", "claude-opus-5-5", "claude-sonnet-5-5"),
+    *("claude-haiku-5-5", "claude-of-another-day"),
+)
+CLAUDE = {model: profile_for("anthropic", model) for model in MODELS}
+
+
+def gated(rule: str, body: dict[str, Any], severity: str = "error") -> set[str]:
+    """The models on which a request breaks a limit."""
+    found = {model: violations(body, profile) for model, profile in CLAUDE.items()}
+    return {
+        model.removeprefix("claude-")
+        for model in MODELS
+        if (rule, severity) in [(v.rule, v.severity) for v in found[model]]
+    }
+
+
+ALWAYS_ON = {"fable-5", "mythos-5-1", "opus-5-5", "sonnet-5-5"}
+NO_BUDGET = ALWAYS_ON | {"opus-4-7", "opus-4-8", "sonnet-5", "opus-5", "haiku-5-5"}
+
+
+@pytest.mark.parametrize("choice", [{"type": "any"}, {"type": "tool", "name": "f"}])
+def test_some_models_refuse_a_forced_tool_choice(choice: dict[str, str]) -> None:
+    assert gated(FORCED, chat(tool_choice=choice)) == {"mythos-5-1", "opus-5-5", "sonnet-5-5"}
+
+
+@pytest.mark.parametrize("choice", [{"type": "auto"}, {"type": "none"}])
+def test_every_model_takes_one_that_forces_nothing(choice: dict[str, str]) -> None:
+    assert gated(FORCED, chat(tool_choice=choice)) == set()
+
+
+def test_some_models_do_not_know_a_version_of_the_provider_s_tools() -> None:
+    computer = {"name": "computer", "display_width_px": 1024, "display_height_px": 768}
+    newer = whole(user("Hi"), tools=[{"type": "computer_20251124", **computer}])
+    assert gated("anthropic-tool-type", newer, "warning") == {"opus-5-5", "sonnet-5-5"}
+    older = whole(user("Hi"), tools=[{"type": "computer_20250124", **computer}])
+    assert gated("anthropic-tool-type", older, "warning") == set()
+    assert violations(newer, CLAUDE["claude-opus-5-5"], url="https://claude.example/v1/messages") == []
+
+
+def test_the_refusal_of_a_forced_choice_is_the_provider_s() -> None:
+    (found,) = violations(chat(tool_choice={"type": "any"}), CLAUDE["claude-opus-5-5"])
+    refusal = json.loads(WIRE.refuse(found).body)
+    assert refusal["error"]["type"] == "invalid_request_error"
+    assert refusal["error"]["message"] == 'tool_choice: type "tool" and "any" are not supported for this model.'
+
+
+@pytest.mark.parametrize(
+    ("thinking", "refusing"),
+    [
+        ({"type": "enabled", "budget_tokens": 1024}, NO_BUDGET),
+        ({"type": "disabled"}, ALWAYS_ON),
+        ({"type": "adaptive"}, {"haiku-4-5"}),
+        ({"type": "between_tools"}, set()),
+    ],
+)
+def test_types_of_thinking_are_for_some_models(thinking: dict[str, Any], refusing: set[str]) -> None:
+    assert gated(THINKING, whole(thinking=thinking)) == refusing
+    assert gated(THINKING, whole(thinking=thinking), "warning") == set()
+
+
+@pytest.mark.parametrize(
+    ("kind", "effort", "warned"),
+    [
+        ("disabled", "xhigh", {"opus-5", "haiku-5-5"}),
+        ("disabled", "high", set()),
+        ("between_tools", "max", {"sonnet-5-5"}),
+        ("between_tools", "low", set()),
+        ("adaptive", "max", set()),
+    ],
+)
+def test_less_thinking_with_more_effort_is_only_documented_to_be_refused(
+    kind: str, effort: str, warned: set[str]
+) -> None:
+    body = whole(thinking={"type": kind}, output_config={"effort": effort})
+    assert gated("anthropic-thinking-effort", body, "warning") == warned
+    assert gated("anthropic-thinking-effort", body) == set()
+
+
+@pytest.mark.parametrize("field", [{"temperature": 0}, {"temperature": 0.99}, {"top_p": 0.5}, {"top_k": 40}])
+def test_newer_models_take_only_the_default_of_sampling(field: dict[str, float]) -> None:
+    unclear = {"mythos-5-1", "sonnet-5-5"}
+    assert gated(SAMPLING, whole(**field)) == NO_BUDGET - unclear
+    assert gated(SAMPLING, whole(**field), "warning") == unclear
+
+
+@pytest.mark.parametrize("field", [{"temperature": 1}, {"temperature": 1.0}, {"top_p": 1}, {"top_p": 0.999}])
+def test_the_default_passes_under_the_older_version_alone(field: dict[str, float]) -> None:
+    assert gated(SAMPLING, whole(**field)) == set()
+    strict = {"anthropic-version": "2026-10-21"}
+    assert rules(whole(**field), CLAUDE["claude-opus-5"], headers=strict) == [(SAMPLING, f"/{next(iter(field))}")]
+
+
+def test_models_from_4_6_on_go_on_writing_nothing() -> None:
+    body = whole(user("Hi"), assistant("{"))
+    unseen = {"fable-5", "mythos-5-1", "sonnet-5-5"}
+    known = {model.removeprefix("claude-") for model in MODELS} - unseen - {"haiku-4-5", "of-another-day"}
+    assert gated(PREFILL, body) == known
+    assert gated(PREFILL, body, "warning") == unseen
+
+
+def test_a_system_message_in_mid_conversation_is_for_models_from_4_8_on() -> None:
+    body = whole(user("Hi"), system("Be brief."))
+    assert gated(SYSTEM, body) == {"haiku-4-5", "sonnet-4-6", "opus-4-7"}
+    assert gated(SYSTEM, body, "warning") == {"sonnet-5"}
+
+
+def test_fields_of_a_system_message_are_of_the_beta() -> None:
+    body = whole(user("Hi"), {"role": "system", "output_config": {"effort": "low"}, "clear_at": "never"})
+    assert rules(body, NEW, url=URL + "?beta=true") == []
+    assert {rule for rule, _ in rules(body, NEW)} == {"anthropic-extra-input"}
+
+
+def tool(**fields: Any) -> dict[str, Any]:
+    return whole(tools=[{**TOOL, **fields}])
+
+
+TOOLS = [
+    (tool(name="get.weather"), [("anthropic-tool-name", "/tools/0/name")]),
+    (tool(name="x" * 129), [("anthropic-tool-name", "/tools/0/name")]),
+    (tool(name="x" * 65), [("anthropic-tool-name-long", "/tools/0/name")]),
+    (tool(name="x" * 64), []),
+    (tool(name=None), [("anthropic-tool-name", "/tools/0")]),
+    (whole(tools=[TOOL, TOOL]), [("anthropic-tool-name-duplicate", "/tools/1/name")]),
+    (whole(tools=[{"name": "f"}]), [("anthropic-tool-schema", "/tools/0")]),
+    (tool(input_schema={"type": "array"}), [("anthropic-tool-schema", "/tools/0/input_schema")]),
+    (
+        tool(input_schema={"type": "object", "properties": {"a/b": {"type": "STRING"}}}),
+        [("anthropic-tool-schema", "/tools/0/input_schema/properties/a~1b/type")],
+    ),
+    (
+        tool(
+            input_schema={"type": "object", "properties": {"n": {"type": "integer"}}},
+            input_examples=[{"n": 1}, {"n": "x"}],
+        ),
+        [("anthropic-tool-examples", "/tools/0/input_examples/1")],
+    ),
+    (tool(input_schema={"type": "object", "$ref": "https://example.com/s"}, input_examples=[{}]), []),
+    (tool(strict=True), [("anthropic-strict-schema", "/tools/0/input_schema")]),
+    (
+        tool(strict=True, input_schema={**CLOSED, "$defs": {"d": {"anyOf": [OBJECT, {"type": ["object", "null"]}]}}}),
+        [
+            ("anthropic-strict-schema", "/tools/0/input_schema/$defs/d/anyOf/0"),
+            ("anthropic-strict-schema", "/tools/0/input_schema/$defs/d/anyOf/1"),
+        ],
+    ),
+    (tool(strict=True, input_schema={**CLOSED, "properties": {"type": {"const": OBJECT}}}), []),
+    (
+        tool(strict=True, input_schema={**CLOSED, "properties": {"n": {"type": "integer", "minimum": 1}}}),
+        [("anthropic-strict-keyword", "/tools/0/input_schema/properties/n/minimum")],
+    ),
+    (tool(function={}), [("anthropic-extra-input", "/tools/0/function")]),
+    (whole(tools=["f"]), [("anthropic-field-type", "/tools/0")]),
+    (
+        whole(user("Hi"), assistant(call()), user(result())),
+        [("anthropic-tools-missing", "/messages/1/content/0")],
+    ),
+]
+
+
+def test_a_schema_too_deep_to_judge_is_let_pass() -> None:
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(200):
+        schema = {"type": "object", "properties": {"inner": schema}}
+    assert rules(tool(input_schema=schema, input_examples=[{}])) == []
+
+
+@pytest.mark.parametrize(("body", "found"), TOOLS)
+def test_tools(body: dict[str, Any], found: list[tuple[str, str]]) -> None:
+    assert rules(body) == found
+
+
+FORMAT = {"type": "json_schema", "schema": CLOSED}
+SETTINGS = [
+    ({"messages": [user("Hi")]}, [("anthropic-field-missing", ""), ("anthropic-field-missing", "")]),
+    (whole(max_tokens=True), [("anthropic-field-type", "/max_tokens")]),
+    (whole(max_tokens=-1), [("anthropic-max-tokens", "/max_tokens")]),
+    (whole(max_tokens=0), []),
+    (whole(model=""), [("anthropic-field-missing", "/model")]),
+    (whole() | {"messages": []}, [("anthropic-messages-empty", "/messages")]),
+    (whole("Hi"), [("anthropic-field-type", "/messages/0")]),
+    (whole(stream="yes"), [("anthropic-field-type", "/stream")]),
+    (whole(temperature=1, top_p=0.5), []),
+    (whole(parallel_tool_calls=False), [("anthropic-extra-input", "/parallel_tool_calls")]),
+    (whole(**{"a/b": 1}), [("anthropic-extra-input", "/a~1b")]),
+    (chat(tool_choice={"type": "function", "name": "f"}), [("anthropic-choice-type", "/tool_choice")]),
+    (
+        chat(tool_choice={"type": "tool"}),
+        [("anthropic-field-missing", "/tool_choice"), ("anthropic-choice-unknown", "/tool_choice")],
+    ),
+    (chat(tool_choice={"type": "tool", "name": "g"}), [("anthropic-choice-unknown", "/tool_choice")]),
+    (
+        chat(tool_choice={"type": "none", "disable_parallel_tool_use": True}),
+        [("anthropic-extra-input", "/tool_choice/disable_parallel_tool_use")],
+    ),
+    (whole(tool_choice={"type": "auto"}), [("anthropic-choice-without-tools", "/tool_choice")]),
+    (
+        chat(tool_choice={"type": "any"}, thinking={"type": "enabled", "budget_tokens": 1024}),
+        [("anthropic-choice-thinking", "/tool_choice")],
+    ),
+    (
+        whole(thinking={"type": "enabled", "budget_tokens": 1023}),
+        [("anthropic-thinking-budget", "/thinking/budget_tokens")],
+    ),
+    (
+        whole(thinking={"type": "enabled", "budget_tokens": 4096}),
+        [("anthropic-thinking-budget", "/thinking/budget_tokens")],
+    ),
+    (whole(thinking={"type": "enabled"}), [("anthropic-field-missing", "/thinking")]),
+    (whole(thinking={"type": "hard"}), [("anthropic-thinking-type", "/thinking")]),
+    (whole(output_config={"effort": "most"}), [("anthropic-effort", "/output_config/effort")]),
+    (whole(output_config={"format": {"type": "json_schema"}}), [("anthropic-field-missing", "/output_config/format")]),
+    (
+        whole(output_config={"format": {"type": "json_object", "schema": CLOSED}}),
+        [("anthropic-format-type", "/output_config/format")],
+    ),
+    (
+        whole(output_config={"format": {"type": "json_schema", "schema": OBJECT}}),
+        [("anthropic-strict-schema", "/output_config/format/schema")],
+    ),
+    (
+        whole(user("Hi"), assistant("{"), output_config={"format": FORMAT}),
+        [("anthropic-format-prefill", "/output_config/format")],
+    ),
+    (
+        whole(
+            user({"type": "document", "source": {"type": "url", "url": "u"}, "citations": {"enabled": True}}),
+            output_config={"format": FORMAT},
+        ),
+        [("anthropic-format-citations", "/messages/0/content/0/citations")],
+    ),
+]
+
+
+@pytest.mark.parametrize(("body", "found"), SETTINGS)
+def test_settings(body: dict[str, Any], found: list[tuple[str, str]]) -> None:
+    assert rules(body) == found
+
+
+VERSIONED = [
+    (whole(temperature=1.0, top_k=5), [("anthropic-sampling", "/temperature"), ("anthropic-sampling", "/top_k")]),
+    (
+        whole(user("Hi"), assistant({"type": "document", "source": {"type": "url", "url": "u"}}), user("Hi")),
+        [("anthropic-document-role", "/messages/1/content/0")],
+    ),
+    (
+        whole(user(text(citations=[{"type": "page_location"}]))),
+        [("anthropic-user-citations", "/messages/0/content/0/citations")],
+    ),
+    (
+        whole(user({"type": "search_result", "source": "s", "title": "t", "content": [text(citations=[{}])]})),
+        [("anthropic-user-citations", "/messages/0/content/0/content/0/citations")],
+    ),
+]
+
+
+@pytest.mark.parametrize(("body", "found"), VERSIONED)
+def test_the_version_decides(body: dict[str, Any], found: list[tuple[str, str]]) -> None:
+    assert rules(body, headers={"anthropic-version": "2026-10-21"}) == found
+    assert rules(body, headers={"anthropic-version": "2027-01-01"}) == found
+    assert rules(body, headers={"anthropic-version": "2023-06-01"}) == []
+    assert rules(body) == []
+
+
+def test_betas_know_more() -> None:
+    body = whole(context_management={"edits": []})
+    assert rules(body) == [("anthropic-extra-input", "/context_management")]
+    assert rules(body, url=URL + "?beta=true") == []
+    unknown = whole(of_another_day=1)
+    assert [found.severity for found in violations(unknown, url=URL + "?beta=true")] == ["error"]
+    assert [found.severity for found in violations(unknown, headers={"anthropic-beta": "new-2027"})] == ["warning"]
+
+
+def test_interleaved_thinking_may_have_a_larger_budget() -> None:
+    body = whole(thinking={"type": "enabled", "budget_tokens": 8192})
+    assert rules(body, headers={"anthropic-beta": "interleaved-thinking-2025-05-14"}) == []
+
+
+WARNINGS = {
+    "anthropic-tool-name-long",
+    "anthropic-tools-missing",
+    "anthropic-strict-keyword",
+    "anthropic-choice-without-tools",
+    "anthropic-choice-unknown",
+}
+
+
+def test_what_is_contested_is_a_warning() -> None:
+    found = {
+        (violation.rule, violation.severity)
+        for body, _ in [*PAIRING, *BLOCKS, *TOOLS, *SETTINGS]
+        for violation in violations(body)
+    }
+    assert {rule for rule, severity in found if severity == "warning"} == WARNINGS
+
+
+@pytest.mark.parametrize(
+    ("body", "rule", "status"),
+    [
+        (b"{", "anthropic-body", 400),
+        (b'{"max_tokens": NaN}', "anthropic-body", 400),
+        (b"[]", "anthropic-body", 400),
+        (b" " * (32 * 1024 * 1024 + 1), "anthropic-body-size", 413),
+    ],
+    ids=["cut", "NaN", "list", "size"],
+)
+def test_bodies_that_cannot_be_read(body: bytes, rule: str, status: int) -> None:
+    assert [(found.rule, found.status) for found in violations(body)] == [(rule, status)]
+
+
+def test_too_many_messages() -> None:
+    found = rules(whole() | {"messages": [user("x")] * 100_001})
+    assert ("anthropic-messages-many", "/messages") in found
+
+
+def _places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    yield path
+    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, member in members:
+        yield from _places(member, (*path, key))
+
+
+def test_no_shape_of_a_body_makes_the_limits_fail() -> None:
+    body = chat(
+        assistant({"type": "thinking", "thinking": "", "signature": ""}, text(**MARK), call(), SERVER_CALL),
+        user(result(content=[text(), {"type": "search_result", "content": [text()]}])),
+        system(text()),
+        system=[text()],
+        tool_choice={"type": "tool", "name": "f"},
+        thinking={"type": "enabled", "budget_tokens": 1024},
+        output_config={"format": FORMAT, "effort": "low"},
+    )
+    body["tools"] = [{**TOOL, "strict": True, "input_schema": CLOSED, "input_examples": [{}]}]
+    tried = 0
+    for path in _places(body):
+        for value in (None, True, -1, 0.5, "", "text", [], [None], [[]], {}, {"type": []}, {"": {}}):
+            mutant = copy.deepcopy(body)
+            holder: Any = {"": mutant}
+            *way, last = ("", *path)
+            for key in way:
+                holder = holder[key]
+            if path:
+                holder[last] = value
+            else:
+                mutant = value
+            violations(mutant, NEW, headers={"anthropic-version": "2026-10-21"})
+            with contextlib.suppress(WireError):
+                WIRE.view(HttpRequest("POST", URL, {}, json.dumps(mutant).encode()))
+            tried += 1
+    assert tried > 500

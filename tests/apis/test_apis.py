@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import pytest
+
+from harness.apis.apis import APIS, wire_format
+from harness.apis.limit import Limit
+from harness.apis.profiles import PROFILES
+from harness.apis.view import WireError
+from harness.contract.errors import UnknownName
+from harness.contract.http import HttpRequest
+from tests.apis import lawful
+
+
+def test_there_are_four_apis_and_a_command_line_each_under_its_own_name() -> None:
+    assert sorted(APIS) == ["anthropic", "claude-cli", "gemini", "openai-chat", "openai-responses"]
+    assert all(wire_format(name).api == name for name in APIS)
+
+
+def test_every_profile_is_of_an_api() -> None:
+    assert {profile.api for profile in PROFILES} == set(APIS)
+
+
+def test_an_unknown_api_is_named_with_its_neighbour() -> None:
+    with pytest.raises(UnknownName) as raised:
+        wire_format("openai-chats")
+    assert str(raised.value) == (
+        "unknown API 'openai-chats'. Did you mean 'openai-chat'? "
+        "Known: anthropic, claude-cli, gemini, openai-chat, openai-responses."
+    )
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_a_format_keeps_its_contract_on_a_body_that_is_none(api: str) -> None:
+    wire = wire_format(api)
+    profile = next(profile for profile in PROFILES if profile.api == api)
+    request = HttpRequest("POST", wire.provider_url + "/nowhere", {}, b"no JSON")
+    assert not wire.recognises(request)
+    assert any(violation.severity == "error" for violation in lawful.violations(wire, request, profile))
+    with pytest.raises(WireError):
+        wire.view(request)
+    refusal = wire.refuse(Limit("x", "", "").broken("half of a pair: \ud83d", "", status=404))
+    error = wire.read(refusal).error
+    assert error is not None
+    assert error.message == "half of a pair: \ud83d"
+    if api != "claude-cli":  # a command line refuses by an exit status
+        assert (refusal.status, error.status) == (404, 404)

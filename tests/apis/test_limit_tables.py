@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import harness
+from harness.apis.apis import APIS, LIMITS
+from harness.apis.limit import Limit
+
+PACKAGE = Path(harness.__file__).parent
+TABLES = sorted(PACKAGE.glob("wire/*/limits.py"))
+
+
+def test_every_limit_has_an_id_of_its_own_and_says_what_holds_and_where_from() -> None:
+    assert len({limit.id for limit in LIMITS}) == len(LIMITS)
+    assert [table.parent.name for table in TABLES] == sorted(api.replace("-", "_") for api in APIS)
+    for limit in LIMITS:
+        assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+", limit.id)
+        assert limit.sentence.endswith((".", "-"))
+        assert limit.source
+        assert limit.severity in ("error", "warning")
+
+
+def names(table: Path) -> list[str]:
+    tree = ast.parse(table.read_text())
+    return [
+        target.id
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
+        for target in node.targets
+        if isinstance(target, ast.Name) and target.id != "LIMITS"
+    ]
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.parent.name)
+def test_every_limit_of_a_table_is_used_by_a_check(table: Path) -> None:
+    checks = "".join(module.read_text() for module in table.parent.glob("*.py") if module != table)
+    memory = (PACKAGE / "reference" / "memory.py").read_text()  # which knows what was issued
+    used = {*re.findall(r"\blimits\.([A-Z_]+)", checks), *re.findall(r"\b(?:anthropic|gemini)\.([A-Z_]+)", memory)}
+    assert set(names(table)) - used == set()
+
+
+def test_no_limit_and_no_violation_is_made_outside_of_the_tables() -> None:
+    allowed = {PACKAGE / "wire" / "limit.py", PACKAGE / "wire" / "endpoint.py", *TABLES}
+    made = [f"{path.relative_to(PACKAGE)}:{node.lineno}" for path, node in calls() if path not in allowed]
+    assert made == []
+
+
+def calls() -> Iterator[tuple[Path, ast.Name]]:
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Name)
+                and node.func.id in ("Limit", "Violation")
+            ):
+                yield path, node
+
+
+def test_a_violation_is_its_limit_s_unless_the_check_knows_better() -> None:
+    limit = Limit("a-b", "It holds.", "AN-1")
+    plain = limit.broken("No.", "/a")
+    known = limit.broken("No.", "/a", severity="warning", source="AN-2", status=413)
+    assert (plain.rule, plain.severity, plain.source, plain.status) == ("a-b", "error", "AN-1", 400)
+    assert (known.rule, known.severity, known.source, known.status) == ("a-b", "warning", "AN-2", 413)

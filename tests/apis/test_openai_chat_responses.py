@@ -1,0 +1,443 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from harness.apis.openai_chat import WIRE
+from harness.apis.profiles import profile_for
+from harness.apis.view import CallView, ErrorView, ModelStep, OpaqueView, Prefix, ResponseView, TextView, WireError
+from harness.contract.http import HttpResponse
+from harness.contract.model import StopReason, Usage
+from tests.apis.pointers import resolve
+
+USAGE = {
+    "prompt_tokens": 100,
+    "completion_tokens": 20,
+    "total_tokens": 120,
+    "prompt_tokens_details": {"cached_tokens": 64, "cache_write_tokens": 32},
+    "completion_tokens_details": {"reasoning_tokens": 8},
+}
+
+
+def whole(message: dict[str, Any], finish_reason: Any = "stop", **fields: Any) -> HttpResponse:
+    choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": finish_reason}
+    body = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "gpt-4o", "choices": [choice]}
+    return HttpResponse(200, {"content-type": "application/json"}, json.dumps(body | fields).encode())
+
+
+def chunk(delta: dict[str, Any] | None = None, finish_reason: Any = None, **fields: Any) -> dict[str, Any]:
+    choices = [] if delta is None else [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}]
+    head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "gpt-4o", "obfuscation": "xy"}
+    return head | {"choices": choices, "usage": None} | fields
+
+
+def stream(*chunks: dict[str, Any] | str, done: bool = True) -> ResponseView:
+    events = [one if isinstance(one, str) else f"data: {json.dumps(one)}\n\n" for one in chunks]
+    body = "".join([*events, "data: [DONE]\n\n" if done else ""])
+    return WIRE.read(HttpResponse(200, {"content-type": "text/event-stream; charset=utf-8"}, body.encode()))
+
+
+def piece(index: int | None, arguments: str | None = None, **fields: Any) -> dict[str, Any]:
+    name = fields.pop("name", None)
+    function = {key: value for key, value in {"name": name, "arguments": arguments}.items() if value is not None}
+    entry = {"index": index, "function": function, **fields}
+    return {"tool_calls": [{key: value for key, value in entry.items() if value is not None}]}
+
+
+CALL = {"id": "call_1", "type": "function", "function": {"name": "get_weather", "arguments": '{"city":"Paris"}'}}
+
+
+def test_a_whole_answer_is_read() -> None:
+    seen = WIRE.read(whole({"content": "Let me see.", "tool_calls": [CALL]}, "tool_calls", usage=USAGE))
+
+    place = "/choices/0/message/tool_calls/0"
+    assert seen.parts == (
+        TextView("Let me see.", "/choices/0/message/content"),
+        CallView("call_1", "get_weather", {"city": "Paris"}, place, f"{place}/id", f"{place}/function/arguments"),
+    )
+    assert (seen.stop_reason, seen.raw_stop_reason) == (StopReason.TOOL_USE, "tool_calls")
+    assert seen.usage == Usage(100, 20, 64, 32, 8)
+    assert seen.model == "gpt-4o"
+    assert not seen.streamed
+    assert seen.complete
+    assert seen.error is None
+
+
+@pytest.mark.parametrize(
+    ("message", "word", "expected"),
+    [
+        ({"content": "hi"}, "stop", StopReason.END_TURN),
+        ({"tool_calls": [CALL]}, "tool_calls", StopReason.TOOL_USE),
+        ({"tool_calls": [CALL]}, "stop", StopReason.TOOL_USE),
+        ({"function_call": {"name": "f", "arguments": "{}"}}, "function_call", StopReason.TOOL_USE),
+        ({"content": "h"}, "length", StopReason.MAX_TOKENS),
+        ({"tool_calls": [CALL]}, "length", StopReason.MAX_TOKENS),
+        ({"content": None}, "content_filter", StopReason.REFUSAL),
+        ({"refusal": "No."}, "stop", StopReason.REFUSAL),
+        ({"refusal": None, "content": "hi"}, "stop", StopReason.END_TURN),
+        ({"content": "hi"}, "a new one", StopReason.UNKNOWN),
+        ({"content": "hi"}, None, StopReason.UNKNOWN),
+    ],
+)
+def test_stop_reasons_follow_the_table(message: dict[str, Any], word: str | None, expected: StopReason) -> None:
+    seen = WIRE.read(whole(message, word))
+    assert seen.stop_reason == expected
+    assert seen.raw_stop_reason == word
+
+
+def test_usage_that_is_not_said_is_none() -> None:
+    assert WIRE.read(whole({"content": "hi"})).usage == Usage()
+    assert WIRE.read(whole({"content": "hi"}, usage={"prompt_tokens": 3})).usage == Usage(input_tokens=3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ("", ({}, None)),
+        ("{}", ({}, None)),
+        ("{}\n", ({}, None)),
+        (None, ({}, None)),
+        ({"a": 1}, ({"a": 1}, None)),
+        ("[]", ([], None)),
+        ('{"a": 12345678901234567890}', ({"a": 12345678901234567890}, None)),
+        ('{"a', (None, '{"a')),
+    ],
+)
+def test_arguments_are_read_as_they_come(arguments: Any, expected: tuple[Any, str | None]) -> None:
+    broken = {"id": "a", "type": "function", "function": {"name": "f", "arguments": arguments}}
+    (seen,) = WIRE.read(whole({"tool_calls": [broken]})).calls
+    assert (seen.arguments, seen.malformed) == expected
+
+
+def test_reasoning_and_refusals_are_opaque_parts_in_their_place() -> None:
+    message = {"content": "18", "reasoning_content": "hm", "refusal": "No.", "audio": {"id": "", "expires_at": 0}}
+    assert WIRE.read(whole(message)).parts == (
+        OpaqueView("reasoning_content", "hm", "/choices/0/message/reasoning_content", returns=False),
+        TextView("18", "/choices/0/message/content"),
+        OpaqueView("refusal", "No.", "/choices/0/message/refusal", returns=False),
+    )
+
+
+def test_text_of_a_stream_is_joined_and_the_body_is_the_whole_one() -> None:
+    seen = stream(
+        chunk({"role": "assistant", "content": "", "refusal": None}),
+        chunk({"content": "18\u2028"}),
+        chunk({"content": " °C"}),
+        chunk({}, "stop"),
+        chunk(None, usage=USAGE),
+    )
+    assert seen.text == "18\u2028 °C"
+    assert seen.streamed
+    assert seen.complete
+    assert seen.usage == Usage(100, 20, 64, 32, 8)
+    assert seen.body == {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "gpt-4o",
+        "choices": [
+            {
+                "index": 0,
+                "message": {"role": "assistant", "content": "18\u2028 °C", "refusal": None},
+                "logprobs": None,
+                "finish_reason": "stop",
+            }
+        ],
+        "usage": USAGE,
+    }
+
+
+def test_split_and_interleaved_arguments_are_joined_by_index() -> None:
+    seen = stream(
+        chunk({"role": "assistant", "content": None}),
+        chunk(piece(0, "", id="call_1", type="function", name="get_weather")),
+        chunk(piece(1, "", id="call_2", type="function", name="get_time")),
+        chunk(piece(0, '{"ci')),
+        chunk(piece(1, '{"zo')),
+        chunk(piece(0, 'ty":"Paris"}')),
+        chunk(piece(1, 'ne":"UTC"}')),
+        chunk({}, "tool_calls"),
+    )
+    assert [(one.id, one.name, one.arguments) for one in seen.calls] == [
+        ("call_1", "get_weather", {"city": "Paris"}),
+        ("call_2", "get_time", {"zone": "UTC"}),
+    ]
+    for one in seen.calls:
+        assert resolve(seen.body, one.id_pointer) == one.id
+        assert json.loads(resolve(seen.body, one.arguments_pointer)) == one.arguments
+    assert seen.body["choices"][0]["message"]["tool_calls"][0] == {  # type: ignore[index,call-overload]
+        "id": "call_1",
+        "type": "function",
+        "function": {"name": "get_weather", "arguments": '{"city":"Paris"}'},
+    }
+
+
+@pytest.mark.parametrize("arguments", ["", "{}", None])
+def test_a_call_without_arguments_is_whole(arguments: str | None) -> None:
+    entry = {"index": 0, "id": "0", "type": "function", "function": {"name": "now", "arguments": arguments}}
+    (seen,) = stream(chunk({"tool_calls": [entry]}), chunk({}, "tool_calls")).calls
+    assert (seen.id, seen.name, seen.arguments, seen.malformed) == ("0", "now", {}, None)
+
+
+def test_ids_and_names_that_a_server_repeats_are_not_doubled() -> None:
+    seen = stream(
+        chunk(piece(1, '{"a":', id="call_1", type="function", name="f")),
+        chunk(piece(1, "1}", id="call_1", type="function", name="f")),
+        chunk({}, "tool_calls"),
+    )
+    assert [(one.id, one.name, one.arguments) for one in seen.calls] == [("call_1", "f", {"a": 1})]
+
+
+def test_calls_that_share_an_index_are_told_apart_by_id() -> None:
+    seen = stream(
+        chunk(piece(0, '{"a":1}', id="call_1", name="f")),
+        chunk(piece(0, '{"a":2}', id="call_2", name="f")),
+        chunk({}, "stop"),
+    )
+    assert [(one.id, one.arguments) for one in seen.calls] == [("call_1", {"a": 1}), ("call_2", {"a": 2})]
+    assert seen.stop_reason == StopReason.TOOL_USE
+
+
+def test_a_piece_without_an_index_belongs_to_the_last_call() -> None:
+    seen = stream(
+        chunk(piece(None, '{"a":', id="call_1", name="f")),
+        chunk(piece(None, "1}")),
+        chunk(piece(None, "{}", id="call_2", name="g")),
+        chunk({}, "tool_calls"),
+    )
+    assert [(one.id, one.name, one.arguments) for one in seen.calls] == [("call_1", "f", {"a": 1}), ("call_2", "g", {})]
+
+
+def test_reasoning_comes_in_pieces_too() -> None:
+    seen = stream(
+        chunk(
+            {"reasoning_content": "so ", "reasoning_details": [{"index": 0, "type": "reasoning.text", "text": "so "}]}
+        ),
+        chunk(
+            {"reasoning_content": "what", "reasoning_details": [{"index": 0, "type": "reasoning.text", "text": "what"}]}
+        ),
+        chunk({"reasoning_details": [{"index": 0, "type": "reasoning.text", "signature": "abc"}]}),
+        chunk({"content": "18"}),
+        chunk({}, "stop"),
+    )
+    details = [{"index": 0, "type": "reasoning.text", "text": "so what", "signature": "abc"}]
+    assert seen.parts == (
+        OpaqueView("reasoning_content", "so what", "/choices/0/message/reasoning_content", returns=False),
+        OpaqueView("reasoning_details", details, "/choices/0/message/reasoning_details"),
+        TextView("18", "/choices/0/message/content"),
+    )
+
+
+def detail(kind: str, **fields: Any) -> dict[str, Any]:
+    return {"type": f"reasoning.{kind}", **fields, "format": "f", "index": 0}
+
+
+@pytest.mark.parametrize(
+    ("deltas", "blocks"),
+    [
+        (
+            [detail("summary", summary="So "), detail("summary", summary="it is."), detail("encrypted", data="x")],
+            [detail("summary", summary="So it is."), detail("encrypted", data="x")],
+        ),
+        ([detail("encrypted", data="x", id="a"), detail("encrypted", data="y", id="b")],) * 2,
+        ([detail("summary", summary="A"), detail("encrypted", data="x"), detail("summary", summary="B")],) * 2,
+        ([detail("summary", summary="A", id="a"), detail("summary", summary="B", id="b")],) * 2,
+        (
+            [detail("text", text="A"), detail("text", signature="s"), detail("text", text="B")],
+            [detail("text", text="A", signature="s"), detail("text", text="B")],
+        ),
+        (
+            [detail("text", text="A", signature="s"), detail("text", signature="s")],
+            [detail("text", text="A", signature="s")],
+        ),
+        (
+            [detail("text", text="A"), {**detail("text", text="B"), "index": 1}, detail("text", text="C")],
+            [detail("text", text="AC"), {**detail("text", text="B"), "index": 1}],
+        ),
+        ([{"type": "reasoning.text", "text": "A"}, {"type": "reasoning.text", "text": "B"}],) * 2,
+    ],
+)
+def test_blocks_of_reasoning_are_told_apart_by_more_than_their_index(deltas: list[Any], blocks: list[Any]) -> None:
+    seen = stream(*(chunk({"reasoning_details": [delta]}) for delta in deltas), chunk({}, "stop"))
+    assert seen.parts == (OpaqueView("reasoning_details", blocks, "/choices/0/message/reasoning_details"),)
+
+
+def test_of_another_servers_fields_those_are_to_return_that_its_dialect_takes_back() -> None:
+    message = {
+        "role": "assistant",
+        "content": None,
+        "reasoning_content": "hm",
+        "reasoning_opaque": "o",
+        "padding": "abc",
+        "provider_metadata": {"gateway": {}, "x": 1},
+        "tool_calls": [
+            {
+                "id": "call_1",
+                "type": "function",
+                "function": {"name": "f", "arguments": "{}"},
+                "extra_content": {"google": {"thought_signature": "s"}},
+                "provider_metadata": {"y": 1},
+            }
+        ],
+    }
+
+    def returned(model: str) -> set[str]:
+        body = {"model": model, "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
+        seen = WIRE.read(HttpResponse(200, {"content-type": "application/json"}, json.dumps(body).encode()))
+        assert [call.opaque for call in seen.calls] == [{"extra_content": {"google": {"thought_signature": "s"}}}]
+        return {part.kind for part in seen.parts if isinstance(part, OpaqueView) and part.returns}
+
+    assert returned("gpt-5") == {"reasoning_opaque"}
+    assert returned("deepseek-v4-flash") == {"reasoning_opaque", "reasoning_content"}
+
+
+def test_content_may_turn_from_text_into_parts_and_back() -> None:
+    thought = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}
+    seen = stream(
+        chunk({"content": "So. "}), chunk({"content": [thought]}), chunk({"content": "18"}), chunk({}, "stop")
+    )
+    assert [type(part).__name__ for part in seen.parts] == ["TextView", "OpaqueView", "TextView"]
+    assert seen.text == "So. 18"
+
+
+def test_a_stream_without_its_end_is_not_complete() -> None:
+    seen = stream(chunk({"content": "18"}), chunk(piece(0, '{"ci', id="call_1", name="f")), done=False)
+    assert not seen.complete
+    assert seen.stop_reason == StopReason.UNKNOWN
+    assert seen.text == "18"
+    (cut,) = seen.calls
+    assert cut.malformed == '{"ci'
+
+
+def test_a_chunk_that_the_cut_hit_is_dropped() -> None:
+    assert stream(chunk({"content": "18"}), 'data: {"choi', done=False).text == "18"
+    assert not stream(done=False).complete
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        'event: error\ndata: {"error": {"message": "down", "type": "server_error", "code": null}}\n\n',
+        'data: {"error": {"message": "down", "code": "server_error"}}\n\n',
+        'data: {"object": "error", "message": "down", "type": "server_error", "code": null}\n\n',
+        'event: error\ndata: {"message": "down", "code": "server_error"}\n\n',
+    ],
+)
+def test_an_error_in_the_middle_of_a_stream_is_an_error(event: str) -> None:
+    seen = stream(chunk({"content": "1"}), event, done=False)
+    assert seen.error == ErrorView(200, "down", "server_error", 500)
+    assert seen.stop_reason == StopReason.ERROR
+    assert seen.text == "1"
+
+
+def test_an_error_beside_choices_is_an_error() -> None:
+    seen = stream(chunk({"content": "1"}, "length"), chunk({}, error={"code": 400, "message": "limit"}))
+    assert seen.error == ErrorView(200, "limit", "400", 400)
+    assert seen.raw_stop_reason == "length"
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "expected"),
+    [
+        (400, {"error": {"message": "no", "type": "invalid_request", "code": None}}, ("no", "invalid_request", 400)),
+        (429, {"error": {"message": "slow", "type": "tokens", "code": "rate_limit"}}, ("slow", "rate_limit", 429)),
+        (200, {"error": {"message": "down", "code": 502}}, ("down", "502", 502)),
+        (400, {"error": "no"}, ("no", None, 400)),
+        (400, {"object": "error", "message": "no", "type": "invalid_call", "code": "3280"}, ("no", "3280", 400)),
+        (200, {"object": "error", "message": "no", "code": 40303}, ("no", "40303", None)),
+        (422, {"detail": "missing"}, ("missing", None, 422)),
+        (200, {"choices": [{"error": {"message": "down", "code": 502}}]}, ("down", "502", 502)),
+    ],
+)  # fmt: skip
+def test_an_error_is_read_in_every_shape(status: int, body: Any, expected: tuple[str, str | None, int | None]) -> None:
+    seen = WIRE.read(HttpResponse(status, {"content-type": "application/json"}, json.dumps(body).encode()))
+    assert seen.error == ErrorView(status, *expected)
+    assert seen.stop_reason == StopReason.ERROR
+
+
+def test_an_error_that_is_no_json_is_still_an_error() -> None:
+    seen = WIRE.read(HttpResponse(502, {"content-type": "text/html"}, b"<h1>Bad gateway</h1>"))
+    assert seen.error == ErrorView(502, "<h1>Bad gateway</h1>", meant=502)
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b"{}", b"[]", b'{"choices": null}', b'{"content": []}'])
+def test_a_body_of_something_else_is_a_wire_error(body: bytes) -> None:
+    with pytest.raises(WireError):
+        WIRE.read(HttpResponse(200, {"content-type": "application/json"}, body))
+
+
+def test_an_event_of_something_else_is_a_wire_error() -> None:
+    with pytest.raises(WireError):
+        stream("data: [1]\n\n")
+
+
+STEPS = [
+    ModelStep(text="18 °C."),
+    ModelStep(text="Let me see.", calls=(("get_weather", {"city": "Paris"}), ("get_time", {}))),
+    ModelStep(calls=(("get_weather", {"city": "Zürich", "n": 12345678901234567890}),)),
+    ModelStep(text="18", thinking="Paris is in France."),
+    ModelStep(refusal="I cannot help with that."),
+    ModelStep(text="The weath", stop=StopReason.MAX_TOKENS),
+    ModelStep(text="a", stop=StopReason.STOP_SEQUENCE),
+    ModelStep(stop=StopReason.REFUSAL),
+]
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_what_is_built_is_read_again(step: ModelStep) -> None:
+    body = WIRE.build(step, "a seed", "gpt-4o", profile_for("openai-chat", "gpt-4o"))
+    seen = WIRE.read(HttpResponse(200, {"content-type": "application/json"}, json.dumps(body).encode()))
+
+    assert seen.text == (step.text or "")
+    assert tuple((one.name, one.arguments) for one in seen.calls) == step.calls
+    assert all(one.id and one.id.startswith("call_") and len(one.id) == 29 for one in seen.calls)
+    assert len({one.id for one in seen.calls}) == len(step.calls)
+    refusals = [part.raw for part in seen.parts if isinstance(part, OpaqueView)]
+    assert refusals == ([step.refusal] if step.refusal else [])
+    assert seen.model == "gpt-4o"
+    derived = StopReason.REFUSAL if step.refusal else StopReason.TOOL_USE if step.calls else StopReason.END_TURN
+    expected = StopReason.END_TURN if step.stop == StopReason.STOP_SEQUENCE else step.stop or derived
+    assert seen.stop_reason == expected  # `stop` does not say that it was a sequence
+    assert seen.usage.input_tokens
+    assert seen.usage.output_tokens
+    assert (seen.usage.reasoning_tokens or 0) < seen.usage.output_tokens
+    assert (seen.usage.cache_read_tokens or 0) < seen.usage.input_tokens
+    assert bool(seen.usage.reasoning_tokens) == (step.thinking is not None)
+
+
+def test_a_body_is_a_function_of_its_seed() -> None:
+    profile = profile_for("openai-chat", "gpt-5.5")
+    one, same, other = (WIRE.build(STEPS[1], seed, "gpt-5.5", profile) for seed in ("a", "a", "b"))
+    assert one == same
+    assert one["id"] != other["id"]
+
+
+@pytest.mark.parametrize(("repeated", "cached"), [(0, 0), (1023, 0), (1100, 1024), (1300, 1280)])
+def test_cached_tokens_are_those_of_a_prefix_that_comes_again(repeated: int, cached: int) -> None:
+    step = replace(STEPS[0], prefix=Prefix(repeated=repeated))
+    body = WIRE.build(step, "seed", "gpt-5.5", profile_for("openai-chat", "gpt-5.5"))
+    usage = WIRE.read(HttpResponse(200, {}, json.dumps(body).encode())).usage
+    assert (usage.cache_read_tokens, usage.cache_write_tokens) == (cached, 0)
+    assert cached < (usage.input_tokens or 0)
+    assert usage.reasoning_tokens
+
+
+def test_raw_parts_are_put_in_verbatim() -> None:
+    custom = {"id": "call_9", "type": "custom", "custom": {"name": "shell", "input": "ls"}}
+    step = ModelStep(calls=(("f", {}),), raw=(custom, {"reasoning_content": "hm"}))
+    body: Any = WIRE.build(step, "a", "gpt-4o", profile_for("openai-chat", "gpt-4o"))
+    message = body["choices"][0]["message"]
+    assert message["tool_calls"][0] == custom
+    assert message["tool_calls"][1]["function"]["name"] == "f"
+    assert message["reasoning_content"] == "hm"
+    assert body["choices"][0]["finish_reason"] == "tool_calls"
+
+
+def test_a_stop_that_the_api_has_no_word_for_is_unknown_to_every_reader() -> None:
+    step = ModelStep(text="a", stop=StopReason.PAUSE)
+    body = WIRE.build(step, "a", "gpt-4o", profile_for("openai-chat", "gpt-4o"))
+    seen = WIRE.read(HttpResponse(200, {}, json.dumps(body).encode()))
+    assert (seen.stop_reason, seen.raw_stop_reason) == (StopReason.UNKNOWN, "pause")

@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+from harness.apis.limit import Violation
+from harness.apis.openai_chat import WIRE
+from harness.apis.profiles import profile_for
+from harness.apis.view import CallView, OpaqueView, TextView
+from tests.traffic import Recorded, needs_traffic, recorded
+from tests.apis import lawful
+from tests.apis.mutation import Mutation
+from tests.apis.openai_chat_mutations import MUTATIONS, OPENAI_MUTATIONS
+from tests.apis.pointers import resolve
+
+CONVERSATIONS = ("openai-chat", "openai-compat-chat")
+ERRORS = ("errors/openai-chat", "errors/openai-compat-chat")
+
+REFUSED_FOR_THEIR_SHAPE = {
+    "errors/openai-chat/pydantic-pydantic-ai-018-400.yaml": "openai-chat-system-unsupported",
+    "errors/openai-chat/pydantic-pydantic-ai-019-400.yaml": "openai-chat-system-unsupported",
+}
+"""The other refusals have causes that no request shows: keys, quotas, unknown models, contexts too long, what the
+model generated, and one feature that a model lacks (web search)."""
+
+
+def violations(exchange: Recorded) -> list[Violation]:
+    profile = profile_for("openai-chat", WIRE.model_of(exchange.request) or "")
+    return lawful.violations(WIRE, exchange.request, profile)
+
+
+def accepted() -> list[Recorded]:
+    return [
+        exchange
+        for exchange in recorded(*CONVERSATIONS)
+        if exchange.response.status == 200 and WIRE.read(exchange.response).error is None
+    ]
+
+
+@needs_traffic
+def test_every_request_is_recognised_and_viewed_with_exact_pointers() -> None:
+    seen = Counter[str]()
+    for exchange in recorded(*CONVERSATIONS, *ERRORS):
+        assert WIRE.recognises(exchange.request), exchange.path
+        body = json.loads(exchange.request.body)
+        view = WIRE.view(exchange.request)
+        for system in view.system:
+            assert resolve(body, system.pointer) == system.text
+        for part in (part for turn in view.turns for part in turn.parts):
+            seen[type(part).__name__] += 1
+            if isinstance(part, TextView):
+                assert resolve(body, part.pointer) == part.text
+            elif isinstance(part, OpaqueView):
+                assert resolve(body, part.pointer) == part.raw
+            elif isinstance(part, CallView):
+                assert resolve(body, part.id_pointer) == part.id
+                assert json.loads(resolve(body, part.arguments_pointer)) == part.arguments
+        for result in view.results:
+            assert resolve(body, result.id_pointer) == result.call_id
+        assert [resolve(body, tool.pointer)["function"]["name"] for tool in view.tools] == [t.name for t in view.tools]
+        assert len(view.system) + len(view.turns) >= len(body["messages"])
+    assert seen["CallView"] == seen["ResultView"] > 150
+    assert seen["MediaView"] > 2
+    assert seen["OpaqueView"] > 50
+
+
+@needs_traffic
+def test_every_response_is_read() -> None:
+    streamed = Counter[bool]()
+    for exchange in recorded(*CONVERSATIONS, *ERRORS):
+        seen = WIRE.read(exchange.response)
+        streamed[seen.streamed] += 1
+        assert (seen.error is not None) or seen.parts, exchange.path
+        assert seen.error is not None or seen.complete, exchange.path
+        for call in seen.calls:
+            assert resolve(seen.body, call.pointer)["function"]["name"] == call.name
+            assert isinstance(call.arguments, dict), exchange.path
+        if seen.error is None:
+            assert seen.usage.input_tokens is not None, exchange.path
+    assert streamed[True] > 80
+    assert streamed[False] > 100
+
+
+@needs_traffic
+def test_the_calls_read_are_those_that_the_next_request_carries_back() -> None:
+    pairs = 0
+    for folder in CONVERSATIONS:
+        exchanges = {(one.path, one.index): one for one in recorded(folder)}
+        for exchange in exchanges.values():
+            for i, j in exchange.pairs if exchange.index == 0 else ():
+                answered = WIRE.read(exchanges[exchange.path, i].response)
+                carried = WIRE.view(exchanges[exchange.path, j].request)
+                sent = [(call.name, json.dumps(call.arguments, sort_keys=True)) for call in carried.calls]
+                for call in answered.calls:
+                    assert (call.name, json.dumps(call.arguments, sort_keys=True)) in sent, exchange.path
+                pairs += 1
+    assert pairs == 110
+
+
+@needs_traffic
+def test_every_error_in_a_refused_exchange_is_read_whatever_its_status() -> None:
+    read = [WIRE.read(exchange.response) for exchange in recorded(*ERRORS)]
+    assert all(seen.error is not None and seen.error.message for seen in read)
+    assert sum(1 for seen in read if seen.error and seen.error.status == 200) == 3
+
+
+@needs_traffic
+def test_nothing_accepted_is_flagged() -> None:
+    flagged = {(one.path, one.index): [found.rule for found in violations(one)] for one in accepted()}
+    assert len(flagged) == 217
+    assert {place: found for place, found in flagged.items() if found} == {}
+
+
+@needs_traffic
+def test_what_was_refused_for_its_own_shape_is_flagged() -> None:
+    flagged = {
+        one.path: found.rule for one in recorded(*ERRORS) for found in violations(one) if found.severity == "error"
+    }
+    assert flagged == REFUSED_FOR_THEIR_SHAPE
+
+
+def _openai(exchange: Recorded) -> bool:
+    model = json.loads(exchange.request.body)["model"]
+    return "//api.openai.com/" in exchange.request.url and model.startswith("gpt-")
+
+
+def _share_caught(mutations: list[Mutation], exchanges: list[Recorded]) -> dict[str, tuple[int, int]]:
+    """Mutation → how many mutants it made of the exchanges, and how many of these its limit caught."""
+    figures: dict[str, tuple[int, int]] = {}
+    for mutation in mutations:
+        rules = {mutation.rule} if isinstance(mutation.rule, str) else set(mutation.rule)
+        made = caught = 0
+        for exchange in exchanges:
+            body: dict[str, Any] = json.loads(exchange.request.body)
+            for mutant in mutation.apply(body):
+                assert mutant != body, mutation.name
+                found = violations(
+                    replace(exchange, request=replace(exchange.request, body=json.dumps(mutant).encode()))
+                )
+                made += 1
+                caught += any(one.rule in rules and one.severity == "error" for one in found)
+        figures[mutation.name] = made, caught
+    return figures
+
+
+@needs_traffic
+def test_each_fault_of_format_put_into_an_accepted_follow_up_is_caught() -> None:
+    follow_ups = [exchange for exchange in recorded(*CONVERSATIONS) if exchange.follow_up]
+    assert len(follow_ups) == 110
+    figures = _share_caught(MUTATIONS, follow_ups)
+    assert {name: figure for name, figure in figures.items() if figure[1] < 0.99 * figure[0]} == {}
+    assert min(made for made, _ in figures.values()) >= 40
+    assert sum(made for made, _ in figures.values()) > 10_000
+
+
+@needs_traffic
+def test_each_fault_that_openai_alone_refuses_is_caught_there() -> None:
+    follow_ups = [exchange for exchange in recorded(*CONVERSATIONS) if exchange.follow_up and _openai(exchange)]
+    figures = _share_caught(OPENAI_MUTATIONS, follow_ups)
+    assert {name: figure for name, figure in figures.items() if figure[1] < 0.99 * figure[0]} == {}
+    assert min(made for made, _ in figures.values()) >= 10
+    assert sum(made for made, _ in figures.values()) > 2_000

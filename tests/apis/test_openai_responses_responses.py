@@ -1,0 +1,430 @@
+"""OpenAI Responses: bodies and event streams → neutral views, model steps → bodies, violations → refusals."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from harness.apis.limit import Limit
+from harness.apis.openai_responses import WIRE
+from harness.apis.profiles import Profile, profile_named
+from harness.apis.view import ModelStep, OpaqueView, Prefix, ResponseView, TextView, WireError
+from harness.contract.http import HttpResponse
+from harness.contract.model import StopReason, Usage
+from tests.apis.pointers import resolve
+
+JSON_TYPE = {"content-type": "application/json"}
+STREAM_TYPE = {"content-type": "text/event-stream; charset=utf-8"}
+MODEL = "gpt-6-sol"
+
+
+def profile(name: str = "gpt-5-responses") -> Profile:
+    found = profile_named(name)
+    assert found is not None
+    return found
+
+
+def whole(**body: Any) -> ResponseView:
+    full = {"object": "response", "status": "completed", "model": MODEL, "output": [], **body}
+    return WIRE.read(HttpResponse(200, JSON_TYPE, json.dumps(full).encode()))
+
+
+def stream(*payloads: dict[str, Any], end: bytes = b"") -> HttpResponse:
+    body = b"".join(
+        b"event: %s\ndata: %s\n\n" % (payload.get("type", "").encode(), json.dumps(payload).encode())
+        for payload in payloads
+    )
+    return HttpResponse(200, STREAM_TYPE, body + end)
+
+
+def call(index: int, **fields: Any) -> dict[str, Any]:
+    return {
+        "type": "function_call",
+        "id": f"fc_{index}",
+        "call_id": f"call_{index}",
+        "name": "get_weather",
+        "arguments": "{}",
+        "status": "completed",
+        **fields,
+    }
+
+
+def message(text: str) -> dict[str, Any]:
+    content = [{"type": "output_text", "text": text, "annotations": []}]
+    return {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": content}
+
+
+CREATED = {"type": "response.created", "response": {"status": "in_progress", "model": MODEL, "output": []}}
+
+
+def added(index: int, item: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "response.output_item.added", "output_index": index, "item": item}
+
+
+def done(index: int, item: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "response.output_item.done", "output_index": index, "item": item}
+
+
+def arguments_delta(index: int, delta: str) -> dict[str, Any]:
+    return {"type": "response.function_call_arguments.delta", "output_index": index, "delta": delta}
+
+
+def completed(*output: dict[str, Any]) -> dict[str, Any]:
+    usage = {"input_tokens": 9, "output_tokens": 4}
+    body = {"status": "completed", "model": MODEL, "output": list(output), "usage": usage}
+    return {"type": "response.completed", "response": body}
+
+
+# whole bodies
+
+
+@pytest.mark.parametrize(
+    ("body", "stop", "word"),
+    [
+        ({"output": [message("Hi")]}, StopReason.END_TURN, "completed"),
+        ({"output": [message("Hi"), call(1)]}, StopReason.TOOL_USE, "completed"),
+        ({"output": [{"type": "custom_tool_call", "call_id": "c"}]}, StopReason.TOOL_USE, "completed"),
+        ({"output": [{"type": "web_search_call"}, message("Hi")]}, StopReason.END_TURN, "completed"),
+        (
+            {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}},
+            StopReason.MAX_TOKENS,
+            "max_output_tokens",
+        ),
+        (
+            {"status": "incomplete", "incomplete_details": {"reason": "content_filter"}},
+            StopReason.REFUSAL,
+            "content_filter",
+        ),
+        ({"status": "incomplete", "incomplete_details": {"reason": "steered"}}, StopReason.UNKNOWN, "steered"),
+        ({"status": "incomplete"}, StopReason.UNKNOWN, "incomplete"),
+        ({"status": "queued"}, StopReason.PAUSE, "queued"),
+        ({"status": "cancelled"}, StopReason.ERROR, "cancelled"),
+        ({"status": "brand_new"}, StopReason.UNKNOWN, "brand_new"),
+    ],
+)
+def test_the_stop_reason_is_derived_from_status_and_items(body: Any, stop: StopReason, word: str) -> None:
+    seen = whole(**body)
+    assert (seen.stop_reason, seen.raw_stop_reason) == (stop, word)
+
+
+def test_parts_keep_their_order_and_their_pointers() -> None:
+    reasoning = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA"}
+    seen = whole(output=[reasoning, {**message("Let me see."), "phase": "commentary"}, call(1), {"type": "brand_new"}])
+    first, text, one, last = seen.parts
+    assert first == OpaqueView("reasoning", reasoning, "/output/0")
+    assert text == TextView("Let me see.", "/output/1/content/0/text", {"phase": "commentary"})
+    assert one == seen.calls[0]
+    assert resolve(seen.body, seen.calls[0].id_pointer) == "call_1"
+    assert last == OpaqueView("brand_new", {"type": "brand_new"}, "/output/3")
+
+
+def test_a_refusal_in_words() -> None:
+    content = [{"type": "refusal", "refusal": "I cannot."}]
+    seen = whole(output=[{**message(""), "content": content}])
+    assert seen.stop_reason is StopReason.REFUSAL
+    assert seen.parts == (OpaqueView("refusal", content[0], "/output/0/content/0"),)
+
+
+def test_usage_is_gross() -> None:
+    usage = {
+        "input_tokens": 100,
+        "input_tokens_details": {"cached_tokens": 64, "cache_write_tokens": 8},
+        "output_tokens": 30,
+        "output_tokens_details": {"reasoning_tokens": 20},
+    }
+    assert whole(usage=usage).usage == Usage(100, 30, 64, 8, 20)
+    assert whole(usage=None).usage == Usage()
+    assert whole(usage={"input_tokens": 1}).usage == Usage(input_tokens=1)
+
+
+def test_a_failed_response_inside_http_200() -> None:
+    seen = whole(status="failed", error={"code": "server_error", "message": "Sorry."})
+    assert seen.stop_reason is StopReason.ERROR
+    assert seen.error is not None
+    assert (seen.error.status, seen.error.code, seen.error.message) == (200, "server_error", "Sorry.")
+
+
+def test_a_call_that_was_cut_off_is_malformed() -> None:
+    details = {"reason": "max_output_tokens"}
+    output = [call(1, arguments='{"city":"Pa', status="incomplete"), call(2, arguments="", status="incomplete")]
+    first, second = whole(status="incomplete", incomplete_details=details, output=output).calls
+    assert (first.arguments, first.malformed) == (None, '{"city":"Pa')
+    assert (second.arguments, second.malformed) == (None, "")
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "text"),
+    [
+        (b'{"error": {"message": "No.", "type": "invalid_request_error", "param": null, "code": "c"}}', "c", "No."),
+        (b'{"error": {"message": "No.", "code": 42}}', "42", "No."),
+        (b'{"error": "No."}', None, "No."),
+        (b'{"message": "No."}', None, "No."),
+        (b"<html>Bad gateway</html>", None, "<html>Bad gateway</html>"),
+    ],
+)
+def test_a_refusal_by_status(body: bytes, code: str | None, text: str) -> None:
+    seen = WIRE.read(HttpResponse(502, {}, body))
+    assert seen.error is not None
+    assert (seen.error.status, seen.error.code, seen.error.message) == (502, code, text)
+    assert seen.stop_reason is StopReason.ERROR
+
+
+@pytest.mark.parametrize(
+    "body", [b"[]", b"{}", b'{"error": null}', b'{"choices": []}', b"no json", b'{"output": ["x"]}']
+)
+def test_what_is_no_response_is_said_so(body: bytes) -> None:
+    with pytest.raises(WireError):
+        WIRE.read(HttpResponse(200, JSON_TYPE, body))
+
+
+# streams
+
+
+def test_split_and_interleaved_arguments_are_put_together_by_index() -> None:
+    opened = call(1, arguments="", status="in_progress"), call(2, arguments="", status="in_progress")
+    seen = WIRE.read(
+        stream(
+            CREATED,
+            added(0, opened[0]),
+            added(1, opened[1]),
+            arguments_delta(0, '{"city":"P'),
+            arguments_delta(1, '{"city":"To'),
+            arguments_delta(0, 'aris"}'),
+            arguments_delta(1, 'kyo"}'),
+            completed(),
+        )
+    )
+    assert seen.streamed
+    assert seen.complete
+    assert [(one.id, one.arguments) for one in seen.calls] == [
+        ("call_1", {"city": "Paris"}),
+        ("call_2", {"city": "Tokyo"}),
+    ]
+    assert seen.stop_reason is StopReason.TOOL_USE
+    assert seen.usage == Usage(9, 4)
+    assert resolve(seen.body, seen.calls[1].id_pointer) == "call_2"
+
+
+def test_a_call_without_arguments() -> None:
+    seen = WIRE.read(stream(CREATED, added(0, call(1, arguments="")), done(0, call(1)), completed(call(1))))
+    assert [one.arguments for one in seen.calls] == [{}]
+
+
+def test_the_done_event_is_authoritative() -> None:
+    seen = WIRE.read(
+        stream(
+            CREATED,
+            added(0, call(1, arguments="")),
+            arguments_delta(0, "garbage"),
+            done(0, call(1, arguments='{"a":1}')),
+            completed(),
+        )
+    )
+    assert seen.calls[0].arguments == {"a": 1}
+
+
+def test_texts_refusals_and_reasoning_are_put_together() -> None:
+    def delta(kind: str, text: str, **place: int) -> dict[str, Any]:
+        return {"type": f"response.{kind}.delta", "output_index": 0, "delta": text, **place}
+
+    reasoning = {"type": "reasoning", "id": "rs_1", "summary": []}
+    seen = WIRE.read(
+        stream(
+            CREATED,
+            added(0, reasoning),
+            delta("reasoning_summary_text", "Thin", summary_index=0),
+            delta("reasoning_summary_text", "king", summary_index=0),
+            added(1, {**message(""), "content": []}),
+            {**delta("output_text", "18\u2028", content_index=0), "output_index": 1},
+            {**delta("output_text", "°C", content_index=0), "output_index": 1},
+            {**delta("refusal", "No.", content_index=1), "output_index": 1},
+            completed(),
+        )
+    )
+    assert seen.text == "18\u2028°C"
+    thinking, _, refusal = seen.parts
+    assert isinstance(thinking, OpaqueView)
+    assert isinstance(refusal, OpaqueView)
+    assert resolve(thinking.raw, "/summary/0/text") == "Thinking"
+    assert refusal.raw == {"type": "refusal", "refusal": "No."}
+
+
+def test_a_cut_stream_is_not_complete() -> None:
+    seen = WIRE.read(
+        stream(
+            CREATED,
+            added(0, call(1, arguments="", status="in_progress")),
+            arguments_delta(0, '{"city":'),
+            end=b'event: response.function_call_arguments.delta\ndata: {"delta":"',
+        )
+    )
+    assert not seen.complete
+    assert (seen.stop_reason, seen.raw_stop_reason) == (StopReason.UNKNOWN, None)
+    assert [(one.arguments, one.malformed) for one in seen.calls] == [(None, '{"city":')]
+    assert seen.error is None
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"type": "error", "code": "overloaded", "message": "Busy.", "param": None, "sequence_number": 3},
+        {"type": "error", "error": {"type": "server_error", "code": "overloaded", "message": "Busy."}},
+        {"error": {"code": "overloaded", "message": "Busy."}},
+    ],
+)
+def test_an_error_event_inside_http_200(event: dict[str, Any]) -> None:
+    for events in ((CREATED, event), (event,)):
+        seen = WIRE.read(stream(*events))
+        assert seen.error is not None
+        assert (seen.error.status, seen.error.code, seen.error.message) == (200, "overloaded", "Busy.")
+        assert seen.stop_reason is StopReason.ERROR
+        assert not seen.complete
+
+
+def test_a_stream_that_fails() -> None:
+    failed = {"status": "failed", "error": {"code": "server_error", "message": "Sorry."}, "output": []}
+    seen = WIRE.read(stream(CREATED, {"type": "response.failed", "response": failed}))
+    assert seen.complete
+    assert seen.error is not None
+    assert seen.error.code == "server_error"
+
+
+def test_a_stream_that_ends_at_the_token_limit() -> None:
+    ended = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}, "output": [message("18")]}
+    seen = WIRE.read(stream(CREATED, {"type": "response.incomplete", "response": ended}))
+    assert (seen.complete, seen.stop_reason) == (True, StopReason.MAX_TOKENS)
+
+
+def test_the_sentinel_of_chat_is_ignored() -> None:
+    assert WIRE.read(stream(CREATED, completed(message("Hi")), end=b"data: [DONE]\n\n")).text == "Hi"
+
+
+@pytest.mark.parametrize(
+    "body", [b"[]", b"data: [DONE]\n\n", b"data: 7\n\n", b"data: {\n\n", b': ping\n\ndata: {"type":"x"}\n\n']
+)
+def test_a_stream_of_something_else_is_said_so(body: bytes) -> None:
+    with pytest.raises(WireError):
+        WIRE.read(HttpResponse(200, STREAM_TYPE, body))
+
+
+# building
+
+STEPS = [
+    ModelStep(text="18 °C."),
+    ModelStep(thinking="Weather.", text="Let me see.", calls=(("get_weather", {"city": "Paris"}), ("now", {}))),
+    ModelStep(calls=(("f", {"n": 12345678901234567890, "x": 1.5, "s": "é\u2028"}),)),
+    ModelStep(refusal="I cannot."),
+    ModelStep(text="18", stop=StopReason.MAX_TOKENS),
+    ModelStep(stop=StopReason.REFUSAL),
+    ModelStep(stop=StopReason.ERROR),
+    ModelStep(stop=StopReason.PAUSE),
+    ModelStep(raw=({"type": "web_search_call", "id": "ws_1", "status": "completed", "action": None},), text="Found."),
+    ModelStep(),
+]
+
+
+def built(step: ModelStep, seed: str = "seed", name: str = "gpt-5-responses") -> dict[str, Any]:
+    body: dict[str, Any] = WIRE.build(step, seed, MODEL, profile(name))
+    return body
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_what_is_built_reads_back(step: ModelStep) -> None:
+    body = built(step)
+    seen = WIRE.read(HttpResponse(200, JSON_TYPE, json.dumps(body).encode()))
+    assert seen.text == (step.text or "")
+    assert [(one.name, one.arguments) for one in seen.calls] == list(step.calls)
+    assert seen.model == MODEL
+    refused = step.refusal is not None
+    derived = StopReason.REFUSAL if refused else StopReason.TOOL_USE if step.calls else StopReason.END_TURN
+    assert seen.stop_reason is (step.stop or derived)
+    kinds = [part.kind for part in seen.parts if isinstance(part, OpaqueView)]
+    assert ("reasoning" in kinds) is (step.thinking is not None)
+    assert ("refusal" in kinds) is refused
+    assert (seen.error is not None) is (step.stop is StopReason.ERROR)
+
+
+def test_the_order_is_thinking_raw_text_calls() -> None:
+    raw = {"type": "web_search_call", "id": "ws_1"}
+    body = built(ModelStep(text="t", thinking="h", calls=(("f", {}),), raw=(raw,)))
+    assert [item["type"] for item in body["output"]] == ["reasoning", "web_search_call", "message", "function_call"]
+    assert body["output"][1] == raw
+
+
+def test_ids_have_the_form_of_the_api_and_are_functions_of_the_seed() -> None:
+    step = ModelStep(text="t", thinking="h", calls=(("f", {}), ("f", {})))
+    one, same, other = built(step, "a"), built(step, "a"), built(step, "b")
+    assert one == same
+    assert one["id"] != other["id"]
+    reasoning, text, first, second = one["output"]
+    assert len(one["id"]) == len("resp_") + 50
+    assert reasoning["id"].startswith("rs_")
+    assert text["id"].startswith("msg_")
+    assert first["id"].startswith("fc_")
+    assert first["call_id"] != second["call_id"]
+    assert len(first["call_id"]) == len("call_") + 24
+    assert other["output"][2]["call_id"] != first["call_id"]
+
+
+def test_reasoning_is_encrypted_where_the_profile_reasons() -> None:
+    step = ModelStep(thinking="h", text="t")
+    assert built(step)["output"][0]["encrypted_content"]
+    assert built(step)["output"][1]["phase"] == "final_answer"
+    assert "encrypted_content" not in built(step, name="openai-responses")["output"][0]
+    assert "phase" not in built(step, name="openai-responses")["output"][1]
+
+
+@pytest.mark.parametrize(("repeated", "cached"), [(0, 0), (1023, 0), (1100, 1024), (1300, 1280)])
+def test_usage_is_consistent_and_says_what_came_out_of_the_cache(repeated: int, cached: int) -> None:
+    step = ModelStep(text="t", thinking="h", prefix=Prefix(repeated=repeated))
+    for usage in (built(step, str(seed))["usage"] for seed in range(10)):
+        details = usage["input_tokens_details"]
+        assert (details["cached_tokens"], details["cache_write_tokens"]) == (cached, 0)
+        assert cached < usage["input_tokens"]
+        assert 0 < usage["output_tokens_details"]["reasoning_tokens"] < usage["output_tokens"]
+        assert usage["total_tokens"] == usage["input_tokens"] + usage["output_tokens"]
+
+
+def test_the_token_limit_cuts_the_last_call() -> None:
+    body = built(ModelStep(calls=(("f", {"a": 1}), ("f", {"city": "Paris"})), truncated=True))
+    seen = WIRE.read(HttpResponse(200, JSON_TYPE, json.dumps(body).encode()))
+    assert seen.stop_reason is StopReason.MAX_TOKENS
+    assert [one.malformed is None for one in seen.calls] == [True, False]
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("name", ["gpt-5-responses", "openai-responses"])
+def test_what_is_built_is_a_response_to_the_sdk(step: ModelStep, name: str) -> None:
+    types = pytest.importorskip("openai.types.responses")
+    if step.raw:
+        step = ModelStep(text=step.text)  # raw items are the scenario's own affair
+    parsed = types.Response.model_validate(built(step, name=name))
+    assert parsed.output_text == (step.text or "")
+    assert parsed.model_extra == {"store": True}  # sent by the provider, unknown to the SDK's type
+    for item in parsed.output:
+        assert item.model_extra in (None, {})
+
+
+# refusing
+
+
+def test_a_refusal_has_the_shape_of_the_provider() -> None:
+    violation = Limit("openai-responses-x", "", "RS-1").broken("No.", "/input/3/content/0", code="invalid_value")
+    refusal = WIRE.refuse(violation)
+    assert refusal.status == 400
+    assert refusal.headers["content-type"] == "application/json"
+    assert refusal.headers["x-request-id"].startswith("req_")
+    assert json.loads(refusal.body) == {
+        "error": {
+            "message": "No.",
+            "type": "invalid_request_error",
+            "param": "input[3].content[0]",
+            "code": "invalid_value",
+        }
+    }
+    assert WIRE.refuse(violation) == refusal
+    seen = WIRE.read(refusal)
+    assert seen.error is not None
+    assert (seen.error.message, seen.error.code) == ("No.", "invalid_value")

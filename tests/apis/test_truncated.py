@@ -1,0 +1,210 @@
+"""Answers that reach their bound in the middle of the last call: what the APIs send, and that nobody takes it for a
+call."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.apis.apis import APIS
+from harness.apis.compare import likeness
+from harness.apis.eventstream import events
+from harness.apis.view import ModelStep, ResponseView
+from harness.contract.http import HttpResponse
+from harness.contract.model import StopReason
+from tests.apis.providers import MODELS, STREAMS, streamed, whole
+from tests.apis.steps import steps
+
+WEATHER: tuple[str, dict[str, Any]] = ("get_weather", {"city": "Paris", "unit": "celsius"})
+CUT = ModelStep(text="I look.", calls=(("now", {}), WEATHER), truncated=True)
+CALLING = (
+    steps([None], [StopReason.END_TURN])
+    .filter(lambda step: bool(step.calls))
+    .map(lambda step: replace(step, raw=(), stop=None, refusal=None))
+)
+SEEDS = [str(seed) for seed in range(30)]
+
+
+def read(api: str, response: HttpResponse) -> ResponseView:
+    return APIS[api].read(response)
+
+
+@settings(deadline=None)
+@given(CALLING, st.text(max_size=3))
+@pytest.mark.parametrize("form", STREAMS)
+def test_the_last_call_is_none_whole_and_streamed(form: str, step: ModelStep, seed: str) -> None:
+    request = STREAMS[form]
+    cut = replace(step, truncated=True)
+    body, stream = (
+        read(request.api, response) for response in (whole(request.api, cut, seed), streamed(request, cut, seed))
+    )
+    for view in (body, stream):
+        assert (view.stop_reason, view.complete, view.error) == (StopReason.MAX_TOKENS, True, None)
+        valid = [(call.name, call.arguments) for call in view.calls if call.malformed is None]
+        assert [name for name, _ in valid] == [name for name, _ in step.calls[:-1]]
+        assert all(isinstance(arguments, dict) for _, arguments in valid)
+    assert [likeness(call) for call in stream.calls] == [likeness(call) for call in body.calls]
+
+
+@pytest.mark.parametrize("api", ["openai-chat", "openai-responses"])
+def test_openai_stops_in_the_middle_of_the_arguments(api: str) -> None:
+    text = json.dumps(WEATHER[1], separators=(",", ":"))
+    cuts = {read(api, whole(api, CUT, seed)).calls[-1].malformed for seed in SEEDS}
+    assert len(cuts) > 10
+    assert all(cut and text.startswith(cut) and cut != text for cut in cuts)
+
+
+def test_anthropic_gives_the_parameters_that_were_whole_before() -> None:
+    body = json.loads(whole("anthropic", CUT).body)
+    assert (body["stop_reason"], body["content"][-1]["input"]) == ("max_tokens", {"city": "Paris"})
+    assert read("anthropic", whole("anthropic", CUT)).calls[-1].malformed == '{"city": "Paris"}'
+    only = ModelStep(calls=(("get_weather", {"city": "Paris"}),), truncated=True)
+    assert json.loads(whole("anthropic", only).body)["content"][-1]["input"] == {}
+
+
+def test_anthropic_streams_json_that_parses_and_stops_the_block() -> None:
+    for seed in SEEDS:
+        sent: list[Any] = [json.loads(event.data) for event in events(streamed(STREAMS["anthropic"], CUT, seed).body)]
+        last = max(event["index"] for event in sent if "index" in event)
+        pieces = [
+            event["delta"]["partial_json"]
+            for event in sent
+            if event["type"] == "content_block_delta" and event["index"] == last
+        ]
+        assert json.loads("".join(pieces)) == {"city": "Paris"}
+        assert {"type": "content_block_stop", "index": last} in sent
+
+
+def test_a_call_that_anthropic_leaves_open_is_none_either() -> None:
+    """As with `eager_input_streaming` (AN-P6)."""
+    said: list[dict[str, Any]] = [
+        {"type": "message_start", "message": {"content": []}},
+        {
+            "type": "content_block_start",
+            "index": 0,
+            "content_block": {"type": "tool_use", "id": "a", "name": "f", "input": {}},
+        },
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": '{"a": "b'}},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "max_tokens"}},
+        {"type": "message_stop"},
+    ]
+    body = b"".join(b"event: %s\ndata: %s\n\n" % (one["type"].encode(), json.dumps(one).encode()) for one in said)
+    (call,) = read("anthropic", HttpResponse(200, {"content-type": "text/event-stream"}, body)).calls
+    assert (call.arguments, call.malformed) == (None, '{"a": "b')
+
+
+@pytest.mark.parametrize("word", ["max_tokens", "model_context_window_exceeded"])
+def test_the_last_block_of_anthropic_at_its_bound_is_a_call_that_may_be_cut(word: str) -> None:
+    call = {"type": "tool_use", "id": "a", "name": "f", "input": {"a": 1}}
+    for content, malformed in (
+        ([call, {**call, "id": "b"}], [None, '{"a": 1}']),
+        ([call, {"type": "text", "text": "And"}], [None]),
+    ):
+        body = json.dumps({"type": "message", "content": content, "stop_reason": word}).encode()
+        assert [call.malformed for call in read("anthropic", HttpResponse(200, {}, body)).calls] == malformed
+
+
+def test_gemini_shows_no_call_at_all() -> None:
+    only = ModelStep(calls=(WEATHER,), truncated=True)
+    (candidate,) = json.loads(whole("gemini", only).body)["candidates"]
+    assert candidate == {"finishReason": "MAX_TOKENS", "index": 0}
+    assert [call.name for call in read("gemini", whole("gemini", CUT)).calls] == ["now"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "malformed"), [("", ""), ("{", "{"), ("{}", None), ('{"a": 1}', None), (None, "")]
+)
+def test_chat_at_its_bound_without_any_argument_of_the_last_call(arguments: str | None, malformed: str | None) -> None:
+    first = {"id": "a", "type": "function", "function": {"name": "now", "arguments": ""}}
+    last = {"id": "b", "type": "function", "function": {"name": "f", "arguments": arguments}}
+    message = {"role": "assistant", "content": None, "tool_calls": [first, last]}
+    body = {"choices": [{"index": 0, "message": message, "finish_reason": "length"}]}
+    one, other = read("openai-chat", HttpResponse(200, {}, json.dumps(body).encode())).calls
+    assert (one.arguments, one.malformed) == ({}, None)
+    assert other.malformed == malformed
+
+
+@pytest.mark.parametrize(
+    ("status", "arguments", "malformed"),
+    [
+        ("incomplete", '{"a":1}', '{"a":1}'),
+        ("in_progress", "{}", "{}"),
+        ("completed", "", ""),
+        ("completed", '{"a":', '{"a":'),
+        ("completed", '{"a":1}', None),
+    ],
+)
+def test_responses_at_its_bound(status: str, arguments: str, malformed: str | None) -> None:
+    first = {"type": "function_call", "call_id": "a", "name": "now", "arguments": "", "status": "completed"}
+    last = {"type": "function_call", "call_id": "b", "name": "f", "arguments": arguments, "status": status}
+    details = {"reason": "max_output_tokens"}
+    body = {"status": "incomplete", "incomplete_details": details, "output": [first, last]}
+    one, other = read("openai-responses", HttpResponse(200, {}, json.dumps(body).encode())).calls
+    assert (one.arguments, one.malformed) == ({}, None)
+    assert other.malformed == malformed
+
+
+@pytest.mark.parametrize("api", MODELS)
+def test_an_answer_that_only_stops_at_its_bound_keeps_its_text(api: str) -> None:
+    step = ModelStep(text="Once upon a", stop=StopReason.MAX_TOKENS)
+    view = read(api, whole(api, step))
+    assert (view.text, view.stop_reason, view.calls) == ("Once upon a", StopReason.MAX_TOKENS, ())
+
+
+@pytest.mark.parametrize("form", ["gemini", "gemini as array"])
+def test_gemini_tells_of_a_malformed_call_and_shows_none(form: str) -> None:
+    step = ModelStep(stop=StopReason.MALFORMED_CALL)
+    (candidate,) = json.loads(whole("gemini", step).body)["candidates"]
+    assert "content" not in candidate
+    assert candidate["finishMessage"].startswith("Malformed function call: ")
+    for response in (whole("gemini", step), streamed(STREAMS[form], step)):
+        view = read("gemini", response)
+        assert (view.stop_reason, view.raw_stop_reason) == (StopReason.MALFORMED_CALL, "MALFORMED_FUNCTION_CALL")
+        assert (view.parts, view.complete) == ((), True)
+
+
+BROKEN: dict[str, dict[str, Any]] = {
+    "anthropic": {
+        "content": [{"type": "tool_use", "id": "a", "name": "f", "input": '{"a'}],
+        "stop_reason": "tool_use",
+    },
+    "openai-chat": {
+        "choices": [
+            {
+                "message": {"tool_calls": [{"id": "a", "function": {"name": "f", "arguments": '{"a'}}]},
+                "finish_reason": "tool_calls",
+            }
+        ]
+    },
+    "openai-responses": {
+        "status": "completed",
+        "output": [{"type": "function_call", "call_id": "a", "name": "f", "arguments": '{"a'}],
+    },
+    "gemini": {
+        "candidates": [{"content": {"parts": [{"functionCall": {"name": "f", "args": "a"}}]}, "finishReason": "STOP"}]
+    },
+}
+
+
+@pytest.mark.parametrize("api", BROKEN)
+def test_a_call_whose_arguments_are_no_object_is_a_malformed_call_whatever_the_reason_says(api: str) -> None:
+    def read_as(body: Any) -> StopReason:
+        return read(api, HttpResponse(200, {}, json.dumps(body).encode())).stop_reason
+
+    assert read_as(BROKEN[api]) is StopReason.MALFORMED_CALL
+    whole_ones = json.loads(json.dumps(BROKEN[api]).replace('"{\\"a"', '"{}"').replace('"args": "a"', '"args": {}'))
+    if api == "anthropic":
+        whole_ones["content"][0]["input"] = {}
+    assert read_as(whole_ones) is StopReason.TOOL_USE
+
+
+def test_a_custom_tool_takes_any_text() -> None:
+    call = {"id": "a", "type": "custom", "custom": {"name": "shell", "input": "ls"}}
+    body = {"choices": [{"message": {"tool_calls": [call]}, "finish_reason": "tool_calls"}]}
+    assert read("openai-chat", HttpResponse(200, {}, json.dumps(body).encode())).stop_reason is StopReason.TOOL_USE

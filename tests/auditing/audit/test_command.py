@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from harness.cli.main import main
+from tests.auditing.audit.cassettes import ACCEPTED, REFUSAL, UNANSWERED, exchange, request, response, write
+from tests.traffic import ROOT, needs_traffic
+
+
+@dataclass(frozen=True)
+class Done:
+    exit_code: int
+    stdout: str
+    stderr: str
+
+
+Run = Callable[..., Done]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    def command(*arguments: object) -> Done:
+        code = main(["audit", *map(str, arguments)])
+        return Done(code, *capsys.readouterr())
+
+    return command
+
+
+def test_the_text_says_what_was_accepted_and_what_was_refused(run: Run, tmp_path: Path) -> None:
+    file = write(
+        tmp_path / "mixed.yaml",
+        exchange(),
+        exchange(request(UNANSWERED)),
+        exchange(request(UNANSWERED), response(REFUSAL, 400)),
+        exchange(request({}, "https://example.com/")),
+        exchange(answer=False),
+    )
+    done = run(file)
+    assert done.exit_code == 1
+    lines = done.stdout.splitlines()
+    heads = ["API", "exchanges", "unread", "accepted", "flagged", "refused", "flagged", "streamed", "broken"]
+    assert [line.split()[:9] for line in lines if line.startswith(("API", "openai-chat", "unknown"))] == [
+        heads,
+        ["openai-chat", "4", "0", "2", "1", "1", "1", "0", "0"],
+        ["unknown", "1", "no", "chat", "of", "these", "APIs:", "not", "audited"],
+    ]
+    accepted = lines.index("Found in requests that were accepted")
+    refused = lines.index("Found in requests that were refused")
+    assert f"    {file}, interaction 1 /messages/1/tool_calls/0" in lines[accepted:refused]
+    assert f"    {file}, interaction 2 /messages/1/tool_calls/0" in lines[refused:]
+    expected = "1 of 2 accepted and 1 of 1 refused requests break a limit. 1 got no verdict of their server."
+    assert lines[-1] == expected
+
+
+def test_a_clean_audit_ends_well(run: Run, tmp_path: Path) -> None:
+    done = run(write(tmp_path / "good.yaml", exchange()))
+    assert done.exit_code == 0
+    assert "Found" not in done.stdout
+    assert done.stdout.endswith("0 of 1 accepted and 0 of 0 refused requests break a limit.\n")
+
+
+def test_an_audit_of_nothing_is_no_success(run: Run, tmp_path: Path) -> None:
+    done = run(write(tmp_path / "none.yaml", exchange(request({}, "https://example.com/"))))
+    assert done.exit_code == 2
+    assert "NOTHING AUDITED" in done.stdout
+
+
+def test_files_that_were_not_read_are_named(run: Run, tmp_path: Path) -> None:
+    write(tmp_path / "good.yaml", exchange())
+    (tmp_path / "compose.yaml").write_text("services: {}\n")
+    (tmp_path / "cut.yaml").write_text("interactions:\n- request: {")
+    done = run(tmp_path)
+    assert done.exit_code == 2
+    assert f"Skipped, being no cassette: 1 file ({tmp_path / 'compose.yaml'})" in done.stdout
+    assert "Not audited, since it cannot be read: 1 cassette" in done.stdout
+    assert f"  {tmp_path / 'cut.yaml'} (line " in done.stdout
+
+
+def test_many_findings_fit_on_a_page_and_verbose_shows_them_all(run: Run, tmp_path: Path) -> None:
+    bad = {
+        **UNANSWERED,
+        "tools": [{"type": "function", "function": {"name": "no name"}}, {"type": "nothing"}],
+        "tool_choice": "perhaps",
+        "temperature": "hot",
+        "response_format": {"type": "xml"},
+        "stream": "yes",
+        "n": "x",
+        "stop": [1],
+        "max_tokens": "many",
+        "parallel_tool_calls": 1,
+        "modalities": 1,
+    }
+    answers = (response(), response(REFUSAL, 400), response(REFUSAL, 500))
+    file = write(tmp_path / "bad.yaml", *(exchange(request(bad), answer) for answer in answers for _ in range(9)))
+    short, full = run(file).stdout, run(file, "-v").stdout
+    assert len(short.splitlines()) <= 60
+    assert "more rules: --verbose shows all findings" in short
+    assert full.count("/tool_choice") >= 27
+    assert 'actual: "perhaps"' in full
+    assert "more rules" not in full
+
+
+def test_what_a_recording_says_moves_no_cursor(run: Run, tmp_path: Path) -> None:
+    bad = {**ACCEPTED, "messages": [{"role": "\x1b[2J\x07user", "content": "x"}]}
+    done = run(write(tmp_path / "bad.yaml", exchange(request(bad))), "-v")
+    assert done.exit_code == 1
+    assert "[2J" in done.stdout
+    assert "\x1b" not in done.stdout
+    assert "\x07" not in done.stdout
+
+
+def test_json_alone_goes_to_the_screen(run: Run, tmp_path: Path) -> None:
+    file = write(tmp_path / "good.yaml", exchange())
+    assert json.loads(run(file, "--json").stdout)["apis"]["openai-chat"]["accepted"] == 1
+    assert run(file, "--json").stdout == run(file, "--report", "json").stdout
+
+
+def test_reports_go_to_files(run: Run, tmp_path: Path) -> None:
+    file = write(tmp_path / "good.yaml", exchange())
+    out = tmp_path / "new" / "audit.json"
+    done = run(file, "--report", f"json:{out}")
+    assert "requests break a limit" in done.stdout
+    assert json.loads(out.read_text())["files"] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--report", "xml"), "--report: unknown report 'xml'. Known: json, terminal."),
+        (
+            ("--report", "json", "--report", "terminal"),
+            (
+                "--report: only one report can go to the screen, not json and terminal. "
+                "Give the others a file, as in --report terminal:PATH."
+            ),
+        ),
+        (("--report", "json:"), "--report 'json:': a file has to follow the colon, as in --report json:json.out."),
+        (
+            ("--report", "json:/"),
+            "--report json:/: this is a folder. Name a file in it.",
+        ),
+        (("no/such/path",), "no/such/path: no such file or folder."),
+    ],
+)
+def test_what_a_user_did_wrong_is_said(run: Run, tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:
+    done = run(write(tmp_path / "good.yaml", exchange()), *arguments)
+    assert done.exit_code == 2
+    assert done.stderr == f"harness: {words}\n"
+
+
+def test_a_path_is_needed(run: Run) -> None:
+    done = run()
+    assert done.exit_code == 2
+    assert "Missing argument" in done.stderr
+
+
+@needs_traffic
+def test_the_audit_of_all_traffic_fits_on_a_page(run: Run) -> None:
+    done = run(ROOT)
+    assert done.exit_code == 1
+    assert len(done.stdout.splitlines()) <= 60
+    assert "0 of 896 accepted and 5 of 44 refused requests break a limit." in done.stdout

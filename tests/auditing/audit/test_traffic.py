@@ -1,0 +1,125 @@
+"""The audit of real traffic: nothing accepted is flagged, and the same requests with a fault in them are."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+
+from harness import catalog
+from harness.apis.apis import APIS
+from harness.apis.gemini.requests import on_vertex
+from harness.apis.profiles import profile_for
+from harness.auditing.audit import Audit, AuditResult, Outcome, audit
+from harness.results import Blame, Kind, Severity
+from harness.tape.cassette import Cassette, Interaction
+from tests.traffic import FOLDERS, ROOT, Recorded, needs_traffic, recorded
+from tests.apis import anthropic_mutations, gemini_mutations, openai_chat_mutations, openai_responses_mutations
+from tests.apis.mutation import Mutation
+
+pytestmark = needs_traffic
+
+REFUSED_FOR_THEIR_SHAPE = {
+    "errors/openai-chat/pydantic-pydantic-ai-018-400.yaml": "openai-chat-system-unsupported",
+    "errors/openai-chat/pydantic-pydantic-ai-019-400.yaml": "openai-chat-system-unsupported",
+    "errors/openai-compat-responses/pydantic-pydantic-ai-003-400.yaml": "openai-responses-result-detached",
+    "errors/openai-responses/pydantic-pydantic-ai-019-400.yaml": "openai-responses-parameter-range",
+    "errors/openai-responses/pydantic-pydantic-ai-020-400.yaml": "openai-responses-reasoning-alone",
+}
+"""The causes of the other refusals lie outside the request's tools, system and JSON: keys, quotas, models that do not
+exist or lack a feature, contexts too long, files behind URLs, and what the model generated."""
+
+
+@cache
+def result() -> AuditResult:
+    return audit([ROOT], catalog.rules())
+
+
+def test_every_exchange_of_the_four_apis_is_recognised_and_read() -> None:
+    folders = [*FOLDERS, *(f"errors/{folder}" for folder in FOLDERS)]
+    exchanges = Counter(item.api for folder in folders for item in recorded(folder))
+    assert {api: counts.exchanges for api, counts in result().apis.items() if counts.exchanges} == exchanges
+    assert exchanges.total() > 900
+    assert result().unknown == 0
+    assert {api: result().apis[api].unread for api in exchanges} == dict.fromkeys(exchanges, 0)
+    assert result().skipped == ()
+
+
+def test_each_folder_counts_to_the_api_that_it_speaks() -> None:
+    for folder, api in FOLDERS.items():
+        counts = audit([ROOT / folder], []).apis
+        assert {name for name, count in counts.items() if count.exchanges} == {api}
+
+
+def test_every_stream_is_read() -> None:
+    found = {api: (counts.streamed, counts.streamed_broken) for api, counts in result().apis.items() if counts.streamed}
+    assert found == {"anthropic": (37, 0), "openai-chat": (85, 4), "openai-responses": (56, 0), "gemini": (50, 0)}
+
+
+def test_no_accepted_request_is_flagged() -> None:
+    assert sum(counts.accepted for counts in result().apis.values()) == 896
+    assert {api: counts.accepted_flagged for api, counts in result().apis.items()} == dict.fromkeys(result().apis, 0)
+
+
+def test_what_is_said_of_accepted_requests_is_little_and_warns() -> None:
+    said = [found.finding for found in result().findings if found.outcome is Outcome.ACCEPTED]
+    assert {finding.severity for finding in said} == {Severity.WARNING}
+    contract = [finding for finding in said if finding.kind is not Kind.LIMIT]
+    assert len(contract) < 10
+    # an empty user message between a call and its result
+    assert [finding.rule for finding in contract if finding.blame is Blame.ADAPTER] == ["result-misplaced"]
+    # a default on which the provider's own pages disagree
+    limits = {finding.rule for finding in said if finding.kind is Kind.LIMIT}
+    assert limits == {"openai-responses-tool-strict-unsaid"}
+
+
+def test_refusals_whose_cause_is_the_shape_of_the_request_are_flagged() -> None:
+    flagged = {
+        str(found.finding.file).removeprefix(f"{ROOT}/"): found.finding.rule
+        for found in result().findings
+        if found.outcome is Outcome.REFUSED and found.finding.severity is Severity.ERROR
+    }
+    assert flagged == REFUSED_FOR_THEIR_SHAPE
+    assert sum(counts.refused_flagged for counts in result().apis.values()) == len(REFUSED_FOR_THEIR_SHAPE)
+
+
+def _follow_ups() -> list[Recorded]:
+    """Every fifth of the accepted follow-ups; tests/apis has them all, and all mutants of each."""
+    return [item for item in recorded(*FOLDERS) if item.follow_up and item.response.status == 200][::5]
+
+
+def _mutations(item: Recorded) -> Sequence[Mutation]:
+    if item.api == "gemini":
+        model = APIS["gemini"].model_of(item.request) or ""
+        return gemini_mutations.mutations_for(profile_for("gemini", model), vertex=on_vertex(item.request))
+    if item.api == "openai-chat":
+        body = json.loads(item.request.body)
+        openai = "//api.openai.com/" in item.request.url and body["model"].startswith("gpt-")
+        more = openai_chat_mutations.OPENAI_MUTATIONS if openai else []
+        return [*openai_chat_mutations.MUTATIONS, *more]
+    return (anthropic_mutations if item.api == "anthropic" else openai_responses_mutations).MUTATIONS
+
+
+def test_accepted_follow_ups_are_flagged_once_they_have_a_fault() -> None:
+    rules = [rule for rule in catalog.rules() if rule.kind is Kind.LIMIT]
+    made: Counter[str] = Counter()
+    flagged: Counter[str] = Counter()
+    for item in _follow_ups():
+        body = json.loads(item.request.body)
+        for mutation in _mutations(item):
+            mutant = next(mutation.apply(body), None)
+            if mutant is None:
+                continue
+            request = replace(item.request, body=json.dumps(mutant).encode())
+            working = Audit(rules)
+            working.add(item.path, Cassette((Interaction(request, item.response),)))
+            counts = working.result().apis[item.api]
+            name = f"{item.api}: {mutation.name}"
+            made[name] += 1
+            flagged[name] += counts.accepted_flagged
+    assert len(made) > 250
+    assert made.total() > 3_000
+    assert flagged.total() >= 0.99 * made.total()
+    assert {name: (flagged[name], made[name]) for name in made if flagged[name] < 0.99 * made[name]} == {}

@@ -1,0 +1,179 @@
+"""`harness audit --redrive`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.cli.main import main
+from harness.tape.cassette import Interaction
+from tests.auditing.redrive.samples import CALL, CHUNKS, chat, chat_answer, exchange, streamed
+from tests.traffic import ROOT, needs_traffic
+
+ASKED = {"role": "user", "content": "Weather in Paris?"}
+RESULT = {"role": "tool", "tool_call_id": "call_1", "content": "18"}
+
+
+def written(path: Path, *interactions: Interaction) -> Path:
+    entries = [
+        {
+            "request": {"method": each.request.method, "uri": each.request.url, "body": each.request.body.decode()},
+            "response": {
+                "status": {"code": 200},
+                "headers": dict(each.response.headers),
+                "body": {"string": each.response.body.decode()},
+            },
+        }
+        for each in interactions
+        if each.response
+    ]
+    path.write_text(json.dumps({"version": 1, "interactions": entries}))
+    return path
+
+
+def recording(path: Path, call: dict[str, Any]) -> Path:
+    return written(
+        path,
+        exchange(chat(ASKED), chat_answer(CALL)),
+        exchange(chat(ASKED, {"role": "assistant", "tool_calls": [call]}, RESULT), chat_answer(text="18")),
+    )
+
+
+@pytest.fixture
+def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An adapter that sends back other arguments than it got."""
+    monkeypatch.setattr("harness.adapters.openai_chat.messages.compact", lambda _: '{"city":"Oslo"}')
+
+
+REWRITTEN = {**CALL, "function": {"name": "weather", "arguments": '{"city":"Rome"}'}}
+
+
+@pytest.mark.usefixtures("forgetful")
+def test_the_json_has_pairs_allowances_and_disagreements(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = recording(tmp_path / "it.json", REWRITTEN)
+    assert main(["audit", "--redrive", "--json", str(file)]) == 1
+    document = json.loads(capsys.readouterr().out)
+    counts = document["apis"]["openai-chat"]
+    assert {
+        key: counts[key]
+        for key in (
+            "exchanges",
+            "pairs",
+            "pairs_agreeing",
+            "pairs_streamed",
+            "pairs_not_redrivable",
+            "pairs_edited_by_client",
+            "edited_by_client",
+            "allowances",
+        )
+    } == {
+        "exchanges": 2,
+        "pairs": 1,
+        "pairs_agreeing": 0,
+        "pairs_streamed": 0,
+        "pairs_not_redrivable": {},
+        "pairs_edited_by_client": 1,
+        "edited_by_client": {"arguments-rewritten": 1},
+        "allowances": {},
+    }
+    assert document["apis"]["gemini"]["pairs"] == 0
+    (found,) = document["disagreements"]
+    assert list(found) == ["file", "i", "j", "pointer", "recorded", "produced", "class"]
+    assert (found["file"], found["i"], found["j"], found["class"]) == (str(file), 0, 1, "call-arguments")
+
+
+def test_without_the_option_nothing_is_driven(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["audit", "--json", str(recording(tmp_path / "it.json", REWRITTEN))]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert "disagreements" not in document
+    assert "pairs" not in document["apis"]["openai-chat"]
+
+
+def test_the_text_says_what_agrees(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["audit", "--redrive", str(recording(tmp_path / "good.json", CALL))]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "openai-chat                 1          1          0          0" in lines
+    assert not any("edited by its client" in line for line in lines)
+    assert main(["audit", "--redrive", str(recording(tmp_path / "edited.json", REWRITTEN))]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "openai-chat                 1          1          0          0" in lines
+    assert "1 pair edited by its client, judged on what it did carry: arguments-rewritten 1" in lines
+
+
+@pytest.mark.usefixtures("forgetful")
+def test_the_text_says_where_it_does_not_agree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = recording(tmp_path / "bad.json", REWRITTEN)
+    assert main(["audit", "--redrive", "-v", str(file)]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    at = lines.index("  call-arguments, 1 time")
+    assert lines[at + 1 : at + 4] == [
+        f"    {file}, response 0, request 1 /messages/1/tool_calls/0",
+        '      recorded: {"city": "Paris"}',
+        '      produced: {"city": "Oslo"}',
+    ]
+
+
+def test_streams_are_driven_in_as_many_cuts_as_are_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spoken = {"role": "assistant", "content": "Ich prüfe das.", "tool_calls": [CALL]}
+    follow_up = exchange(chat(ASKED, spoken, RESULT), chat_answer(text="18"))
+    file = str(written(tmp_path / "it.json", streamed(chat(ASKED), *CHUNKS, "[DONE]"), follow_up))
+    for arguments, cuts in (
+        ([], " and in 3 other cuts"),
+        (["--recut", "1"], " and in 1 other cut"),
+        (["--recut", "0"], ""),
+    ):
+        assert main(["audit", "--redrive", *arguments, file]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert f"1 response came as a stream: driven as recorded, as a whole{cuts}." in lines
+    assert main(["audit", "--redrive", "--json", file]) == 0
+    counts = json.loads(capsys.readouterr().out)["apis"]["openai-chat"]
+    assert (counts["pairs_agreeing"], counts["pairs_streamed"]) == (1, 1)
+    assert (counts["streamed"], counts["streamed_broken"]) == (1, 0)
+
+
+def test_a_recording_without_streams_says_nothing_of_cuts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["audit", "--redrive", str(recording(tmp_path / "good.json", CALL))]) == 0
+    assert "as a stream" not in capsys.readouterr().out
+
+
+def test_fewer_than_no_cuts_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["audit", "--redrive", "--recut", "-1", str(recording(tmp_path / "good.json", CALL))]) == 2
+    assert "--recut" in capsys.readouterr().err
+
+
+def test_a_recording_without_pairs_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        main(["audit", "--redrive", str(written(tmp_path / "it.json", exchange(chat(ASKED), chat_answer(text="?"))))])
+        == 0
+    )
+    assert "Nothing to drive again" in capsys.readouterr().out
+
+
+def test_the_shipped_cassettes_agree_and_nobody_edited_them_but_for_results_that_a_scenario_shuffles(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    shipped = Path(__file__).resolve().parents[3] / "cassettes"
+    assert main(["audit", "--redrive", "--json", str(shipped)]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert sum(counts["pairs"] for counts in document["apis"].values()) > 300
+    assert document["disagreements"] == []
+    assert {edit for counts in document["apis"].values() for edit in counts["edited_by_client"]} == {
+        "results-reordered"
+    }
+
+
+@needs_traffic
+def test_the_audit_of_real_traffic_is_the_same_with_a_redrive(capsys: pytest.CaptureFixture[str]) -> None:
+    folder = str(ROOT / "openai-compat-responses")
+    main(["audit", "--json", folder])
+    alone = json.loads(capsys.readouterr().out)
+    main(["audit", "--redrive", "--json", folder])
+    both = json.loads(capsys.readouterr().out)
+    assert both["findings"] == alone["findings"]
+    assert both["apis"]["openai-responses"].items() >= alone["apis"]["openai-responses"].items()
+    assert both["apis"]["openai-responses"]["pairs"] == 21

@@ -1,0 +1,293 @@
+from __future__ import annotations
+
+import builtins
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import httpx2
+import pytest
+
+from harness.apis.apis import wire_format
+from harness.apis.targets import shipped_named
+from harness.apis.view import ModelStep
+from harness.contract.errors import MissingDependency, MissingKey, UnknownName, UsageError
+from harness.contract.model import ChatRequest, Message
+from harness.kit import factories
+from harness.kit.embeddings import EmbeddingRecord
+from harness.kit.factories import PROVIDERS, chat_client, embedding_provider, generation_provider
+from tests.stages import every_target
+
+SECRET = "sk-very-secret"
+KEYS = {"ANTHROPIC_API_KEY": SECRET, "OPENAI_API_KEY": SECRET, "GEMINI_API_KEY": SECRET}
+OVER_HTTP = [name for name in PROVIDERS if name != "claude-cli"]
+
+
+class Service:
+    """A provider behind an HTTP client: answers chats in its API's words, and keeps the requests."""
+
+    def __init__(self, provider: str) -> None:
+        self.target = every_target()[PROVIDERS[provider].target]
+        self.requests: list[httpx2.Request] = []
+        self.http = httpx2.Client(transport=httpx2.MockTransport(self._answer), trust_env=False)
+
+    def _answer(self, request: httpx2.Request) -> httpx2.Response:
+        request.read()
+        self.requests.append(request)
+        step = ModelStep("Ahoy")
+        body = wire_format(self.target.api).build(step, "seed", self.target.model, self.target.profile)
+        return httpx2.Response(200, json=body)
+
+    @property
+    def request(self) -> httpx2.Request:
+        (request,) = self.requests
+        return request
+
+    @property
+    def model(self) -> str:
+        path = self.request.url.path
+        return (
+            path.split("/models/")[1].split(":")[0] if "/models/" in path else json.loads(self.request.content)["model"]
+        )
+
+
+@pytest.mark.parametrize("provider", OVER_HTTP)
+def test_a_client_by_the_name_of_its_provider(provider: str) -> None:
+    service = Service(provider)
+    client = chat_client(provider, environ=KEYS, http_client=service.http)
+
+    assert client.chat(ChatRequest("", (Message.user("hi"),))).text == "Ahoy"
+
+    shipped = shipped_named(PROVIDERS[provider].target)
+    assert service.model == shipped.model
+    assert str(service.request.url).startswith(wire_format(shipped.api).provider_url)
+    assert SECRET in "".join(service.request.headers.values())
+
+
+@pytest.mark.parametrize("provider", OVER_HTTP)
+def test_generation_by_the_name_of_its_provider(provider: str) -> None:
+    service = Service(provider)
+    generated = generation_provider(provider, environ=KEYS, http_client=service.http)
+    assert generated.generate("hi").text == "Ahoy"
+    generated.close()
+    assert service.model == shipped_named(PROVIDERS[provider].target).model
+
+
+@pytest.mark.parametrize("make", [chat_client, generation_provider])
+def test_the_environment_says_who_and_with_which_model(make: Callable[..., Any]) -> None:
+    environ = {**KEYS, "LLM_PROVIDER": "anthropic", "ANTHROPIC_MODEL": "claude-other"}
+    service = Service("anthropic")
+    made = make(environ=environ, http_client=service.http)
+    made.chat(ChatRequest("", (Message.user("hi"),), max_tokens=9)) if make is chat_client else made.generate("hi")
+    assert service.model == "claude-other"
+    assert service.request.url.host == "api.anthropic.com"
+
+
+def test_gemini_is_who_is_asked_where_nothing_is_set() -> None:
+    service = Service("gemini")
+    generation_provider(environ={"GOOGLE_API_KEY": "g", "LLM_PROVIDER": ""}, http_client=service.http).generate("hi")
+    assert service.model == "gemini-3.6-flash"
+    assert service.request.headers["x-goog-api-key"] == "g"
+
+
+@pytest.mark.parametrize("provider", ["openai", "openai-responses"])
+def test_a_compatible_server_by_its_base_url(provider: str) -> None:
+    service = Service(provider)
+    environ = {**KEYS, "OPENAI_BASE_URL": "http://127.0.0.1:4000/v1/", "OPENAI_MODEL": "local-model"}
+    generation_provider(provider, environ=environ, http_client=service.http).generate("hi")
+    assert str(service.request.url).startswith("http://127.0.0.1:4000/v1/")
+    assert service.model == "local-model"
+
+
+def test_the_base_url_of_openai_is_nobody_elses() -> None:
+    service = Service("anthropic")
+    environ = {**KEYS, "OPENAI_BASE_URL": "http://127.0.0.1:4000/v1"}
+    generation_provider("anthropic", environ=environ, http_client=service.http).generate("hi")
+    assert service.request.url.host == "api.anthropic.com"
+
+
+def test_the_command_line_needs_no_key() -> None:
+    chat_client("claude-cli", environ={}).close()
+    generation_provider("claude-cli", environ={}).close()
+
+
+@pytest.mark.parametrize(
+    ("environ", "record"),
+    [
+        ({}, EmbeddingRecord("gemini", "gemini-embedding-2", 768)),
+        ({"EMBEDDING_PROVIDER": "openai"}, EmbeddingRecord("openai", "text-embedding-3-small", 1536)),
+        (
+            {
+                "EMBEDDING_PROVIDER": "openai",
+                "OPENAI_EMBEDDING_MODEL": "text-embedding-3-large",
+                "OPENAI_EMBEDDING_DIMS": "256",
+            },
+            EmbeddingRecord("openai", "text-embedding-3-large", 256),
+        ),
+        (
+            {"GEMINI_EMBEDDING_MODEL": "gemini-embedding-001", "GEMINI_EMBEDDING_DIMS": "3072"},
+            EmbeddingRecord("gemini", "gemini-embedding-001", 3072),
+        ),
+        (
+            {"LLM_PROVIDER": "anthropic", "OPENAI_EMBEDDING_DIMS": "9"},
+            EmbeddingRecord("gemini", "gemini-embedding-2", 768),
+        ),
+    ],
+)
+def test_embeddings_as_the_environment_says(environ: dict[str, str], record: EmbeddingRecord) -> None:
+    provider = embedding_provider(environ={**KEYS, **environ})
+    assert EmbeddingRecord.of(provider) == record
+    provider.close()
+
+
+def test_embeddings_by_the_name_of_their_provider() -> None:
+    provider = embedding_provider("openai", environ={**KEYS, "EMBEDDING_PROVIDER": "gemini"})
+    assert provider.provider == "openai"
+    provider.close()
+
+
+def test_embeddings_go_to_the_compatible_server_too() -> None:
+    seen: list[httpx2.Request] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        seen.append(request)
+        return httpx2.Response(200, json={"data": [{"index": 0, "embedding": [0.5, 1]}]})
+
+    http = httpx2.Client(transport=httpx2.MockTransport(answer), trust_env=False)
+    environ = {**KEYS, "OPENAI_BASE_URL": "http://127.0.0.1:4000/v1", "OPENAI_EMBEDDING_DIMS": "2"}
+    assert embedding_provider("openai", environ=environ, http_client=http).embed(["a"]) == [[0.5, 1.0]]
+    assert str(seen[0].url) == "http://127.0.0.1:4000/v1/embeddings"
+
+
+REFUSED: list[tuple[Callable[..., Any], str | None, dict[str, str], type[UsageError], str]] = [
+    (
+        chat_client,
+        "antropic",
+        KEYS,
+        UnknownName,
+        (
+            "unknown provider 'antropic'. Did you mean 'anthropic'? "
+            "Known: anthropic, claude-cli, gemini, openai, openai-responses."
+        ),
+    ),
+    (
+        generation_provider,
+        None,
+        {**KEYS, "LLM_PROVIDER": "xyz"},
+        UnknownName,
+        "LLM_PROVIDER: unknown provider 'xyz'. Known: anthropic, claude-cli, gemini, openai, openai-responses.",
+    ),
+    (
+        embedding_provider,
+        None,
+        {**KEYS, "EMBEDDING_PROVIDER": "openia"},
+        UnknownName,
+        "EMBEDDING_PROVIDER: unknown embedding provider 'openia'. Did you mean 'openai'? Known: gemini, openai.",
+    ),
+    *(
+        (
+            embedding_provider,
+            name,
+            KEYS,
+            UsageError,
+            f"the provider {name!r} has no embedding API; use gemini or openai (EMBEDDING_PROVIDER).",
+        )
+        for name in ("anthropic", "claude-cli", "openai-responses")
+    ),
+    (
+        chat_client,
+        "gemini",
+        {"OPENAI_API_KEY": SECRET, "GEMINI_API_KEY": ""},
+        MissingKey,
+        "the provider 'gemini' needs a key: set GOOGLE_API_KEY or GEMINI_API_KEY.",
+    ),
+    (
+        generation_provider,
+        "anthropic",
+        {"OPENAI_API_KEY": SECRET},
+        MissingKey,
+        "the provider 'anthropic' needs a key: set ANTHROPIC_API_KEY.",
+    ),
+    (
+        embedding_provider,
+        "openai",
+        {"GEMINI_API_KEY": SECRET},
+        MissingKey,
+        "the provider 'openai' needs a key: set OPENAI_API_KEY.",
+    ),
+    *(
+        (
+            embedding_provider,
+            "openai",
+            {**KEYS, "OPENAI_EMBEDDING_DIMS": text},
+            UsageError,
+            f"OPENAI_EMBEDDING_DIMS: {text!r} is no length of vectors; set a number above 0, such as 1536.",
+        )
+        for text in ("many", "0", "-1", "1.5", " 7", "٣", "1" * 5000)
+    ),
+    *(
+        (
+            make,
+            "openai",
+            {**KEYS, "OPENAI_BASE_URL": text},
+            UsageError,
+            (
+                "OPENAI_BASE_URL: this is no URL: it has to begin with http:// or https://, "
+                "as in http://127.0.0.1:4000/v1."
+            ),
+        )
+        for make in (chat_client, embedding_provider)
+        for text in ("127.0.0.1:4000/v1", f"me:{SECRET}@proxy.example", "http://", "http://[", "ftp://proxy.example")
+    ),
+]
+
+
+@pytest.mark.parametrize(("make", "provider", "environ", "kind", "text"), REFUSED)
+def test_what_cannot_be_made_is_said_with_the_way_out(
+    make: Callable[..., Any], provider: str | None, environ: dict[str, str], kind: type[UsageError], text: str
+) -> None:
+    with pytest.raises(UsageError) as raised:
+        make(provider, environ=environ)
+    assert type(raised.value) is kind
+    assert str(raised.value) == text
+    assert SECRET not in repr(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("make", "provider", "package"),
+    [
+        (chat_client, "openai", "openai"),
+        (generation_provider, "openai-responses", "openai"),
+        (chat_client, "anthropic", "anthropic"),
+        (chat_client, "gemini", "google-genai"),
+        (embedding_provider, "openai", "openai"),
+        (embedding_provider, "gemini", "google-genai"),
+    ],
+)
+def test_an_sdk_that_is_not_installed_is_named(
+    make: Callable[..., Any], provider: str, package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module, adapter = package.partition("-")[0], shipped_named(PROVIDERS[provider].target).adapter
+    extra = provider.removesuffix("-responses")
+    for name in [*sys.modules]:
+        if name == module or name.startswith((f"{module}.", f"harness.adapters.{adapter.replace('-', '_')}.")):
+            monkeypatch.delitem(sys.modules, name)
+    original = builtins.__import__
+
+    def without(name: str, *args: Any, **options: Any) -> Any:
+        if name.partition(".")[0] == module:
+            raise ModuleNotFoundError(f"No module named {module!r}", name=module)
+        return original(name, *args, **options)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(MissingDependency) as raised:
+        make(provider, environ=KEYS)
+    assert str(raised.value) == (
+        f"the adapter {adapter!r} needs the package {package!r}, which is not installed. "
+        f"Install it with: pip install 'harness[{extra}]' (in a checkout: pip install -e '.[{extra}]')"
+    )
+
+
+def test_the_providers_with_embeddings_are_known() -> None:
+    assert factories.embedding_providers() == ["gemini", "openai"]

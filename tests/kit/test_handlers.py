@@ -1,0 +1,105 @@
+"""Handlers: what each of them shows of a turn, in which order."""
+
+from __future__ import annotations
+
+import io
+from queue import Queue
+
+import pytest
+
+from harness.contract.errors import RateLimited
+from harness.contract.model import ChatRequest, ToolCall, ToolResult
+from harness.contract.protocols import MessageHandler
+from harness.kit.handlers import (
+    Answered,
+    Called,
+    CollectingHandler,
+    ConsoleHandler,
+    Done,
+    HandlerEvent,
+    QueueHandler,
+    Said,
+)
+from harness.kit.thread import Thread
+from tests.test_thread import Model, call, says
+
+
+def add(call: ToolCall) -> ToolResult:
+    if call.arguments["n"] == 2:
+        raise ValueError("no such number")
+    return ToolResult(call.id, call.name, {"sum": 1})
+
+
+SCRIPT = (says("Let me see.", call(1), call(2)), says("Done: é"))
+EVENTS = [
+    Said("Let me see."),
+    Called(call(1)),
+    Answered(ToolResult("c1", "add", {"sum": 1})),
+    Called(call(2)),
+    Answered(ToolResult("c2", "add", "no such number", is_error=True)),
+    Said("Done: é"),
+    Done(),
+]
+PRINTED = """Let me see.
+→ add {"n": 1}
+← add {"sum":1}
+→ add {"n": 2}
+✗ add no such number
+Done: é
+"""
+
+
+def played(handler: MessageHandler) -> None:
+    Thread(ChatRequest("m", ())).send(Model(SCRIPT), "Add", add, handler)
+
+
+def test_the_console(capsys: pytest.CaptureFixture[str]) -> None:
+    played(ConsoleHandler())
+    assert capsys.readouterr().out == PRINTED
+
+
+def test_a_silent_console(capsys: pytest.CaptureFixture[str]) -> None:
+    played(ConsoleHandler(silent=True))
+    assert capsys.readouterr() == ("", "")
+
+
+def test_another_file(capsys: pytest.CaptureFixture[str]) -> None:
+    file = io.StringIO()
+    played(ConsoleHandler(file=file))
+    assert file.getvalue() == PRINTED
+    assert capsys.readouterr().out == ""
+
+
+def test_the_console_says_what_ended_the_turn(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(RateLimited):
+        Thread(ChatRequest("m", ())).send(Model([RateLimited(429, "slow down")]), "Add", add, ConsoleHandler())
+    assert capsys.readouterr().out == "✗ RateLimited: HTTP 429: slow down\n"
+
+
+def test_the_queue() -> None:
+    queue: Queue[HandlerEvent] = Queue()
+    played(QueueHandler(queue))
+    assert [queue.get_nowait() for _ in range(queue.qsize())] == EVENTS
+
+
+def test_the_collector(capsys: pytest.CaptureFixture[str]) -> None:
+    handler = CollectingHandler()
+    played(handler)
+    assert handler.events == EVENTS
+    assert handler.text == "Let me see.\nDone: é"
+    assert capsys.readouterr().out == ""
+
+
+def test_the_collector_that_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    handler = CollectingHandler(silent=False)
+    played(handler)
+    assert handler.events == EVENTS
+    assert capsys.readouterr().out == PRINTED
+
+
+def test_what_ended_the_turn_is_the_last_event() -> None:
+    error = RateLimited(429, "slow down")
+    queue: Queue[HandlerEvent] = Queue()
+    with pytest.raises(RateLimited):
+        Thread(ChatRequest("m", ())).send(Model([error]), "Add", add, QueueHandler(queue))
+    assert [queue.get_nowait() for _ in range(queue.qsize())] == [Done(error)]

@@ -1,0 +1,415 @@
+"""What `run_command` runs, what it does not, and what is left of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from harness.contract.errors import UsageError
+from harness.contract.model import JSON, ToolResult
+from harness.kit.workspace import Workspace, commands
+from tests.kit.workspace.conftest import SECRET, Place, call
+
+PYTHON = {"python": Path(sys.executable)}
+
+if not hasattr(os, "killpg"):
+    pytest.skip("Windows has no process groups", allow_module_level=True)
+
+
+def run(place: Place, *command: JSON, **bounds: float) -> ToolResult:
+    limit = int(bounds.pop("max_output_bytes", 65_536))
+    workspace = Workspace(place.root, commands=PYTHON, max_output_bytes=limit, timeout=bounds.pop("timeout", 60))
+    return call(workspace, "run_command", {"command": [*command]})
+
+
+def python(place: Place, code: str, *arguments: str, **bounds: float) -> ToolResult:
+    return run(place, "python", "-c", code, *arguments, **bounds)
+
+
+def test_a_command_gives_its_exit_code_and_its_output(place: Place) -> None:
+    code = (
+        "import os, sys; print(os.getcwd(), sys.argv[1:]); sys.stdout.flush(); sys.stderr.write('no\\n'); sys.exit(3)"
+    )
+
+    result = python(place, code, "a b", "$HOME", "; echo x", "*", "")
+
+    output = f"{place.root} ['a b', '$HOME', '; echo x', '*', '']\nno\n"
+    assert (result.content, result.is_error) == ({"exit_code": 3, "output": output}, False)
+
+
+def test_a_program_that_a_signal_ends_has_a_negative_exit_code(place: Place) -> None:
+    result = python(place, "import os; os.kill(os.getpid(), 9)")
+
+    assert result.content == {"exit_code": -9, "output": ""}
+
+
+def test_nothing_runs_unless_it_is_allowed(place: Place) -> None:
+    assert "run_command" not in [tool.name for tool in Workspace(place.root).tools]
+
+    result = place.call("run_command", command=["ls"])
+
+    assert (result.is_error, result.text) == (
+        True,
+        "there is no tool 'run_command' here. Tools: read_file, write_file, list_directory.",
+    )
+
+
+REFUSED: dict[str, JSON] = {
+    "another program": ["sh", "-c", "touch made"],
+    "by its path": [sys.executable, "-c", "open('made', 'w')"],
+    "by a relative path": ["./python"],
+    "by a path with an allowed name": ["../python", "-c", "open('made', 'w')"],
+    "other case": ["PYTHON", "-c", "open('made', 'w')"],
+    "NUL behind the name": ["python\0", "-c", "open('made', 'w')"],
+    "space behind the name": ["python ", "-c", "open('made', 'w')"],
+    "look-alike": ["рython", "-c", "open('made', 'w')"],
+    "a shell's line": ["python -c \"open('made', 'w')\""],
+    "an assignment": ["PYTHONPATH=.", "python"],
+    "an option": ["-c"],
+    "the empty name": [""],
+    "nothing": [],
+    "a string": "python -c \"open('made', 'w')\"",
+    "a number in it": ["python", 1],
+    "a list in it": [["python"]],
+    "an object": {"argv": ["python"]},
+    "null": None,
+    "NUL in an argument": ["python", "-c", "open('made', 'w')\0"],
+    "half a surrogate pair in an argument": ["python", "-c", "open('made', 'w')\ud800"],
+    "an endless argument": ["python", "-c", "open('made', 'w') #" + "x" * 5_000_000],
+}
+
+
+@pytest.mark.parametrize("command", REFUSED.values(), ids=REFUSED)
+def test_a_command_that_is_not_allowed_does_not_run(place: Place, command: JSON) -> None:
+    before = place.elsewhere()
+
+    result = call(Workspace(place.root, commands=PYTHON), "run_command", {"command": command})
+
+    assert result.is_error
+    assert len(result.text) < 300
+    assert place.elsewhere() == before
+    assert not [*place.root.rglob("made")]
+
+
+def test_refusals_say_what_is_wrong(place: Place) -> None:
+    allowed = "Allowed, by these names and without a path: python."
+    assert run(place, "sh").text == f"'sh' is not allowed. {allowed}"
+    assert run(place).text == f"the command is empty. {allowed}"
+    assert run(place, 1).text == (
+        "'command' has to be a list of strings: the program and its arguments; there is no shell."
+    )
+    assert run(place, "python", "\0").text == "python cannot be started: an argument cannot be passed to a program."
+    assert run(place, "python", "x" * 5_000_000).text == "python cannot be started: Argument list too long."
+
+
+def test_the_workspace_cannot_stand_in_for_a_program(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    workspace = Workspace(place.root, commands=["echo"])
+    for name in ("echo", "bin/echo"):
+        call(workspace, "write_file", {"path": name, "content": "#!/bin/sh\ncat ../outside/file.txt\n"})
+        (place.root / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{place.root}:{place.root}/bin:.")
+    monkeypatch.chdir(place.root)
+
+    assert call(workspace, "run_command", {"command": ["echo", "hi"]}).content == {"exit_code": 0, "output": "hi\n"}
+
+
+def test_a_link_to_a_program_is_followed_once_and_for_all(place: Place) -> None:
+    """The link outside leads through one in the workspace, which somebody changes later."""
+    real = executable(place.outside / "real", "echo real")
+    (place.root / "hop").symlink_to(real)
+    (place.outside / "tool").symlink_to(place.root / "hop")
+    workspace = Workspace(place.root, commands={"tool": place.outside / "tool"})
+    (place.root / "hop").unlink()
+    executable(place.root / "hop", "cat ../outside/file.txt")
+
+    result = call(workspace, "run_command", {"command": ["tool"]})
+
+    assert result.content == {"exit_code": 0, "output": "real\n"}
+
+
+def in_the_workspace(place: Place) -> Path:
+    return executable(place.root / "tool")
+
+
+def by_the_working_folder(place: Place) -> Path:
+    executable(place.root / "tool")
+    return Path("tool")
+
+
+def link_into_the_workspace(place: Place) -> Path:
+    (place.outside / "tool").symlink_to(executable(place.root / "tool"))
+    return place.outside / "tool"
+
+
+def link_in_the_workspace(place: Place) -> Path:
+    (place.root / "tool").symlink_to(executable(place.outside / "tool"))
+    return place.root / "tool"
+
+
+def folder_that_is_a_link_into_the_workspace(place: Place) -> Path:
+    (place.outside / "bin").symlink_to(place.root / "sub")
+    (place.root / "sub" / "tool").symlink_to(executable(place.outside / "tool"))
+    return place.outside / "bin" / "tool"
+
+
+def executable(path: Path, line: str = "") -> Path:
+    path.write_text(f"#!/bin/sh\n{line}\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        in_the_workspace,
+        by_the_working_folder,
+        link_into_the_workspace,
+        link_in_the_workspace,
+        folder_that_is_a_link_into_the_workspace,
+    ],
+)
+@pytest.mark.parametrize("searched", [True, False])
+def test_a_program_in_the_workspace_cannot_be_allowed(
+    place: Place, monkeypatch: pytest.MonkeyPatch, make: object, searched: bool
+) -> None:
+    assert callable(make)
+    monkeypatch.chdir(place.root)
+    path: Path = make(place)
+    monkeypatch.setenv("PATH", str(path.parent))
+
+    with pytest.raises(UsageError, match=r"the command 'tool' lies in the workspace \(.*tool\), where tools could"):
+        Workspace(place.root, commands=["tool"] if searched else {"tool": path.absolute()})
+
+
+@pytest.mark.parametrize("name", ["bin/ls", "/bin/ls", "../ls", ""])
+def test_a_program_is_allowed_by_a_bare_name(place: Place, name: str) -> None:
+    with pytest.raises(UsageError, match="is to be allowed by a bare name"):
+        Workspace(place.root, commands=[name])
+
+
+def test_a_program_that_is_not_there_cannot_be_allowed(place: Place) -> None:
+    with pytest.raises(UsageError, match="there is no program 'no-such-program' to allow as a command"):
+        Workspace(place.root, commands=["no-such-program"])
+    with pytest.raises(UsageError, match=r"there is no program '.*file.txt' to allow"):
+        Workspace(place.root, commands={"tool": place.outside / "file.txt"})
+
+
+def test_a_program_can_go_away(place: Place) -> None:
+    workspace = Workspace(place.root, commands={"tool": executable(place.outside / "other")})
+    (place.outside / "other").unlink()
+
+    result = call(workspace, "run_command", {"command": ["tool"]})
+
+    assert (result.is_error, result.text) == (True, "tool cannot be started: No such file or directory.")
+
+
+def test_commands_are_refused_where_they_could_not_be_ended(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "killpg")
+
+    with pytest.raises(UsageError, match="commands cannot be allowed on Windows"):
+        Workspace(place.root, commands=PYTHON)
+    Workspace(place.root)
+
+
+def test_a_command_does_not_run_in_another_folder(place: Place) -> None:
+    workspace = Workspace(place.root, commands=PYTHON)
+    place.root.rename(place.root.with_name("moved"))
+    place.root.symlink_to(place.outside)
+
+    result = call(workspace, "run_command", {"command": ["python", "-c", "open('made', 'w')"]})
+
+    assert (result.is_error, result.text) == (True, "the workspace's folder is gone, or is another one now.")
+    assert not (place.outside / "made").exists()
+
+
+def test_a_program_sees_nothing_of_our_environment(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ANTHROPIC_API_KEY", "LD_LIBRARY_PATH", "PYTHONPATH", "HTTPS_PROXY", "SSH_AUTH_SOCK"):
+        monkeypatch.setenv(name, SECRET)
+
+    result = python(place, "import json, os; print(json.dumps(dict(os.environ)))")
+
+    assert isinstance(result.content, dict)
+    assert json.loads(str(result.content["output"])) == {
+        "PATH": f"{Path(sys.executable).parent}:/bin:/usr/bin",
+        "HOME": str(place.root),
+        "LANG": "C.UTF-8",
+    }
+
+
+def test_a_program_has_no_input_no_terminal_and_no_descriptor_of_ours(place: Place) -> None:
+    code = """if True:
+        import os, sys
+        print(repr(sys.stdin.read()), os.getsid(0) == os.getpid())
+        try:
+            print(os.read(900, 100))
+        except OSError as error:
+            print(error.strerror)
+    """
+    with (place.outside / "file.txt").open() as file:
+        os.dup2(file.fileno(), 900, inheritable=True)
+        try:
+            result = python(place, code)
+        finally:
+            os.close(900)
+
+    assert result.content == {"exit_code": 0, "output": "'' True\nBad file descriptor\n"}
+
+
+def test_output_is_cut_and_says_so(place: Place) -> None:
+    result = python(place, "print('é' * 1_000_000)", max_output_bytes=1001)
+
+    cut = "é" * 500 + "\n[truncated: the first 1000 of 2000001 bytes]"
+    assert result.content == {"exit_code": 0, "output": cut}
+
+
+def test_output_is_bounded_while_it_is_read(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[int] = []
+    real = commands.excerpt
+    monkeypatch.setattr(commands, "excerpt", lambda data, *rest: (kept.append(len(data)), real(data, *rest))[1])
+
+    python(place, "print('x' * 10_000_000)", max_output_bytes=10)
+
+    assert kept == [10]
+
+
+def test_output_that_is_no_text_is_shown_all_the_same(place: Place) -> None:
+    result = python(place, "import os; os.write(1, b'a\\xff\\0b')")
+
+    assert result.content == {"exit_code": 0, "output": "a\ufffd\0b"}
+
+
+CHILD = """if True:
+    import os, sys, time
+    if os.fork() == 0:
+        {detach}
+        os.write(os.open({fifo!r}, os.O_WRONLY), b"child %d " % os.getpid())
+        time.sleep(1000)
+    print("parent", flush=True)
+    {then}
+"""
+
+
+@pytest.fixture
+def fifo(place: Place) -> Iterator[int]:
+    """Our end of a FIFO into which a child writes: it is at its end as soon as no child has it open."""
+    path = place.outside / "fifo"
+    os.mkfifo(path)
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    yield handle
+    os.close(handle)
+
+
+def child(place: Place, then: str, detach: str = "") -> str:
+    return CHILD.format(fifo=str(place.outside / "fifo"), then=then, detach=detach)
+
+
+def said_until_its_end(fifo: int) -> bytes:
+    said = b""
+    while select.select([fifo], [], [], 30)[0]:
+        block = os.read(fifo, 100)
+        if not block:
+            return said
+        said += block
+    pytest.fail("a child is still alive")
+
+
+def clock(is_late: Callable[[], bool]) -> Callable[[], float]:
+    """A clock that stands still until something has happened, and for one more look, and then leaps at every look."""
+    time = 0.0
+    has_happened = False
+
+    def look() -> float:
+        nonlocal time, has_happened
+        if has_happened:
+            time += 1e9
+        has_happened = has_happened or is_late()
+        return time
+
+    return look
+
+
+def test_the_time_limit_ends_the_children_too(place: Place, fifo: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = b""
+
+    def has_started() -> bool:
+        nonlocal said
+        if not said and select.select([fifo], [], [], 0.01)[0]:
+            said = os.read(fifo, 100)
+        return bool(said)
+
+    monkeypatch.setattr(commands, "monotonic", clock(has_started))
+
+    result = python(place, child(place, "time.sleep(1000)"), timeout=5)
+
+    assert result.is_error
+    assert result.text.startswith("not done within 5 seconds, so it and its children were killed.")
+    assert said.startswith(b"child ")
+    said_until_its_end(fifo)
+
+
+def test_a_command_that_is_not_done_shows_what_it_has_said(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commands, "monotonic", clock((place.root / "now").exists))
+    code = "import time; print('so far', flush=True); open('now', 'w'); time.sleep(1000)"
+
+    assert python(place, code, timeout=0.5).text == (
+        "not done within 0.5 seconds, so it and its children were killed. Its output until then:\nso far\n"
+    )
+
+
+def test_a_program_that_never_stops_talking_is_ended(place: Place) -> None:
+    text = python(place, "while True: print('y' * 1000)", timeout=0.5, max_output_bytes=2).text
+
+    assert text.startswith("not done within 0.5 seconds")
+    assert len(text) < 200
+
+
+@pytest.mark.parametrize("has_waitid", [True, False])
+def test_what_a_program_leaves_behind_is_ended(
+    place: Place, fifo: int, monkeypatch: pytest.MonkeyPatch, has_waitid: bool
+) -> None:
+    if not has_waitid:
+        monkeypatch.delattr(os, "waitid", raising=False)
+    wait = f"os.open({str(place.outside / 'fifo')!r}, os.O_RDONLY); sys.exit(4)"
+
+    result = python(place, child(place, wait))
+
+    assert result.content == {"exit_code": 4, "output": "parent\n"}
+    said_until_its_end(fifo)
+
+
+def test_a_process_that_leaves_the_group_does_not_keep_us_waiting(
+    place: Place, fifo: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commands, "_GRACE", 0.05)
+    ready = "while os.stat('left').st_size == 0: time.sleep(0.01)"
+    detach = "os.setsid(); open('left', 'w').write(str(os.getpid()))"
+    (place.root / "left").touch()
+    try:
+        result = python(place, child(place, ready, detach))
+
+        assert result.content == {"exit_code": 0, "output": "parent\n"}
+    finally:
+        with suppress(ValueError, ProcessLookupError):
+            os.kill(int((place.root / "left").read_text()), signal.SIGKILL)
+    said_until_its_end(fifo)
+
+
+def test_an_interruption_ends_the_program(place: Place, fifo: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted() -> float:
+        if select.select([fifo], [], [], 0.01)[0]:
+            raise KeyboardInterrupt
+        return 0.0
+
+    monkeypatch.setattr(commands, "monotonic", interrupted)
+
+    with pytest.raises(KeyboardInterrupt):
+        python(place, child(place, "time.sleep(1000)"))
+    assert said_until_its_end(fifo).startswith(b"child ")

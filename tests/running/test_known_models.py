@@ -1,0 +1,55 @@
+"""The list of models: a projection of the price library, the profiles and the targets."""
+
+from __future__ import annotations
+
+import pytest
+from genai_prices.data_snapshot import get_snapshot
+
+from harness import catalog
+from harness.apis.profiles import profile_for
+from harness.apis.targets import SHIPPED
+from harness.contract.errors import UnknownName
+from harness.contract.protocols import Capability
+from harness.running.known_models import ModelInfo, models
+
+APIS = sorted({each.api for each in SHIPPED})
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_every_model_is_one_that_somebody_keeps(api: str) -> None:
+    priced = {model.id: model for provider in get_snapshot().providers for model in provider.models}
+    shipped = {each.model for each in SHIPPED if each.api == api}
+    found = models(api)
+
+    assert len(found) > 10
+    assert [each.id for each in found] == sorted({each.id for each in found})
+    assert shipped <= {each.id for each in found} <= priced.keys() | shipped
+    assert all(each.profile == profile_for(api, each.id).name for each in found)
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_the_shipped_targets_are_named_with_their_model(api: str) -> None:
+    named = {target: each.id for each in models(api) for target in each.targets}
+    assert named == {each.name: each.model for each in SHIPPED if each.api == api}
+
+
+def test_vision_and_thinking_are_what_adapter_and_profile_say() -> None:
+    def info(api: str, model: str) -> ModelInfo:
+        return next(each for each in models(api) if each.id == model)
+
+    opus, flash, gpt = (
+        info("anthropic", "claude-opus-5-5"),
+        info("gemini", "gemini-2.5-flash"),
+        info("openai-chat", "gpt-5.6"),
+    )
+    assert Capability.THINKING not in catalog.adapter("openai-chat").capabilities
+    assert (opus.vision, opus.thinking) == (True, True)
+    assert (flash.vision, flash.thinking, flash.context) == (True, True, 1048576)
+    assert (gpt.vision, gpt.thinking, gpt.context) == (True, False, None)
+    assert info("gemini", "gemini-1.5-pro").vision is None  # its profile is the one for models that nobody knows
+    assert {(each.vision, each.thinking) for each in models("claude-cli")} == {(False, False)}
+
+
+def test_an_unknown_api_is_named_with_the_known_ones() -> None:
+    with pytest.raises(UnknownName, match=r"unknown API 'openai'\. Did you mean 'openai-chat'"):
+        models("openai")
