@@ -1,4 +1,4 @@
-"""Finds adapters, rules and reports: the modules of a built-in folder, and entry points of other packages.
+"""Finds APIs, adapters, rules and reports: the modules of a built-in folder, and entry points of other packages.
 
 Nothing is imported before it is selected, so that one broken or duplicate plug-in fails only the run that asks for it.
 """
@@ -9,14 +9,19 @@ import importlib
 import pkgutil
 import sys
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from harness.contract.errors import HarnessError, PluginError, UnknownName
 from harness.contract.protocols import Adapter, Capability
-from harness.results import Report
-from harness.rules.rule import Rule
+
+if TYPE_CHECKING:
+    from harness.apis.api import Api
+    from harness.apis.targets import Shipped
+    from harness.results import Report
+    from harness.rules.rule import Rule
 
 T = TypeVar("T")
 
@@ -25,19 +30,21 @@ T = TypeVar("T")
 class Catalog(Generic[T]):
     """One kind of plug-in.
 
-    Every public module of the package `folder` exports `attribute`, a value of `type`; so does every entry point of
-    `group`. A module `openai_chat` is known as `openai-chat`.
+    Every public module of the package `folder` exports `attribute`; so does every entry point of the group with the
+    folder's name. It is of the class that `type` names, as `module:class`, which is imported when there is something to
+    check. A module `openai_chat` is known as `openai-chat`. `packages`: only those of the modules are plug-ins that are
+    packages.
     """
 
     kind: str
     folder: str
     attribute: str
-    group: str
-    type: type[T]
+    type: str
+    packages: bool = False
 
     def names(self) -> list[str]:
         """Every name that can be selected, sorted."""
-        return sorted({*_modules(self.folder), *(point.name for point in entry_points(group=self.group))})
+        return sorted({*self.modules(), *(point.name for point in entry_points(group=self.folder))})
 
     def load(self, name: str) -> T:
         """The plug-in with this name.
@@ -46,8 +53,8 @@ class Catalog(Generic[T]):
             UnknownName: there is none.
             PluginError: there are two, or it cannot be imported, or it is not what it should be.
         """
-        module = _modules(self.folder).get(name)
-        points = list(entry_points(group=self.group, name=name))
+        module = self.modules().get(name)
+        points = list(entry_points(group=self.folder, name=name))
         owners = ([module] if module else []) + [point.value for point in points]
         if len(owners) > 1:
             raise PluginError(self.kind, name, f"it exists more than once ({', '.join(owners)}); uninstall one.")
@@ -59,20 +66,57 @@ class Catalog(Generic[T]):
 
     def checked(self, name: str, value: object) -> T:
         """The value, if it is what a plug-in of this kind has to be. Raises `PluginError`."""
-        if not isinstance(value, self.type):
-            raise PluginError(self.kind, name, f"it is {value!r}, which is no {self.type.__name__}.")
-        return value
+        module, _, class_name = self.type.partition(":")
+        if not isinstance(value, getattr(importlib.import_module(module), class_name)):
+            raise PluginError(self.kind, name, f"it is {value!r}, which is no {class_name}.")
+        return cast("T", value)
+
+    def modules(self) -> dict[str, str]:
+        """The built-in plug-ins: name → module."""
+        return _modules(self.folder, packages=self.packages)
 
 
-ADAPTERS = Catalog("adapter", "harness.adapters", "ADAPTER", "harness.adapters", Adapter)
-REPORTS = Catalog("report", "harness.reports", "REPORT", "harness.reports", Report)
+ADAPTERS: Catalog[Adapter] = Catalog("adapter", "harness.adapters", "ADAPTER", "harness.contract.protocols:Adapter")
+APIS: Catalog[Api] = Catalog("API", "harness.apis", "API", "harness.apis.api:Api", packages=True)
+REPORTS: Catalog[Report] = Catalog("report", "harness.reports", "REPORT", "harness.results:Report")
+
+
+@cache
+def api(name: str) -> Api:
+    """An API by its name.
+
+    Raises:
+        UnknownName: there is none.
+        PluginError: it cannot be imported, or it is no API.
+    """
+    found = APIS.load(name)
+    if found.name != name:
+        raise PluginError("API", name, f"it calls itself {found.name!r}.")
+    return found
+
+
+@cache
+def apis() -> tuple[Api, ...]:
+    """Every API, in the order of the columns of a report. Raises `PluginError` as `api` does."""
+    return tuple(sorted(map(api, APIS.names()), key=lambda each: (each.column, each.name)))
+
+
+def targets() -> tuple[Shipped, ...]:
+    """The targets of all APIs."""
+    return tuple(target for api in apis() for target in api.targets)
+
+
+def target(name: str) -> Shipped:
+    """The shipped target with this name. Raises `UnknownName`."""
+    for each in targets():
+        if each.name == name:
+            return each
+    raise UnknownName("target", name, [each.name for each in targets()])
 
 
 def is_foreign(spec: str) -> bool:
     """Whether loading an adapter by this name or `package.module:attribute` runs code of somebody else."""
-    return ":" in spec or (
-        spec not in _modules(ADAPTERS.folder) and len(entry_points(group=ADAPTERS.group, name=spec)) == 1
-    )
+    return ":" in spec or (spec not in ADAPTERS.modules() and len(entry_points(group=ADAPTERS.folder, name=spec)) == 1)
 
 
 def adapter(spec: str) -> Adapter:
@@ -118,13 +162,14 @@ def rules() -> list[Rule]:
     Raises:
         PluginError: a rule module of another package cannot be used, or two rules have one id.
     """
+    rule_type = importlib.import_module("harness.rules.rule").Rule
     found: list[Rule] = []
     for module in _modules("harness.rules").values():
         found.extend(getattr(importlib.import_module(module), "RULES", ()))
     for point in sorted(entry_points(group="harness.rules")):
         value = _imported("rule module", point)
         for rule in value if isinstance(value, list | tuple) else (value,):  # pyright: ignore[reportUnknownVariableType]
-            if not isinstance(rule, Rule):
+            if not isinstance(rule, rule_type):
                 raise PluginError("rule module", point.name, f"it holds {rule!r}, which is no Rule.")
             if any(rule.id == other.id for other in found):
                 raise PluginError("rule module", point.name, f"its rule {rule.id!r} exists already; rename it.")
@@ -132,9 +177,10 @@ def rules() -> list[Rule]:
     return found
 
 
-def _modules(folder: str) -> dict[str, str]:
+def _modules(folder: str, *, packages: bool = False) -> dict[str, str]:
     path = importlib.import_module(folder).__path__
-    names = [info.name for info in pkgutil.iter_modules(path) if not info.name.startswith("_")]
+    infos = [info for info in pkgutil.iter_modules(path) if not info.name.startswith("_")]
+    names = [info.name for info in infos if info.ispkg or not packages]
     return {name.replace("_", "-"): f"{folder}.{name}" for name in sorted(names)}
 
 

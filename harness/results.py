@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 from pydantic import TypeAdapter
 
-from harness.apis.profiles import Profile
+from harness.apis.profile import Profile
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import JSON, ChatRequest, ChatResponse, StreamEvent, ToolCall, ToolResult, Usage
 from harness.contract.protocols import Capability
@@ -84,8 +84,8 @@ class Chat:
     """One question to the adapter and what it gave back: a response, or an error by class name and text.
 
     `turn` is the index of the user turn, `step` that of the answer in this turn. `events` are those of a streamed
-    answer, also the ones before an error. `error` is the name of a class of `harness.contract.errors`, or, when `crashed`, of
-    what else was raised, with its `traceback`; `status` and `retry_after` are those of a `ProviderError`.
+    answer, also the ones before an error. `error` is the name of a class of `harness.contract.errors`, or, when
+    `crashed`, of what else was raised, with its `traceback`; `status` and `retry_after` are those of a `ProviderError`.
     `limit_reached` says that the loop ended behind this chat, at its bound.
     """
 

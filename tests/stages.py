@@ -11,8 +11,7 @@ from typing import Self
 import httpx2
 
 from harness import catalog
-from harness.apis.apis import wire_format
-from harness.apis.targets import SHIPPED, Target, target
+from harness.apis.targets import Target, target
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.process import ORIGIN
 from harness.contract.protocols import Capability, Endpoint
@@ -49,7 +48,7 @@ class InProcess:
 
     @contextmanager
     def stage(self, cell: Cell, keep: Keep | None = None) -> Generator[Stage, None, None]:
-        wire = wire_format(cell.target.api)
+        wire = catalog.api(cell.target.api)
         runs = Capability.PROCESS in cell.target.adapter.capabilities
         base = ORIGIN if runs else REFERENCE_URL + wire.base_path
         session = Session(cell.scenario, wire, cell.target.model, cell.target.profile)
@@ -68,7 +67,7 @@ class InProcess:
     @contextmanager
     def answered(self, target: Target, handler: Handler) -> Generator[Endpoint, None, None]:
         with httpx2.Client(transport=HandlerTransport(handler), trust_env=False) as client:
-            yield Endpoint(REFERENCE_URL + wire_format(target.api).base_path, "not-a-key", client)
+            yield Endpoint(REFERENCE_URL + catalog.api(target.api).base_path, "not-a-key", client)
 
     def secrets(self, target: Target) -> list[str]:
         return []
@@ -89,7 +88,7 @@ def shipped_targets() -> dict[str, Target]:
 @cache
 def every_target() -> dict[str, Target]:
     """The same with those that run a command."""
-    return {shipped.name: target(shipped, catalog.adapter(shipped.adapter), {}) for shipped in SHIPPED}
+    return {shipped.name: target(shipped, catalog.adapter(shipped.adapter), {}) for shipped in catalog.targets()}
 
 
 @cache

@@ -36,7 +36,10 @@ def test_a_wheel_ships_every_scenario_and_cassette(wheel: Path) -> None:
 
 def test_what_it_ships_is_found_from_any_folder(wheel: Path, tmp_path: Path) -> None:
     zipfile.ZipFile(wheel).extractall(tmp_path)
-    code = "from harness.scenarios.suite import shipped; print(*(shipped(name) for name in ('scenarios', 'cassettes')), sep='\\n')"
+    code = (
+        "from harness.scenarios.suite import shipped; "
+        "print(*(shipped(name) for name in ('scenarios', 'cassettes')), sep='\\n')"
+    )
 
     found = subprocess.run(
         [sys.executable, "-c", code],

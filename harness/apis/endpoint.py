@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from harness.apis.format import WireFormat
+from harness.apis.api import Api
 from harness.apis.limit import Limit, Violation
 from harness.contract.http import HttpRequest
 
@@ -15,7 +15,7 @@ _CHAT = b'{"model": "", "messages": [], "max_tokens": 1, "input": [], "contents"
 endpoint, and a body that is no chat is refused for what is wrong with it."""
 
 
-def misdirected(wire: WireFormat, request: HttpRequest, *, embedded: bool = False) -> Violation | None:
+def misdirected(wire: Api, request: HttpRequest, *, embedded: bool = False) -> Violation | None:
     """What the provider says to a request that is sent where it has no chats, or no embeddings."""
     embeddings = wire.embeddings if embedded else None
     if embeddings.recognises(request) if embeddings else wire.recognises(replace(request, body=_CHAT)):

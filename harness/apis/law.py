@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from harness.apis.profiles import Profile
+from harness.apis.profile import Profile
 
 OWN = "own"
 """The service of the API's own provider."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from harness.apis.profiles import Ruling
+from harness.apis.profile import Ruling
 from harness.contract.model import JSON
 
 Severity: TypeAlias = Literal["error", "warning"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from harness.apis.profiles import Profile, profile_for
+from harness import catalog
+from harness.apis.profile import Profile
 from harness.contract.errors import UnknownName, UsageError
 from harness.contract.protocols import Adapter
 
@@ -39,27 +40,6 @@ class Shipped:
     model: str
 
 
-SHIPPED: tuple[Shipped, ...] = (
-    Shipped("anthropic", "anthropic", "anthropic", "claude-opus-5-5"),
-    Shipped("anthropic-opus-5", "anthropic", "anthropic", "claude-opus-5"),
-    Shipped("openai-chat", "openai-chat", "openai-chat", "gpt-5.6"),
-    Shipped("openai-responses", "openai-responses", "openai-responses", "gpt-5.6"),
-    Shipped("gemini-3", "gemini", "gemini", "gemini-3.6-flash"),
-    Shipped("gemini-2.5", "gemini", "gemini", "gemini-2.5-flash"),
-    Shipped("claude-cli", "claude-cli", "claude-cli", "claude-opus-5-5"),
-)
-"""Anthropic has two: a model that refuses a forced tool choice, and one that takes it (AN-D1). So has Gemini: with ids
-for tool calls on the wire, and without (wire-facts, section 11)."""
-
-
-def shipped_named(name: str) -> Shipped:
-    """The shipped target with this name. Raises `UnknownName`."""
-    for shipped in SHIPPED:
-        if shipped.name == name:
-            return shipped
-    raise UnknownName("target", name, [shipped.name for shipped in SHIPPED])
-
-
 def target(shipped: Shipped, adapter: Adapter, models: Mapping[str, str]) -> Target:
     """A shipped target, played by an adapter of its API; `models` replaces models by target name.
 
@@ -70,7 +50,7 @@ def target(shipped: Shipped, adapter: Adapter, models: Mapping[str, str]) -> Tar
         suffix = shipped.name.removeprefix(shipped.api)
         name = adapter.name + suffix
     model = models.get(name, models.get(shipped.name, shipped.model))
-    made = Target(name, adapter, model, profile_for(adapter.api, model), shipped.name)
+    made = Target(name, adapter, model, catalog.api(adapter.api).profile_for(model), shipped.name)
     return made if model == shipped.model else replace(made, cassettes=_folder(shipped.name, model))
 
 
@@ -88,7 +68,7 @@ def targets_for(adapters: Sequence[Adapter], names: Sequence[str], models: Mappi
         UsageError: an adapter has an API for which there is no target, a named target no adapter, or two adapters have
             one name.
     """
-    chosen = [shipped_named(name) for name in names] or list(SHIPPED)
+    chosen = [catalog.target(name) for name in names] or [*catalog.targets()]
     made: list[Target] = []
     for adapter in adapters:
         of_api = [shipped for shipped in chosen if shipped.api == adapter.api]
@@ -100,7 +80,7 @@ def targets_for(adapters: Sequence[Adapter], names: Sequence[str], models: Mappi
         made.extend(target(shipped, adapter, models) for shipped in of_api)
     for name in names:
         if not any(t.cassettes.partition("@")[0] == name for t in made):
-            api = shipped_named(name).api
+            api = catalog.target(name).api
             raise UsageError(
                 f"the target {name!r} needs an adapter that speaks {api!r}, and none of the chosen ones does."
             )

@@ -17,9 +17,8 @@ from typing import Any, cast
 
 from pydantic import TypeAdapter
 
-from harness.apis.apis import APIS
-from harness.apis.format import WireFormat
-from harness.apis.profiles import profile_for
+from harness import catalog
+from harness.apis.api import Api
 from harness.apis.scrubbed import is_scrubbed
 from harness.auditing.redrive.redrive import Redrive
 from harness.auditing.redrive.result import PairCounts, RedriveResult
@@ -143,7 +142,7 @@ class Audit:
     def __init__(self, rules: Sequence[Rule]) -> None:
         self._rules = rules
         self._files = 0
-        self._counts = {api: Counter[str]() for api in APIS}
+        self._counts = {api: Counter[str]() for api in catalog.APIS.names()}
         self._unknown = 0
         self._findings: list[AuditFinding] = []
 
@@ -156,7 +155,7 @@ class Audit:
             if wire is None:
                 self._unknown += 1
             else:
-                key = wire.api, wire.model_of(interaction.request) or ""
+                key = wire.name, wire.model_of(interaction.request) or ""
                 groups.setdefault(key, {})[index] = interaction
         found = [entry for key, group in groups.items() for entry in self._transcript(file, *key, group)]
         self._findings += sorted(found, key=lambda entry: -1 if entry.finding.index is None else entry.finding.index)
@@ -168,7 +167,7 @@ class Audit:
 
     def _transcript(self, file: str, api: str, model: str, group: dict[int, Interaction]) -> list[AuditFinding]:
         exchanges = tuple(Exchange(each.request, each.response) for each in group.values())
-        evidence = Evidence(Transcript(api, model, profile_for(api, model), exchanges, "audit"))
+        evidence = Evidence(Transcript(api, model, catalog.api(api).profile_for(model), exchanges, "audit"))
         outcomes = [_outcome(reading) for reading in evidence.readings]
         indices = list(group)
         found: list[AuditFinding] = []
@@ -264,8 +263,8 @@ def _marked(file: Path) -> bool:
         return True  # nobody can say that it is none
 
 
-def _recognised(interaction: Interaction) -> WireFormat | None:
-    return next((wire for wire in APIS.values() if wire.recognises(interaction.request)), None)
+def _recognised(interaction: Interaction) -> Api | None:
+    return next((wire for wire in catalog.apis() if wire.recognises(interaction.request)), None)
 
 
 def _about_a_scrubbed_id(finding: Finding) -> bool:

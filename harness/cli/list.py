@@ -7,6 +7,8 @@ from typing import Annotated, Literal, get_args
 
 import typer
 
+from harness import catalog
+from harness.apis.tables import known_limits
 from harness.contract.errors import UsageError
 
 
@@ -46,34 +48,28 @@ def _scenarios() -> Iterator[Sequence[str]]:
 
 
 def _targets() -> Iterator[Sequence[str]]:
-    from harness.apis.apis import wire_format  # noqa: PLC0415 - the same
-    from harness.apis.profiles import profile_for  # noqa: PLC0415 - `harness --help` loads no pydantic
-    from harness.apis.targets import SHIPPED  # noqa: PLC0415 - the same
 
     yield "TARGET", "ADAPTER", "API", "MODEL", "PROFILE", "KEY"
-    for each in SHIPPED:
-        keys = " or ".join(wire_format(each.api).key_variables)
-        yield each.name, each.adapter, each.api, each.model, profile_for(each.api, each.model).name, keys
+    for each in catalog.targets():
+        keys = " or ".join(catalog.api(each.api).key_variables)
+        yield each.name, each.adapter, each.api, each.model, catalog.api(each.api).profile_for(each.model).name, keys
 
 
 def _rules() -> Iterator[Sequence[str]]:
-    from harness import catalog  # noqa: PLC0415 - `harness --help` loads no rules
-    from harness.apis.apis import LIMITS  # noqa: PLC0415 - the same
     from harness.results import Blame, Kind  # noqa: PLC0415 - the same
 
     yield "RULE", "KIND", "SEVERITY", "BLAME", "SOURCE", "REQUIREMENT", "BECAUSE"
     for rule in catalog.rules():
         yield rule.id, rule.kind, rule.severity, rule.blame, rule.source, rule.requirement, rule.because
     why = next(rule.because for rule in catalog.rules() if rule.kind is Kind.LIMIT)
-    for limit in LIMITS:  # what the rule `limits` reports, each under an id of its own
+    for limit in known_limits():  # what the rule `limits` reports, each under an id of its own
         yield limit.id, Kind.LIMIT, limit.severity, Blame.ADAPTER, limit.source, limit.sentence, why
 
 
 def _models(targets: Sequence[str], apis: Sequence[str]) -> Iterator[Sequence[str]]:
-    from harness.apis.targets import SHIPPED, shipped_named  # noqa: PLC0415 - the same
     from harness.running.known_models import models  # noqa: PLC0415 - `harness --help` loads no pydantic
 
-    chosen = [shipped_named(name).api for name in targets] + list(apis) or [each.api for each in SHIPPED]
+    chosen = [catalog.target(name).api for name in targets] + list(apis) or [each.api for each in catalog.targets()]
     yield "MODEL", "API", "PROFILE", "VISION", "THINKING", "CONTEXT", "TARGET", "NOTE"
     for api in dict.fromkeys(chosen):
         for each in models(api):

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import typer
 
+from harness import catalog
 from harness.cli.list import aligned
 
 if TYPE_CHECKING:
@@ -75,7 +76,6 @@ def providers(
 
 
 def _overview(environ: Mapping[str, str]) -> _Overview:
-    from harness.apis.targets import SHIPPED  # noqa: PLC0415 - the same
     from harness.contract.errors import UsageError  # noqa: PLC0415 - the same
     from harness.kit import factories  # noqa: PLC0415 - `harness --help` loads no pydantic
 
@@ -90,23 +90,20 @@ def _overview(environ: Mapping[str, str]) -> _Overview:
         "problem": problem,
         "providers": [_provider(each, environ) for each in factories.PROVIDERS.values()],
         "embeddings": _embeddings(environ),
-        "targets": [_target(each) for each in SHIPPED],
+        "targets": [_target(each) for each in catalog.targets()],
     }
 
 
 def _provider(provider: Provider, environ: Mapping[str, str]) -> _Provider:
-    from harness import catalog  # noqa: PLC0415 - `harness --help` loads no pydantic
-    from harness.apis.apis import wire_format  # noqa: PLC0415 - the same
-    from harness.apis.targets import shipped_named  # noqa: PLC0415 - the same
     from harness.kit import factories  # noqa: PLC0415 - `harness --help` loads no pydantic
 
-    shipped = shipped_named(provider.target)
+    shipped = catalog.target(provider.target)
     return {
         "name": provider.name,
         "target": provider.target,
         "model": factories.configured_model(provider, environ=environ),
         "requires": _needed(catalog.adapter(shipped.adapter).requires),
-        "keys": {name: bool(environ.get(name)) for name in wire_format(shipped.api).key_variables},
+        "keys": {name: bool(environ.get(name)) for name in catalog.api(shipped.api).key_variables},
         "base_url": _base_url(provider, environ),
     }
 
@@ -151,12 +148,10 @@ def _embeddings(environ: Mapping[str, str]) -> _Embeddings:
 
 
 def _target(shipped: Shipped) -> _Target:
-    from harness import catalog  # noqa: PLC0415 - `harness --help` loads no pydantic
-    from harness.apis.profiles import profile_for  # noqa: PLC0415 - the same
     from harness.contract.protocols import Capability  # noqa: PLC0415 - the same
     from harness.running.known_models import models  # noqa: PLC0415 - the same
 
-    profile = profile_for(shipped.api, shipped.model)
+    profile = catalog.api(shipped.api).profile_for(shipped.model)
     able = catalog.adapter(shipped.adapter).capabilities - profile.lacks
     return {
         "name": shipped.name,

@@ -9,18 +9,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.apis.targets import SHIPPED, Target, shipped_named, targets_for
+from harness import catalog
+from harness.apis.targets import Target, targets_for
 from harness.cli import keywords
 from harness.cli.options import Options, pairs
 from harness.contract.errors import MissingDependency, UnknownName, UsageError
 from harness.contract.protocols import Adapter, Endpoint
+from harness.kit.processes import LocalRunner
 from harness.running.run import VARIANTS, cells
 from harness.running.stages import Cell
 from harness.running.workers.pool import Workers
 from harness.scenarios import suite
 from harness.scenarios.load import load_paths, scenario_files
 from harness.scenarios.schema import Scenario, Variant
-from harness.tape.processes import LocalRunner
 
 _NOWHERE = Endpoint("http://127.0.0.1:9", "not-a-key", processes=LocalRunner())  # for a client that does nothing
 
@@ -112,7 +113,7 @@ def _targets(
 ) -> tuple[list[Target], dict[str, str], dict[str, str]]:
     """The targets, what names their adapters on the command line, and the targets that are left out."""
     names = list(dict.fromkeys(options.targets or ()))
-    chosen = [shipped_named(name) for name in names] or list(SHIPPED)
+    chosen = [catalog.target(name) for name in names] or list(catalog.targets())
     specs = list(dict.fromkeys(options.adapters or [shipped.adapter for shipped in chosen]))
     adapters = {spec: workers.adapter(spec) for spec in specs}
     left_out: dict[str, str] = {}
@@ -150,7 +151,7 @@ def _without_sdk(adapters: Mapping[str, Adapter]) -> dict[str, str]:
 
 
 def _words(target: Target, spec: str, models: Mapping[str, str]) -> tuple[str, ...]:
-    shipped = shipped_named(target.cassettes.partition("@")[0])
+    shipped = catalog.target(target.cassettes.partition("@")[0])
     adapter = () if spec == shipped.adapter else ("--adapter", spec)
     named = next((name for name in (target.name, shipped.name) if name in models), None)
     model = () if named is None else ("--model", f"{named}={models[named]}")

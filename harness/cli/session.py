@@ -13,7 +13,7 @@ import typer
 
 import harness
 from harness import catalog
-from harness.apis.targets import SHIPPED, Target
+from harness.apis.targets import Target
 from harness.cli import _show_text, estimates
 from harness.cli.options import Options, pairs
 from harness.cli.outputs import on_screen, outputs
@@ -168,7 +168,7 @@ def _stages(options: Options, mode: Mode, libraries: Sequence[Library], targets:
 
 def _base_urls(options: Options, mode: Mode, targets: Sequence[Target]) -> Mapping[str, str]:
     base_urls = pairs("--base-url", options.base_urls, "URL")
-    known = sorted({target.name for target in targets} | {shipped.name for shipped in SHIPPED})
+    known = sorted({target.name for target in targets} | {shipped.name for shipped in catalog.targets()})
     for target, url in base_urls.items():
         if mode != "live":
             raise UsageError("--base-url: it is for what is sent live: add --mode live, or record --from provider.")

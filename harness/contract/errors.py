@@ -321,4 +321,7 @@ class IterationLimit(HarnessError):
 
 
 class ToolFailed(HarnessError):
-    """A tool of `harness.kit.workspace` refused or failed. `str(error)` tells the model why; it names no place outside."""
+    """A tool of `harness.kit.workspace` refused or failed.
+
+    `str(error)` tells the model why; it names no place outside.
+    """

@@ -326,7 +326,7 @@ class ToolCallStart:
 
 @dataclass(frozen=True, slots=True)
 class ArgumentsDelta:
-    """A piece of the JSON text of a call's arguments; `harness.kit.partial.PartialArguments` reads what is there so far."""
+    """A piece of the JSON text of a call's arguments; `harness.kit.partial.PartialArguments` reads what there is."""
 
     index: int
     text: str

@@ -78,8 +78,8 @@ class StreamingChatClient(ChatClient, Protocol):
         """Ask the model. The last event is `Finish`; a stream that breaks off raises instead. One HTTP request.
 
         Raises:
-            harness.contract.errors.ChatError: as `chat` does, also behind the first events: an error inside the stream is the
-                provider's error, and a stream without its end is `MalformedResponse` (or `ConnectionFailed`).
+            harness.contract.errors.ChatError: as `chat` does, also behind the first events: an error inside the stream
+                is the provider's error, and a stream without its end is `MalformedResponse` (or `ConnectionFailed`).
         """
         ...
 
@@ -146,7 +146,8 @@ class EmbeddingProvider(Protocol):
         """One vector for each text, in their order, each of the declared length. No texts, no request.
 
         Raises:
-            harness.contract.errors.ChatError: the provider refused or failed, or gave other vectors than it was asked for.
+            harness.contract.errors.ChatError: the provider refused or failed, or gave other vectors than it was asked
+                for.
         """
         ...
 

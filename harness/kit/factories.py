@@ -25,13 +25,11 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from harness import catalog
-from harness.apis.apis import wire_format
-from harness.apis.targets import shipped_named
 from harness.contract.errors import MissingKey, UnknownName, UsageError
 from harness.contract.protocols import Capability, ChatClient, EmbeddingProvider, Embeddings, Endpoint
 from harness.kit.embeddings import EmbeddingRecord
 from harness.kit.generation import ChatGeneration
-from harness.tape.processes import LocalRunner
+from harness.kit.processes import LocalRunner
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +59,6 @@ DEFAULT_PROVIDER = "gemini"
 
 NO_BASE_URL = "this is no URL: it has to begin with http:// or https://, as in http://127.0.0.1:4000/v1."
 """What is said of a base URL that `is_base_url` refuses."""
-
-_OPENAI = ("openai-chat", "openai-responses")
-"""The APIs that OPENAI_BASE_URL speaks of."""
 
 
 def chat_client(
@@ -127,12 +122,12 @@ def configured_provider(*, environ: Mapping[str, str] = os.environ) -> Provider:
 
 def configured_model(provider: Provider, *, environ: Mapping[str, str] = os.environ) -> str:
     """The model of requests to a provider that name none of their own."""
-    return environ.get(f"{provider.prefix}_MODEL") or shipped_named(provider.target).model
+    return environ.get(f"{provider.prefix}_MODEL") or catalog.target(provider.target).model
 
 
 def configured_base_url(provider: Provider, *, environ: Mapping[str, str] = os.environ) -> str | None:
     """The server that stands in for a provider, if one is set; see `base_url_for`."""
-    return base_url_for(shipped_named(provider.target).api, environ=environ)
+    return base_url_for(catalog.target(provider.target).api, environ=environ)
 
 
 def base_url_for(api: str, *, environ: Mapping[str, str] = os.environ) -> str | None:
@@ -141,9 +136,10 @@ def base_url_for(api: str, *, environ: Mapping[str, str] = os.environ) -> str | 
     Raises:
         UsageError: what is set is no URL. It is not repeated, since there may be a secret in it.
     """
-    url = environ.get("OPENAI_BASE_URL") if api in _OPENAI else None
+    variable = catalog.api(api).base_url_variable
+    url = environ.get(variable) if variable else None
     if url and not is_base_url(url):
-        raise UsageError(f"OPENAI_BASE_URL: {NO_BASE_URL}")
+        raise UsageError(f"{variable}: {NO_BASE_URL}")
     return url or None
 
 
@@ -161,7 +157,7 @@ def embedding_providers() -> list[str]:
     return [
         name
         for name, each in PROVIDERS.items()
-        if Capability.EMBEDDINGS in catalog.adapter(shipped_named(each.target).adapter).capabilities
+        if Capability.EMBEDDINGS in catalog.adapter(catalog.target(each.target).adapter).capabilities
     ]
 
 
@@ -175,7 +171,7 @@ def _chosen(variable: str, provider: str | None, environ: Mapping[str, str]) -> 
 
 
 def _connected(provider: Provider, environ: Mapping[str, str], http_client: object | None) -> ChatClient:
-    adapter = catalog.adapter(shipped_named(provider.target).adapter)
+    adapter = catalog.adapter(catalog.target(provider.target).adapter)
     client = adapter.connect(_endpoint(provider, environ, http_client), configured_model(provider, environ=environ))
     assert isinstance(client, ChatClient)  # noqa: S101 - the shipped ones are synchronous
     return client
@@ -183,7 +179,7 @@ def _connected(provider: Provider, environ: Mapping[str, str], http_client: obje
 
 def _embedding(provider: str | None, environ: Mapping[str, str]) -> tuple[Provider, Embeddings]:
     chosen = _chosen("EMBEDDING_PROVIDER", provider, environ)
-    embeddings = catalog.adapter(shipped_named(chosen.target).adapter).embeddings
+    embeddings = catalog.adapter(catalog.target(chosen.target).adapter).embeddings
     if embeddings is None:
         raise UsageError(
             f"the provider {chosen.name!r} has no embedding API; use {' or '.join(embedding_providers())} "
@@ -193,11 +189,11 @@ def _embedding(provider: str | None, environ: Mapping[str, str]) -> tuple[Provid
 
 
 def _endpoint(provider: Provider, environ: Mapping[str, str], http_client: object | None) -> Endpoint:
-    shipped = shipped_named(provider.target)
+    shipped = catalog.target(provider.target)
     adapter = catalog.adapter(shipped.adapter)
     if Capability.PROCESS in adapter.capabilities:
         return Endpoint("", "", processes=LocalRunner())
-    wire = wire_format(shipped.api)
+    wire = catalog.api(shipped.api)
     key = next((environ[name] for name in wire.key_variables if environ.get(name)), None)
     if key is None:
         raise MissingKey(provider.name, wire.key_variables, is_target=False)

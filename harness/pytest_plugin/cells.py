@@ -16,7 +16,7 @@ from typing import Any, Self
 import pytest
 
 from harness import catalog
-from harness.apis.targets import SHIPPED, shipped_named, targets_for
+from harness.apis.targets import targets_for
 from harness.contract.errors import HarnessError, ScenarioError, UnknownName, UsageError
 from harness.contract.protocols import Adapter
 from harness.reports._words import CRASHED, place, plain_line, short, what_to_do
@@ -198,7 +198,7 @@ class _Opened:
 
 
 def _adapters(specs: Sequence[str], targets: Sequence[str], workers: Workers) -> dict[str, Adapter]:
-    wanted = specs or [shipped.adapter for shipped in (map(shipped_named, targets) if targets else SHIPPED)]
+    wanted = specs or [shipped.adapter for shipped in (map(catalog.target, targets) if targets else catalog.targets())]
     return {spec: workers.adapter(spec) for spec in wanted}
 
 

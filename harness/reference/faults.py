@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from harness.apis.format import WireFormat
+from harness.apis.api import Api
 from harness.apis.view import RequestView
 from harness.contract.http import Delivery, Ending, HttpResponse
 from harness.scenarios.schema import FaultSpec
@@ -32,9 +32,7 @@ _BETWEEN_ELEMENTS = re.compile(r"[\s,[]*")
 _ENDINGS: dict[str, Ending] = {"cut": "cut", "cut-clean": "complete", "reset": "reset"}
 
 
-def injected(
-    fault: FaultSpec, wire: WireFormat, response: HttpResponse, request: RequestView, seed: str
-) -> HttpResponse:
+def injected(fault: FaultSpec, wire: Api, response: HttpResponse, request: RequestView, seed: str) -> HttpResponse:
     """What arrives in place of `response`, the answer to `request` that would have come without the fault.
 
     A fault that only a stream can have befalls an answer that is none as what comes nearest: a failure by its status,
@@ -78,7 +76,7 @@ def _without_its_last_brace(body: bytes, request: RequestView) -> bytes:
     return _OBJECT_END.sub(b"", body.removesuffix(b"]").rstrip())
 
 
-def _arrived(fault: FaultSpec, wire: WireFormat, response: HttpResponse, request: RequestView) -> int:
+def _arrived(fault: FaultSpec, wire: Api, response: HttpResponse, request: RequestView) -> int:
     """How many bytes of the answer arrive before the fault."""
     body = response.body
     if fault.at != "end":
@@ -89,7 +87,7 @@ def _arrived(fault: FaultSpec, wire: WireFormat, response: HttpResponse, request
     return next(lacking, 0)
 
 
-def _is_complete(wire: WireFormat, response: HttpResponse, end: int) -> bool:
+def _is_complete(wire: Api, response: HttpResponse, end: int) -> bool:
     return end > 0 and wire.read(replace(response, body=response.body[:end])).complete
 
 

@@ -13,17 +13,16 @@ from dataclasses import replace
 from http import HTTPStatus
 from threading import Lock
 
+from harness.apis.api import Api
 from harness.apis.embedding import EmbeddingFormat
 from harness.apis.endpoint import misdirected
 from harness.apis.eventstream import separators_escaped
-from harness.apis.format import WireFormat
 from harness.apis.limit import Violation
-from harness.apis.profiles import Profile
+from harness.apis.profile import Profile
 from harness.apis.view import ModelStep, RequestView, WireError
 from harness.contract.http import EXHAUSTED, HttpRequest, HttpResponse
 from harness.contract.model import JSON
 from harness.reference.faults import injected
-from harness.reference.memory import Memory
 from harness.reference.prefixes import Prefixes
 from harness.scenarios.schema import Provocation, Scenario
 
@@ -31,7 +30,7 @@ from harness.scenarios.schema import Provocation, Scenario
 class Session:
     """A handler of requests for one cell. Requests that overlap are answered one after the other."""
 
-    def __init__(self, scenario: Scenario, wire: WireFormat, model: str, profile: Profile) -> None:
+    def __init__(self, scenario: Scenario, wire: Api, model: str, profile: Profile) -> None:
         self._scenario = scenario
         self._wire = wire
         self._model = model
@@ -41,7 +40,7 @@ class Session:
         self._faults = {fault.answer: fault for fault in scenario.faults}
         self._played = 0
         self._lock = Lock()
-        self._memory = Memory(scenario)
+        self._memory = wire.memory(foreign=bool(scenario.history))
         self._prefixes = Prefixes()
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
@@ -91,10 +90,10 @@ class Session:
         if refused:
             return refused[0]
         view = self._wire.view(request)
-        return self._memory.objection(self._wire.api, view) or view
+        return self._memory.objection(view) or view
 
     def _step(self, index: int, request: RequestView) -> ModelStep:
-        step, api = self._script[index], self._wire.api
+        step, api = self._script[index], self._wire.name
         return ModelStep(
             step.text,
             step.thinking,

@@ -6,6 +6,7 @@ the choice and a text that speaks of the tool are then part of how JSON is asked
 
 from __future__ import annotations
 
+from harness import catalog
 from harness.apis.view import ToolView
 from harness.contract.model import JsonSchema
 from harness.meaning.schemas import change
@@ -19,7 +20,11 @@ def format_tool(asked: Asked) -> ToolView | None:
     caller's has to be called if it is not, so that the caller's stay in reach.
     """
     request, choice = asked.chat.request, asked.view.tool_choice
-    if asked.view.api != "anthropic" or not isinstance(request.response_format, JsonSchema) or choice is None:
+    if (
+        not catalog.api(asked.view.api).traits.schema_by_tool
+        or not isinstance(request.response_format, JsonSchema)
+        or choice is None
+    ):
         return None
     given = {tool.name for tool in request.tools}
     for tool in asked.view.tools:

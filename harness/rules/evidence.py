@@ -11,17 +11,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
-from harness.apis.apis import wire_format
+from harness import catalog
+from harness.apis.api import Api
 from harness.apis.embedding import EmbeddingFormat, EmbeddingView, VectorView
 from harness.apis.endpoint import misdirected
-from harness.apis.format import WireFormat
 from harness.apis.law import Law
 from harness.apis.limit import Violation
 from harness.apis.view import CallView, RequestView, ResponseView, WireError
 from harness.contract.http import EXHAUSTED
 from harness.contract.model import JSON, ToolCall, ToolResult
 from harness.kit.trimming import trimmed_result
-from harness.reference.memory import Memory
 from harness.results import Blame, Chat, Exchange, Retelling, Transcript
 from harness.scenarios.schema import Provocation
 
@@ -92,7 +91,7 @@ class Evidence:
 
     def __init__(self, transcript: Transcript) -> None:
         self.transcript = transcript
-        self.wire: WireFormat = wire_format(transcript.api)
+        self.api: Api = catalog.api(transcript.api)
         self._derived: dict[tuple[object, int], Any] = {}
 
     def retold(self, retellings: tuple[Retelling, ...]) -> Evidence:
@@ -129,18 +128,18 @@ class Evidence:
         return tuple(self._read(index, exchange) for index, exchange in enumerate(self.transcript.exchanges))
 
     def _read(self, index: int, exchange: Exchange) -> Reading:
-        if self.transcript.embedded and self.wire.embeddings is not None:
-            return _read_embedding(index, exchange, self.wire.embeddings)
+        if self.transcript.embedded and self.api.embeddings is not None:
+            return _read_embedding(index, exchange, self.api.embeddings)
         request: RequestView | None = None
         response: ResponseView | None = None
         unread: str | None = None
         try:
-            request = self.wire.view(exchange.request)
+            request = self.api.view(exchange.request)
         except WireError as error:
             unread = f"request {error}"
         if exchange.response is not None:
             try:
-                response = self.wire.read(exchange.response)
+                response = self.api.read(exchange.response)
             except WireError as error:
                 unread = f"response {error}"
         return Reading(index, exchange, request, response, unread)
@@ -149,18 +148,18 @@ class Evidence:
         """What the provider refuses in a request, or takes with a loss."""
         transcript, request, law = self.transcript, reading.exchange.request, self.law(reading)
         embedded = bool(transcript.embedded)
-        lost = misdirected(self.wire, request, embedded=embedded) if transcript.scripted else None
+        lost = misdirected(self.api, request, embedded=embedded) if transcript.scripted else None
         if lost is not None:
             return [lost]
-        if embedded and self.wire.embeddings is not None:
-            return self.wire.embeddings.violations(request, law)
+        if embedded and self.api.embeddings is not None:
+            return self.api.embeddings.violations(request, law)
         objection = self._objections.get(reading.index)
-        return [*self.wire.violations(request, law), *([] if objection is None else [objection])]
+        return [*self.api.violations(request, law), *([] if objection is None else [objection])]
 
     def law(self, reading: Reading) -> Law:
         """Whose rules a request is held to: the provider's own where the reference server answers or answered, else
         those of the service that was asked."""
-        transcript, services = self.transcript, self.wire.services
+        transcript, services = self.transcript, self.api.services
         if transcript.scripted:
             return services.provider_law(transcript.profile, transcript.model)
         return services.law_at(transcript.profile, transcript.model, reading.exchange.request.url)
@@ -172,9 +171,9 @@ class Evidence:
         scenario = self.transcript.scenario
         if not self.transcript.scripted or scenario is None:
             return found
-        memory = Memory(scenario)
+        memory = self.api.memory(foreign=bool(scenario.history))
         for reading in self.readings:
-            objection = memory.objection(self.transcript.api, reading.request) if reading.request else None
+            objection = memory.objection(reading.request) if reading.request else None
             if objection is not None:
                 found[reading.index] = objection
             if reading.answer is not None:

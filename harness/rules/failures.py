@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
+from harness import catalog
 from harness.apis.view import ErrorView
 from harness.contract.errors import ConnectionFailed, MalformedResponse, ProviderError, provider_error
 from harness.results import Blame, Chat, Kind, Severity
@@ -148,10 +149,9 @@ def judged(evidence: Evidence, chat: int) -> Flaw | None:
 
 
 def _is_contested(wanted: Due) -> bool:
-    """Anthropic has said why the model stopped, and `message_stop` is all that is missing. The documents call it the
-    end, the SDK takes the answer without it (AN-P9), and no captured stream shows what the service means by it."""
+    """The provider has said why the model stopped, and only the event that ends the stream is missing."""
     view = wanted.reading.response if wanted.reading and wanted.fate == "cut" else None
-    if view is None or view.api != "anthropic":
+    if view is None or not catalog.api(view.api).traits.stop_reason_may_end:
         return False
     return view.streamed and not view.complete and view.raw_stop_reason is not None
 

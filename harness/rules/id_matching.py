@@ -137,8 +137,8 @@ def _synthesised_not_marked(evidence: Evidence) -> Iterator[Flaw]:
 
 
 def _synthesised_sent(evidence: Evidence) -> Iterator[Flaw]:
-    if evidence.transcript.api != "gemini":
-        return  # the other APIs take no call without an id (AN-7, OC-5, RS-3)
+    if not evidence.api.traits.ids_optional:
+        return
     for asked in evidence.asked:
         pairing = answered(asked.view)
         for expected, call in pairs(evidence, asked):
@@ -297,9 +297,8 @@ def _result_misplaced(evidence: Evidence) -> Iterator[Flaw]:
 
 
 def _results_split(evidence: Evidence) -> Iterator[Flaw]:
-    """Anthropic takes them, and says what comes of it; Gemini refuses them itself (GM-8), and in OpenAI's two APIs each
-    result is an entry of its own."""
-    if evidence.transcript.api != "anthropic":
+    """What a provider takes, and says what comes of it."""
+    if not evidence.api.traits.one_turn_for_results:
         return
     for exchange, view in _requests(evidence):
         for run, replies in pairwise([*turn] for _, turn in groupby(view.turns, key=lambda turn: turn.role)):

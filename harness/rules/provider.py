@@ -70,7 +70,7 @@ def _stop_reasons(evidence: Evidence) -> Iterator[Flaw]:
 
 def _usage(evidence: Evidence) -> Iterator[Flaw]:
     for reading, response in _answers(evidence):
-        if response.streamed and evidence.transcript.api == "openai-chat" and not _is_counted(reading):
+        if response.streamed and evidence.api.traits.counts_when_asked and not _is_counted(reading):
             continue  # stream-requested says that nobody asked (OC-P3)
         unfinished = response.stop_reason in (StopReason.PAUSE, StopReason.REFUSAL)  # blocked, or still at work
         if not unfinished and not response.usage.input_tokens:

@@ -29,7 +29,7 @@ def _request(evidence: Evidence) -> Iterator[Flaw]:
         recorded = reading.exchange.recorded
         if recorded is None:
             continue
-        for found in differences(recorded, reading.exchange.request, evidence.wire, issued=evidence.issued_ids):
+        for found in differences(recorded, reading.exchange.request, evidence.api, issued=evidence.issued_ids):
             asked_for = is_own or (found.neutral and reading.index in _faulty(evidence))
             if not asked_for and (not found.neutral or found.fact in _JUDGED):
                 continue

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 
+from harness.apis.traits import Framing
 from harness.contract.model import JSON, ChatResponse
 from harness.results import Chat, Kind, Retelling
 from harness.rules.evidence import Evidence, Reading
@@ -21,12 +22,8 @@ def _issued(evidence: Evidence) -> frozenset[str]:
     return frozenset(call.id for view in views for call in view.calls if call.id)
 
 
-_CALLS_APART = frozenset({"openai-chat"})
-"""The APIs whose messages have a field for the text and one for the calls, and so no order between them."""
-
-
 def _responses(evidence: Evidence, one: ChatResponse, other: ChatResponse) -> Iterator[Contrast]:
-    return of_responses(one, other, _issued(evidence), calls_apart=evidence.transcript.api in _CALLS_APART)
+    return of_responses(one, other, _issued(evidence), calls_apart=evidence.api.traits.calls_apart)
 
 
 def _as_whole(evidence: Evidence, chat: Chat, whole: Chat) -> list[Contrast]:
@@ -58,13 +55,12 @@ def _recut(evidence: Evidence) -> Iterator[Flaw]:
         yield from _different(evidence, index, f"in another way ({way}){count}", told, kind)
 
 
-_STRANGE = {BYTE_ORDER_MARK: frozenset({"anthropic", "gemini"}), COMMENTS: frozenset({"gemini"})}
-"""What is legal in an event stream, was never recorded of these APIs, and their official SDKs cannot read (measured:
-anthropic 2.11 loses the first event behind a byte order mark, google-genai 3.4 takes either for broken JSON)."""
+_FRAMINGS: Mapping[Framing, str] = {"byte-order-mark": BYTE_ORDER_MARK, "comments": COMMENTS}
+"""By what a way is recognised to have them."""
 
 
 def _is_strange(evidence: Evidence, way: str) -> bool:
-    return any(words in way and evidence.transcript.api in apis for words, apis in _STRANGE.items())
+    return any(_FRAMINGS[framing] in way for framing in evidence.api.traits.unread_framings)
 
 
 def _first_difference(evidence: Evidence, retelling: Retelling) -> Iterator[tuple[int, list[Contrast]]]:

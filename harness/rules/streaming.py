@@ -317,7 +317,7 @@ def _requested(evidence: Evidence) -> Iterator[Flaw]:
             kind = None if wanted else Kind.CONVENTION
             flaw = f"{message}, and the request asks for {asks}"
             yield Flaw(flaw, reading.index, "", not wanted, wanted, kind=kind)
-        elif wanted and reading.request.api == "openai-chat" and reading.request.usage_pointer is None:
+        elif wanted and evidence.api.traits.counts_when_asked and reading.request.usage_pointer is None:
             message = "the request does not ask for the tokens of its stream to be counted"
             yield Flaw(message, reading.index, "/stream_options", None, {"include_usage": True})
 

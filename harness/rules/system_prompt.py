@@ -14,15 +14,6 @@ from harness.rules.evidence import Asked, Evidence
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
 
-_PLACES: dict[str, frozenset[str]] = {
-    "anthropic": frozenset({"system"}),
-    "openai-chat": frozenset({"message:system", "message:developer"}),
-    "openai-responses": frozenset({"instructions", "message:system", "message:developer"}),
-    "gemini": frozenset({"systemInstruction"}),
-    "claude-cli": frozenset({"--system-prompt"}),
-}
-"""Where each API wants it (wire-facts 1.1, AN-30, OC-9, RS-5, GM-11)."""
-
 
 def _wanted(asked: Asked) -> str | None:
     return asked.chat.request.system or None
@@ -124,7 +115,7 @@ def _not_verbatim(evidence: Evidence) -> Iterator[Flaw]:
 
 
 def _misplaced(evidence: Evidence) -> Iterator[Flaw]:
-    places = _PLACES[evidence.transcript.api]
+    places = evidence.api.system_places
     for asked in evidence.asked:
         for part in _prompts(asked):
             if part.place not in places:

@@ -150,7 +150,7 @@ def _result_renamed(evidence: Evidence) -> Iterator[Flaw]:
 def _error_mark(evidence: Evidence) -> Iterator[Flaw]:
     for exchange, answer in _answers(evidence):
         name, view = answer.expected.name, answer.view
-        flagged = evidence.transcript.api in _FLAGGED
+        flagged = evidence.api.traits.flags_errors
         if answer.given.is_error and view.error_mark is None and (flagged or says_no_more(view, answer.given)):
             yield Flaw(
                 f"{name} failed, and its result does not say so",
@@ -162,11 +162,6 @@ def _error_mark(evidence: Evidence) -> Iterator[Flaw]:
             )
         if not answer.given.is_error and _is_marked_by_adapter(answer):
             yield Flaw(f"{name} did not fail, and its result is marked as an error", exchange, view.pointer)
-
-
-_FLAGGED = frozenset({"anthropic", "claude-cli"})
-"""The APIs that have a field for it. On the others the words of the error are all that a model gets, and result-changed
-sees to it that they are there: to say beside them that they are an error is a custom, ours with an `error` key."""
 
 
 def _is_marked_by_adapter(answer: Answer) -> bool:

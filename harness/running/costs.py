@@ -13,7 +13,7 @@ from decimal import Decimal
 from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, version
 
-from harness.apis.apis import wire_format
+from harness import catalog
 from harness.contract.model import Usage
 from harness.results import Provenance, Spending, summed
 from harness.rules.evidence import Evidence, Reading
@@ -77,7 +77,7 @@ def _cost(url: str | None, model: str, usage: Usage, day: date) -> Decimal | Non
 @cache
 def _home(api: str) -> str | None:
     """The URL of the API's provider; `None` for a command, whose models tell by their names whose they are."""
-    url = wire_format(api).provider_url
+    url = catalog.api(api).provider_url
     return url if url.startswith("https://") else None
 
 
@@ -116,7 +116,7 @@ def spending(evidence: Evidence, provenance: Provenance) -> Spending:
 def _usage(evidence: Evidence, reading: Reading) -> Usage:
     if reading.response is not None:
         return reading.response.usage
-    embeddings, response = evidence.wire.embeddings, reading.exchange.response
+    embeddings, response = evidence.api.embeddings, reading.exchange.response
     if reading.vectors is None or response is None or embeddings is None or embeddings.usage is None:
         return Usage()
     return embeddings.usage(response)

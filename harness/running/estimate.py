@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from harness.apis.apis import wire_format
-from harness.apis.format import WireFormat
+from harness import catalog
+from harness.apis.api import Api
 from harness.apis.view import ResponseView
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import Usage
@@ -49,7 +49,7 @@ class _Rehearsal:
     def play(self, cell: Cell, stages: Replay) -> None:
         """Play one cell, noting what each of its requests would take. Raises `_Enough`."""
         target = cell.target
-        wire = wire_format(target.api)
+        wire = catalog.api(target.api)
         session = Session(cell.scenario, wire, target.model, target.profile)
 
         def handle(request: HttpRequest) -> HttpResponse:
@@ -71,7 +71,7 @@ class _Rehearsal:
             raise _Enough
         self._begun += 1
 
-    def _note(self, cell: Cell, wire: WireFormat, request: HttpRequest, response: HttpResponse) -> None:
+    def _note(self, cell: Cell, wire: Api, request: HttpRequest, response: HttpResponse) -> None:
         target, model, said = cell.target, cell.target.model, 0
         if cell.scenario.embeddings is not None and wire.embeddings is not None:
             model = wire.embeddings.view(request).model or model

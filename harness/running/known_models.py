@@ -9,9 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from harness import catalog
-from harness.apis.profiles import PROFILES, Profile, profile_for
-from harness.apis.targets import SHIPPED
-from harness.contract.errors import UnknownName
+from harness.apis.profile import Profile
 from harness.contract.protocols import Capability
 from harness.running.costs import Listed, listed
 
@@ -39,24 +37,24 @@ def models(api: str) -> tuple[ModelInfo, ...]:
     """The models of an API, by their names.
 
     Raises:
-        UnknownName: no shipped target has this API.
+        UnknownName: there is no such API.
     """
-    shipped = [each for each in SHIPPED if each.api == api]
-    if not shipped:
-        raise UnknownName("API", api, sorted({each.api for each in SHIPPED}))
+    of_api = catalog.api(api)
+    shipped = of_api.targets
     capabilities = catalog.adapter(shipped[0].adapter).capabilities
     known = {each.id: each for each in listed(api, shipped[0].model)}
     for each in shipped:  # some are names that a provider resolves to another one
         known.setdefault(each.model, Listed(each.model, None, deprecated=False))
 
     def info(model: Listed) -> ModelInfo:
-        profile = profile_for(api, model.id)
+        profile = of_api.profile_for(model.id)
+        is_known = profile is not of_api.profiles[-1]  # that one matches any name
         return ModelInfo(
             model.id,
             api,
             profile.name,
-            _has(Capability.VISION, capabilities, profile),
-            _has(Capability.THINKING, capabilities, profile),
+            _has(Capability.VISION, capabilities, profile, is_known=is_known),
+            _has(Capability.THINKING, capabilities, profile, is_known=is_known),
             model.context,
             model.deprecated,
             tuple(each.name for each in shipped if each.model == model.id),
@@ -65,8 +63,9 @@ def models(api: str) -> tuple[ModelInfo, ...]:
     return tuple(info(known[name]) for name in sorted(known))
 
 
-def _has(capability: Capability, capabilities: frozenset[Capability], profile: Profile) -> bool | None:
+def _has(
+    capability: Capability, capabilities: frozenset[Capability], profile: Profile, *, is_known: bool
+) -> bool | None:
     if capability not in capabilities or capability in profile.lacks:
         return False
-    is_catch_all = profile is [each for each in PROFILES if each.api == profile.api][-1]
-    return None if is_catch_all else True
+    return True if is_known else None

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
 
-from harness.apis.apis import wire_format
-from harness.apis.format import WireFormat
+from harness import catalog
+from harness.apis.api import Api
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.reference.session import exhausted
 from harness.results import Retelling
@@ -56,7 +56,7 @@ class _Answer:
 
 
 def _retold(cell: Cell, stages: Stages, way: str, variant: Variant, answers: Sequence[_Answer]) -> Retelling:
-    with stages.answered(cell.target, _in_order(answers, wire_format(cell.target.api))) as endpoint:
+    with stages.answered(cell.target, _in_order(answers, catalog.api(cell.target.api))) as endpoint:
         playing = played(cell.scenario, cell.target, endpoint, _unnoticed, variant)
     return Retelling(way, variant, playing.chats, playing.printed)
 
@@ -65,7 +65,7 @@ def _unnoticed(_chat: int) -> None:
     pass
 
 
-def _in_order(answers: Sequence[_Answer], wire: WireFormat) -> Callable[[HttpRequest], HttpResponse]:
+def _in_order(answers: Sequence[_Answer], wire: Api) -> Callable[[HttpRequest], HttpResponse]:
     """Answers one after another, whatever is asked: the requests follow from the answers, and say how they are told."""
     left = iter(answers)
     lock = Lock()

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from threading import Lock
 
+from harness import catalog
 from harness.apis.jsonvalue import loads
 from harness.apis.targets import Target
 from harness.apis.view import WireError
@@ -344,9 +345,9 @@ def not_applicable(cell: Cell, mode: Mode) -> str | None:
         return f"{target.model} (profile {target.profile.name}) does not have: {', '.join(by_profile)}"
     if scenario.profiles is not None and target.profile.name not in scenario.profiles:
         return f"it holds only for the profiles {', '.join(scenario.profiles)}"
-    foreign = sorted(each for each in scenario.provocations if target.profile.api not in each.apis)
+    foreign = sorted(each for each in scenario.provocations if each not in catalog.api(target.api).provocations)
     if foreign:
-        return f"the API {target.profile.api} has nothing that could do it: {', '.join(foreign)}"
+        return f"the API {target.api} has nothing that could do it: {', '.join(foreign)}"
     if scenario.scripted and mode == "live":
         return "scripted: no model does this when asked, so it is never sent to a provider"
     return None

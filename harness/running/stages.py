@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 import httpx2
 
-from harness.apis.apis import wire_format
+from harness import catalog
 from harness.apis.targets import Target
 from harness.contract.errors import CassetteMissing, MissingKey, UsageError
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.process import ORIGIN
 from harness.contract.protocols import Capability, Endpoint, ProcessRunner
+from harness.kit.processes import LocalRunner
 from harness.reference.session import Session
 from harness.results import Mode, Provenance
 from harness.running.environment import isolated
@@ -26,7 +27,7 @@ from harness.scenarios.schema import Scenario, Variant
 from harness.tape.cassette import REFERENCE_URL, Cassette
 from harness.tape.library import Library
 from harness.tape.player import Player
-from harness.tape.processes import HandlerRunner, LocalRunner, TapRunner
+from harness.tape.processes import HandlerRunner, TapRunner
 from harness.tape.proxy import Proxy
 from harness.tape.redact import Redactor
 from harness.tape.tap import Keep, Tap
@@ -128,7 +129,7 @@ class _Shared:
         if _runs_commands(target):
             yield _running(HandlerRunner(handler))
             return
-        path = wire_format(target.api).base_path
+        path = catalog.api(target.api).base_path
         if Capability.HTTP_CLIENT in target.adapter.capabilities:
             with httpx2.Client(transport=HandlerTransport(handler), trust_env=False) as client:
                 yield Endpoint(REFERENCE_URL + path, _NO_KEY, client)
@@ -170,7 +171,7 @@ class Replay(_Offline):
         cassette = self._cassette(cell)
         metadata = cassette.metadata
         assert metadata is not None  # noqa: S101 - Library.load gives no other
-        wire = wire_format(cell.target.api)
+        wire = catalog.api(cell.target.api)
         player = Player(cassette)
         told = as_asked(wire, cell.target.profile, cell.scenario.id)
         public = (REFERENCE_URL if metadata.origin == "reference" else _origin(cassette)) + wire.base_path
@@ -230,7 +231,7 @@ class Reference(_Offline):
     def stage(self, cell: Cell, keep: Keep | None = None) -> Generator[Stage, None, None]:
         """See `Stages.stage`."""
         target = cell.target
-        wire = wire_format(target.api)
+        wire = catalog.api(target.api)
         session = Session(cell.scenario, wire, target.model, target.profile)
         provenance = Provenance("reference", model_requested=target.model)
 
@@ -278,7 +279,7 @@ class Live(_Shared):
                 f"the target {target.name!r} runs a command, and takes no --base-url: "
                 "set the environment variable by which the command is sent elsewhere."
             )
-        variables = wire_format(target.api).key_variables
+        variables = catalog.api(target.api).key_variables
         for name in variables:
             if os.environ.get(name):
                 return os.environ[name]
@@ -306,14 +307,14 @@ class Live(_Shared):
         """See `Stages.secrets`."""
         key = self.key(target)
         if _runs_commands(target):  # which chooses among its variables by itself
-            return [os.environ[name] for name in wire_format(target.api).key_variables if os.environ.get(name)]
+            return [os.environ[name] for name in catalog.api(target.api).key_variables if os.environ.get(name)]
         return [] if key == _NO_KEY else [key]
 
     @contextmanager
     def stage(self, cell: Cell, keep: Keep | None = None) -> Generator[Stage, None, None]:
         """See `Stages.stage`."""
         target = cell.target
-        wire = wire_format(target.api)
+        wire = catalog.api(target.api)
         key = self.key(target)
         upstream = self._base_urls.get(target.name, wire.provider_url).rstrip("/")
         redactor = Redactor(self.secrets(target))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from harness.apis.profiles import PROFILES
+from harness import catalog
 from harness.contract.errors import UnknownName, provider_error
 from harness.contract.model import JSON, StopReason, ToolCall
 from harness.contract.protocols import Capability
@@ -25,6 +26,9 @@ from harness.scenarios.schema import (
     ToolSpec,
     TurnSpec,
 )
+
+if TYPE_CHECKING:
+    from harness.apis.api import Api
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,12 @@ def problems(scenario: Scenario) -> Iterator[Problem]:
     yield from _trim(scenario)
     yield from _embeddings(scenario)
     yield from _requirements(scenario)
-    yield from _names("profile", scenario.profiles or (), [profile.name for profile in PROFILES], ("profiles",))
+    yield from _names(
+        "profile",
+        scenario.profiles or (),
+        [profile.name for api in catalog.apis() for profile in api.profiles],
+        ("profiles",),
+    )
 
 
 def needs(scenario: Scenario) -> frozenset[Capability]:
@@ -353,12 +362,13 @@ def _provocations(scenario: Scenario) -> Iterator[Problem]:
 
 
 def _step(scenario: Scenario, path: Path, step: StepSpec) -> Iterator[Problem]:
-    apis = sorted({profile.api for profile in PROFILES})
+    apis = catalog.APIS.names()
     for api in step.raw:
         if api not in apis:
             yield Problem((*path, "raw", api), str(UnknownName("API", api, apis)))
-    if step.stop is not None and step.stop in _OF_ONE_API:
-        yield from _of_one_api(scenario, (*path, "stop"), step.stop)
+    for api in catalog.apis():
+        if step.stop in api.own_stops:
+            yield from _of_one_api(scenario, (*path, "stop"), api, *api.own_stops[step.stop])
     for index, (name, arguments) in enumerate(step.named_calls):
         tool = scenario.tool_named(name)
         inner = (*path, "calls", index, name)
@@ -369,16 +379,8 @@ def _step(scenario: Scenario, path: Path, step: StepSpec) -> Iterator[Problem]:
             yield Problem(inner, f"{reason} If the model is meant to call it all the same, add it to undeclared_tools.")
 
 
-_OF_ONE_API = {
-    StopReason.MALFORMED_CALL: ("gemini", "only Gemini says that a call is malformed", "writes a malformed call"),
-    StopReason.PAUSE: ("anthropic", "only Anthropic pauses a turn that can go on", "pauses"),
-}
-"""Stop reasons that only one API can be made to have: which, and what only it does, as the ends of two sentences."""
-
-
-def _of_one_api(scenario: Scenario, path: Path, stop: StopReason) -> Iterator[Problem]:
-    api, only, does = _OF_ONE_API[stop]
-    telling = [profile.name for profile in PROFILES if profile.api == api]
+def _of_one_api(scenario: Scenario, path: Path, api: Api, only: str, does: str) -> Iterator[Problem]:
+    telling = [profile.name for profile in api.profiles]
     if not scenario.profiles or not set(scenario.profiles) <= set(telling):
         yield Problem(path, f"{only}. Add profiles: of {', '.join(telling)}.")
     if not scenario.scripted:

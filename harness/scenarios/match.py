@@ -56,7 +56,7 @@ def error_name(class_name: str) -> str:
 
 
 def class_of(error: BaseException) -> str:
-    """The class of `harness.contract.errors` that an error is of, as an adapter's own subclass is, or else its own class."""
+    """The class of `harness.contract.errors` that an error is of, as an adapter's own subclass is, or else its own."""
     kinds = type(error).__mro__
     return next((kind for kind in kinds if kind.__module__ == errors.__name__), kinds[0]).__name__
 

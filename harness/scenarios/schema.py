@@ -70,18 +70,6 @@ class Provocation(StrEnum):
     UNKNOWN_EVENTS = "unknown-events"
     RAW_LINE_SEPARATORS = "raw-line-separators"
 
-    @property
-    def apis(self) -> frozenset[str]:
-        """The APIs whose streams can do it. To others a scenario that asks for it is not applicable."""
-        return _PROVOKED[self]
-
-
-_PROVOKED = {
-    Provocation.INTERLEAVED_CALLS: frozenset({"openai-chat", "openai-responses"}),
-    Provocation.UNKNOWN_EVENTS: frozenset({"anthropic"}),
-    Provocation.RAW_LINE_SEPARATORS: frozenset({"anthropic", "openai-chat", "openai-responses", "gemini"}),
-}
-
 
 Variant: TypeAlias = Literal["whole", "stream"]
 """How an answer comes: as one body, or streamed."""

@@ -9,8 +9,8 @@ from typing import Any, TypeGuard, cast
 from urllib.parse import urlsplit
 
 from harness.apis import jsonvalue
+from harness.apis.api import Api
 from harness.apis.embedding import EmbeddingView
-from harness.apis.format import WireFormat
 from harness.apis.view import FormatView, RequestView, ToolView, WireError
 from harness.contract.http import HttpRequest, endpoint
 from harness.contract.model import JSON
@@ -44,7 +44,7 @@ class RequestDifference:
 
 
 def differences(
-    recorded: HttpRequest, sent: HttpRequest, wire: WireFormat, *, issued: Container[str] = ()
+    recorded: HttpRequest, sent: HttpRequest, wire: Api, *, issued: Container[str] = ()
 ) -> list[RequestDifference]:
     """The differences in meaning; if there are none, those in spelling.
 
@@ -69,7 +69,7 @@ def differences(
     return found or list(_in_spelling(recorded, sent))
 
 
-def _view(request: HttpRequest, wire: WireFormat) -> RequestView | EmbeddingView | str:
+def _view(request: HttpRequest, wire: Api) -> RequestView | EmbeddingView | str:
     try:
         if wire.embeddings is not None and wire.embeddings.recognises(request):
             return wire.embeddings.view(request)

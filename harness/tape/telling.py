@@ -8,9 +8,9 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import TypeAlias
 
+from harness.apis.api import Api
 from harness.apis.eventstream import separators_escaped
-from harness.apis.format import WireFormat
-from harness.apis.profiles import Profile
+from harness.apis.profile import Profile
 from harness.apis.view import RequestView, ResponseView, WireError
 from harness.contract.http import HttpRequest, HttpResponse
 
@@ -18,7 +18,7 @@ Telling: TypeAlias = Callable[[HttpRequest, HttpRequest, HttpResponse], HttpResp
 """`told(request, answered, response)`: the response that `answered` got, in the way in which `request` asks for it."""
 
 
-def as_asked(wire: WireFormat, profile: Profile, seed: str) -> Telling:
+def as_asked(wire: Api, profile: Profile, seed: str) -> Telling:
     """Answers come as a request asks for them, whatever way they came in.
 
     An adapter may ask for a stream and hand it on whole: what another one recorded of the same question has the answer
@@ -49,7 +49,7 @@ def one_body(view: ResponseView) -> HttpResponse:
     return HttpResponse(200, {"content-type": "application/json"}, json.dumps(view.body).encode())
 
 
-def asks_for_stream(wire: WireFormat, request: HttpRequest) -> bool:
+def asks_for_stream(wire: Api, request: HttpRequest) -> bool:
     """Whether a request asks for a stream; one that cannot be read does not."""
     asked = _asked(wire, request)
     return asked is not None and asked.stream
@@ -59,14 +59,14 @@ def _way(request: RequestView) -> tuple[bool, str]:
     return request.stream, request.stream_format
 
 
-def _asked(wire: WireFormat, request: HttpRequest) -> RequestView | None:
+def _asked(wire: Api, request: HttpRequest) -> RequestView | None:
     try:
         return wire.view(request) if wire.recognises(request) else None
     except WireError:
         return None
 
 
-def _good(wire: WireFormat, response: HttpResponse) -> ResponseView | None:
+def _good(wire: Api, response: HttpResponse) -> ResponseView | None:
     """The view of an answer that is there as a whole."""
     try:
         view = wire.read(response)

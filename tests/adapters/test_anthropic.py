@@ -35,8 +35,8 @@ from harness.contract.model import (
     Usage,
 )
 from harness.contract.protocols import Capability, ChatClient, Endpoint
-from tests.traffic import needs_traffic, recorded
 from tests.apis.hardened import validator
+from tests.traffic import needs_traffic, recorded
 
 MODEL = "claude-sonnet-4-6"
 BASE = "http://127.0.0.1:9/cell-7"

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.adapters.anthropic import ADAPTER, eventstream
-from harness.apis.anthropic import WIRE
+from harness.apis.anthropic import API
 from harness.contract import errors
 from harness.contract.model import (
     ArgumentsDelta,
@@ -559,7 +559,7 @@ def test_arbitrary_bytes_give_events_or_an_error(pieces: list[bytes]) -> None:
 def test_recorded_streams_end_as_they_would_whole() -> None:
     count = 0
     for exchange in recorded("anthropic-messages"):
-        view = WIRE.read(exchange.response)
+        view = API.read(exchange.response)
         if not view.streamed:
             continue
         count += 1

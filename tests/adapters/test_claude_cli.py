@@ -216,7 +216,7 @@ def test_an_endpoint_that_runs_nothing_is_refused_with_the_way_out() -> None:
 
     assert str(raised.value) == (
         "the adapter 'claude-cli' cannot be used: it runs a command: give Endpoint.processes a runner, such as "
-        "harness.tape.processes.LocalRunner()."
+        "harness.kit.processes.LocalRunner()."
     )
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from harness.adapters.gemini import ADAPTER
 from harness.adapters.gemini.chunks import chunks
-from harness.apis.gemini import WIRE
+from harness.apis.gemini import API
 from harness.contract import errors
 from harness.contract.model import (
     SYNTHESISED_ID,
@@ -549,7 +549,7 @@ def test_arbitrary_bytes_give_events_or_an_error(pieces: list[bytes]) -> None:
 def test_recorded_streams_end_as_they_would_whole() -> None:
     count = 0
     for exchange in recorded("gemini-generateContent"):
-        view = WIRE.read(exchange.response)
+        view = API.read(exchange.response)
         if not view.streamed:
             continue
         count += 1

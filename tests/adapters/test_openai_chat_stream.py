@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from harness.adapters.openai_chat import ADAPTER
 from harness.adapters.openai_chat.taken_back import RECEIVED
-from harness.apis.openai_chat import WIRE
+from harness.apis.openai_chat import API as WITNESS
 from harness.contract import errors
 from harness.contract.model import (
     SYNTHESISED_ID,
@@ -695,7 +695,7 @@ def streams() -> list[Recorded]:
 def test_real_streams_give_the_whole_answer(play: Player) -> None:
     good = broken = 0
     for one in streams():
-        view = WIRE.read(response(one.response.body))
+        view = WITNESS.read(response(one.response.body))
         if view.error:
             error = failed(play, one.response.body)
             assert isinstance(error, errors.ProviderError), one.path

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.adapters.openai_responses import ADAPTER
-from harness.apis.openai_responses import WIRE
+from harness.apis.openai_responses import API as WITNESS
 from harness.contract import errors
 from harness.contract.model import (
     SYNTHESISED_ID,
@@ -508,7 +508,7 @@ def streams() -> list[Recorded]:
 def test_real_streams_give_the_whole_answer(play: Player) -> None:
     seen = 0
     for one in streams():
-        view = WIRE.read(response(one.response.body))
+        view = WITNESS.read(response(one.response.body))
         events = play(one.response.body)
         answer = finish(events)
         assert answer == play.whole(view.body), one.path

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from harness import catalog
-from harness.apis.apis import wire_format
-from harness.apis.targets import SHIPPED, targets_for
+from harness.apis.targets import targets_for
 from harness.contract.protocols import Adapter
 from harness.results import Blame, Finding, RunResult, Severity, Verdict
 from harness.running.run import Recorder, Run, cells
@@ -32,7 +31,7 @@ pytestmark = pytest.mark.skipif(
 
 SCENARIOS = {"call-single", "call-parallel-same-tool", "history-two-turns", "system-plain", "json-mode", "json-schema"}
 PATHS = {"anthropic": "", "openai-chat": "/v1", "openai-responses": "/v1", "gemini": "/v1beta"}
-SERVED = [target for target in SHIPPED if target.api in PATHS]
+SERVED = [target for target in catalog.targets() if target.api in PATHS]
 KEY = "sk-harness-0123456789abcdefghijklmnopqrstuvwxyz"
 REFUSED = ("system-plain", "openai-chat")
 """aimock reads no `developer` message, so that it does not find the system prompt that its fixture asks for."""
@@ -93,7 +92,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
     library = Library(tmp_path_factory.mktemp("cassettes"))
     with pytest.MonkeyPatch.context() as environment:
         for api in PATHS:
-            for name in wire_format(api).key_variables:
+            for name in catalog.api(api).key_variables:
                 environment.setenv(name, KEY)
         with serving() as origin:
             result = run(Live(base_urls(origin)), recorder=Recorder(library))

@@ -9,7 +9,7 @@ import copy
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from harness.apis.profiles import Profile
+from harness.apis.profile import Profile
 from tests.apis.mutation import Mutation
 
 Body = dict[str, Any]

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from harness.apis.format import WireFormat
+from harness import catalog
+from harness.apis.api import Api
 from harness.apis.limit import Violation
-from harness.apis.profiles import Profile, profile_for
+from harness.apis.profile import Profile
 from harness.contract.http import HttpRequest
 
 
 def violations(
-    wire: WireFormat, request: HttpRequest, profile: Profile | None = None, model: str | None = None
+    wire: Api, request: HttpRequest, profile: Profile | None = None, model: str | None = None
 ) -> list[Violation]:
     """What is refused of a request to its own model, or to one of `profile`, at the address that it goes to."""
     model = wire.model_of(request) or "" if model is None else model
-    held_to = profile_for(wire.api, model) if profile is None else profile
+    held_to = catalog.api(wire.name).profile_for(model) if profile is None else profile
     return wire.violations(request, wire.services.law_at(held_to, model, request.url))

@@ -6,9 +6,9 @@ import copy
 import json
 from typing import Any
 
+from harness import catalog
 from harness.apis.limit import Violation
-from harness.apis.openai_chat import WIRE
-from harness.apis.profiles import profile_for
+from harness.apis.openai_chat import API
 from harness.contract.http import HttpRequest
 from tests.apis import lawful
 
@@ -48,8 +48,8 @@ GOOD: dict[str, Any] = {
 
 def check(body: Any, url: str = OPENAI) -> list[Violation]:
     model = body.get("model") if isinstance(body, dict) else None
-    profile = profile_for("openai-chat", model if isinstance(model, str) else "")
-    return lawful.violations(WIRE, HttpRequest("POST", url, {}, json.dumps(body).encode()), profile)
+    profile = catalog.api("openai-chat").profile_for(model if isinstance(model, str) else "")
+    return lawful.violations(API, HttpRequest("POST", url, {}, json.dumps(body).encode()), profile)
 
 
 def rules(body: Any, url: str = OPENAI) -> list[tuple[str, str]]:

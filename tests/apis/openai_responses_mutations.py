@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from harness.apis.profiles import profile_for
+from harness import catalog
 from tests.apis.mutation import Mutation
 
 Body = dict[str, Any]
@@ -22,7 +22,7 @@ def _stateless(body: Body) -> bool:
 
 
 def _strict(body: Body) -> bool:
-    return profile_for("openai-responses", body["model"]).strict_requests
+    return catalog.api("openai-responses").profile_for(body["model"]).strict_requests
 
 
 def _found(body: Body, kind: str) -> list[int]:

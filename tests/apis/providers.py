@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 
-from harness.apis.apis import APIS
-from harness.apis.profiles import profile_for
+from harness import catalog
 from harness.apis.view import ModelStep, RequestView
 from harness.contract.http import HttpResponse
 
@@ -24,11 +23,13 @@ STREAMS = {
 
 def whole(api: str, step: ModelStep, seed: str = "seed") -> HttpResponse:
     """An answer that is not streamed."""
-    body = APIS[api].build(step, seed, MODELS[api], profile_for(api, MODELS[api]))
+    body = catalog.api(api).build(step, seed, MODELS[api], catalog.api(api).profile_for(MODELS[api]))
     return HttpResponse(200, {"content-type": "application/json"}, json.dumps(body, ensure_ascii=False).encode())
 
 
 def streamed(request: RequestView, step: ModelStep, seed: str = "seed") -> HttpResponse:
     """The same answer as a stream in the form that `request` asks for."""
     model = MODELS[request.api]
-    return APIS[request.api].build_stream(step, seed, model, profile_for(request.api, model), request)
+    return catalog.api(request.api).build_stream(
+        step, seed, model, catalog.api(request.api).profile_for(model), request
+    )

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from harness.apis.anthropic import WIRE
+from harness import catalog
+from harness.apis.anthropic import API
 from harness.apis.limit import Violation
-from harness.apis.profiles import Profile, profile_for
+from harness.apis.profile import Profile
 from harness.apis.view import WireError
 from harness.contract.http import HttpRequest
 from tests.apis import lawful
@@ -21,8 +22,8 @@ from tests.apis.hardened import validator
 from tests.apis.pointers import resolve
 
 URL = "https://api.anthropic.com/v1/messages"
-OLD = profile_for("anthropic", "claude-sonnet-4-5")
-NEW = profile_for("anthropic", "claude-opus-4-8")
+OLD = catalog.api("anthropic").profile_for("claude-sonnet-4-5")
+NEW = catalog.api("anthropic").profile_for("claude-opus-4-8")
 OBJECT = {"type": "object", "properties": {}}
 CLOSED = {**OBJECT, "additionalProperties": False}
 TOOL = {"name": "f", "input_schema": OBJECT}
@@ -57,7 +58,7 @@ def violations(
     body: Any, profile: Profile = OLD, *, headers: dict[str, str] | None = None, url: str = URL
 ) -> list[Violation]:
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-    found = lawful.violations(WIRE, HttpRequest("POST", url, headers or {}, raw), profile)
+    found = lawful.violations(API, HttpRequest("POST", url, headers or {}, raw), profile)
     for violation in found:
         if not isinstance(body, bytes):
             resolve(body, violation.pointer)
@@ -239,7 +240,7 @@ def test_prefill_is_for_older_models() -> None:
     body = whole(user("Hi"), assistant("{"))
     assert rules(body, OLD) == []
     assert rules(body, NEW) == [("anthropic-prefill", "/messages/1")]
-    assert rules(body, profile_for("anthropic", "of another day")) == []
+    assert rules(body, catalog.api("anthropic").profile_for("of another day")) == []
 
 
 def test_a_paused_turn_that_goes_back_is_no_prefill() -> None:
@@ -305,7 +306,7 @@ MODELS = (
     *("claude-fable-5", "claude-opus-5", "claude-mythos-5-1", "claude-opus-5-5", "claude-sonnet-5-5"),
     *("claude-haiku-5-5", "claude-of-another-day"),
 )
-CLAUDE = {model: profile_for("anthropic", model) for model in MODELS}
+CLAUDE = {model: catalog.api("anthropic").profile_for(model) for model in MODELS}
 
 
 def gated(rule: str, body: dict[str, Any], severity: str = "error") -> set[str]:
@@ -343,7 +344,7 @@ def test_some_models_do_not_know_a_version_of_the_provider_s_tools() -> None:
 
 def test_the_refusal_of_a_forced_choice_is_the_provider_s() -> None:
     (found,) = violations(chat(tool_choice={"type": "any"}), CLAUDE["claude-opus-5-5"])
-    refusal = json.loads(WIRE.refuse(found).body)
+    refusal = json.loads(API.refuse(found).body)
     assert refusal["error"]["type"] == "invalid_request_error"
     assert refusal["error"]["message"] == 'tool_choice: type "tool" and "any" are not supported for this model.'
 
@@ -648,6 +649,6 @@ def test_no_shape_of_a_body_makes_the_limits_fail() -> None:
                 mutant = value
             violations(mutant, NEW, headers={"anthropic-version": "2026-10-21"})
             with contextlib.suppress(WireError):
-                WIRE.view(HttpRequest("POST", URL, {}, json.dumps(mutant).encode()))
+                API.view(HttpRequest("POST", URL, {}, json.dumps(mutant).encode()))
             tried += 1
     assert tried > 500

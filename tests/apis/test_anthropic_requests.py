@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from harness.apis.anthropic import WIRE
-from harness.apis.profiles import profile_for
+from harness import catalog
+from harness.apis.anthropic import API
 from harness.apis.view import (
     CallView,
     ChoiceView,
@@ -43,7 +43,7 @@ def request(**body: Any) -> HttpRequest:
 
 
 def viewed(**body: Any) -> RequestView:
-    return WIRE.view(request(**body))
+    return API.view(request(**body))
 
 
 def content(*blocks: Any, role: str = "user") -> tuple[Any, ...]:
@@ -62,16 +62,16 @@ def content(*blocks: Any, role: str = "user") -> tuple[Any, ...]:
     ],
 )
 def test_recognises_by_method_path_and_body(method: str, url: str, body: Any, known: bool) -> None:
-    assert WIRE.recognises(HttpRequest(method, url, {}, json.dumps(body).encode())) is known
+    assert API.recognises(HttpRequest(method, url, {}, json.dumps(body).encode())) is known
 
 
 def test_does_not_recognise_what_is_no_json() -> None:
-    assert not WIRE.recognises(HttpRequest("POST", URL, {}, b"{"))
-    assert WIRE.model_of(HttpRequest("POST", URL, {}, b"{")) is None
+    assert not API.recognises(HttpRequest("POST", URL, {}, b"{"))
+    assert API.model_of(HttpRequest("POST", URL, {}, b"{")) is None
 
 
 def test_names_the_model() -> None:
-    assert WIRE.model_of(request()) == "claude-sonnet-4-5"
+    assert API.model_of(request()) == "claude-sonnet-4-5"
 
 
 def test_a_tool_conversation() -> None:
@@ -361,8 +361,8 @@ def test_hosts_take_the_same_body_with_the_model_in_the_path(path: str, model: s
     body = {"anthropic_version": "bedrock-2023-05-31", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]}
     request = HttpRequest("POST", f"https://host.invalid/{path}", {}, json.dumps(body).encode())
 
-    assert WIRE.recognises(request)
-    assert WIRE.model_of(request) == model
-    assert (WIRE.view(request).model, WIRE.view(request).stream) == (model, stream)
-    assert lawful.violations(WIRE, request, profile_for("anthropic", model)) == []
-    assert not WIRE.recognises(HttpRequest("POST", request.url, {}, b'{"messages": []}'))
+    assert API.recognises(request)
+    assert API.model_of(request) == model
+    assert (API.view(request).model, API.view(request).stream) == (model, stream)
+    assert lawful.violations(API, request, catalog.api("anthropic").profile_for(model)) == []
+    assert not API.recognises(HttpRequest("POST", request.url, {}, b'{"messages": []}'))

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from harness.apis.anthropic import WIRE
+from harness import catalog
+from harness.apis.anthropic import API
 from harness.apis.limit import Limit
-from harness.apis.profiles import profile_for
 from harness.apis.view import CallView, ErrorView, ModelStep, OpaqueView, Prefix, ResponseView, TextView, WireError
 from harness.contract.http import HttpResponse
 from harness.contract.model import StopReason, Usage
 from tests.apis.hardened import validator
 
-PROFILE = profile_for("anthropic", "claude-opus-5")
+PROFILE = catalog.api("anthropic").profile_for("claude-opus-5")
 USAGE = {
     "input_tokens": 10,
     "cache_creation_input_tokens": 200,
@@ -44,7 +44,7 @@ def message(*content: Any, **fields: Any) -> dict[str, Any]:
 
 def read(body: Any, status: int = 200) -> ResponseView:
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return WIRE.read(HttpResponse(status, {"content-type": "application/json"}, raw))
+    return API.read(HttpResponse(status, {"content-type": "application/json"}, raw))
 
 
 def stream(*events: Any, end: str = "\n\n") -> bytes:
@@ -54,7 +54,7 @@ def stream(*events: Any, end: str = "\n\n") -> bytes:
 
 
 def streamed(*events: Any) -> ResponseView:
-    return WIRE.read(HttpResponse(200, STREAM, stream(*events)))
+    return API.read(HttpResponse(200, STREAM, stream(*events)))
 
 
 def start(**fields: Any) -> dict[str, Any]:
@@ -201,7 +201,7 @@ def test_citations_append_and_unknown_deltas_are_kept() -> None:
 @pytest.mark.parametrize("end", ["\n\n", "\r\n\r\n", "\r\r"])
 def test_every_line_end_is_one(end: str) -> None:
     body = stream(start(), *text(0, "x"), *finish(), end=end)
-    assert WIRE.read(HttpResponse(200, STREAM, body)).text == "x"
+    assert API.read(HttpResponse(200, STREAM, body)).text == "x"
 
 
 def test_arguments_cut_by_max_tokens_are_malformed() -> None:
@@ -283,7 +283,7 @@ STEPS = [
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("model", ["claude-opus-5", "claude-sonnet-4-5"])
 def test_what_is_built_is_read_back(step: ModelStep, model: str) -> None:
-    body = WIRE.build(step, "seed", model, profile_for("anthropic", model))
+    body = API.build(step, "seed", model, catalog.api("anthropic").profile_for(model))
     view = read(body)
     assert view.text == (step.text or "")
     assert [(item.name, item.arguments) for item in view.calls] == list(step.calls)
@@ -299,14 +299,14 @@ def test_what_is_built_is_read_back(step: ModelStep, model: str) -> None:
 @pytest.mark.parametrize("model", ["claude-opus-5", "claude-sonnet-4-5"])
 def test_what_is_built_is_the_sdk_s(step: ModelStep, model: str) -> None:
     types = pytest.importorskip("anthropic.types")
-    body = WIRE.build(step, "seed", model, profile_for("anthropic", model))
+    body = API.build(step, "seed", model, catalog.api("anthropic").profile_for(model))
     validator(types.Message).validate_json(json.dumps(body), strict=True)
 
 
 def test_the_sdk_s_types_can_say_no() -> None:
     types = pytest.importorskip("anthropic.types")
     for wrong in ({"stop_reason": "of another day"}, {"content": [{"type": "text"}]}, {"usage": {}}, {"id": None}):
-        body = {**WIRE.build(STEPS[0], "seed", "claude-opus-5", PROFILE), **wrong}
+        body = {**API.build(STEPS[0], "seed", "claude-opus-5", PROFILE), **wrong}
         with pytest.raises(ValidationError):
             validator(types.Message).validate_json(json.dumps(body), strict=True)
 
@@ -314,7 +314,7 @@ def test_the_sdk_s_types_can_say_no() -> None:
 def test_parts_stand_in_the_order_of_the_contract() -> None:
     raw = {"type": "redacted_thinking", "data": "x"}
     step = ModelStep(text="t", thinking="h", calls=(("f", {}),), raw=(raw,))
-    content: Any = WIRE.build(step, "seed", "claude-opus-5", PROFILE)["content"]
+    content: Any = API.build(step, "seed", "claude-opus-5", PROFILE)["content"]
     assert [part["type"] for part in content] == ["thinking", "redacted_thinking", "text", "tool_use"]
     assert content[0]["signature"]
     assert content[1] == raw
@@ -322,7 +322,7 @@ def test_parts_stand_in_the_order_of_the_contract() -> None:
 
 def test_ids_and_usage_are_functions_of_the_seed() -> None:
     step = ModelStep(thinking="h", calls=(("f", {}), ("f", {})))
-    one, same, other = (WIRE.build(step, seed, "claude-opus-5", PROFILE) for seed in ("1", "1", "2"))
+    one, same, other = (API.build(step, seed, "claude-opus-5", PROFILE) for seed in ("1", "1", "2"))
     assert one == same
     assert one["id"] != other["id"]
     ids = {item.id for body in (one, other) for item in read(body).calls}
@@ -343,7 +343,7 @@ def test_ids_and_usage_are_functions_of_the_seed() -> None:
 def test_usage_has_what_an_adapter_could_forget_to_sum(prefix: Prefix, read_: int, written: int) -> None:
     step = replace(STEPS[2], prefix=prefix)
     for seed in range(10):
-        usage = read(WIRE.build(step, str(seed), "claude-opus-5", PROFILE)).usage
+        usage = read(API.build(step, str(seed), "claude-opus-5", PROFILE)).usage
         assert (usage.cache_read_tokens, usage.cache_write_tokens) == (read_, written)
         assert (usage.reasoning_tokens or 0) < (usage.output_tokens or 0)
         assert (usage.cache_read_tokens or 0) + (usage.cache_write_tokens or 0) < (usage.input_tokens or 0)
@@ -362,20 +362,20 @@ def test_usage_has_what_an_adapter_could_forget_to_sum(prefix: Prefix, read_: in
 )
 def test_refusals(status: int, code: str | None, kind: str) -> None:
     violation = Limit("rule", "", "AN-8").broken("messages.0: no — never", "/messages/0", status=status, code=code)
-    response = WIRE.refuse(violation)
+    response = API.refuse(violation)
     body = json.loads(response.body)
     assert response.status == status
     assert response.headers == {"content-type": "application/json", "request-id": body["request_id"]}
     assert body["request_id"].startswith("req_011")
     assert body["error"] == {"type": kind, "message": "messages.0: no — never"}
-    assert WIRE.read(response).error == ErrorView(status, "messages.0: no — never", kind, status)
-    assert WIRE.refuse(violation) == response
+    assert API.read(response).error == ErrorView(status, "messages.0: no — never", kind, status)
+    assert API.refuse(violation) == response
 
 
 def test_the_sdk_understands_a_refusal() -> None:
     anthropic = pytest.importorskip("anthropic")
     httpx2 = pytest.importorskip("httpx2")
-    refusal = WIRE.refuse(Limit("rule", "", "AN-1").broken("no", "", status=413))
+    refusal = API.refuse(Limit("rule", "", "AN-1").broken("no", "", status=413))
 
     def handler(request: Any) -> Any:
         return httpx2.Response(refusal.status, headers=dict(refusal.headers), content=refusal.body)

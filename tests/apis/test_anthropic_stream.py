@@ -15,18 +15,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.apis.anthropic import WIRE
+from harness import catalog
+from harness.apis.anthropic import API
 from harness.apis.anthropic.events import spell
 from harness.apis.eventstream import events, is_event_stream
-from harness.apis.profiles import profile_for
 from harness.apis.view import ErrorView, ModelStep, ResponseView, WireError
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import JSON, StopReason, Usage
 from harness.scenarios.schema import Provocation
-from tests.traffic import Recorded, needs_traffic, recorded
 from tests.apis.differing import differing
 from tests.apis.hardened import validator
 from tests.apis.steps import steps
+from tests.traffic import Recorded, needs_traffic, recorded
 
 MODELS = ("claude-opus-5", "claude-sonnet-4-5")
 RAW: list[JSON] = [
@@ -43,7 +43,7 @@ WORDS = [
     StopReason.REFUSAL,
     StopReason.PAUSE,
 ]
-STREAMED = WIRE.view(
+STREAMED = API.view(
     HttpRequest(
         "POST", "/v1/messages", {}, b'{"model": "claude-opus-5", "max_tokens": 1, "messages": [], "stream": true}'
     )
@@ -52,12 +52,12 @@ CALL = ModelStep(text="I look.", thinking="Hm.", calls=(("get_weather", {"city":
 
 
 def built(step: ModelStep, seed: str = "seed", model: str = "claude-opus-5") -> HttpResponse:
-    return WIRE.build_stream(step, seed, model, profile_for("anthropic", model), STREAMED)
+    return API.build_stream(step, seed, model, catalog.api("anthropic").profile_for(model), STREAMED)
 
 
 def whole(step: ModelStep, seed: str = "seed", model: str = "claude-opus-5") -> ResponseView:
-    body = WIRE.build(step, seed, model, profile_for("anthropic", model))
-    return WIRE.read(HttpResponse(200, {"content-type": "application/json"}, json.dumps(body).encode()))
+    body = API.build(step, seed, model, catalog.api("anthropic").profile_for(model))
+    return API.read(HttpResponse(200, {"content-type": "application/json"}, json.dumps(body).encode()))
 
 
 def spelled(body: bytes) -> list[dict[str, Any]]:
@@ -75,7 +75,7 @@ def variety(step: ModelStep, number: int = 60) -> Iterator[list[dict[str, Any]]]
 
 def streamed(*said: dict[str, Any]) -> ResponseView:
     body = b"".join(b"event: %s\ndata: %s\n\n" % (str(e.get("type")).encode(), json.dumps(e).encode()) for e in said)
-    return WIRE.read(HttpResponse(200, {"content-type": "text/event-stream"}, body))
+    return API.read(HttpResponse(200, {"content-type": "text/event-stream"}, body))
 
 
 START = {"type": "message_start", "message": {"model": "m", "content": [], "usage": {"input_tokens": 7}}}
@@ -84,7 +84,7 @@ START = {"type": "message_start", "message": {"model": "m", "content": [], "usag
 @settings(deadline=None)
 @given(steps(RAW, [*StopReason]), st.text(max_size=4), st.sampled_from(MODELS))
 def test_a_stream_folds_to_the_whole_answer(step: ModelStep, seed: str, model: str) -> None:
-    view = WIRE.read(built(step, seed, model))
+    view = API.read(built(step, seed, model))
     assert (view.streamed, view.complete) == (True, True)
     assert replace(view, streamed=False) == whole(step, seed, model)
 
@@ -221,7 +221,7 @@ def test_objects_are_padded_with_blanks_and_text_is_utf_8() -> None:
 
 def test_half_of_a_surrogate_pair_goes_out_as_an_escape() -> None:
     step = ModelStep(text="\ud83d", calls=(("f", {"a": "\ud83d"}),))
-    assert replace(WIRE.read(built(step)), streamed=False) == whole(step)
+    assert replace(API.read(built(step)), streamed=False) == whole(step)
 
 
 def test_a_stream_is_a_function_of_its_seed() -> None:
@@ -233,12 +233,12 @@ def test_a_stream_cut_anywhere_is_read_up_to_there_and_not_complete() -> None:
     body = built(CALL).body
     end = body.index(b"message_stop")
     for kept in range(len(body)):
-        view = WIRE.read(HttpResponse(200, {"content-type": "text/event-stream"}, body[:kept]))
+        view = API.read(HttpResponse(200, {"content-type": "text/event-stream"}, body[:kept]))
         assert not view.complete
         assert view.error is None
         if kept < end:
             assert view.text in ("I look.", *("I look."[:length] for length in range(7)))
-    assert WIRE.read(built(CALL)).complete
+    assert API.read(built(CALL)).complete
 
 
 @settings(deadline=None)
@@ -247,7 +247,7 @@ def test_bytes_that_are_no_stream_are_read_or_refused(noise: bytes, place: int) 
     body = built(CALL).body
     for broken in (noise, body[:place] + noise + body[place:]):
         try:
-            view = WIRE.read(HttpResponse(200, {"content-type": "text/event-stream"}, broken))
+            view = API.read(HttpResponse(200, {"content-type": "text/event-stream"}, broken))
         except WireError:
             continue
         assert view.streamed
@@ -317,11 +317,11 @@ def _read(event: Any) -> Any:
 def test_a_recorded_stream_that_is_folded_and_spelled_again_folds_to_the_same_body() -> None:
     assert len(streams()) >= 37
     for exchange in streams():
-        view = WIRE.read(exchange.response)
+        view = API.read(exchange.response)
         assert isinstance(view.body, dict)
         for seed in ("a", "b", "c"):
             body = spell(view.body, seed)
-            again = WIRE.read(HttpResponse(200, {"content-type": "text/event-stream"}, body))
+            again = API.read(HttpResponse(200, {"content-type": "text/event-stream"}, body))
             assert again == view
 
 
@@ -330,7 +330,7 @@ def test_what_a_recorded_stream_loses_when_it_is_spelled_again() -> None:
     """Nothing but counts of the start, which the end outdates."""
     lost: set[str] = set()
     for exchange in streams():
-        body = WIRE.read(exchange.response).body
+        body = API.read(exchange.response).body
         assert isinstance(body, dict)
         for seed in ("a", "b", "c"):
             lost.update(differing(outline(exchange.response.body), outline(spell(body, seed))))
@@ -342,5 +342,5 @@ def test_a_recorded_stream_that_is_cut_is_not_complete() -> None:
     for number, exchange in enumerate(streams()):
         end = exchange.response.body.index(b"event: message_stop")
         for kept in Random(number).sample(range(1, end), 50):  # noqa: S311 - cuts, no secrets
-            view = WIRE.read(replace(exchange.response, body=exchange.response.body[:kept]))
+            view = API.read(replace(exchange.response, body=exchange.response.body[:kept]))
             assert (view.streamed, view.complete, view.error) == (True, False, None)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from harness.apis.anthropic import WIRE
+from harness.apis.anthropic import API
 from harness.apis.jsonvalue import resolve
 from harness.contract.http import HttpRequest
 from tests.apis import lawful
@@ -34,7 +34,7 @@ def found(*schemas: dict[str, Any], strict: bool = True) -> list[tuple[str, str]
         "messages": [{"role": "user", "content": "Hi"}],
         "tools": [{"name": f"f{n}", "input_schema": schema, "strict": strict} for n, schema in enumerate(schemas)],
     }
-    violations = lawful.violations(WIRE, HttpRequest("POST", URL, {}, json.dumps(body).encode()))
+    violations = lawful.violations(API, HttpRequest("POST", URL, {}, json.dumps(body).encode()))
     assert all(resolve(body, each.pointer) is not None for each in violations)
     return [(each.rule.removeprefix("anthropic-"), each.severity) for each in violations]
 

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from harness.apis.anthropic import WIRE
+from harness import catalog
+from harness.apis.anthropic import API
 from harness.apis.limit import Violation
-from harness.apis.profiles import profile_for
 from harness.apis.view import CallView, MediaView, OpaqueView, RequestView, ResultView, TextView
 from harness.contract.http import HttpRequest
 from harness.contract.model import StopReason
-from tests.traffic import Recorded, needs_traffic, recorded
 from tests.apis import lawful
 from tests.apis.anthropic_mutations import MUTATIONS
 from tests.apis.pointers import resolve
+from tests.traffic import Recorded, needs_traffic, recorded
 
 FOLDERS = ("anthropic-messages", "errors/anthropic-messages")
 
@@ -25,7 +25,7 @@ pytestmark = needs_traffic
 
 
 def violations(request: HttpRequest) -> list[Violation]:
-    return lawful.violations(WIRE, request, profile_for("anthropic", WIRE.model_of(request) or ""))
+    return lawful.violations(API, request, catalog.api("anthropic").profile_for(API.model_of(request) or ""))
 
 
 def accepted() -> list[Recorded]:
@@ -34,7 +34,7 @@ def accepted() -> list[Recorded]:
 
 def test_every_request_is_recognised() -> None:
     assert len(recorded(*FOLDERS)) == 174
-    assert all(WIRE.recognises(exchange.request) for exchange in recorded(*FOLDERS))
+    assert all(API.recognises(exchange.request) for exchange in recorded(*FOLDERS))
 
 
 def _check(body: Any, view: RequestView) -> int:
@@ -65,7 +65,7 @@ def _check(body: Any, view: RequestView) -> int:
 
 
 def test_every_request_is_viewed_with_pointers_that_lead_there() -> None:
-    checked = sum(_check(json.loads(item.request.body), WIRE.view(item.request)) for item in recorded(*FOLDERS))
+    checked = sum(_check(json.loads(item.request.body), API.view(item.request)) for item in recorded(*FOLDERS))
     assert checked > 500
 
 
@@ -73,7 +73,7 @@ def test_no_block_of_a_request_vanishes() -> None:
     for exchange in recorded(*FOLDERS):
         messages = json.loads(exchange.request.body)["messages"]
         blocks = sum(1 if isinstance(message["content"], str) else len(message["content"]) for message in messages)
-        view = WIRE.view(exchange.request)
+        view = API.view(exchange.request)
         in_system = sum(system.place != "system" for system in view.system)
         assert sum(len(turn.parts) for turn in view.turns) + in_system == blocks
 
@@ -81,7 +81,7 @@ def test_no_block_of_a_request_vanishes() -> None:
 def test_every_response_is_read() -> None:
     seen = Counter[StopReason]()
     for exchange in recorded(*FOLDERS):
-        view = WIRE.read(exchange.response)
+        view = API.read(exchange.response)
         assert view.complete
         assert (view.error is None) is (exchange.response.status == 200)
         seen[view.stop_reason] += 1
@@ -107,7 +107,7 @@ def test_refusals_are_for_reasons_that_no_request_shows() -> None:
     """Too long a prompt, an unknown model, an effort of a newer model, and an image by URL, which Bedrock does not
     fetch: limits of size, model and host, not of shape."""
     refused = [item for item in recorded(*FOLDERS) if item.response.status != 200]
-    assert [WIRE.recognises(item.request) for item in refused] == [True] * 4
+    assert [API.recognises(item.request) for item in refused] == [True] * 4
     assert [violations(item.request) for item in refused] == [[]] * 4
 
 

@@ -2,36 +2,36 @@ from __future__ import annotations
 
 import pytest
 
-from harness.apis.apis import APIS, wire_format
+from harness import catalog
 from harness.apis.limit import Limit
-from harness.apis.profiles import PROFILES
 from harness.apis.view import WireError
 from harness.contract.errors import UnknownName
 from harness.contract.http import HttpRequest
 from tests.apis import lawful
+from tests.known_profiles import PROFILES
 
 
 def test_there_are_four_apis_and_a_command_line_each_under_its_own_name() -> None:
-    assert sorted(APIS) == ["anthropic", "claude-cli", "gemini", "openai-chat", "openai-responses"]
-    assert all(wire_format(name).api == name for name in APIS)
+    assert sorted(catalog.APIS.names()) == ["anthropic", "claude-cli", "gemini", "openai-chat", "openai-responses"]
+    assert all(catalog.api(name).api == name for name in catalog.APIS.names())
 
 
 def test_every_profile_is_of_an_api() -> None:
-    assert {profile.api for profile in PROFILES} == set(APIS)
+    assert {profile.api for profile in PROFILES} == set(catalog.APIS.names())
 
 
 def test_an_unknown_api_is_named_with_its_neighbour() -> None:
     with pytest.raises(UnknownName) as raised:
-        wire_format("openai-chats")
+        catalog.api("openai-chats")
     assert str(raised.value) == (
         "unknown API 'openai-chats'. Did you mean 'openai-chat'? "
         "Known: anthropic, claude-cli, gemini, openai-chat, openai-responses."
     )
 
 
-@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("api", catalog.APIS.names())
 def test_a_format_keeps_its_contract_on_a_body_that_is_none(api: str) -> None:
-    wire = wire_format(api)
+    wire = catalog.api(api)
     profile = next(profile for profile in PROFILES if profile.api == api)
     request = HttpRequest("POST", wire.provider_url + "/nowhere", {}, b"no JSON")
     assert not wire.recognises(request)

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from harness.apis.claude_cli import WIRE
+from harness.apis.claude_cli import API
 from harness.apis.jsonvalue import loads, resolve
 from harness.apis.limit import Limit
-from harness.apis.profiles import Profile
+from harness.apis.profile import Profile
 from harness.apis.view import (
     ErrorView,
     FormatView,
@@ -51,7 +51,7 @@ def with_(*more: str, command: Command = GOOD) -> Command:
 
 def check(command: Command) -> list[tuple[str, str]]:
     request = to_request(command)
-    found = lawful.violations(WIRE, request, PROFILE)
+    found = lawful.violations(API, request, PROFILE)
     body = loads(request.body)
     assert all(not each.pointer or resolve(body, each.pointer) is not None for each in found)
     return [(each.severity, each.rule) for each in found]
@@ -61,16 +61,16 @@ def check(command: Command) -> list[tuple[str, str]]:
 
 
 def test_a_run_of_claude_is_recognised_wherever_it_lies() -> None:
-    assert WIRE.recognises(to_request(GOOD))
-    assert WIRE.recognises(to_request(Command(("/usr/local/bin/claude", "-p"))))
-    assert not WIRE.recognises(to_request(Command(("codex", "exec"))))
-    assert not WIRE.recognises(replace(to_request(GOOD), method="POST"))
-    assert not WIRE.recognises(replace(to_request(GOOD), url="https://api.anthropic.com/claude"))
+    assert API.recognises(to_request(GOOD))
+    assert API.recognises(to_request(Command(("/usr/local/bin/claude", "-p"))))
+    assert not API.recognises(to_request(Command(("codex", "exec"))))
+    assert not API.recognises(replace(to_request(GOOD), method="POST"))
+    assert not API.recognises(replace(to_request(GOOD), url="https://api.anthropic.com/claude"))
 
 
 def test_the_view_names_each_fact_with_its_place() -> None:
     command = replace(GOOD, environment={"CLAUDE_CODE_MAX_OUTPUT_TOKENS": "64"})
-    view = WIRE.view(to_request(command))
+    view = API.view(to_request(command))
 
     assert view.model == "claude-opus-5-5"
     assert view.system == (SystemView("Be brief.", "--system-prompt", "/argv/14"),)
@@ -81,7 +81,7 @@ def test_the_view_names_each_fact_with_its_place() -> None:
 
 
 def test_an_empty_system_prompt_is_none() -> None:
-    assert WIRE.view(to_request(Command(("claude", "-p", "--system-prompt", ""), "Hi"))).system == ()
+    assert API.view(to_request(Command(("claude", "-p", "--system-prompt", ""), "Hi"))).system == ()
 
 
 def test_what_other_commands_say_is_in_the_view_as_well() -> None:
@@ -89,7 +89,7 @@ def test_what_other_commands_say_is_in_the_view_as_well() -> None:
         *("claude", "-p", "Summarise:", "--output-format=stream-json", "--tools", "Bash,Read", "Edit", "--resume"),
         *("--append-system-prompt", "--odd", "--effort", "low", "--json-schema", '{"type": "object"}'),
     )
-    view = WIRE.view(to_request(Command(argv, "the input")))
+    view = API.view(to_request(Command(argv, "the input")))
 
     assert view.turns[0].parts == (TextView("Summarise:", "/argv/2"), TextView("the input", "/stdin"))
     assert view.system == (SystemView("--odd", "--append-system-prompt", "/argv/9"),)
@@ -104,7 +104,7 @@ def test_what_other_commands_say_is_in_the_view_as_well() -> None:
 
 
 def test_the_last_of_several_values_holds_and_nothing_behind_two_dashes_is_an_option() -> None:
-    view = WIRE.view(to_request(Command(("claude", "-p", "--model", "a", "--model=b", "--", "--model", "c"))))
+    view = API.view(to_request(Command(("claude", "-p", "--model", "a", "--model=b", "--", "--model", "c"))))
 
     assert view.model == "b"
     assert [part.text for part in view.turns[0].parts if isinstance(part, TextView)] == ["--model", "c"]
@@ -114,14 +114,14 @@ def test_a_body_that_is_no_command_is_not_read() -> None:
     request = HttpRequest("RUN", "process://local/claude", {}, b'{"argv": []}')
 
     with pytest.raises(WireError, match="a command has argv, stdin, environment and inherited"):
-        WIRE.view(request)
-    assert WIRE.model_of(request) is None
-    assert [each.rule for each in lawful.violations(WIRE, request, PROFILE)] == ["claude-cli-command"]
+        API.view(request)
+    assert API.model_of(request) is None
+    assert [each.rule for each in lawful.violations(API, request, PROFILE)] == ["claude-cli-command"]
 
 
 def test_the_model_is_named_by_its_option() -> None:
-    assert WIRE.model_of(to_request(GOOD)) == "claude-opus-5-5"
-    assert WIRE.model_of(to_request(without("--model"))) is None
+    assert API.model_of(to_request(GOOD)) == "claude-opus-5-5"
+    assert API.model_of(to_request(without("--model"))) is None
 
 
 # --- limits -----------------------------------------------------------------------------------------------------------
@@ -194,18 +194,18 @@ def printed(status: int = 0, **changes: Any) -> HttpResponse:
 
 
 def test_an_answer_is_read() -> None:
-    view = WIRE.read(printed())
+    view = API.read(printed())
 
     assert (view.parts, view.text) == ((TextView("Four: 18 °C\n", "/result"),), "Four: 18 °C\n")
     assert (view.stop_reason, view.raw_stop_reason, view.model) == (StopReason.END_TURN, "end_turn", "claude-opus-5-5")
     assert view.usage == Usage(19, 7, 5, 3)
     assert view.error is None
     assert resolve(view.body, "/result") == view.text
-    assert WIRE.read(printed(result="")).parts == ()
+    assert API.read(printed(result="")).parts == ()
 
 
 def test_a_refusal_is_no_error() -> None:
-    view = WIRE.read(printed(1, is_error=True, stop_reason="refusal", result="unable to respond"))
+    view = API.read(printed(1, is_error=True, stop_reason="refusal", result="unable to respond"))
 
     assert (view.error, view.stop_reason) == (None, StopReason.REFUSAL)
     assert view.parts == (OpaqueView("refusal", "unable to respond", "/result"),)
@@ -233,7 +233,7 @@ def test_a_refusal_is_no_error() -> None:
     ],
 )
 def test_errors_are_read_with_the_status_that_they_stand_for(response: HttpResponse, error: ErrorView) -> None:
-    view = WIRE.read(response)
+    view = API.read(response)
 
     assert (view.error, view.stop_reason, view.parts) == (error, StopReason.ERROR, ())
 
@@ -251,19 +251,19 @@ def test_errors_are_read_with_the_status_that_they_stand_for(response: HttpRespo
 )
 def test_what_is_no_answer_is_not_read(response: HttpResponse, reason: str) -> None:
     with pytest.raises(WireError, match=reason):
-        WIRE.read(response)
+        API.read(response)
 
 
 # --- answers ----------------------------------------------------------------------------------------------------------
 
 
 def built(step: ModelStep, seed: str = "s/0") -> HttpResponse:
-    body = WIRE.build(step, seed, "claude-opus-5-5", PROFILE)
+    body = API.build(step, seed, "claude-opus-5-5", PROFILE)
     return HttpResponse(200, {"content-type": "application/json"}, json.dumps(body).encode())
 
 
 def test_what_is_built_is_what_is_read() -> None:
-    view = WIRE.read(built(ModelStep(text="Four: 18 °C \U0001f3d4\n")))
+    view = API.read(built(ModelStep(text="Four: 18 °C \U0001f3d4\n")))
 
     assert (view.text, view.stop_reason, view.model) == (
         "Four: 18 °C \U0001f3d4\n",
@@ -276,7 +276,7 @@ def test_what_is_built_is_what_is_read() -> None:
 
 
 def test_usage_differs_between_the_conventions_of_the_cache() -> None:
-    usages = [WIRE.read(built(ModelStep(text="x"), f"s/{number}")).usage for number in range(30)]
+    usages = [API.read(built(ModelStep(text="x"), f"s/{number}")).usage for number in range(30)]
 
     assert {bool(usage.cache_read_tokens) for usage in usages} == {True, False}
     assert {bool(usage.cache_write_tokens) for usage in usages} == {True, False}
@@ -293,41 +293,41 @@ def test_answers_repeat_and_differ_by_seed() -> None:
     [(StopReason.STOP_SEQUENCE, StopReason.STOP_SEQUENCE), (StopReason.PAUSE, StopReason.PAUSE)],
 )
 def test_stop_reasons_go_out_in_the_words_of_the_api(stop: StopReason, expected: StopReason) -> None:
-    assert WIRE.read(built(ModelStep(text="x", stop=stop))).stop_reason is expected
+    assert API.read(built(ModelStep(text="x", stop=stop))).stop_reason is expected
 
 
 def test_a_refusal_and_a_cut_answer_fail_as_the_command_line_fails() -> None:
     refused, cut = built(ModelStep(refusal="I can't.")), built(ModelStep(text="half", stop=StopReason.MAX_TOKENS))
 
     assert [from_response(each).status for each in (refused, cut)] == [1, 1]
-    assert WIRE.read(refused).parts == (OpaqueView("refusal", "API Error: I can't.", "/result"),)
-    assert WIRE.read(cut).error == ErrorView(200, "API Error: the answer exceeded the output token maximum.")
+    assert API.read(refused).parts == (OpaqueView("refusal", "API Error: I can't.", "/result"),)
+    assert API.read(cut).error == ErrorView(200, "API Error: the answer exceeded the output token maximum.")
 
 
 def test_wire_fields_of_a_script_are_put_into_the_result() -> None:
-    view = WIRE.read(built(ModelStep(text="x", raw=({"stop_reason": "another_day"}, "no object"))))
+    view = API.read(built(ModelStep(text="x", raw=({"stop_reason": "another_day"}, "no object"))))
 
     assert (view.text, view.raw_stop_reason) == ("x", "another_day")
 
 
 def test_a_stream_is_asked_for_in_vain() -> None:
-    request = WIRE.view(to_request(GOOD))
+    request = API.view(to_request(GOOD))
     step = ModelStep(text="Four")
-    streamed = WIRE.build_stream(step, "s/0", "claude-opus-5-5", PROFILE, request)
+    streamed = API.build_stream(step, "s/0", "claude-opus-5-5", PROFILE, request)
 
-    assert WIRE.read(streamed) == WIRE.read(built(step))
-    assert WIRE.stream_error(529, "s/0", request) == WIRE.fail(529, None, "s/0").body
+    assert API.read(streamed) == API.read(built(step))
+    assert API.stream_error(529, "s/0", request) == API.fail(529, None, "s/0").body
 
 
 @pytest.mark.parametrize("status", [400, 401, 429, 500, 529])
 def test_a_failure_names_the_status_of_the_provider(status: int) -> None:
-    response = WIRE.fail(status, 7.0, "s/0")
+    response = API.fail(status, 7.0, "s/0")
 
     assert from_response(response).status == 1
-    assert WIRE.read(response).error == ErrorView(200, f"API Error: {status} the provider failed.", meant=status)
+    assert API.read(response).error == ErrorView(200, f"API Error: {status} the provider failed.", meant=status)
 
 
 def test_a_command_that_is_not_taken_leaves_a_line_on_stderr() -> None:
-    refusal = WIRE.refuse(Limit("claude-cli-option-unknown", "", "").broken("error: unknown option '--x'", ""))
+    refusal = API.refuse(Limit("claude-cli-option-unknown", "", "").broken("error: unknown option '--x'", ""))
 
     assert from_response(refusal) == Completed(1, "", "error: unknown option '--x'\n")

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from harness.apis.apis import APIS, wire_format
+from harness import catalog
 from harness.apis.embedding import EmbeddingFormat, EmbeddingView
-from harness.apis.profiles import profile_for
 from harness.apis.view import TextView, WireError
 from harness.contract.http import HttpRequest, HttpResponse
 
@@ -16,7 +15,7 @@ GEMINI = "https://generativelanguage.googleapis.com/v1/models/gemini-embedding-2
 
 
 def of(api: str) -> EmbeddingFormat:
-    found = wire_format(api).embeddings
+    found = catalog.api(api).embeddings
     assert found is not None
     return found
 
@@ -40,12 +39,12 @@ def answer(body: Any) -> HttpResponse:
 
 
 def rules(api: str, request: HttpRequest) -> list[tuple[str, str]]:
-    law = APIS[api].services.law_at(profile_for(api, ""), "", request.url)
+    law = catalog.api(api).services.law_at(catalog.api(api).profile_for(""), "", request.url)
     return [(each.rule, each.pointer) for each in of(api).violations(request, law)]
 
 
 def test_the_apis_with_embeddings() -> None:
-    assert [api for api, wire in APIS.items() if wire.embeddings] == ["openai-chat", "gemini"]
+    assert [api for api, wire in catalog.APIS.names().items() if wire.embeddings] == ["openai-chat", "gemini"]
 
 
 @pytest.mark.parametrize(
@@ -64,7 +63,7 @@ def test_the_apis_with_embeddings() -> None:
 def test_a_request_for_embeddings_is_recognised_by_its_path(api: str, method: str, url: str, is_one: bool) -> None:
     request = HttpRequest(method, url, {}, b"{}")
     assert of(api).recognises(request) is is_one
-    assert not (is_one and wire_format(api).recognises(request))
+    assert not (is_one and catalog.api(api).recognises(request))
 
 
 def test_openai_is_read() -> None:

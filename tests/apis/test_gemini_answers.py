@@ -5,15 +5,16 @@ from typing import Any
 
 import pytest
 
-from harness.apis.gemini import WIRE
+from harness import catalog
+from harness.apis.gemini import API
 from harness.apis.gemini.fields import MESSAGES
 from harness.apis.gemini.proto import camel
 from harness.apis.limit import Limit
-from harness.apis.profiles import profile_for, profile_named
 from harness.apis.view import CallView, ModelStep, OpaqueView, Prefix, ResponseView, TextView
 from harness.contract.http import HttpResponse
 from harness.contract.model import StopReason
 from tests.apis.test_gemini_limits import good
+from tests.known_profiles import profile_named
 
 MODELS = ("gemini-3.5-flash", "gemini-3-flash-preview", "gemini-2.5-flash", "gemini-flash-latest")
 STEPS = {
@@ -30,11 +31,11 @@ STEPS = {
 
 
 def build(step: ModelStep, model: str, seed: str = "seed") -> dict[str, Any]:
-    return WIRE.build(step, seed, model, profile_for("gemini", model))
+    return API.build(step, seed, model, catalog.api("gemini").profile_for(model))
 
 
 def read(body: Any) -> ResponseView:
-    return WIRE.read(HttpResponse(200, {"content-type": "application/json"}, json.dumps(body).encode()))
+    return API.read(HttpResponse(200, {"content-type": "application/json"}, json.dumps(body).encode()))
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -100,7 +101,7 @@ def test_signatures_sit_on_the_first_call_or_else_on_the_text(model: str, name: 
 def test_a_profile_without_signatures_gets_none() -> None:
     profile = profile_named("openai-chat")  # any that says "none"
     assert profile is not None
-    assert "thoughtSignature" not in json.dumps(WIRE.build(STEPS["thinking"], "seed", "m", profile))
+    assert "thoughtSignature" not in json.dumps(API.build(STEPS["thinking"], "seed", "m", profile))
 
 
 @pytest.mark.parametrize(("repeated", "cached"), [(0, None), (250, None), (600, 400)])
@@ -124,19 +125,19 @@ def test_an_answer_is_a_function_of_its_seed() -> None:
 @pytest.mark.parametrize(("status", "name"), [(400, "INVALID_ARGUMENT"), (404, "NOT_FOUND"), (418, "UNKNOWN")])
 def test_a_refusal_has_the_providers_shape(status: int, name: str) -> None:
     violation = Limit("gemini-role", "", "GM-2").broken("Please use a valid role: \ud800.", "/a", status=status)
-    refusal = WIRE.refuse(violation)
+    refusal = API.refuse(violation)
     assert refusal.status == status
     assert json.loads(refusal.body) == {"error": {"code": status, "message": violation.message, "status": name}}
-    error = WIRE.read(refusal).error
+    error = API.read(refusal).error
     assert error is not None
     assert (error.status, error.message, error.code) == (status, violation.message, name)
-    assert refusal.headers == WIRE.refuse(violation).headers
+    assert refusal.headers == API.refuse(violation).headers
     assert refusal.headers["content-type"].startswith("application/json")
 
 
 def test_a_refusal_takes_the_code_of_its_violation() -> None:
     violation = Limit("x", "", "GM-1").broken("m", "", status=429, code="RESOURCE_EXHAUSTED")
-    assert json.loads(WIRE.refuse(violation).body)["error"]["status"] == "RESOURCE_EXHAUSTED"
+    assert json.loads(API.refuse(violation).body)["error"]["status"] == "RESOURCE_EXHAUSTED"
 
 
 @pytest.mark.parametrize("model", MODELS)

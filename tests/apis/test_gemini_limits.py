@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from harness.apis.gemini import WIRE
+from harness import catalog
+from harness.apis.gemini import API
 from harness.apis.jsonvalue import resolve
 from harness.apis.limit import Violation
-from harness.apis.profiles import profile_for
 from harness.contract.http import HttpRequest
 from tests.apis import lawful
 from tests.apis.gemini_mutations import oddities
@@ -25,7 +25,7 @@ def violations(body: Any, model: str = GEMINI_3, *, vertex: bool = False) -> lis
         else "https://generativelanguage.googleapis.com/v1beta"
     )
     request = HttpRequest("POST", f"{host}/models/{model}:generateContent", {}, json.dumps(body).encode())
-    return lawful.violations(WIRE, request, profile_for("gemini", model))
+    return lawful.violations(API, request, catalog.api("gemini").profile_for(model))
 
 
 def rules(body: Any, model: str = GEMINI_3, *, severity: str = "error", vertex: bool = False) -> list[str]:
@@ -222,7 +222,7 @@ def test_each_limit_catches_its_fault_and_points_to_it(
 )
 def test_a_body_that_is_no_request_is_a_violation(body: bytes, rule: str) -> None:
     request = HttpRequest("POST", "https://h/v1beta/models/gemini-3.5-flash:generateContent", {}, body)
-    (found,) = lawful.violations(WIRE, request, profile_for("gemini", GEMINI_3))
+    (found,) = lawful.violations(API, request, catalog.api("gemini").profile_for(GEMINI_3))
     assert (found.rule, found.severity) == (rule, "error")
 
 

@@ -3,9 +3,9 @@ from typing import Any
 
 import pytest
 
-from harness.apis.gemini import WIRE
+from harness import catalog
+from harness.apis.gemini import API
 from harness.apis.jsonvalue import resolve
-from harness.apis.profiles import profile_for
 from harness.apis.view import (
     CallView,
     JsonView,
@@ -26,7 +26,7 @@ VERTEX = (
     "https://aiplatform.googleapis.com/v1beta1/projects/p/locations/global/publishers/google/models/"
     "gemini-2.5-flash:streamGenerateContent?alt=sse"
 )
-GEMINI_3 = profile_for("gemini", "gemini-3.5-flash")
+GEMINI_3 = catalog.api("gemini").profile_for("gemini-3.5-flash")
 USER = {"role": "user", "parts": [{"text": "Hi"}]}
 
 
@@ -35,7 +35,7 @@ def post(body: Any, url: str = DEVELOPER) -> HttpRequest:
 
 
 def view(body: Any, url: str = DEVELOPER) -> RequestView:
-    return WIRE.view(post(body, url))
+    return API.view(post(body, url))
 
 
 def part(value: Any, *, role: str = "user") -> Any:
@@ -58,12 +58,12 @@ def part(value: Any, *, role: str = "user") -> Any:
     ],
 )
 def test_recognises_a_chat_by_method_and_path(method: str, url: str, recognised: bool) -> None:
-    assert WIRE.recognises(HttpRequest(method, url)) is recognised
+    assert API.recognises(HttpRequest(method, url)) is recognised
 
 
 def test_the_model_and_the_stream_come_from_the_path() -> None:
-    assert WIRE.model_of(post({})) == "gemini-3.5-flash"
-    assert WIRE.model_of(HttpRequest("POST", "http://h/v1/messages")) is None
+    assert API.model_of(post({})) == "gemini-3.5-flash"
+    assert API.model_of(HttpRequest("POST", "http://h/v1/messages")) is None
     streamed = view({"contents": [USER]}, VERTEX)
     assert (streamed.model, streamed.stream) == ("gemini-2.5-flash", True)
     assert view({"contents": [USER]}).stream is False
@@ -295,7 +295,7 @@ def test_both_spellings_and_both_alphabets_give_equal_views() -> None:
 )
 def test_what_is_no_request_is_a_wire_error(body: bytes) -> None:
     with pytest.raises(WireError):
-        WIRE.view(HttpRequest("POST", DEVELOPER, {}, body))
+        API.view(HttpRequest("POST", DEVELOPER, {}, body))
 
 
 @pytest.mark.parametrize("depth", [450, 900, 5000])
@@ -304,5 +304,5 @@ def test_a_schema_nested_too_deeply_is_a_wire_error_and_a_violation(depth: int) 
     body = json.dumps({"tools": [{"functionDeclarations": [{"name": "f", "parameters": "SCHEMA"}]}]})
     request = HttpRequest("POST", DEVELOPER, {}, body.replace('"SCHEMA"', schema).encode())
     with pytest.raises(WireError, match="nested too deeply"):
-        WIRE.view(request)
-    assert [found.rule for found in lawful.violations(WIRE, request, GEMINI_3)] == ["gemini-body"]
+        API.view(request)
+    assert [found.rule for found in lawful.violations(API, request, GEMINI_3)] == ["gemini-body"]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from harness.apis.gemini import WIRE
+from harness.apis.gemini import API
 from harness.apis.view import ErrorView, OpaqueView, ResponseView, TextView, WireError
 from harness.contract.http import HttpResponse
 from harness.contract.model import StopReason, Usage
@@ -15,7 +15,7 @@ USAGE = {"promptTokenCount": 10, "candidatesTokenCount": 3, "totalTokenCount": 1
 
 
 def read(body: bytes, *, status: int = 200, content_type: str = JSON_TYPE) -> ResponseView:
-    return WIRE.read(HttpResponse(status, {"content-type": content_type}, body))
+    return API.read(HttpResponse(status, {"content-type": content_type}, body))
 
 
 def whole(body: Any, status: int = 200) -> ResponseView:

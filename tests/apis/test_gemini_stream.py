@@ -12,17 +12,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness import catalog
 from harness.apis.compare import likeness
-from harness.apis.gemini import WIRE
+from harness.apis.gemini import API
 from harness.apis.gemini.chunks import array, events
 from harness.apis.gemini.streams import array_chunks, event_chunks, fold
-from harness.apis.profiles import profile_for
 from harness.apis.view import ErrorView, ModelStep, OpaqueView, PartView, RequestView, ResponseView, TextView, WireError
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import JSON, StopReason
-from tests.traffic import Recorded, needs_traffic, recorded
 from tests.apis.differing import differing
 from tests.apis.steps import steps
+from tests.traffic import Recorded, needs_traffic, recorded
 
 MODELS = ("gemini-3.5-flash", "gemini-3-flash-preview", "gemini-2.5-flash", "gemini-flash-latest")
 RAW: list[JSON] = [
@@ -33,7 +33,7 @@ RAW: list[JSON] = [
 
 
 def asked(method: str) -> RequestView:
-    return WIRE.view(HttpRequest("POST", f"/v1/models/m:{method}", {}, b'{"contents": []}'))
+    return API.view(HttpRequest("POST", f"/v1/models/m:{method}", {}, b'{"contents": []}'))
 
 
 EVENTS, ARRAY = asked("streamGenerateContent?alt=sse"), asked("streamGenerateContent")
@@ -42,12 +42,12 @@ CALLS = ModelStep(calls=(("get_weather", {"city": "Paris"}), ("get_weather", {"c
 
 
 def built(step: ModelStep, seed: str = "seed", model: str = MODELS[0], request: RequestView = EVENTS) -> HttpResponse:
-    return WIRE.build_stream(step, seed, model, profile_for("gemini", model), request)
+    return API.build_stream(step, seed, model, catalog.api("gemini").profile_for(model), request)
 
 
 def whole(step: ModelStep, seed: str = "seed", model: str = MODELS[0]) -> ResponseView:
-    body = WIRE.build(step, seed, model, profile_for("gemini", model))
-    return WIRE.read(HttpResponse(200, {"content-type": "application/json"}, json.dumps(body).encode()))
+    body = API.build(step, seed, model, catalog.api("gemini").profile_for(model))
+    return API.read(HttpResponse(200, {"content-type": "application/json"}, json.dumps(body).encode()))
 
 
 def chunks(body: bytes) -> list[dict[str, Any]]:
@@ -101,7 +101,7 @@ def _is_empty(part: PartView) -> bool:
 )
 def test_a_stream_folds_to_the_whole_answer(step: ModelStep, seed: str, model: str, form: str) -> None:
     response = built(step, seed, model, EVENTS if form == "events" else ARRAY)
-    view = WIRE.read(response)
+    view = API.read(response)
     assert (view.streamed, view.complete) == (True, True)
     assert joined(view) == joined(whole(step, seed, model))
 
@@ -122,7 +122,7 @@ def test_the_sdk_asks_for_events_and_reads_them() -> None:
     httpx2 = pytest.importorskip("httpx2")
 
     def handler(request: Any) -> Any:
-        assert WIRE.view(HttpRequest("POST", str(request.url), {}, request.content)).stream_format == "events"
+        assert API.view(HttpRequest("POST", str(request.url), {}, request.content)).stream_format == "events"
         response = built(CALLS)
         return httpx2.Response(response.status, headers=dict(response.headers), content=response.body)
 
@@ -217,7 +217,7 @@ def test_an_answer_without_counts_streams_without_them() -> None:
 def test_half_of_a_surrogate_pair_goes_out_as_an_escape() -> None:
     step = ModelStep(calls=(("f", {"a": "\ud83d"}),), text="\ud83d")
     for request in (EVENTS, ARRAY):
-        assert joined(WIRE.read(built(step, request=request))) == joined(whole(step))
+        assert joined(API.read(built(step, request=request))) == joined(whole(step))
 
 
 def test_a_stream_is_a_function_of_its_seed() -> None:
@@ -230,10 +230,10 @@ def test_a_stream_cut_anywhere_is_read_up_to_there_and_not_complete(request_view
     response = built(TEXT, request=request_view)
     end = response.body.rindex(b"}")
     for kept in range(1, end):
-        view = WIRE.read(replace(response, body=response.body[:kept]))
+        view = API.read(replace(response, body=response.body[:kept]))
         assert (view.complete, view.error) == (False, None)
         assert (TEXT.text or "").startswith(view.text)
-    assert WIRE.read(response).complete
+    assert API.read(response).complete
 
 
 @settings(deadline=None)
@@ -242,7 +242,7 @@ def test_bytes_that_are_no_stream_are_read_or_refused(noise: bytes, place: int, 
     response = built(CALLS, request=request_view)
     for broken in (noise, response.body[:place] + noise + response.body[place:]):
         try:
-            view = WIRE.read(replace(response, body=broken))
+            view = API.read(replace(response, body=broken))
         except WireError:
             continue
         assert view.api == "gemini"
@@ -263,7 +263,7 @@ ERROR = {"error": {"code": 503, "message": "The model is overloaded.", "status":
 )
 def test_an_error_inside_a_stream_however_it_comes(said: str) -> None:
     body = b'data: {"candidates": [{"content": {"parts": [{"text": "Hi"}]}}]}\r\n\r\n' + said.encode()
-    view = WIRE.read(HttpResponse(200, {"content-type": "text/event-stream"}, body))
+    view = API.read(HttpResponse(200, {"content-type": "text/event-stream"}, body))
     assert view.error == ErrorView(200, "The model is overloaded.", "UNAVAILABLE", 503)
     assert (view.text, view.stop_reason, view.complete) == ("Hi", StopReason.ERROR, False)
 
@@ -271,7 +271,7 @@ def test_an_error_inside_a_stream_however_it_comes(said: str) -> None:
 def test_lines_that_are_no_field_of_an_event_say_nothing() -> None:
     body = built(TEXT).body
     for said in (b"{not JSON\r\n", b"[\r\n"):
-        view = WIRE.read(HttpResponse(200, {"content-type": "text/event-stream"}, body + said))
+        view = API.read(HttpResponse(200, {"content-type": "text/event-stream"}, body + said))
         assert (view.error, view.complete) == (None, True)
 
 
@@ -280,7 +280,7 @@ def test_a_chunk_that_does_not_repeat_the_role_does_not_take_it_away() -> None:
         b'data: {"candidates": [{"content": {"role": "model", "parts": [{"text": "Hi"}]}}]}\n\n'
         b'data: {"candidates": [{"content": {"parts": [{"text": "!"}]}, "finishReason": "STOP"}]}\n\n'
     )
-    view = WIRE.read(HttpResponse(200, {"content-type": "text/event-stream"}, body))
+    view = API.read(HttpResponse(200, {"content-type": "text/event-stream"}, body))
     assert view.body == {
         "candidates": [{"content": {"role": "model", "parts": [{"text": "Hi!"}]}, "finishReason": "STOP"}]
     }
@@ -312,14 +312,14 @@ def outline(body: bytes) -> Iterator[Any]:
 def test_a_recorded_stream_that_is_folded_and_spelled_again_folds_to_the_same_body() -> None:
     assert len(streams()) >= 50
     for exchange in streams():
-        view = WIRE.read(exchange.response)
+        view = API.read(exchange.response)
         assert isinstance(view.body, dict)
         for seed in ("a", "b", "c"):
             for content_type, body in (
                 ("text/event-stream", events(view.body, seed)),
                 ("application/json", array(view.body, seed)),
             ):
-                again = WIRE.read(HttpResponse(200, {"content-type": content_type}, body))
+                again = API.read(HttpResponse(200, {"content-type": content_type}, body))
                 assert joined(again) == joined(view)
                 moved = {path for path in differing(view.body, again.body) if ".parts" not in path}
                 assert moved == set()
@@ -330,7 +330,7 @@ def test_what_a_recorded_stream_loses_when_it_is_spelled_again() -> None:
     """Nothing but the usage before the end, and the place of the signature of a text."""
     lost: set[str] = set()
     for exchange in streams():
-        body = WIRE.read(exchange.response).body
+        body = API.read(exchange.response).body
         assert isinstance(body, dict)
         for seed in ("a", "b", "c"):
             one, other = list(outline(exchange.response.body)), list(outline(events(body, seed)))
@@ -346,7 +346,7 @@ def test_a_recorded_stream_that_is_cut_is_not_complete() -> None:
     for number, exchange in enumerate(streams()):
         end = exchange.response.body.rindex(b"}")
         for kept in Random(number).sample(range(1, end), 50):  # noqa: S311 - cuts, no secrets
-            view = WIRE.read(replace(exchange.response, body=exchange.response.body[:kept]))
+            view = API.read(replace(exchange.response, body=exchange.response.body[:kept]))
             assert (view.streamed, view.complete, view.error) == (True, False, None)
 
 

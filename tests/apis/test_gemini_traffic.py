@@ -3,14 +3,15 @@ import json
 from collections import Counter
 from functools import cache
 
-from harness.apis.gemini import WIRE
+from harness import catalog
+from harness.apis.gemini import API
 from harness.apis.gemini.requests import on_vertex
 from harness.apis.jsonvalue import equal, loads, resolve
-from harness.apis.profiles import Profile, profile_for
+from harness.apis.profile import Profile
 from harness.apis.view import CallView, JsonView, TextView
-from tests.traffic import Recorded, needs_traffic, recorded
 from tests.apis import lawful
 from tests.apis.gemini_mutations import MUTATIONS, mutations_for
+from tests.traffic import Recorded, needs_traffic, recorded
 
 pytestmark = needs_traffic
 
@@ -18,9 +19,9 @@ CHATS, ERRORS = "gemini-generateContent", "errors/gemini-generateContent"
 
 
 def profile(exchange: Recorded) -> Profile:
-    model = WIRE.model_of(exchange.request)
+    model = API.model_of(exchange.request)
     assert model is not None
-    return profile_for("gemini", model)
+    return catalog.api("gemini").profile_for(model)
 
 
 def accepted() -> list[Recorded]:
@@ -31,9 +32,9 @@ def test_every_request_is_recognised_and_viewed_with_exact_pointers() -> None:
     exchanges = recorded(CHATS, ERRORS)
     assert len(exchanges) > 200
     for exchange in exchanges:
-        assert WIRE.recognises(exchange.request)
+        assert API.recognises(exchange.request)
         body = loads(exchange.request.body)
-        view = WIRE.view(exchange.request)
+        view = API.view(exchange.request)
         for turn in view.turns:
             assert isinstance(resolve(body, turn.pointer), dict)
             for part in turn.parts:
@@ -54,7 +55,7 @@ def test_every_request_is_recognised_and_viewed_with_exact_pointers() -> None:
 def test_every_response_is_read() -> None:
     stops: Counter[str] = Counter()
     for exchange in recorded(CHATS, ERRORS):
-        view = WIRE.read(exchange.response)
+        view = API.read(exchange.response)
         assert (view.error is not None) == (exchange.response.status != 200)
         assert view.error or (view.complete and view.raw_stop_reason)
         assert view.streamed == (":streamGenerateContent" in exchange.request.url)
@@ -74,7 +75,7 @@ def test_no_accepted_request_has_a_violation() -> None:
     flagged = [
         (exchange.path, exchange.index, found.rule, found.severity)
         for exchange in exchanges
-        for found in lawful.violations(WIRE, exchange.request, profile(exchange))
+        for found in lawful.violations(API, exchange.request, profile(exchange))
     ]
     assert flagged == []
 
@@ -91,7 +92,7 @@ def test_no_recorded_refusal_is_due_to_the_shape_of_the_request() -> None:
     for reason, count in reasons:
         found = [exchange for exchange in refused if reason in exchange.response.body.decode()]
         assert len(found) == count
-        assert [lawful.violations(WIRE, exchange.request, profile(exchange)) for exchange in found] == [[]] * count
+        assert [lawful.violations(API, exchange.request, profile(exchange)) for exchange in found] == [[]] * count
 
 
 @cache
@@ -107,7 +108,7 @@ def outcome() -> tuple[Counter[str], Counter[str]]:
             rules = {mutation.rule} if isinstance(mutation.rule, str) else {*mutation.rule}
             for mutant in mutation.apply(body):
                 request = dataclasses.replace(exchange.request, body=json.dumps(mutant).encode())
-                found = lawful.violations(WIRE, request, profile(exchange))
+                found = lawful.violations(API, request, profile(exchange))
                 made[mutation.name] += 1
                 flagged[mutation.name] += any(one.rule in rules and one.severity == "error" for one in found)
     return made, flagged
@@ -118,7 +119,7 @@ def test_mutations_of_accepted_follow_ups_are_flagged() -> None:
     names = {
         mutation.name
         for model in ("gemini-3.5-flash", "gemini-2.5-flash")
-        for mutation in mutations_for(profile_for("gemini", model))
+        for mutation in mutations_for(catalog.api("gemini").profile_for(model))
     }
     assert len(names) > len(MUTATIONS)
     assert made.keys() == names

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness import catalog
 from harness.apis.limit import Violation
-from harness.apis.openai_chat import WIRE
-from harness.apis.profiles import profile_for
+from harness.apis.openai_chat import API
 from harness.contract.http import HttpRequest
 from tests.apis import lawful
 from tests.apis.openai_chat_faults import FORMAT_FAULTS, GOOD, IMAGE, OPENAI, call, changed, check, rules
@@ -75,9 +75,9 @@ def test_what_openai_adds_is_caught_at_openai(body: Any, expected: list[str], ur
 
 @pytest.mark.parametrize(("body", "expected"), OPENAI_FAULTS)
 def test_what_openai_adds_is_caught_where_the_reference_server_stands_in_for_it(body: Any, expected: list[str]) -> None:
-    profile = profile_for("openai-chat", "gpt-4o")
+    profile = catalog.api("openai-chat").profile_for("gpt-4o")
     request = HttpRequest("POST", LOCAL, {}, json.dumps(body).encode())
-    found = WIRE.violations(request, WIRE.services.provider_law(profile, "gpt-4o"))
+    found = API.violations(request, API.services.provider_law(profile, "gpt-4o"))
     assert sorted(each.rule for each in found) == sorted(f"openai-chat-{rule}" for rule in expected)
 
 
@@ -264,8 +264,8 @@ def test_every_violation_says_where_and_why() -> None:
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b'{"messages": NaN}', b"[" * 100_000])
 def test_a_body_that_cannot_be_read_is_a_violation(body: bytes) -> None:
-    profile = profile_for("openai-chat", "gpt-4o")
-    (found,) = lawful.violations(WIRE, HttpRequest("POST", OPENAI, {}, body), profile)
+    profile = catalog.api("openai-chat").profile_for("gpt-4o")
+    (found,) = lawful.violations(API, HttpRequest("POST", OPENAI, {}, body), profile)
     assert found.rule == "openai-chat-body"
 
 
@@ -297,7 +297,7 @@ def test_a_url_without_a_host_is_another_server(url: str) -> None:
 
 def test_a_refusal_has_the_providers_shape() -> None:
     (found,) = check(changed("messages", 3, content=IMAGE))
-    response = WIRE.refuse(found)
+    response = API.refuse(found)
 
     assert response.status == 400
     assert response.headers["content-type"] == "application/json"
@@ -309,8 +309,8 @@ def test_a_refusal_has_the_providers_shape() -> None:
         "param": "messages[3].content[0]",
         "code": "invalid_value",
     }
-    assert WIRE.refuse(found) == response
-    assert WIRE.refuse(replace(found, status=404)).status == 404
-    read = WIRE.read(response)
+    assert API.refuse(found) == response
+    assert API.refuse(replace(found, status=404)).status == 404
+    read = API.read(response)
     assert read.error is not None
     assert (read.error.status, read.error.code, read.error.message) == (400, "invalid_value", found.message)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness.apis.openai_chat import WIRE
+from harness.apis.openai_chat import API
 from harness.apis.view import (
     CallView,
     ChoiceView,
@@ -31,7 +31,7 @@ def request(body: Any, url: str = URL, method: str = "POST") -> HttpRequest:
 
 
 def view(**body: Any) -> RequestView:
-    return WIRE.view(request({"model": "gpt-4o", "messages": [{"role": "user", "content": "hi"}]} | body))
+    return API.view(request({"model": "gpt-4o", "messages": [{"role": "user", "content": "hi"}]} | body))
 
 
 def call(call_id: str, arguments: Any, name: str = "get_weather") -> dict[str, Any]:
@@ -64,7 +64,7 @@ HISTORY = [
     ],
 )
 def test_a_post_of_messages_to_chat_completions_is_recognised_under_any_prefix(url: str) -> None:
-    assert WIRE.recognises(request({"messages": []}, url))
+    assert API.recognises(request({"messages": []}, url))
 
 
 @pytest.mark.parametrize(
@@ -78,19 +78,19 @@ def test_a_post_of_messages_to_chat_completions_is_recognised_under_any_prefix(u
     ],
 )
 def test_other_requests_are_not_recognised(url: str, method: str, body: Any) -> None:
-    assert not WIRE.recognises(request(body, url, method))
+    assert not API.recognises(request(body, url, method))
 
 
 def test_a_body_that_is_no_json_is_not_recognised() -> None:
-    assert not WIRE.recognises(HttpRequest("POST", URL, {}, b"messages"))
+    assert not API.recognises(HttpRequest("POST", URL, {}, b"messages"))
 
 
 def test_the_model_is_read_from_the_body_or_from_azures_path() -> None:
     azure = "https://x.openai.azure.com/openai/deployments/my-gpt/chat/completions?api-version=1"
-    assert WIRE.model_of(request({"model": "gpt-4o", "messages": []}, azure)) == "gpt-4o"
-    assert WIRE.model_of(request({"messages": []}, azure)) == "my-gpt"
-    assert WIRE.model_of(request({"messages": []})) is None
-    assert WIRE.model_of(HttpRequest("POST", URL, {}, b"{")) is None
+    assert API.model_of(request({"model": "gpt-4o", "messages": []}, azure)) == "gpt-4o"
+    assert API.model_of(request({"messages": []}, azure)) == "my-gpt"
+    assert API.model_of(request({"messages": []})) is None
+    assert API.model_of(HttpRequest("POST", URL, {}, b"{")) is None
 
 
 def test_a_conversation_is_read_turn_by_turn() -> None:
@@ -146,7 +146,7 @@ def test_every_pointer_leads_to_what_the_view_says() -> None:
         "response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type": "object"}}},
         "max_tokens": 5,
     }
-    seen = WIRE.view(request(body))
+    seen = API.view(request(body))
 
     for system in seen.system:
         assert resolve(body, system.pointer) == system.text
@@ -368,4 +368,4 @@ def test_settings_have_canonical_names() -> None:
 )
 def test_a_body_of_something_else_is_a_wire_error(body: bytes) -> None:
     with pytest.raises(WireError):
-        WIRE.view(HttpRequest("POST", URL, {}, body))
+        API.view(HttpRequest("POST", URL, {}, body))

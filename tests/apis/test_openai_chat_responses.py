@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from harness.apis.openai_chat import WIRE
-from harness.apis.profiles import profile_for
+from harness import catalog
+from harness.apis.openai_chat import API
 from harness.apis.view import CallView, ErrorView, ModelStep, OpaqueView, Prefix, ResponseView, TextView, WireError
 from harness.contract.http import HttpResponse
 from harness.contract.model import StopReason, Usage
@@ -37,7 +37,7 @@ def chunk(delta: dict[str, Any] | None = None, finish_reason: Any = None, **fiel
 def stream(*chunks: dict[str, Any] | str, done: bool = True) -> ResponseView:
     events = [one if isinstance(one, str) else f"data: {json.dumps(one)}\n\n" for one in chunks]
     body = "".join([*events, "data: [DONE]\n\n" if done else ""])
-    return WIRE.read(HttpResponse(200, {"content-type": "text/event-stream; charset=utf-8"}, body.encode()))
+    return API.read(HttpResponse(200, {"content-type": "text/event-stream; charset=utf-8"}, body.encode()))
 
 
 def piece(index: int | None, arguments: str | None = None, **fields: Any) -> dict[str, Any]:
@@ -51,7 +51,7 @@ CALL = {"id": "call_1", "type": "function", "function": {"name": "get_weather", 
 
 
 def test_a_whole_answer_is_read() -> None:
-    seen = WIRE.read(whole({"content": "Let me see.", "tool_calls": [CALL]}, "tool_calls", usage=USAGE))
+    seen = API.read(whole({"content": "Let me see.", "tool_calls": [CALL]}, "tool_calls", usage=USAGE))
 
     place = "/choices/0/message/tool_calls/0"
     assert seen.parts == (
@@ -83,14 +83,14 @@ def test_a_whole_answer_is_read() -> None:
     ],
 )
 def test_stop_reasons_follow_the_table(message: dict[str, Any], word: str | None, expected: StopReason) -> None:
-    seen = WIRE.read(whole(message, word))
+    seen = API.read(whole(message, word))
     assert seen.stop_reason == expected
     assert seen.raw_stop_reason == word
 
 
 def test_usage_that_is_not_said_is_none() -> None:
-    assert WIRE.read(whole({"content": "hi"})).usage == Usage()
-    assert WIRE.read(whole({"content": "hi"}, usage={"prompt_tokens": 3})).usage == Usage(input_tokens=3)
+    assert API.read(whole({"content": "hi"})).usage == Usage()
+    assert API.read(whole({"content": "hi"}, usage={"prompt_tokens": 3})).usage == Usage(input_tokens=3)
 
 
 @pytest.mark.parametrize(
@@ -108,13 +108,13 @@ def test_usage_that_is_not_said_is_none() -> None:
 )
 def test_arguments_are_read_as_they_come(arguments: Any, expected: tuple[Any, str | None]) -> None:
     broken = {"id": "a", "type": "function", "function": {"name": "f", "arguments": arguments}}
-    (seen,) = WIRE.read(whole({"tool_calls": [broken]})).calls
+    (seen,) = API.read(whole({"tool_calls": [broken]})).calls
     assert (seen.arguments, seen.malformed) == expected
 
 
 def test_reasoning_and_refusals_are_opaque_parts_in_their_place() -> None:
     message = {"content": "18", "reasoning_content": "hm", "refusal": "No.", "audio": {"id": "", "expires_at": 0}}
-    assert WIRE.read(whole(message)).parts == (
+    assert API.read(whole(message)).parts == (
         OpaqueView("reasoning_content", "hm", "/choices/0/message/reasoning_content", returns=False),
         TextView("18", "/choices/0/message/content"),
         OpaqueView("refusal", "No.", "/choices/0/message/refusal", returns=False),
@@ -286,7 +286,7 @@ def test_of_another_servers_fields_those_are_to_return_that_its_dialect_takes_ba
 
     def returned(model: str) -> set[str]:
         body = {"model": model, "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
-        seen = WIRE.read(HttpResponse(200, {"content-type": "application/json"}, json.dumps(body).encode()))
+        seen = API.read(HttpResponse(200, {"content-type": "application/json"}, json.dumps(body).encode()))
         assert [call.opaque for call in seen.calls] == [{"extra_content": {"google": {"thought_signature": "s"}}}]
         return {part.kind for part in seen.parts if isinstance(part, OpaqueView) and part.returns}
 
@@ -353,20 +353,20 @@ def test_an_error_beside_choices_is_an_error() -> None:
     ],
 )  # fmt: skip
 def test_an_error_is_read_in_every_shape(status: int, body: Any, expected: tuple[str, str | None, int | None]) -> None:
-    seen = WIRE.read(HttpResponse(status, {"content-type": "application/json"}, json.dumps(body).encode()))
+    seen = API.read(HttpResponse(status, {"content-type": "application/json"}, json.dumps(body).encode()))
     assert seen.error == ErrorView(status, *expected)
     assert seen.stop_reason == StopReason.ERROR
 
 
 def test_an_error_that_is_no_json_is_still_an_error() -> None:
-    seen = WIRE.read(HttpResponse(502, {"content-type": "text/html"}, b"<h1>Bad gateway</h1>"))
+    seen = API.read(HttpResponse(502, {"content-type": "text/html"}, b"<h1>Bad gateway</h1>"))
     assert seen.error == ErrorView(502, "<h1>Bad gateway</h1>", meant=502)
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"{}", b"[]", b'{"choices": null}', b'{"content": []}'])
 def test_a_body_of_something_else_is_a_wire_error(body: bytes) -> None:
     with pytest.raises(WireError):
-        WIRE.read(HttpResponse(200, {"content-type": "application/json"}, body))
+        API.read(HttpResponse(200, {"content-type": "application/json"}, body))
 
 
 def test_an_event_of_something_else_is_a_wire_error() -> None:
@@ -388,8 +388,8 @@ STEPS = [
 
 @pytest.mark.parametrize("step", STEPS)
 def test_what_is_built_is_read_again(step: ModelStep) -> None:
-    body = WIRE.build(step, "a seed", "gpt-4o", profile_for("openai-chat", "gpt-4o"))
-    seen = WIRE.read(HttpResponse(200, {"content-type": "application/json"}, json.dumps(body).encode()))
+    body = API.build(step, "a seed", "gpt-4o", catalog.api("openai-chat").profile_for("gpt-4o"))
+    seen = API.read(HttpResponse(200, {"content-type": "application/json"}, json.dumps(body).encode()))
 
     assert seen.text == (step.text or "")
     assert tuple((one.name, one.arguments) for one in seen.calls) == step.calls
@@ -409,8 +409,8 @@ def test_what_is_built_is_read_again(step: ModelStep) -> None:
 
 
 def test_a_body_is_a_function_of_its_seed() -> None:
-    profile = profile_for("openai-chat", "gpt-5.5")
-    one, same, other = (WIRE.build(STEPS[1], seed, "gpt-5.5", profile) for seed in ("a", "a", "b"))
+    profile = catalog.api("openai-chat").profile_for("gpt-5.5")
+    one, same, other = (API.build(STEPS[1], seed, "gpt-5.5", profile) for seed in ("a", "a", "b"))
     assert one == same
     assert one["id"] != other["id"]
 
@@ -418,8 +418,8 @@ def test_a_body_is_a_function_of_its_seed() -> None:
 @pytest.mark.parametrize(("repeated", "cached"), [(0, 0), (1023, 0), (1100, 1024), (1300, 1280)])
 def test_cached_tokens_are_those_of_a_prefix_that_comes_again(repeated: int, cached: int) -> None:
     step = replace(STEPS[0], prefix=Prefix(repeated=repeated))
-    body = WIRE.build(step, "seed", "gpt-5.5", profile_for("openai-chat", "gpt-5.5"))
-    usage = WIRE.read(HttpResponse(200, {}, json.dumps(body).encode())).usage
+    body = API.build(step, "seed", "gpt-5.5", catalog.api("openai-chat").profile_for("gpt-5.5"))
+    usage = API.read(HttpResponse(200, {}, json.dumps(body).encode())).usage
     assert (usage.cache_read_tokens, usage.cache_write_tokens) == (cached, 0)
     assert cached < (usage.input_tokens or 0)
     assert usage.reasoning_tokens
@@ -428,7 +428,7 @@ def test_cached_tokens_are_those_of_a_prefix_that_comes_again(repeated: int, cac
 def test_raw_parts_are_put_in_verbatim() -> None:
     custom = {"id": "call_9", "type": "custom", "custom": {"name": "shell", "input": "ls"}}
     step = ModelStep(calls=(("f", {}),), raw=(custom, {"reasoning_content": "hm"}))
-    body: Any = WIRE.build(step, "a", "gpt-4o", profile_for("openai-chat", "gpt-4o"))
+    body: Any = API.build(step, "a", "gpt-4o", catalog.api("openai-chat").profile_for("gpt-4o"))
     message = body["choices"][0]["message"]
     assert message["tool_calls"][0] == custom
     assert message["tool_calls"][1]["function"]["name"] == "f"
@@ -438,6 +438,6 @@ def test_raw_parts_are_put_in_verbatim() -> None:
 
 def test_a_stop_that_the_api_has_no_word_for_is_unknown_to_every_reader() -> None:
     step = ModelStep(text="a", stop=StopReason.PAUSE)
-    body = WIRE.build(step, "a", "gpt-4o", profile_for("openai-chat", "gpt-4o"))
-    seen = WIRE.read(HttpResponse(200, {}, json.dumps(body).encode()))
+    body = API.build(step, "a", "gpt-4o", catalog.api("openai-chat").profile_for("gpt-4o"))
+    seen = API.read(HttpResponse(200, {}, json.dumps(body).encode()))
     assert (seen.stop_reason, seen.raw_stop_reason) == (StopReason.UNKNOWN, "pause")

@@ -12,21 +12,22 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from harness import catalog
 from harness.apis.compare import likeness
 from harness.apis.eventstream import events
-from harness.apis.openai_chat import WIRE
+from harness.apis.openai_chat import API
 from harness.apis.openai_chat.chunks import streamed
 from harness.apis.openai_chat.dialects import DIALECTS
-from harness.apis.profiles import Profile, profile_for
+from harness.apis.profile import Profile
 from harness.apis.view import ModelStep, RequestView, ResponseView, WireError
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import StopReason, Usage
 from harness.scenarios.schema import Provocation
-from tests.traffic import Recorded, needs_traffic, recorded
 from tests.apis.steps import steps
+from tests.traffic import Recorded, needs_traffic, recorded
 
 MODEL = "gpt-4o"
-PROFILE = profile_for("openai-chat", MODEL)
+PROFILE = catalog.api("openai-chat").profile_for(MODEL)
 CONVERSATIONS = ("openai-chat", "openai-compat-chat", "errors/openai-compat-chat")
 STREAM_TYPE = {"content-type": "text/event-stream"}
 
@@ -47,16 +48,16 @@ def asked(*, usage: bool) -> RequestView:
     body: dict[str, Any] = {"model": MODEL, "messages": [], "stream": True}
     if usage:
         body["stream_options"] = {"include_usage": True}
-    return WIRE.view(HttpRequest("POST", "https://api.openai.com/v1/chat/completions", {}, json.dumps(body).encode()))
+    return API.view(HttpRequest("POST", "https://api.openai.com/v1/chat/completions", {}, json.dumps(body).encode()))
 
 
 def whole(step: ModelStep, seed: str = "a", profile: Profile = PROFILE) -> ResponseView:
-    body = json.dumps(WIRE.build(step, seed, MODEL, profile)).encode()
-    return WIRE.read(HttpResponse(200, {"content-type": "application/json"}, body))
+    body = json.dumps(API.build(step, seed, MODEL, profile)).encode()
+    return API.read(HttpResponse(200, {"content-type": "application/json"}, body))
 
 
 def stream(step: ModelStep, seed: str = "a", profile: Profile = PROFILE, *, usage: bool = True) -> HttpResponse:
-    return WIRE.build_stream(step, seed, MODEL, profile, asked(usage=usage))
+    return API.build_stream(step, seed, MODEL, profile, asked(usage=usage))
 
 
 def chunks(response: HttpResponse) -> list[dict[str, Any]]:
@@ -83,7 +84,7 @@ def test_a_stream_folds_to_what_the_whole_body_says(step: ModelStep, seed: str, 
         dialect != "no-index" or len(step.raw) < 2 or step.raw[0] != step.raw[1]
     )  # then ids have to tell calls apart
     profile = replace(PROFILE, dialect=dialect)
-    folded = WIRE.read(stream(step, seed, profile))
+    folded = API.read(stream(step, seed, profile))
     expected = whole(step, seed, profile)
     if dialect == "no-usage":
         expected = replace(expected, usage=Usage())
@@ -94,7 +95,7 @@ def test_a_stream_folds_to_what_the_whole_body_says(step: ModelStep, seed: str, 
 @given(STEPS, st.text(max_size=3))
 def test_the_folded_body_is_the_whole_one_but_for_empty_fields(step: ModelStep, seed: str) -> None:
     expected: Any = whole(step, seed).body
-    folded: Any = WIRE.read(stream(step, seed)).body
+    folded: Any = API.read(stream(step, seed)).body
     (choice,) = expected["choices"]
     message = choice["message"]
     if not message["annotations"]:  # a stream has no empty list of them
@@ -132,8 +133,8 @@ def test_tokens_are_counted_in_a_chunk_of_their_own_and_only_if_asked() -> None:
 
     silent = stream(TWO_CALLS, usage=False)
     assert all("usage" not in chunk and chunk["choices"] for chunk in chunks(silent))
-    assert WIRE.read(silent).usage == Usage()
-    assert WIRE.read(silent).complete
+    assert API.read(silent).usage == Usage()
+    assert API.read(silent).complete
 
 
 def test_the_view_of_a_request_says_where_usage_is_asked_for() -> None:
@@ -197,7 +198,7 @@ def test_a_stream_that_breaks_off_is_not_complete(step: ModelStep, data: st.Data
     sent = stream(step, usage=False).body
     ended = sent.index(b'"finish_reason":"')
     cut = data.draw(st.integers(0, ended))
-    seen = WIRE.read(HttpResponse(200, STREAM_TYPE, sent[:cut]))
+    seen = API.read(HttpResponse(200, STREAM_TYPE, sent[:cut]))
     assert not seen.complete
     assert seen.stop_reason == StopReason.UNKNOWN
     for call, (name, arguments) in zip(seen.calls, () if step.raw else step.calls, strict=False):
@@ -207,14 +208,14 @@ def test_a_stream_that_breaks_off_is_not_complete(step: ModelStep, data: st.Data
 
 def test_a_finish_reason_is_an_end_without_a_sentinel() -> None:
     sent = stream(TWO_CALLS).body.removesuffix(b"data: [DONE]\n\n")
-    assert WIRE.read(HttpResponse(200, STREAM_TYPE, sent)).complete
+    assert API.read(HttpResponse(200, STREAM_TYPE, sent)).complete
 
 
 def test_an_error_stands_where_the_end_would() -> None:
-    body = WIRE.build(TWO_CALLS, "a", MODEL, PROFILE) | {"error": {"message": "down", "code": "server_error"}}
+    body = API.build(TWO_CALLS, "a", MODEL, PROFILE) | {"error": {"message": "down", "code": "server_error"}}
     sent = streamed(body, "a", usage=True)
     assert b"[DONE]" not in sent
-    seen = WIRE.read(HttpResponse(200, STREAM_TYPE, sent))
+    seen = API.read(HttpResponse(200, STREAM_TYPE, sent))
     assert seen.error is not None
     assert (seen.error.status, seen.error.message, seen.stop_reason) == (200, "down", StopReason.ERROR)
 
@@ -226,7 +227,7 @@ def test_logprobs_of_all_chunks_are_kept() -> None:
 
     end = {"index": 0, "delta": {}, "logprobs": None, "finish_reason": "stop"}
     sent = b"".join(b"data: %s\n\n" % json.dumps({"choices": [one]}).encode() for one in (said("a"), said("b"), end))
-    body: Any = WIRE.read(HttpResponse(200, STREAM_TYPE, sent)).body
+    body: Any = API.read(HttpResponse(200, STREAM_TYPE, sent)).body
     assert [entry["token"] for entry in body["choices"][0]["logprobs"]["content"]] == ["a", "b"]
 
 
@@ -252,13 +253,13 @@ _CHUNK = st.fixed_dictionaries(
 def test_any_chunks_are_read_or_said_to_be_none(sent: list[dict[str, Any]]) -> None:
     body = b"".join(b"data: %s\n\n" % json.dumps(one).encode() for one in sent)
     with suppress(WireError):
-        assert WIRE.read(HttpResponse(200, STREAM_TYPE, body)).streamed
+        assert API.read(HttpResponse(200, STREAM_TYPE, body)).streamed
 
 
 @given(st.binary() | st.lists(st.sampled_from([b"data: ", b"{", b"}", b'"', b"\r", b"\n", b"\xff"])).map(b"".join))
 def test_any_bytes_are_read_or_said_to_be_no_chunks(body: bytes) -> None:
     with suppress(WireError):
-        assert WIRE.read(HttpResponse(200, STREAM_TYPE, body)).streamed
+        assert API.read(HttpResponse(200, STREAM_TYPE, body)).streamed
 
 
 # dialects
@@ -302,7 +303,7 @@ def test_pieces_without_an_index_are_those_of_the_call_before_them() -> None:
 def test_no_arguments_can_be_no_text_at_all() -> None:
     (only,) = pieces(spoken("empty-arguments", ModelStep(calls=(("now", {}),))))
     assert only["function"]["arguments"] == ""
-    (call,) = WIRE.read(spoken("empty-arguments", ModelStep(calls=(("now", {}),)))).calls
+    (call,) = API.read(spoken("empty-arguments", ModelStep(calls=(("now", {}),)))).calls
     assert (call.arguments, call.malformed) == ({}, None)
 
 
@@ -327,7 +328,7 @@ def test_comments_can_keep_a_stream_alive() -> None:
 
 
 def streams() -> list[Recorded]:
-    found = [item for item in recorded(*CONVERSATIONS) if WIRE.read(item.response).streamed]
+    found = [item for item in recorded(*CONVERSATIONS) if API.read(item.response).streamed]
     assert len(found) > 80
     return found
 
@@ -335,7 +336,7 @@ def streams() -> list[Recorded]:
 @needs_traffic
 def test_recorded_streams_come_to_their_end_or_to_an_error() -> None:
     for item in streams():
-        seen = WIRE.read(item.response)
+        seen = API.read(item.response)
         assert seen.complete or seen.error, item.path
 
 
@@ -347,8 +348,8 @@ def _without_blanks(value: Any) -> Any:
 @needs_traffic
 def test_a_recorded_stream_that_is_written_again_folds_to_the_same_body() -> None:
     for item in streams():
-        body: Any = WIRE.read(item.response).body
-        again: Any = WIRE.read(HttpResponse(200, STREAM_TYPE, streamed(body, item.path, usage=True))).body
+        body: Any = API.read(item.response).body
+        again: Any = API.read(HttpResponse(200, STREAM_TYPE, streamed(body, item.path, usage=True))).body
         for one, other in zip(body["choices"], again["choices"], strict=True):
             assert _without_blanks(one.pop("message")) == _without_blanks(other.pop("message")), item.path
             assert one == other, item.path
@@ -369,7 +370,7 @@ def _paths(value: Any, path: str = "") -> Iterator[str]:
 def test_what_a_stream_that_is_written_again_does_not_give_back() -> None:
     lost: set[str] = set()
     for item in streams():
-        body: Any = WIRE.read(item.response).body
+        body: Any = API.read(item.response).body
         again = HttpResponse(200, STREAM_TYPE, streamed(body, item.path, usage=True))
         lost |= {path for chunk in chunks(item.response) for path in _paths(chunk)} - {
             path for chunk in chunks(again) for path in _paths(chunk)

@@ -5,15 +5,15 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
+from harness import catalog
 from harness.apis.limit import Violation
-from harness.apis.openai_chat import WIRE
-from harness.apis.profiles import profile_for
+from harness.apis.openai_chat import API
 from harness.apis.view import CallView, OpaqueView, TextView
-from tests.traffic import Recorded, needs_traffic, recorded
 from tests.apis import lawful
 from tests.apis.mutation import Mutation
 from tests.apis.openai_chat_mutations import MUTATIONS, OPENAI_MUTATIONS
 from tests.apis.pointers import resolve
+from tests.traffic import Recorded, needs_traffic, recorded
 
 CONVERSATIONS = ("openai-chat", "openai-compat-chat")
 ERRORS = ("errors/openai-chat", "errors/openai-compat-chat")
@@ -27,15 +27,15 @@ model generated, and one feature that a model lacks (web search)."""
 
 
 def violations(exchange: Recorded) -> list[Violation]:
-    profile = profile_for("openai-chat", WIRE.model_of(exchange.request) or "")
-    return lawful.violations(WIRE, exchange.request, profile)
+    profile = catalog.api("openai-chat").profile_for(API.model_of(exchange.request) or "")
+    return lawful.violations(API, exchange.request, profile)
 
 
 def accepted() -> list[Recorded]:
     return [
         exchange
         for exchange in recorded(*CONVERSATIONS)
-        if exchange.response.status == 200 and WIRE.read(exchange.response).error is None
+        if exchange.response.status == 200 and API.read(exchange.response).error is None
     ]
 
 
@@ -43,9 +43,9 @@ def accepted() -> list[Recorded]:
 def test_every_request_is_recognised_and_viewed_with_exact_pointers() -> None:
     seen = Counter[str]()
     for exchange in recorded(*CONVERSATIONS, *ERRORS):
-        assert WIRE.recognises(exchange.request), exchange.path
+        assert API.recognises(exchange.request), exchange.path
         body = json.loads(exchange.request.body)
-        view = WIRE.view(exchange.request)
+        view = API.view(exchange.request)
         for system in view.system:
             assert resolve(body, system.pointer) == system.text
         for part in (part for turn in view.turns for part in turn.parts):
@@ -70,7 +70,7 @@ def test_every_request_is_recognised_and_viewed_with_exact_pointers() -> None:
 def test_every_response_is_read() -> None:
     streamed = Counter[bool]()
     for exchange in recorded(*CONVERSATIONS, *ERRORS):
-        seen = WIRE.read(exchange.response)
+        seen = API.read(exchange.response)
         streamed[seen.streamed] += 1
         assert (seen.error is not None) or seen.parts, exchange.path
         assert seen.error is not None or seen.complete, exchange.path
@@ -90,8 +90,8 @@ def test_the_calls_read_are_those_that_the_next_request_carries_back() -> None:
         exchanges = {(one.path, one.index): one for one in recorded(folder)}
         for exchange in exchanges.values():
             for i, j in exchange.pairs if exchange.index == 0 else ():
-                answered = WIRE.read(exchanges[exchange.path, i].response)
-                carried = WIRE.view(exchanges[exchange.path, j].request)
+                answered = API.read(exchanges[exchange.path, i].response)
+                carried = API.view(exchanges[exchange.path, j].request)
                 sent = [(call.name, json.dumps(call.arguments, sort_keys=True)) for call in carried.calls]
                 for call in answered.calls:
                     assert (call.name, json.dumps(call.arguments, sort_keys=True)) in sent, exchange.path
@@ -101,7 +101,7 @@ def test_the_calls_read_are_those_that_the_next_request_carries_back() -> None:
 
 @needs_traffic
 def test_every_error_in_a_refused_exchange_is_read_whatever_its_status() -> None:
-    read = [WIRE.read(exchange.response) for exchange in recorded(*ERRORS)]
+    read = [API.read(exchange.response) for exchange in recorded(*ERRORS)]
     assert all(seen.error is not None and seen.error.message for seen in read)
     assert sum(1 for seen in read if seen.error and seen.error.status == 200) == 3
 

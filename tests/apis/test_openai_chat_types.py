@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from harness.apis.openai_chat import WIRE
+from harness import catalog
+from harness.apis.openai_chat import API
 from harness.apis.openai_chat.settings import FIELDS
-from harness.apis.profiles import profile_for
 from harness.apis.view import ModelStep
 from harness.contract.model import StopReason
 from tests.apis.hardened import validator
@@ -30,7 +30,7 @@ chat = pytest.importorskip("openai.types.chat")
     ],
 )
 def test_every_body_that_is_built_is_the_sdks_response(step: ModelStep, model: str) -> None:
-    body = WIRE.build(step, "a seed", model, profile_for("openai-chat", model))
+    body = API.build(step, "a seed", model, catalog.api("openai-chat").profile_for(model))
     parsed = chat.ChatCompletion.model_validate(body, strict=True)
     assert parsed.choices[0].message.content == step.text
     assert not set(body) - set(chat.ChatCompletion.model_fields)

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from harness import catalog
 from harness.apis.limit import Violation
-from harness.apis.openai_responses import WIRE
+from harness.apis.openai_responses import API
 from harness.apis.openai_responses.schemas import strict_faults
-from harness.apis.profiles import profile_for
 from harness.contract.http import HttpRequest
 from tests.apis import lawful
 from tests.apis.hardened import validator
@@ -62,7 +62,9 @@ GOOD: Body = {
 
 def send(body: Any, model: str | None = None) -> list[Violation]:
     request = HttpRequest("POST", "https://api.openai.com/v1/responses", {}, json.dumps(body).encode())
-    return lawful.violations(WIRE, request, profile_for("openai-responses", model or WIRE.model_of(request) or ""))
+    return lawful.violations(
+        API, request, catalog.api("openai-responses").profile_for(model or API.model_of(request) or "")
+    )
 
 
 def changed(**fields: Any) -> Body:
@@ -135,7 +137,7 @@ def test_a_good_request_is_one_to_the_sdk(body: Body) -> None:
 @pytest.mark.parametrize("data", [b"no json", b"[]", b'{"input": NaN}', b"\xff", b"[" * 100_000])
 def test_a_body_that_cannot_be_read_is_a_violation(data: bytes) -> None:
     request = HttpRequest("POST", "https://api.openai.com/v1/responses", {}, data)
-    (violation,) = lawful.violations(WIRE, request, profile_for("openai-responses", ""))
+    (violation,) = lawful.violations(API, request, catalog.api("openai-responses").profile_for(""))
     assert violation.rule == "openai-responses-body"
 
 
@@ -381,7 +383,7 @@ def test_an_array_says_what_its_items_are(strict: bool) -> None:
         found = only(sent(bare), "tool-array-items")
         assert found.pointer == "/tools/0/parameters/properties/city/anyOf/0"
         request = HttpRequest("POST", "https://openrouter.ai/api/v1/responses", {}, json.dumps(sent(bare)).encode())
-        assert lawful.violations(WIRE, request) == []
+        assert lawful.violations(API, request) == []
 
 
 def test_a_schema_nested_more_deeply_than_the_stack() -> None:
@@ -479,7 +481,7 @@ def test_a_union_without_a_type_is_contested_and_another_root_without_one_is_not
 def test_a_server_that_is_compatible_may_know_more_parameters() -> None:
     body = json.dumps(changed(plugins=[])).encode()
     asked = {
-        url: [found.rule for found in lawful.violations(WIRE, HttpRequest("POST", url, {}, body))]
+        url: [found.rule for found in lawful.violations(API, HttpRequest("POST", url, {}, body))]
         for url in ("https://api.openai.com/v1/responses", "https://openrouter.ai/api/v1/responses")
     }
     assert list(asked.values()) == [["openai-responses-parameter-unknown"], []]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.apis.openai_responses import WIRE
+from harness.apis.openai_responses import API
 from harness.apis.view import (
     ChoiceView,
     FormatView,
@@ -32,7 +32,7 @@ def post(body: Any, url: str = URL) -> HttpRequest:
 
 
 def view(**body: Any) -> RequestView:
-    return WIRE.view(post({"model": "gpt-6-sol", "input": "Hello", **body}))
+    return API.view(post({"model": "gpt-6-sol", "input": "Hello", **body}))
 
 
 def items(*entries: Any) -> RequestView:
@@ -58,18 +58,18 @@ OUTPUT = {"type": "function_call_output", "call_id": "call_1", "output": "18"}
     ],
 )
 def test_recognised_by_path_and_body(url: str, body: Any, expected: bool) -> None:
-    assert WIRE.recognises(post(body, url)) is expected
+    assert API.recognises(post(body, url)) is expected
 
 
 def test_only_posts_of_json_are_recognised() -> None:
-    assert not WIRE.recognises(HttpRequest("GET", URL, {}, b'{"input": "x"}'))
-    assert not WIRE.recognises(HttpRequest("POST", URL, {}, b"{"))
+    assert not API.recognises(HttpRequest("GET", URL, {}, b'{"input": "x"}'))
+    assert not API.recognises(HttpRequest("POST", URL, {}, b"{"))
 
 
 def test_the_model_is_named_by_the_body() -> None:
-    assert WIRE.model_of(post({"model": "gpt-6-sol"})) == "gpt-6-sol"
-    assert WIRE.model_of(post({})) is None
-    assert WIRE.model_of(HttpRequest("POST", URL, {}, b"no json")) is None
+    assert API.model_of(post({"model": "gpt-6-sol"})) == "gpt-6-sol"
+    assert API.model_of(post({})) is None
+    assert API.model_of(HttpRequest("POST", URL, {}, b"no json")) is None
 
 
 @pytest.mark.parametrize(

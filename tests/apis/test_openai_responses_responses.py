@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from harness.apis.limit import Limit
-from harness.apis.openai_responses import WIRE
-from harness.apis.profiles import Profile, profile_named
+from harness.apis.openai_responses import API
+from harness.apis.profile import Profile
 from harness.apis.view import ModelStep, OpaqueView, Prefix, ResponseView, TextView, WireError
 from harness.contract.http import HttpResponse
 from harness.contract.model import StopReason, Usage
 from tests.apis.pointers import resolve
+from tests.known_profiles import profile_named
 
 JSON_TYPE = {"content-type": "application/json"}
 STREAM_TYPE = {"content-type": "text/event-stream; charset=utf-8"}
@@ -28,7 +29,7 @@ def profile(name: str = "gpt-5-responses") -> Profile:
 
 def whole(**body: Any) -> ResponseView:
     full = {"object": "response", "status": "completed", "model": MODEL, "output": [], **body}
-    return WIRE.read(HttpResponse(200, JSON_TYPE, json.dumps(full).encode()))
+    return API.read(HttpResponse(200, JSON_TYPE, json.dumps(full).encode()))
 
 
 def stream(*payloads: dict[str, Any], end: bytes = b"") -> HttpResponse:
@@ -165,7 +166,7 @@ def test_a_call_that_was_cut_off_is_malformed() -> None:
     ],
 )
 def test_a_refusal_by_status(body: bytes, code: str | None, text: str) -> None:
-    seen = WIRE.read(HttpResponse(502, {}, body))
+    seen = API.read(HttpResponse(502, {}, body))
     assert seen.error is not None
     assert (seen.error.status, seen.error.code, seen.error.message) == (502, code, text)
     assert seen.stop_reason is StopReason.ERROR
@@ -176,7 +177,7 @@ def test_a_refusal_by_status(body: bytes, code: str | None, text: str) -> None:
 )
 def test_what_is_no_response_is_said_so(body: bytes) -> None:
     with pytest.raises(WireError):
-        WIRE.read(HttpResponse(200, JSON_TYPE, body))
+        API.read(HttpResponse(200, JSON_TYPE, body))
 
 
 # streams
@@ -184,7 +185,7 @@ def test_what_is_no_response_is_said_so(body: bytes) -> None:
 
 def test_split_and_interleaved_arguments_are_put_together_by_index() -> None:
     opened = call(1, arguments="", status="in_progress"), call(2, arguments="", status="in_progress")
-    seen = WIRE.read(
+    seen = API.read(
         stream(
             CREATED,
             added(0, opened[0]),
@@ -208,12 +209,12 @@ def test_split_and_interleaved_arguments_are_put_together_by_index() -> None:
 
 
 def test_a_call_without_arguments() -> None:
-    seen = WIRE.read(stream(CREATED, added(0, call(1, arguments="")), done(0, call(1)), completed(call(1))))
+    seen = API.read(stream(CREATED, added(0, call(1, arguments="")), done(0, call(1)), completed(call(1))))
     assert [one.arguments for one in seen.calls] == [{}]
 
 
 def test_the_done_event_is_authoritative() -> None:
-    seen = WIRE.read(
+    seen = API.read(
         stream(
             CREATED,
             added(0, call(1, arguments="")),
@@ -230,7 +231,7 @@ def test_texts_refusals_and_reasoning_are_put_together() -> None:
         return {"type": f"response.{kind}.delta", "output_index": 0, "delta": text, **place}
 
     reasoning = {"type": "reasoning", "id": "rs_1", "summary": []}
-    seen = WIRE.read(
+    seen = API.read(
         stream(
             CREATED,
             added(0, reasoning),
@@ -252,7 +253,7 @@ def test_texts_refusals_and_reasoning_are_put_together() -> None:
 
 
 def test_a_cut_stream_is_not_complete() -> None:
-    seen = WIRE.read(
+    seen = API.read(
         stream(
             CREATED,
             added(0, call(1, arguments="", status="in_progress")),
@@ -276,7 +277,7 @@ def test_a_cut_stream_is_not_complete() -> None:
 )
 def test_an_error_event_inside_http_200(event: dict[str, Any]) -> None:
     for events in ((CREATED, event), (event,)):
-        seen = WIRE.read(stream(*events))
+        seen = API.read(stream(*events))
         assert seen.error is not None
         assert (seen.error.status, seen.error.code, seen.error.message) == (200, "overloaded", "Busy.")
         assert seen.stop_reason is StopReason.ERROR
@@ -285,7 +286,7 @@ def test_an_error_event_inside_http_200(event: dict[str, Any]) -> None:
 
 def test_a_stream_that_fails() -> None:
     failed = {"status": "failed", "error": {"code": "server_error", "message": "Sorry."}, "output": []}
-    seen = WIRE.read(stream(CREATED, {"type": "response.failed", "response": failed}))
+    seen = API.read(stream(CREATED, {"type": "response.failed", "response": failed}))
     assert seen.complete
     assert seen.error is not None
     assert seen.error.code == "server_error"
@@ -293,12 +294,12 @@ def test_a_stream_that_fails() -> None:
 
 def test_a_stream_that_ends_at_the_token_limit() -> None:
     ended = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}, "output": [message("18")]}
-    seen = WIRE.read(stream(CREATED, {"type": "response.incomplete", "response": ended}))
+    seen = API.read(stream(CREATED, {"type": "response.incomplete", "response": ended}))
     assert (seen.complete, seen.stop_reason) == (True, StopReason.MAX_TOKENS)
 
 
 def test_the_sentinel_of_chat_is_ignored() -> None:
-    assert WIRE.read(stream(CREATED, completed(message("Hi")), end=b"data: [DONE]\n\n")).text == "Hi"
+    assert API.read(stream(CREATED, completed(message("Hi")), end=b"data: [DONE]\n\n")).text == "Hi"
 
 
 @pytest.mark.parametrize(
@@ -306,7 +307,7 @@ def test_the_sentinel_of_chat_is_ignored() -> None:
 )
 def test_a_stream_of_something_else_is_said_so(body: bytes) -> None:
     with pytest.raises(WireError):
-        WIRE.read(HttpResponse(200, STREAM_TYPE, body))
+        API.read(HttpResponse(200, STREAM_TYPE, body))
 
 
 # building
@@ -326,14 +327,14 @@ STEPS = [
 
 
 def built(step: ModelStep, seed: str = "seed", name: str = "gpt-5-responses") -> dict[str, Any]:
-    body: dict[str, Any] = WIRE.build(step, seed, MODEL, profile(name))
+    body: dict[str, Any] = API.build(step, seed, MODEL, profile(name))
     return body
 
 
 @pytest.mark.parametrize("step", STEPS)
 def test_what_is_built_reads_back(step: ModelStep) -> None:
     body = built(step)
-    seen = WIRE.read(HttpResponse(200, JSON_TYPE, json.dumps(body).encode()))
+    seen = API.read(HttpResponse(200, JSON_TYPE, json.dumps(body).encode()))
     assert seen.text == (step.text or "")
     assert [(one.name, one.arguments) for one in seen.calls] == list(step.calls)
     assert seen.model == MODEL
@@ -389,7 +390,7 @@ def test_usage_is_consistent_and_says_what_came_out_of_the_cache(repeated: int, 
 
 def test_the_token_limit_cuts_the_last_call() -> None:
     body = built(ModelStep(calls=(("f", {"a": 1}), ("f", {"city": "Paris"})), truncated=True))
-    seen = WIRE.read(HttpResponse(200, JSON_TYPE, json.dumps(body).encode()))
+    seen = API.read(HttpResponse(200, JSON_TYPE, json.dumps(body).encode()))
     assert seen.stop_reason is StopReason.MAX_TOKENS
     assert [one.malformed is None for one in seen.calls] == [True, False]
 
@@ -412,7 +413,7 @@ def test_what_is_built_is_a_response_to_the_sdk(step: ModelStep, name: str) -> N
 
 def test_a_refusal_has_the_shape_of_the_provider() -> None:
     violation = Limit("openai-responses-x", "", "RS-1").broken("No.", "/input/3/content/0", code="invalid_value")
-    refusal = WIRE.refuse(violation)
+    refusal = API.refuse(violation)
     assert refusal.status == 400
     assert refusal.headers["content-type"] == "application/json"
     assert refusal.headers["x-request-id"].startswith("req_")
@@ -424,7 +425,7 @@ def test_a_refusal_has_the_shape_of_the_provider() -> None:
             "code": "invalid_value",
         }
     }
-    assert WIRE.refuse(violation) == refusal
-    seen = WIRE.read(refusal)
+    assert API.refuse(violation) == refusal
+    seen = API.read(refusal)
     assert seen.error is not None
     assert (seen.error.message, seen.error.code) == ("No.", "invalid_value")

@@ -13,21 +13,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness import catalog
 from harness.apis.compare import likeness
 from harness.apis.eventstream import events
-from harness.apis.openai_responses import WIRE
+from harness.apis.openai_responses import API
 from harness.apis.openai_responses.dialects import DIALECTS
 from harness.apis.openai_responses.events import streamed
-from harness.apis.profiles import Profile, profile_for
+from harness.apis.profile import Profile
 from harness.apis.view import ModelStep, OpaqueView, RequestView, ResponseView, WireError
 from harness.contract.http import HttpResponse
 from harness.contract.model import StopReason
 from harness.scenarios.schema import Provocation
-from tests.traffic import Recorded, needs_traffic, recorded
 from tests.apis.steps import steps
+from tests.traffic import Recorded, needs_traffic, recorded
 
 MODEL = "gpt-6-sol"
-PROFILE = profile_for("openai-responses", MODEL)
+PROFILE = catalog.api("openai-responses").profile_for(MODEL)
 REQUEST = RequestView("openai-responses", MODEL, (), (), stream=True)
 CONVERSATIONS = ("openai-responses", "openai-compat-responses")
 STREAM_TYPE = {"content-type": "text/event-stream; charset=utf-8"}
@@ -45,12 +46,12 @@ STEPS = steps(_RAW, [StopReason.MAX_TOKENS, StopReason.REFUSAL, StopReason.ERROR
 
 
 def whole(step: ModelStep, seed: str = "a", profile: Profile = PROFILE) -> ResponseView:
-    body = json.dumps(WIRE.build(step, seed, MODEL, profile)).encode()
-    return WIRE.read(HttpResponse(200, {"content-type": "application/json"}, body))
+    body = json.dumps(API.build(step, seed, MODEL, profile)).encode()
+    return API.read(HttpResponse(200, {"content-type": "application/json"}, body))
 
 
 def stream(step: ModelStep, seed: str = "a", profile: Profile = PROFILE) -> HttpResponse:
-    return WIRE.build_stream(step, seed, MODEL, profile, REQUEST)
+    return API.build_stream(step, seed, MODEL, profile, REQUEST)
 
 
 def payloads(response: HttpResponse) -> list[dict[str, Any]]:
@@ -63,13 +64,13 @@ def of(response: HttpResponse, kind: str) -> list[dict[str, Any]]:
 
 def written(*sent: dict[str, Any]) -> ResponseView:
     body = b"".join(b"event: %s\ndata: %s\n\n" % (one["type"].encode(), json.dumps(one).encode()) for one in sent)
-    return WIRE.read(HttpResponse(200, STREAM_TYPE, body))
+    return API.read(HttpResponse(200, STREAM_TYPE, body))
 
 
 @given(STEPS, st.text(max_size=3), st.sampled_from([None, *DIALECTS]))
 def test_a_stream_folds_to_what_the_whole_body_says(step: ModelStep, seed: str, dialect: str | None) -> None:
     profile = replace(PROFILE, dialect=dialect)
-    expected, folded = whole(step, seed, profile), WIRE.read(stream(step, seed, profile))
+    expected, folded = whole(step, seed, profile), API.read(stream(step, seed, profile))
     assert folded.complete
     assert folded.body == expected.body
     assert likeness(replace(expected, streamed=True)) == likeness(folded)
@@ -137,7 +138,7 @@ def test_items_begin_empty_and_reasoning_with_other_state_than_it_ends() -> None
     assert all(call["call_id"] and call["name"] for call in calls)
     (ended, *_) = (one["item"] for one in of(sent, "output_item.done"))
     assert ended["encrypted_content"] != reasoning["encrypted_content"]
-    (thought,) = (part.raw for part in WIRE.read(sent).parts if isinstance(part, OpaqueView))
+    (thought,) = (part.raw for part in API.read(sent).parts if isinstance(part, OpaqueView))
     assert thought == ended
 
 
@@ -173,7 +174,7 @@ def test_a_call_that_is_cut_off_is_never_said_to_be_done() -> None:
 
 
 def test_an_answer_that_pauses_has_no_end() -> None:
-    assert not WIRE.read(stream(ModelStep(text="a", stop=StopReason.PAUSE))).complete
+    assert not API.read(stream(ModelStep(text="a", stop=StopReason.PAUSE))).complete
 
 
 @given(STEPS, st.data())
@@ -181,7 +182,7 @@ def test_a_stream_that_breaks_off_is_not_complete(step: ModelStep, data: st.Data
     sent = stream(step).body
     ended = sent.rindex(b"event: ")
     cut = data.draw(st.integers(0, len(sent) - 1))
-    seen = WIRE.read(HttpResponse(200, STREAM_TYPE, sent[:cut]))
+    seen = API.read(HttpResponse(200, STREAM_TYPE, sent[:cut]))
     assert not seen.complete
     assert seen.stop_reason is StopReason.UNKNOWN
     names = [one.name for one in whole(step).calls]
@@ -272,13 +273,13 @@ _EVENT = st.fixed_dictionaries(
 def test_any_events_are_read_or_said_to_be_none_of_a_response(sent: list[dict[str, Any]]) -> None:
     body = b"".join(b"data: %s\n\n" % json.dumps(one).encode() for one in sent)
     with suppress(WireError):
-        assert WIRE.read(HttpResponse(200, STREAM_TYPE, body)).streamed
+        assert API.read(HttpResponse(200, STREAM_TYPE, body)).streamed
 
 
 @given(st.binary() | st.lists(st.sampled_from([b"data: ", b"{", b"}", b'"', b"\r", b"\n", b"\xff"])).map(b"".join))
 def test_any_bytes_are_read_or_said_to_be_none_of_a_response(body: bytes) -> None:
     with suppress(WireError):
-        assert WIRE.read(HttpResponse(200, STREAM_TYPE, body)).streamed
+        assert API.read(HttpResponse(200, STREAM_TYPE, body)).streamed
 
 
 # dialects
@@ -290,7 +291,7 @@ def spoken(name: str, seed: str = "a") -> HttpResponse:
 
 def test_ids_can_be_used_again_in_every_response() -> None:
     for seed in ("a", "b"):
-        assert [call.id for call in WIRE.read(spoken("reused-ids", seed)).calls] == ["call_0", "call_1"]
+        assert [call.id for call in API.read(spoken("reused-ids", seed)).calls] == ["call_0", "call_1"]
 
 
 def test_events_can_do_without_numbers() -> None:
@@ -299,7 +300,7 @@ def test_events_can_do_without_numbers() -> None:
 
 def test_the_last_event_can_leave_the_items_out() -> None:
     assert payloads(spoken("bare-end"))[-1]["response"]["output"] == []
-    assert len(WIRE.read(spoken("bare-end")).calls) == 2
+    assert len(API.read(spoken("bare-end")).calls) == 2
 
 
 def test_the_sentinel_of_chat_can_come_last() -> None:
@@ -310,7 +311,7 @@ def test_the_sentinel_of_chat_can_come_last() -> None:
 
 
 def streams() -> list[Recorded]:
-    found = [item for item in recorded(*CONVERSATIONS) if WIRE.read(item.response).streamed]
+    found = [item for item in recorded(*CONVERSATIONS) if API.read(item.response).streamed]
     assert len(found) > 50
     return found
 
@@ -318,14 +319,14 @@ def streams() -> list[Recorded]:
 @needs_traffic
 def test_a_recorded_stream_that_is_written_again_folds_to_the_same_body() -> None:
     for one in streams():
-        body: Any = WIRE.read(one.response).body
-        assert WIRE.read(HttpResponse(200, STREAM_TYPE, streamed(body, one.path))).body == body, one.path
+        body: Any = API.read(one.response).body
+        assert API.read(HttpResponse(200, STREAM_TYPE, streamed(body, one.path))).body == body, one.path
 
 
 @needs_traffic
 def test_the_items_of_a_recorded_stream_are_those_of_its_done_events() -> None:
     for one in streams():
-        body: Any = WIRE.read(one.response).body
+        body: Any = API.read(one.response).body
         assert body["output"] == [event["item"] for event in of(one.response, "output_item.done")], one.path
 
 
@@ -342,7 +343,7 @@ def _paths(value: Any, path: str = "") -> Iterator[str]:
 @needs_traffic
 def test_what_a_stream_that_is_written_again_does_not_give_back() -> None:
     for one in streams():
-        body: Any = WIRE.read(one.response).body
+        body: Any = API.read(one.response).body
         again = HttpResponse(200, STREAM_TYPE, streamed(body, one.path))
         kept = {(sent["type"], path) for sent in payloads(again) for path in _paths(sent)}
         lost = {

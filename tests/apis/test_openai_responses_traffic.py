@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
+from harness import catalog
 from harness.apis.limit import Violation
-from harness.apis.openai_responses import WIRE
-from harness.apis.profiles import profile_for
+from harness.apis.openai_responses import API
 from harness.apis.view import CallView, MediaView, OpaqueView, PartView, RequestView, ResultView, TextView
 from harness.contract.http import HttpRequest
 from harness.contract.model import StopReason
-from tests.traffic import Recorded, needs_traffic, recorded
 from tests.apis import lawful
 from tests.apis.mutation import Mutation
 from tests.apis.openai_responses_mutations import MUTATIONS
 from tests.apis.pointers import resolve
+from tests.traffic import Recorded, needs_traffic, recorded
 
 CONVERSATIONS = ("openai-responses", "openai-compat-responses")
 FOLDERS = (*CONVERSATIONS, "errors/openai-responses", "errors/openai-compat-responses")
@@ -27,7 +27,7 @@ pytestmark = needs_traffic
 
 
 def violations(request: HttpRequest) -> list[Violation]:
-    return lawful.violations(WIRE, request, profile_for("openai-responses", WIRE.model_of(request) or ""))
+    return lawful.violations(API, request, catalog.api("openai-responses").profile_for(API.model_of(request) or ""))
 
 
 def errors(request: HttpRequest) -> set[str]:
@@ -43,7 +43,7 @@ def changed(item: Recorded, body: dict[str, Any]) -> HttpRequest:
 
 
 def test_every_request_is_recognised() -> None:
-    assert all(WIRE.recognises(item.request) for item in recorded(*FOLDERS))
+    assert all(API.recognises(item.request) for item in recorded(*FOLDERS))
 
 
 def check_part(body: Any, part: PartView) -> None:
@@ -79,14 +79,14 @@ def check_pointers(body: Any, view: RequestView) -> int:
 
 
 def test_every_request_is_viewed_with_pointers_that_lead_there() -> None:
-    checked = sum(check_pointers(json.loads(item.request.body), WIRE.view(item.request)) for item in recorded(*FOLDERS))
+    checked = sum(check_pointers(json.loads(item.request.body), API.view(item.request)) for item in recorded(*FOLDERS))
     assert checked > 900
 
 
 def test_no_item_of_a_request_vanishes() -> None:
     for item in recorded(*FOLDERS):
         entries = json.loads(item.request.body)["input"]
-        view = WIRE.view(item.request)
+        view = API.view(item.request)
         places = {turn.pointer for turn in view.turns}
         places |= {"/".join(system.pointer.split("/")[:3]) for system in view.system if system.place != "instructions"}
         wanted = {f"/input/{index}" for index in range(len(entries))} if isinstance(entries, list) else {"/input"}
@@ -96,7 +96,7 @@ def test_no_item_of_a_request_vanishes() -> None:
 def test_every_response_is_read() -> None:
     stops = Counter[StopReason]()
     for item in recorded(*FOLDERS):
-        view = WIRE.read(item.response)
+        view = API.read(item.response)
         stops[view.stop_reason] += 1
         assert view.complete
         assert (view.error is not None) is (item.response.status >= 400)
@@ -118,13 +118,13 @@ def test_adding_up_a_stream_gives_what_its_last_event_says() -> None:
     """The terminal event repeats the whole response, so the deltas can be held against it."""
     compared = 0
     for item in recorded(*CONVERSATIONS):
-        whole = WIRE.read(item.response)
+        whole = API.read(item.response)
         if not whole.streamed:
             continue
         events = item.response.body.replace(b"\r\n", b"\n").split(b"\n\n")
         kept = [event for event in events if b'"type":"response.completed"' not in event.replace(b": ", b":")]
         assert len(kept) == len(events) - 1
-        cut = WIRE.read(type(item.response)(200, item.response.headers, b"\n\n".join(kept)))
+        cut = API.read(type(item.response)(200, item.response.headers, b"\n\n".join(kept)))
         assert not cut.complete
         assert cut.stop_reason is StopReason.UNKNOWN
         assert cut.text == whole.text
@@ -138,7 +138,7 @@ def test_adding_up_a_stream_gives_what_its_last_event_says() -> None:
 def test_deltas_alone_add_up_to_the_items() -> None:
     compared = 0
     for item in recorded(*CONVERSATIONS):
-        whole = WIRE.read(item.response)
+        whole = API.read(item.response)
         if not whole.streamed:
             continue
         endings = (b"response.completed", b"response.output_item.done", b"_text.done", b"arguments.done", b"part.done")
@@ -147,7 +147,7 @@ def test_deltas_alone_add_up_to_the_items() -> None:
             event for event in events if not any(b'"' + ending in event or ending + b'"' in event for ending in endings)
         ]
         assert len(kept) < len(events)
-        added = WIRE.read(type(item.response)(200, item.response.headers, b"\n\n".join(kept)))
+        added = API.read(type(item.response)(200, item.response.headers, b"\n\n".join(kept)))
         assert added.text == whole.text
         compared += len(whole.calls)
         for one, other in zip(added.calls, whole.calls, strict=True):
@@ -176,7 +176,7 @@ def test_what_was_refused_for_its_shape_is_called_an_error(file: str, rule: str)
 def test_what_was_refused_for_another_cause_is_not() -> None:
     """Keys, models that do not exist, a context too long and file types that only the server can know."""
     unseen = [item for item in recorded(*FOLDERS) if item.response.status >= 400 and not errors(item.request)]
-    codes = Counter(view.error.code for item in unseen if (view := WIRE.read(item.response)).error)
+    codes = Counter(view.error.code for item in unseen if (view := API.read(item.response)).error)
     assert codes == {"invalid_api_key": 3, "unsupported_file": 3, "model_not_found": 1, "context_length_exceeded": 1}
 
 

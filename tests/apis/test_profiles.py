@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from harness.apis.profiles import PROFILES, profile_for, profile_named
-from harness.apis.targets import SHIPPED
+from harness import catalog
 from harness.contract.protocols import Capability
+from tests.known_profiles import PROFILES, profile_named
 
 MODELS = [
     ("anthropic", "claude-opus-5-5", "claude-opus-5-5"),
@@ -70,7 +70,7 @@ MODELS = [
 
 @pytest.mark.parametrize(("api", "model", "name"), MODELS)
 def test_a_model_has_its_profile(api: str, model: str, name: str) -> None:
-    profile = profile_for(api, model)
+    profile = catalog.api(api).profile_for(model)
     assert (profile.name, profile.api) == (name, api)
 
 
@@ -86,7 +86,7 @@ def test_every_profile_is_the_one_of_some_model() -> None:
 
 @pytest.mark.parametrize("api", sorted({profile.api for profile in PROFILES}))
 def test_an_unknown_model_is_claimed_little_of(api: str) -> None:
-    profile = profile_for(api, "what nobody knows\n")
+    profile = catalog.api(api).profile_for("what nobody knows\n")
     assert profile is [each for each in PROFILES if each.api == api][-1]
     assert not profile.strict_requests
     assert not profile.strict_pairing
@@ -97,7 +97,11 @@ def test_an_unknown_model_is_claimed_little_of(api: str) -> None:
 
 
 def test_the_shipped_gemini_targets_differ_in_ids() -> None:
-    ids = {each.name: profile_for(each.api, each.model).call_ids for each in SHIPPED if each.api == "gemini"}
+    ids = {
+        each.name: catalog.api(each.api).profile_for(each.model).call_ids
+        for each in catalog.targets()
+        if each.api == "gemini"
+    }
     assert ids == {"gemini-3": True, "gemini-2.5": False}
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.apis.apis import APIS
+from harness import catalog
 from harness.apis.compare import likeness
 from harness.apis.eventstream import events
 from harness.apis.view import ModelStep, ResponseView
@@ -31,7 +31,7 @@ SEEDS = [str(seed) for seed in range(30)]
 
 
 def read(api: str, response: HttpResponse) -> ResponseView:
-    return APIS[api].read(response)
+    return catalog.api(api).read(response)
 
 
 @settings(deadline=None)

@@ -20,7 +20,6 @@ import httpx2
 import vcr
 
 from harness import catalog
-from harness.apis.apis import wire_format
 from harness.apis.targets import Target
 from harness.rules.recording import RULES as COMPARISON
 from harness.rules.rule import Rule
@@ -51,7 +50,7 @@ class Field:
 
     @property
     def base_url(self) -> str:
-        return REFERENCE_URL + wire_format(self.target.api).base_path
+        return REFERENCE_URL + catalog.api(self.target.api).base_path
 
     def recorded(self, conversations: Sequence[Conversation]) -> list[bytes]:
         """The bodies of the answers, in order."""
@@ -192,7 +191,7 @@ def aimock(modules: Path) -> Callable[[Field], Generator[Round, None, None]]:
             assert server.stdout is not None
             origin = server.stdout.readline().strip()
             with httpx2.Client(transport=httpx2.HTTPTransport(trust_env=False), trust_env=False) as client:
-                converse = field.sdk(client, origin + wire_format(field.target.api).base_path)
+                converse = field.sdk(client, origin + catalog.api(field.target.api).base_path)
                 yield timed(lambda: lead(converse, field.conversations))
             assert server.stdin is not None
             server.stdin.close()

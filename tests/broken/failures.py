@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.apis.apis import APIS
+from harness import catalog
 from harness.apis.limit import Limit
 from harness.contract.errors import ProviderError, RateLimited, ServerError
 from harness.contract.http import HttpRequest, HttpResponse
@@ -17,7 +17,7 @@ from tests.stages import InProcess
 
 def refused(request: HttpRequest, status: int) -> HttpResponse:
     """The provider's refusal in its own shape, with a status that has nothing to do with the request."""
-    wire = next(wire for wire in APIS.values() if wire.recognises(request))
+    wire = next(wire for wire in catalog.apis() if wire.recognises(request))
     violation = Limit("overloaded", "", "wire-facts 7.2").broken("come back later", "", status=status)
     return wire.refuse(violation)
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness import catalog
-from harness.apis.apis import LIMITS
-from harness.apis.targets import SHIPPED
+from harness.apis.tables import known_limits
 from harness.cli.app import app
 from harness.cli.main import COMMANDS, main
 from harness.running.known_models import models
@@ -40,7 +39,7 @@ def test_scenarios_are_listed_with_what_they_cover(harness: Command) -> None:
 def test_targets_are_listed_with_models_and_keys(harness: Command) -> None:
     rows = table(harness("list", "targets").out, "TARGET", "ADAPTER", "API", "MODEL", "PROFILE", "KEY")
 
-    assert [(row["TARGET"], row["MODEL"]) for row in rows] == [(each.name, each.model) for each in SHIPPED]
+    assert [(row["TARGET"], row["MODEL"]) for row in rows] == [(each.name, each.model) for each in catalog.targets()]
     assert rows[0]["KEY"] == "ANTHROPIC_API_KEY"
 
 
@@ -50,7 +49,7 @@ def test_rules_are_listed_with_what_they_demand_and_why(harness: Command) -> Non
     rows = table(outcome.out, "RULE", "KIND", "SEVERITY", "BLAME", "SOURCE", "REQUIREMENT", "BECAUSE")
     assert [(row["RULE"], row["REQUIREMENT"], row["SOURCE"]) for row in rows] == [
         *((rule.id, rule.requirement, rule.source) for rule in catalog.rules()),
-        *((limit.id, limit.sentence, limit.source) for limit in LIMITS),
+        *((limit.id, limit.sentence, limit.source) for limit in known_limits()),
     ]
     because = {rule.id: rule.because for rule in catalog.rules()}
     assert all(row["BECAUSE"] == because.get(row["RULE"], because["limits"]) for row in rows)
@@ -100,7 +99,9 @@ def test_models_are_listed_with_what_is_known_of_them(harness: Command) -> None:
     every = table(harness("list", "models").out, *heads)
     of_one = table(harness("list", "models", "--target", "gemini-3", "--api", "gemini").out, *heads)
 
-    assert list(dict.fromkeys(row["API"] for row in every)) == list(dict.fromkeys(each.api for each in SHIPPED))
+    assert list(dict.fromkeys(row["API"] for row in every)) == list(
+        dict.fromkeys(each.api for each in catalog.targets())
+    )
     assert of_one == [row for row in every if row["API"] == "gemini"]
     assert [(row["MODEL"], row["VISION"], row["THINKING"], row["PROFILE"]) for row in of_one] == [
         (each.id, words[each.vision], words[each.thinking], each.profile) for each in models("gemini")

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from harness import catalog
-from harness.apis.targets import SHIPPED
 from harness.contract.errors import MissingDependency
 from harness.contract.protocols import Capability, Endpoint
 from harness.kit.factories import PROVIDERS
@@ -199,7 +198,7 @@ def test_each_target_has_what_its_adapter_can_do_with_its_model(harness: Command
     shown_rows = harness("providers").out.split("\n\n")[2].splitlines()
     heads = shown_rows[0].split()
 
-    assert heads == ["CAPABILITY", *(each.name for each in SHIPPED)]
+    assert heads == ["CAPABILITY", *(each.name for each in catalog.targets())]
     assert [line.split()[0] for line in shown_rows[1:-1]] == [each.value for each in Capability]
     for target in document["targets"]:
         has = catalog.adapter(target["adapter"]).capabilities

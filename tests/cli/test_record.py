@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 
 import harness as package
-from harness.apis.apis import wire_format
-from harness.apis.profiles import profile_for
-from harness.apis.targets import SHIPPED
+from harness import catalog
 from harness.cli import estimates
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.reference.session import Session
@@ -35,8 +33,8 @@ class Provider:
         self._session = self._begun()
 
     def _begun(self) -> Session:
-        wire, model = wire_format("anthropic"), SHIPPED[0].model
-        return Session(self._scenario, wire, model, profile_for("anthropic", model))
+        wire, model = catalog.api("anthropic"), catalog.targets()[0].model
+        return Session(self._scenario, wire, model, catalog.api("anthropic").profile_for(model))
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         self.requests += 1

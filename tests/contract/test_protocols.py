@@ -7,12 +7,11 @@ import sys
 import pytest
 
 from harness import catalog
-from harness.apis.targets import SHIPPED
 from harness.contract.protocols import AsyncChatClient, ChatClient, Endpoint
-from harness.tape.processes import LocalRunner
+from harness.kit.processes import LocalRunner
 
 
-@pytest.mark.parametrize("shipped", SHIPPED, ids=lambda shipped: shipped.name)
+@pytest.mark.parametrize("shipped", catalog.targets(), ids=lambda shipped: shipped.name)
 def test_the_shipped_clients_are_synchronous_chat_clients(shipped: object) -> None:
     adapter = catalog.adapter(shipped.adapter)  # type: ignore[attr-defined]
     endpoint = Endpoint("http://127.0.0.1:9", "key", processes=LocalRunner())

@@ -5,8 +5,6 @@ from contextlib import aclosing, asynccontextmanager, suppress
 import pytest
 
 from harness import catalog
-from harness.apis.apis import wire_format
-from harness.apis.profiles import profile_for
 from harness.apis.targets import targets_for
 from harness.apis.view import ModelStep
 from harness.contract.http import HttpRequest
@@ -80,12 +78,12 @@ Served = Callable[[asyncio.StreamWriter, bytes], Awaitable[None]]
 
 def answer(api: str, model: str, head: bytes, body: bytes) -> bytes:
     """What the reference server would answer to a streamed request."""
-    wire = wire_format(api)
+    wire = catalog.api(api)
     path = head.split()[1].decode()
     request = wire.view(HttpRequest("POST", f"http://127.0.0.1{path}", {"content-type": "application/json"}, body))
     assert request.stream
     step = ModelStep(text="one two three four five six seven eight nine ten", calls=(("weather", {"city": "Paris"}),))
-    return wire.build_stream(step, "seed", model, profile_for(api, model), request).body
+    return wire.build_stream(step, "seed", model, catalog.api(api).profile_for(model), request).body
 
 
 @asynccontextmanager

@@ -9,8 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from harness.apis.apis import wire_format
-from harness.apis.targets import shipped_named
+from harness import catalog
 from harness.apis.view import ModelStep
 from harness.contract.errors import MissingDependency, MissingKey, UnknownName, UsageError
 from harness.contract.model import ChatRequest, Message
@@ -36,7 +35,7 @@ class Service:
         request.read()
         self.requests.append(request)
         step = ModelStep("Ahoy")
-        body = wire_format(self.target.api).build(step, "seed", self.target.model, self.target.profile)
+        body = catalog.api(self.target.api).build(step, "seed", self.target.model, self.target.profile)
         return httpx2.Response(200, json=body)
 
     @property
@@ -59,9 +58,9 @@ def test_a_client_by_the_name_of_its_provider(provider: str) -> None:
 
     assert client.chat(ChatRequest("", (Message.user("hi"),))).text == "Ahoy"
 
-    shipped = shipped_named(PROVIDERS[provider].target)
+    shipped = catalog.target(PROVIDERS[provider].target)
     assert service.model == shipped.model
-    assert str(service.request.url).startswith(wire_format(shipped.api).provider_url)
+    assert str(service.request.url).startswith(catalog.api(shipped.api).provider_url)
     assert SECRET in "".join(service.request.headers.values())
 
 
@@ -71,7 +70,7 @@ def test_generation_by_the_name_of_its_provider(provider: str) -> None:
     generated = generation_provider(provider, environ=KEYS, http_client=service.http)
     assert generated.generate("hi").text == "Ahoy"
     generated.close()
-    assert service.model == shipped_named(PROVIDERS[provider].target).model
+    assert service.model == catalog.target(PROVIDERS[provider].target).model
 
 
 @pytest.mark.parametrize("make", [chat_client, generation_provider])
@@ -268,7 +267,7 @@ def test_what_cannot_be_made_is_said_with_the_way_out(
 def test_an_sdk_that_is_not_installed_is_named(
     make: Callable[..., Any], provider: str, package: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module, adapter = package.partition("-")[0], shipped_named(PROVIDERS[provider].target).adapter
+    module, adapter = package.partition("-")[0], catalog.target(PROVIDERS[provider].target).adapter
     extra = provider.removesuffix("-responses")
     for name in [*sys.modules]:
         if name == module or name.startswith((f"{module}.", f"harness.adapters.{adapter.replace('-', '_')}.")):

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.apis.apis import wire_format
-from harness.apis.targets import SHIPPED
+from harness import catalog
 from harness.apis.view import RequestView
 from harness.contract.errors import RateLimited
 from harness.contract.http import HttpRequest, HttpResponse
@@ -26,13 +25,13 @@ SCRIPT = Scenario.model_validate(
         ],
     }
 )
-TARGETS = [shipped.name for shipped in SHIPPED]
+TARGETS = [shipped.name for shipped in catalog.targets()]
 
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_every_shipped_adapter_generates_text(name: str) -> None:
     target = every_target()[name]
-    wire = wire_format(target.api)
+    wire = catalog.api(target.api)
     with InProcess().stage(Cell(SCRIPT, target, "whole")) as stage:
         client = target.adapter.connect(stage.endpoint, "not-the-model")
         assert isinstance(client, ChatClient)
@@ -57,7 +56,7 @@ def test_every_shipped_adapter_generates_text(name: str) -> None:
 @pytest.mark.parametrize("name", TARGETS)
 def test_a_prompt_may_name_another_model(name: str) -> None:
     target = every_target()[name]
-    wire = wire_format(target.api)
+    wire = catalog.api(target.api)
     with InProcess().stage(Cell(SCRIPT, target, "whole")) as stage:
         client = target.adapter.connect(stage.endpoint, target.model)
         assert isinstance(client, ChatClient)
@@ -74,7 +73,7 @@ def test_a_failure_is_the_canonical_error(name: str) -> None:
     target = every_target()[name]
 
     def limited(request: HttpRequest, session: Handler) -> HttpResponse:
-        return wire_format(target.api).fail(429, None, "s")
+        return catalog.api(target.api).fail(429, None, "s")
 
     with InProcess(limited).stage(Cell(SCRIPT, target, "whole")) as stage:
         client = target.adapter.connect(stage.endpoint, target.model)

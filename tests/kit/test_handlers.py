@@ -6,6 +6,7 @@ import io
 from queue import Queue
 
 import pytest
+from tests.test_thread import Model, call, says
 
 from harness.contract.errors import RateLimited
 from harness.contract.model import ChatRequest, ToolCall, ToolResult
@@ -21,7 +22,6 @@ from harness.kit.handlers import (
     Said,
 )
 from harness.kit.thread import Thread
-from tests.test_thread import Model, call, says
 
 
 def add(call: ToolCall) -> ToolResult:

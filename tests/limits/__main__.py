@@ -9,7 +9,8 @@ from pathlib import Path
 
 import typer
 
-from harness.apis.apis import APIS, LIMITS
+from harness import catalog
+from harness.apis.tables import known_limits
 from tests.limits.cases import CASES
 from tests.limits.proof import MODES, Played, play
 
@@ -26,17 +27,19 @@ def main() -> int:
     started = time.process_time()
     with tempfile.TemporaryDirectory(prefix="limits-") as folder:
         played = play(Path(folder))
-    width = max(len(limit.id) for limit in LIMITS)
+    width = max(len(limit.id) for limit in known_limits())
     missed = 0
     typer.echo(f"{'LIMIT'.ljust(width)}  {'  '.join(mode.ljust(10) for mode in MODES)}")
-    for limit in LIMITS:
+    for limit in known_limits():
         words = [_word(limit.id, played.get((mode, limit.id))) for mode in MODES]
         missed += sum(word not in ("red", "warning") for word in words)
         typer.echo(f"{limit.id.ljust(width)}  {'  '.join(word.ljust(10) for word in words)}".rstrip())
-    counts = ", ".join(f"{api} {len(wire.limits)}" for api, wire in APIS.items())
+    counts = ", ".join(f"{api} {len(wire.limits)}" for api, wire in ((each.name, each) for each in catalog.apis()))
     seconds = time.process_time() - started
-    everywhere = len(LIMITS) - sum(len(wire.limits) for wire in APIS.values())
-    typer.echo(f"\n{len(LIMITS)} limits: {counts}, of every API {everywhere}. {missed} are not as they should be.")
+    everywhere = len(known_limits()) - sum(len(wire.limits) for wire in catalog.apis())
+    typer.echo(
+        f"\n{len(known_limits())} limits: {counts}, of every API {everywhere}. {missed} are not as they should be."
+    )
     typer.echo(f"{seconds:.0f} s of CPU for both modes and the recording.")
     return 1 if missed else 0
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from harness.apis.targets import shipped_named
+from harness import catalog
 from harness.cli.main import main
 from harness.scenarios import suite
 from tests.limits.adapters import mark
@@ -51,7 +51,7 @@ def play(folder: Path) -> dict[tuple[str, str], Played]:
             chosen += ["--variant", "whole", *_written(cases, place)]
             recorded = ["--cassettes", str(place / "cassettes")]
             _command("record", "--from", "reference", *recorded, *chosen)
-            name = shipped_named(target).api.replace("-", "_").upper()
+            name = catalog.target(target).api.replace("-", "_").upper()
             chosen += ["--adapter", f"tests.limits.adapters:{name}"]
             for mode, more in (("reference", ["--mode", "reference"]), ("replay", recorded)):
                 code, report = _command("run", *more, *chosen)

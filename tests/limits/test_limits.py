@@ -9,9 +9,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from harness.apis.apis import LIMITS
+from harness import catalog
 from harness.apis.limit import Limit
-from harness.apis.targets import SHIPPED
+from harness.apis.tables import known_limits
 from tests.limits.cases import CASES
 from tests.limits.edits import Sent, append, copied, double, drop, insert, moved, put
 from tests.limits.proof import MODES, Played, play
@@ -25,13 +25,13 @@ def proof(tmp_path_factory: pytest.TempPathFactory) -> Mapping[tuple[str, str], 
 
 
 def test_every_limit_has_a_case_and_no_case_is_of_another_limit() -> None:
-    assert {limit.id for limit in LIMITS} - CASES.keys() == set()
-    assert CASES.keys() - {limit.id for limit in LIMITS} == set()
-    assert {case.target for case in CASES.values()} <= {shipped.name for shipped in SHIPPED}
+    assert {limit.id for limit in known_limits()} - CASES.keys() == set()
+    assert CASES.keys() - {limit.id for limit in known_limits()} == set()
+    assert {case.target for case in CASES.values()} <= {shipped.name for shipped in catalog.targets()}
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("limit", LIMITS, ids=lambda limit: limit.id)
+@pytest.mark.parametrize("limit", known_limits(), ids=lambda limit: limit.id)
 def test_who_commits_it_is_told_so(limit: Limit, mode: str, proof: Mapping[tuple[str, str], Played]) -> None:
     case, played = CASES[limit.id], proof[mode, limit.id]
     severity = case.severity or limit.severity
@@ -51,7 +51,7 @@ def test_a_warning_alone_fails_no_cell(proof: Mapping[tuple[str, str], Played]) 
 
 
 def _severity(limit: str) -> str:
-    return next(each.severity for each in LIMITS if each.id == limit)
+    return next(each.severity for each in known_limits() if each.id == limit)
 
 
 def test_edits_leave_alone_what_they_do_not_find() -> None:

@@ -5,7 +5,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from harness.apis.targets import SHIPPED
+from harness import catalog
 from tests.pytest_plugin.project import FORGETFUL, WHOLE_ONLY, configure, play, play_apart, project, scenario
 
 __all__ = ["project"]
@@ -219,7 +219,7 @@ def test_the_shipped_targets_are_the_default(project: pytest.Pytester) -> None:
     configure(project, **SCENARIOS, harness_adapters="")
     shown = play(project, "--collect-only", "-q", "scenarios/plain.yaml").stdout
     commands = 1  # which cannot stream
-    shown.fnmatch_lines([f"{2 * len(SHIPPED) - commands} tests collected*"])
+    shown.fnmatch_lines([f"{2 * len(catalog.targets()) - commands} tests collected*"])
 
 
 @pytest.mark.parametrize("variant", BOTH)

@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
+from harness import catalog
 from harness.apis import eventstream
-from harness.apis.apis import wire_format
-from harness.apis.profiles import profile_for
 from harness.apis.view import ResponseView, WireError
 from harness.contract.http import AT_ONCE, HttpRequest, HttpResponse
 from harness.reference.faults import PAUSE, PIECES
@@ -49,7 +48,7 @@ def request(stream: str, *, streamed: bool = True, body: dict[str, Any] | None =
 
 def session(stream: str, scenario: Scenario) -> Session:
     api = stream.removesuffix("-array")
-    return Session(scenario, wire_format(api), MODELS[api], profile_for(api, MODELS[api]))
+    return Session(scenario, catalog.api(api), MODELS[api], catalog.api(api).profile_for(MODELS[api]))
 
 
 def both(stream: str, scenario: Scenario, *, streamed: bool = True) -> tuple[HttpResponse, HttpResponse]:
@@ -60,7 +59,7 @@ def both(stream: str, scenario: Scenario, *, streamed: bool = True) -> tuple[Htt
 
 
 def read(stream: str, response: HttpResponse) -> ResponseView:
-    return wire_format(stream.removesuffix("-array")).read(response)
+    return catalog.api(stream.removesuffix("-array")).read(response)
 
 
 def is_intact(response: HttpResponse, stream: str) -> bool:

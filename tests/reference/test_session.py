@@ -12,8 +12,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from harness.apis.apis import wire_format
-from harness.apis.profiles import profile_for
+from harness import catalog
 from harness.contract.http import EXHAUSTED, HttpResponse
 from harness.contract.model import StopReason, Usage
 from harness.reference.session import Session
@@ -103,7 +102,7 @@ def serving() -> Generator[Serving, None, None]:
         @contextmanager
         def session(api: str, scenario: Scenario) -> Generator[Post, None, None]:
             model = MODELS[api]
-            base = server.mount(Session(scenario, wire_format(api), model, profile_for(api, model)))
+            base = server.mount(Session(scenario, catalog.api(api), model, catalog.api(api).profile_for(model)))
             yield lambda body, path=PATHS[api]: client.post(base + path, json=body)
             server.unmount(base)
 
@@ -122,7 +121,7 @@ apis = pytest.mark.parametrize("api", MODELS)
 def test_the_script_is_played_answer_by_answer_until_it_is_exhausted(
     serving: Serving, tools: Scenario, api: str
 ) -> None:
-    wire = wire_format(api)
+    wire = catalog.api(api)
     with serving(api, tools) as post:
         first = post(FIRST[api])
         assert first.status_code == 200, first.text
@@ -163,7 +162,7 @@ def streaming(api: str, body: dict[str, Any]) -> dict[str, Any]:
 def test_a_request_for_a_stream_is_streamed_what_would_else_come_whole(
     serving: Serving, tools: Scenario, api: str
 ) -> None:
-    wire, path = wire_format(api), STREAM_PATHS[api]
+    wire, path = catalog.api(api), STREAM_PATHS[api]
     with serving(api, tools) as post:
         first = post(FIRST[api]).json()
         whole = [first, post(answered(api, first)).json()]
@@ -197,7 +196,7 @@ def test_a_refused_request_for_a_stream_is_refused_as_any_other(serving: Serving
 
 def test_chat_counts_the_tokens_of_a_stream_where_it_is_asked_to(serving: Serving, tools: Scenario) -> None:
     body = FIRST["openai-chat"] | {"stream": True}
-    read = wire_format("openai-chat").read
+    read = catalog.api("openai-chat").read
     with serving("openai-chat", tools) as post:
         assert read(plain(post(body))).usage == Usage()
     with serving("openai-chat", tools) as post:
@@ -210,14 +209,14 @@ def test_gemini_streams_an_array_where_events_are_not_asked_for(serving: Serving
     with serving("gemini", tools) as post:
         array = post(FIRST["gemini"], path=STREAM_PATHS["gemini"].partition("?")[0])
     assert isinstance(array.json(), list)
-    read = wire_format("gemini").read
+    read = catalog.api("gemini").read
     assert read(plain(array)) == read(plain(events))
 
 
 def test_state_that_was_streamed_is_remembered(serving: Serving, tmp_path: Path) -> None:
     thinking = {"thinking": {"type": "adaptive"}, "stream": True}
     with serving("anthropic", with_thinking(tmp_path)) as post:
-        first: Any = wire_format("anthropic").read(plain(post(FIRST["anthropic"] | thinking))).body
+        first: Any = catalog.api("anthropic").read(plain(post(FIRST["anthropic"] | thinking))).body
         refused = post(asking_for_thought(altered(first, lambda blocks: blocks.pop(0))) | {"stream": True})
         assert refused.status_code == 400
         assert post(asking_for_thought(first) | {"stream": True}).status_code == 200
@@ -261,7 +260,7 @@ def test_a_refused_request_is_refused_in_the_providers_shape_and_uses_up_no_answ
         assert EXHAUSTED not in refused.headers
         accepted = post(answered(api, first))
     assert accepted.status_code == 200
-    assert wire_format(api).read(plain(accepted)).text == "18"
+    assert catalog.api(api).read(plain(accepted)).text == "18"
 
 
 NOT_FOUND: dict[str, dict[str, Any]] = {
@@ -355,6 +354,6 @@ def test_a_truncated_answer_reaches_its_bound_inside_the_last_call(serving: Serv
     content["turns"][0]["model"] = [{"calls": [{"get_weather": {"city": city}}], "truncated": True}]
     with serving(api, scenario(tmp_path, content)) as post:
         response = plain(post(FIRST[api]))
-    view = wire_format(api).read(response)
+    view = catalog.api(api).read(response)
     assert view.stop_reason is StopReason.MAX_TOKENS
     assert city.encode() not in response.body

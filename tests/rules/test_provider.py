@@ -7,8 +7,6 @@ from typing import Any
 import pytest
 
 from harness import catalog
-from harness.apis.apis import wire_format
-from harness.apis.profiles import profile_for
 from harness.apis.view import ModelStep
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.results import Blame, Exchange, Severity, Transcript
@@ -30,14 +28,14 @@ CALL = ModelStep(calls=(("get_weather", {"city": "Paris"}),))
 
 def built(api: str, step: ModelStep = CALL) -> dict[str, Any]:
     model = MODELS[api]
-    return json.loads(json.dumps(wire_format(api).build(step, "seed", model, profile_for(api, model))))
+    return json.loads(json.dumps(catalog.api(api).build(step, "seed", model, catalog.api(api).profile_for(model))))
 
 
 def departures(api: str, body: Any, model: str | None = None) -> list[str]:
     model = model or MODELS[api]
     response = HttpResponse(200, {"content-type": "application/json"}, json.dumps(body).encode())
     asked = HttpRequest("POST", "https://provider.example/v1/chat/completions", {}, b"{}")
-    transcript = Transcript(api, model, profile_for(api, model), (Exchange(asked, response),), "live")
+    transcript = Transcript(api, model, catalog.api(api).profile_for(model), (Exchange(asked, response),), "live")
     found = [finding for rule in RULES for finding in rule.findings(Evidence(transcript))]
     assert all((f.severity, f.blame, f.exchange) == (Severity.WARNING, Blame.PROVIDER, 0) for f in found)
     return [finding.rule for finding in found]
@@ -117,9 +115,9 @@ def test_a_blocked_prompt_needs_no_token_count() -> None:
 def test_the_providers_themselves_hardly_ever_depart(folder: str) -> None:
     found: list[str] = []
     for each in recorded(folder):
-        model = wire_format(each.api).model_of(each.request) or ""
+        model = catalog.api(each.api).model_of(each.request) or ""
         exchange = Exchange(each.request, each.response)
-        transcript = Transcript(each.api, model, profile_for(each.api, model), (exchange,), "audit")
+        transcript = Transcript(each.api, model, catalog.api(each.api).profile_for(model), (exchange,), "audit")
         found += [finding.rule for rule in RULES for finding in rule.findings(Evidence(transcript))]
 
     # One recorded response of OpenAI's counts no tokens at all.

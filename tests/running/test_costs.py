@@ -14,7 +14,7 @@ import pytest
 from genai_prices import Usage as Tokens
 from genai_prices import calc_price
 
-from harness.apis.targets import SHIPPED
+from harness import catalog
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import Usage
 from harness.results import CellResult, Spending, summed
@@ -105,7 +105,7 @@ def test_embeddings_write_nothing_that_would_have_a_price() -> None:
 
 
 def test_every_shipped_target_has_a_price() -> None:
-    assert [each.name for each in SHIPPED if cost(each.api, each.model, USAGE) is None] == []
+    assert [each.name for each in catalog.targets() if cost(each.api, each.model, USAGE) is None] == []
 
 
 def test_prices_come_with_the_package_and_without_a_request() -> None:
@@ -159,9 +159,8 @@ def test_a_cell_takes_what_its_answers_say(target: str) -> None:
 
 
 def wire_usage(target: str, response: HttpResponse) -> Usage:
-    from harness.apis.apis import wire_format
 
-    return wire_format(shipped_targets()[target].api).read(response).usage
+    return catalog.api(shipped_targets()[target].api).read(response).usage
 
 
 def test_retellings_are_not_paid_for() -> None:

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from harness import catalog
-from harness.apis.apis import wire_format
 from harness.contract.errors import InvalidRequest, NotFound, PluginError, RateLimited
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.protocols import Adapter, Capability, EmbeddingProvider, Embeddings, Endpoint
@@ -172,7 +171,7 @@ def test_another_text_than_was_recorded_is_told(target: str, tmp_path: Path) -> 
 @pytest.mark.parametrize("target", EMBEDDING)
 def test_a_failure_is_not_recorded(target: str, tmp_path: Path) -> None:
     def failing(request: HttpRequest, session: Handler) -> HttpResponse:
-        return wire_format(every_target()[target].api).fail(503, None, "s")
+        return catalog.api(every_target()[target].api).fail(503, None, "s")
 
     result = run(INDEX, target, InProcess(failing), recorder=Recorder(Library(tmp_path)))
     assert result.reason == "not recorded: a chat failed, and what was there before stays"
@@ -191,7 +190,7 @@ def test_an_adapter_that_crashes_is_an_error() -> None:
 
 @pytest.mark.parametrize("target", EMBEDDING)
 def test_what_the_provider_does_wrong_is_not_the_adapters_fault(target: str) -> None:
-    wire = wire_format(every_target()[target].api)
+    wire = catalog.api(every_target()[target].api)
 
     def one_vector(request: HttpRequest, session: Handler) -> HttpResponse:
         assert wire.embeddings is not None

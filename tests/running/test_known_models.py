@@ -6,31 +6,29 @@ import pytest
 from genai_prices.data_snapshot import get_snapshot
 
 from harness import catalog
-from harness.apis.profiles import profile_for
-from harness.apis.targets import SHIPPED
 from harness.contract.errors import UnknownName
 from harness.contract.protocols import Capability
 from harness.running.known_models import ModelInfo, models
 
-APIS = sorted({each.api for each in SHIPPED})
+APIS = sorted({each.api for each in catalog.targets()})
 
 
 @pytest.mark.parametrize("api", APIS)
 def test_every_model_is_one_that_somebody_keeps(api: str) -> None:
     priced = {model.id: model for provider in get_snapshot().providers for model in provider.models}
-    shipped = {each.model for each in SHIPPED if each.api == api}
+    shipped = {each.model for each in catalog.targets() if each.api == api}
     found = models(api)
 
     assert len(found) > 10
     assert [each.id for each in found] == sorted({each.id for each in found})
     assert shipped <= {each.id for each in found} <= priced.keys() | shipped
-    assert all(each.profile == profile_for(api, each.id).name for each in found)
+    assert all(each.profile == catalog.api(api).profile_for(each.id).name for each in found)
 
 
 @pytest.mark.parametrize("api", APIS)
 def test_the_shipped_targets_are_named_with_their_model(api: str) -> None:
     named = {target: each.id for each in models(api) for target in each.targets}
-    assert named == {each.name: each.model for each in SHIPPED if each.api == api}
+    assert named == {each.name: each.model for each in catalog.targets() if each.api == api}
 
 
 def test_vision_and_thinking_are_what_adapter_and_profile_say() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from harness.apis.profiles import profile_for
+from harness import catalog
 from harness.apis.targets import Target
 from harness.contract.errors import CassetteError, InvalidRequest, MalformedResponse, MissingDependency, RateLimited
 from harness.contract.model import (
@@ -102,7 +102,7 @@ class AsyncClient:
 
 def target(connect: Connect) -> Target:
     adapter = Adapter("fake", "anthropic", frozenset(), connect)
-    return Target("fake", adapter, "claude-opus-5-5", profile_for("anthropic", "claude-opus-5-5"), "fake")
+    return Target("fake", adapter, "claude-opus-5-5", catalog.api("anthropic").profile_for("claude-opus-5-5"), "fake")
 
 
 def played(

@@ -11,7 +11,6 @@ import httpx2
 import pytest
 
 from harness import catalog
-from harness.apis.apis import wire_format
 from harness.apis.targets import Target
 from harness.contract.errors import CassetteMissing, MissingKey
 from harness.contract.http import HttpRequest, HttpResponse
@@ -247,10 +246,10 @@ def provider(
     tools: Scenario, target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[tuple[str, list[HttpRequest]]]:
     """Somebody's server that speaks Anthropic's API, and what it is sent."""
-    for name in wire_format("anthropic").key_variables:
+    for name in catalog.api("anthropic").key_variables:
         monkeypatch.delenv(name, raising=False)
     requests: list[HttpRequest] = []
-    session = Session(tools, wire_format("anthropic"), target.model, target.profile)
+    session = Session(tools, catalog.api("anthropic"), target.model, target.profile)
 
     def answer(request: HttpRequest) -> HttpResponse:
         requests.append(request)
@@ -286,7 +285,7 @@ def test_live_without_a_key(tools: Scenario, target: Target, provider: tuple[str
     with pytest.raises(MissingKey) as raised:
         run_one(Live({}), Cell(tools, target, "whole"))
     assert raised.value.target == "anthropic"
-    assert tuple(raised.value.variables) == wire_format("anthropic").key_variables
+    assert tuple(raised.value.variables) == catalog.api("anthropic").key_variables
     own = Live({"anthropic": base})  # a server of one's own may need none
     assert own.secrets(target) == []
     assert run_one(own, Cell(tools, target, "whole")).verdict is Verdict.PASS

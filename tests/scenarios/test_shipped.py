@@ -8,7 +8,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import harness.scenarios.schema
-from harness.apis.profiles import profile_for
+from harness import catalog
 from harness.contract.model import JsonSchema
 from harness.scenarios.canonical import settings_of
 from harness.scenarios.document import read
@@ -21,11 +21,11 @@ SCENARIOS = load_paths([FOLDER])
 SCHEMA = Path(harness.scenarios.schema.__file__).with_name("scenario.schema.json")
 
 TARGETS = [
-    profile_for("anthropic", "claude-opus-5-5"),
-    profile_for("openai-chat", "gpt-5.6"),
-    profile_for("openai-responses", "gpt-5.6"),
-    profile_for("gemini", "gemini-3.6-flash"),
-    profile_for("gemini", "gemini-2.5-flash"),
+    catalog.api("anthropic").profile_for("claude-opus-5-5"),
+    catalog.api("openai-chat").profile_for("gpt-5.6"),
+    catalog.api("openai-responses").profile_for("gpt-5.6"),
+    catalog.api("gemini").profile_for("gemini-3.6-flash"),
+    catalog.api("gemini").profile_for("gemini-2.5-flash"),
 ]
 
 COVERED = [

@@ -9,7 +9,7 @@ from typing import cast
 
 import httpx2
 
-from harness.apis.apis import wire_format
+from harness import catalog
 from harness.apis.targets import Target
 from harness.apis.view import RequestView, ResponseView
 from harness.contract.model import ChatRequest
@@ -34,12 +34,12 @@ class Connected:
     @property
     def asked(self) -> list[RequestView]:
         """The requests so far."""
-        return [wire_format(self.api).view(exchange.request) for exchange in self.exchanges]
+        return [catalog.api(self.api).view(exchange.request) for exchange in self.exchanges]
 
     @property
     def answered(self) -> list[ResponseView]:
         """The responses so far."""
-        return [wire_format(self.api).read(each.response) for each in self.exchanges if each.response is not None]
+        return [catalog.api(self.api).read(each.response) for each in self.exchanges if each.response is not None]
 
 
 @contextmanager

@@ -15,7 +15,8 @@ from harness.contract.http import Delivery, HttpRequest, HttpResponse
 from harness.contract.model import ChatRequest, Message
 from harness.contract.process import Command, Completed, from_request, from_response, to_request, to_response
 from harness.contract.protocols import ChatClient, Endpoint
-from harness.tape.processes import HandlerRunner, LocalRunner, TapRunner
+from harness.kit.processes import LocalRunner
+from harness.tape.processes import HandlerRunner, TapRunner
 from harness.tape.redact import Redactor
 from harness.tape.tap import Tap
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.apis.apis import wire_format
+from harness import catalog
 from harness.apis.eventstream import Event, events, is_event_stream
 from harness.contract.http import Delivery, Ending, HttpResponse
 from harness.tape.recut import BYTE_BY_BYTE, recut
@@ -220,7 +220,7 @@ def test_any_json_array_keeps_its_value(values: list[Any], indent: int | None, a
 @needs_traffic
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_the_witness_reads_the_same_from_real_streams_told_in_any_way(folder: str) -> None:
-    wire = wire_format(FOLDERS[folder])
+    wire = catalog.api(FOLDERS[folder])
     streams = [each for each in recorded(folder) if _is_streamed(each.response)]
     if not streams:
         pytest.skip(f"no streams in {folder}")

@@ -41,7 +41,7 @@ def connect(endpoint: Endpoint, model: str) -> ChatClient:
     from harness.adapters.claude_cli.client import Client  # noqa: PLC0415 - loaded when it is needed, as SDKs are
 
     if endpoint.processes is None:
-        reason = "it runs a command: give Endpoint.processes a runner, such as harness.tape.processes.LocalRunner()."
+        reason = "it runs a command: give Endpoint.processes a runner, such as harness.kit.processes.LocalRunner()."
         raise PluginError("adapter", ADAPTER.name, reason)
     return Client(endpoint.processes, model)
 

@@ -11,14 +11,21 @@ from __future__ import annotations
 from harness.apis.anthropic.answers import build, build_stream, stream_of
 from harness.apis.anthropic.failures import fail, refuse, stream_error
 from harness.apis.anthropic.judging import violations
+from harness.apis.anthropic.lift import AnthropicLift
 from harness.apis.anthropic.limits import LIMITS
+from harness.apis.anthropic.memory import Memory
+from harness.apis.anthropic.profiles import PROFILES
 from harness.apis.anthropic.requests import model_of, recognises, view
 from harness.apis.anthropic.responses import read
-from harness.apis.format import WireFormat
+from harness.apis.api import Api
 from harness.apis.law import OWN, Services
+from harness.apis.targets import Shipped
+from harness.apis.traits import Traits
+from harness.contract.model import StopReason
+from harness.scenarios.schema import Provocation
 
-WIRE = WireFormat(
-    api="anthropic",
+API = Api(
+    name="anthropic",
     base_path="",
     key_variables=("ANTHROPIC_API_KEY",),
     provider_url="https://api.anthropic.com",
@@ -27,6 +34,13 @@ WIRE = WireFormat(
         {"api.anthropic.com": OWN, "amazonaws.com": OWN, "api.aws": OWN, "googleapis.com": OWN, "azure.com": OWN}
     ),
     limits=LIMITS,
+    profiles=PROFILES,
+    targets=(
+        # A model that refuses a forced tool choice, and one that takes it (AN-D1).
+        Shipped("anthropic", "anthropic", "anthropic", "claude-opus-5-5"),
+        Shipped("anthropic-opus-5", "anthropic", "anthropic", "claude-opus-5"),
+    ),
+    system_places=frozenset({"system"}),  # AN-30
     recognises=recognises,
     view=view,
     violations=violations,
@@ -38,6 +52,18 @@ WIRE = WireFormat(
     fail=fail,
     stream_error=stream_error,
     model_of=model_of,
+    provocations=frozenset({Provocation.UNKNOWN_EVENTS, Provocation.RAW_LINE_SEPARATORS}),
+    own_stops={StopReason.PAUSE: ("only Anthropic pauses a turn that can go on", "pauses")},
+    traits=Traits(
+        flags_errors=True,
+        one_turn_for_results=True,
+        stop_reason_may_end=True,
+        schema_by_tool=True,
+        unread_framings=frozenset({"byte-order-mark"}),  # measured: anthropic 2.11 loses the first event behind one
+    ),
+    memory=Memory,
+    lift=AnthropicLift,
+    column=1,
 )
 
-__all__ = ["WIRE"]
+__all__ = ["API"]

@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from harness.apis.law import Law
 from harness.apis.limit import Severity
-from harness.apis.profiles import Profile
+from harness.apis.profile import Profile
 from harness.contract.http import HttpRequest
 
 _STRICT_VERSION = "2026-10-21"

@@ -8,21 +8,27 @@ on stdout.
 
 from __future__ import annotations
 
+from harness.apis.api import Api
 from harness.apis.claude_cli.answers import build, build_stream, fail, refuse, stream_error, stream_of
 from harness.apis.claude_cli.judging import violations
 from harness.apis.claude_cli.limits import LIMITS
+from harness.apis.claude_cli.profiles import PROFILES
 from harness.apis.claude_cli.requests import model_of, recognises, view
 from harness.apis.claude_cli.results import read
-from harness.apis.format import WireFormat
 from harness.apis.law import OWN, Services
+from harness.apis.targets import Shipped
+from harness.apis.traits import Traits
 
-WIRE = WireFormat(
-    api="claude-cli",
+API = Api(
+    name="claude-cli",
     base_path="",
     key_variables=("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
     provider_url="process://local",
     services=Services({"local": OWN}),
     limits=LIMITS,
+    profiles=PROFILES,
+    targets=(Shipped("claude-cli", "claude-cli", "claude-cli", "claude-opus-5-5"),),
+    system_places=frozenset({"--system-prompt"}),
     recognises=recognises,
     view=view,
     violations=violations,
@@ -34,6 +40,8 @@ WIRE = WireFormat(
     fail=fail,
     stream_error=stream_error,
     model_of=model_of,
+    traits=Traits(flags_errors=True),
+    column=5,
 )
 
-__all__ = ["WIRE"]
+__all__ = ["API"]

@@ -6,7 +6,7 @@ import json
 
 from harness.apis import seeded
 from harness.apis.limit import Violation
-from harness.apis.profiles import Profile
+from harness.apis.profile import Profile
 from harness.apis.view import ModelStep, RequestView
 from harness.contract.http import HttpResponse
 from harness.contract.model import JSON, StopReason

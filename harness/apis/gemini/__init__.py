@@ -6,23 +6,37 @@ pointers keep the spelling that was sent.
 
 from __future__ import annotations
 
-from harness.apis.format import WireFormat
+from harness.apis.api import Api
 from harness.apis.gemini.answers import build, build_stream, stream_of
 from harness.apis.gemini.embeddings import EMBEDDINGS
 from harness.apis.gemini.failures import error_for, fail, refuse, stream_error
 from harness.apis.gemini.judging import violations
+from harness.apis.gemini.lift import GeminiLift
 from harness.apis.gemini.limits import LIMITS
+from harness.apis.gemini.memory import Memory
+from harness.apis.gemini.profiles import PROFILES
 from harness.apis.gemini.requests import model_of, recognises, view
 from harness.apis.gemini.responses import read
 from harness.apis.law import OWN, Services
+from harness.apis.targets import Shipped
+from harness.apis.traits import Traits
+from harness.contract.model import StopReason
+from harness.scenarios.schema import Provocation
 
-WIRE = WireFormat(
-    api="gemini",
+API = Api(
+    name="gemini",
     base_path="",
     key_variables=("GOOGLE_API_KEY", "GEMINI_API_KEY"),
     provider_url="https://generativelanguage.googleapis.com",
     services=Services({"googleapis.com": OWN}),
     limits=LIMITS,
+    profiles=PROFILES,
+    targets=(
+        # With ids for tool calls on the wire, and without (wire-facts, section 11).
+        Shipped("gemini-3", "gemini", "gemini", "gemini-3.6-flash"),
+        Shipped("gemini-2.5", "gemini", "gemini", "gemini-2.5-flash"),
+    ),
+    system_places=frozenset({"systemInstruction"}),  # GM-11
     recognises=recognises,
     view=view,
     violations=violations,
@@ -36,6 +50,15 @@ WIRE = WireFormat(
     error_for=error_for,
     model_of=model_of,
     embeddings=EMBEDDINGS,
+    provocations=frozenset({Provocation.RAW_LINE_SEPARATORS}),
+    own_stops={StopReason.MALFORMED_CALL: ("only Gemini says that a call is malformed", "writes a malformed call")},
+    traits=Traits(
+        ids_optional=True,
+        unread_framings=frozenset({"byte-order-mark", "comments"}),  # measured: google-genai 3.4 says broken JSON
+    ),
+    memory=Memory,
+    lift=GeminiLift,
+    column=4,
 )
 
-__all__ = ["WIRE"]
+__all__ = ["API"]

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from harness.apis import seeded
 from harness.apis.gemini import chunks
-from harness.apis.profiles import Profile
+from harness.apis.profile import Profile
 from harness.apis.view import ModelStep, Prefix, RequestView
 from harness.contract.http import HttpResponse
 from harness.contract.model import JSON, StopReason

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from harness.apis.gemini import limits, schemas
 from harness.apis.gemini.proto import ProtoMessage
 from harness.apis.limit import Violation
-from harness.apis.profiles import Profile
+from harness.apis.profile import Profile
 
 _STRUCTURED = ("application/json", "text/x.enum")
 

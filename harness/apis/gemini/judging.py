@@ -16,7 +16,7 @@ from harness.apis.gemini.requests import on_vertex, view
 from harness.apis.jsonvalue import loads
 from harness.apis.law import Law
 from harness.apis.limit import Violation, severity_of
-from harness.apis.profiles import Profile
+from harness.apis.profile import Profile
 from harness.apis.view import CallView, RequestView, WireError
 from harness.contract.http import HttpRequest
 

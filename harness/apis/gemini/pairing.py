@@ -11,7 +11,7 @@ from typing import Literal
 
 from harness.apis.gemini import limits
 from harness.apis.limit import Violation
-from harness.apis.profiles import Profile
+from harness.apis.profile import Profile
 from harness.apis.view import CallView, RequestView, ResultView, TurnView
 from harness.contract.model import JSON
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from harness.apis.gemini import limits
 from harness.apis.gemini.proto import canonical
 from harness.apis.limit import Violation
-from harness.apis.profiles import Profile
+from harness.apis.profile import Profile
 from harness.apis.view import CallView, RequestView, ResultView, TurnView
 from harness.contract.model import JSON
 

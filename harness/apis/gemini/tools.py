@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from harness.apis.gemini import limits, schemas
 from harness.apis.gemini.proto import ProtoMessage, snake
 from harness.apis.limit import Violation, severity_of
-from harness.apis.profiles import Profile
+from harness.apis.profile import Profile
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]*")
 _LENGTH_OF_SOME_SERVERS = 64

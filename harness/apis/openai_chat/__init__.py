@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from harness.apis.format import WireFormat
+from harness.apis.api import Api
 from harness.apis.law import OWN, Services
 from harness.apis.openai_chat.answers import build
 from harness.apis.openai_chat.chat import MISTRAL
@@ -19,12 +19,17 @@ from harness.apis.openai_chat.chunks import build_stream, stream_of
 from harness.apis.openai_chat.embeddings import EMBEDDINGS
 from harness.apis.openai_chat.failures import fail, refuse, stream_error
 from harness.apis.openai_chat.judging import violations
+from harness.apis.openai_chat.lift import OpenAIChatLift
 from harness.apis.openai_chat.limits import LIMITS
+from harness.apis.openai_chat.profiles import PROFILES
 from harness.apis.openai_chat.requests import model_of, recognises, view
 from harness.apis.openai_chat.responses import read
+from harness.apis.targets import Shipped
+from harness.apis.traits import Traits
+from harness.scenarios.schema import Provocation
 
-WIRE = WireFormat(
-    api="openai-chat",
+API = Api(
+    name="openai-chat",
     base_path="/v1",
     key_variables=("OPENAI_API_KEY",),
     provider_url="https://api.openai.com/v1",
@@ -33,6 +38,9 @@ WIRE = WireFormat(
         models=r"(ft:)?(gpt-(?!oss)|chatgpt-|codex-|text-embedding-|o\d).*",
     ),
     limits=LIMITS,
+    profiles=PROFILES,
+    targets=(Shipped("openai-chat", "openai-chat", "openai-chat", "gpt-5.6"),),
+    system_places=frozenset({"message:system", "message:developer"}),  # OC-9
     recognises=recognises,
     view=view,
     violations=violations,
@@ -45,4 +53,9 @@ WIRE = WireFormat(
     stream_error=stream_error,
     model_of=model_of,
     embeddings=EMBEDDINGS,
+    base_url_variable="OPENAI_BASE_URL",
+    provocations=frozenset({Provocation.INTERLEAVED_CALLS, Provocation.RAW_LINE_SEPARATORS}),
+    traits=Traits(calls_apart=True, counts_when_asked=True),
+    lift=OpenAIChatLift,
+    column=2,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from harness.apis.openai_chat.dialects import call_as, dialect_of
-from harness.apis.profiles import Profile
+from harness.apis.profile import Profile
 from harness.apis.seeded import number, token
 from harness.apis.view import ModelStep
 from harness.contract.model import JSON, StopReason

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from harness.apis.jsonvalue import join
 from harness.apis.law import Law
-from harness.apis.profiles import Profile
+from harness.apis.profile import Profile
 from harness.contract.model import JSON
 
 MISTRAL = "mistral"

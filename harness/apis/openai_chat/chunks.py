@@ -11,7 +11,7 @@ from harness.apis.openai_chat.answers import build
 from harness.apis.openai_chat.dialects import OPENAI, Dialect, dialect_of
 from harness.apis.openai_chat.parts import is_blank
 from harness.apis.openai_chat.streams import WHOLE
-from harness.apis.profiles import Profile
+from harness.apis.profile import Profile
 from harness.apis.seeded import fragments, number, token
 from harness.apis.view import ModelStep, RequestView
 from harness.contract.http import HttpResponse

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from harness.apis.openai_chat.chat import MISTRAL
-from harness.apis.profiles import Profile
+from harness.apis.profile import Profile
 from harness.contract.model import JSON
 
 

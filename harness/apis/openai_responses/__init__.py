@@ -6,24 +6,31 @@ public issue, it quotes the refusal of the provider's own server.
 
 from __future__ import annotations
 
-from harness.apis.format import WireFormat
+from harness.apis.api import Api
 from harness.apis.law import OWN, Services
 from harness.apis.openai_responses.bodies import build
 from harness.apis.openai_responses.events import build_stream, stream_of
 from harness.apis.openai_responses.failures import fail, refuse, stream_error
 from harness.apis.openai_responses.judging import violations
+from harness.apis.openai_responses.lift import OpenAIResponsesLift
 from harness.apis.openai_responses.limits import LIMITS
-from harness.apis.openai_responses.refusals import API
+from harness.apis.openai_responses.profiles import PROFILES
+from harness.apis.openai_responses.refusals import NAME
 from harness.apis.openai_responses.requests import model_of, recognises, view
 from harness.apis.openai_responses.responses import read
+from harness.apis.targets import Shipped
+from harness.scenarios.schema import Provocation
 
-WIRE = WireFormat(
-    api=API,
+API = Api(
+    name=NAME,
     base_path="/v1",
     key_variables=("OPENAI_API_KEY",),
     provider_url="https://api.openai.com/v1",
     services=Services({"api.openai.com": OWN, "azure.com": OWN}),  # Azure serves the same models by the same rules
     limits=LIMITS,
+    profiles=PROFILES,
+    targets=(Shipped("openai-responses", "openai-responses", "openai-responses", "gpt-5.6"),),
+    system_places=frozenset({"instructions", "message:system", "message:developer"}),  # RS-5
     recognises=recognises,
     view=view,
     violations=violations,
@@ -35,6 +42,10 @@ WIRE = WireFormat(
     fail=fail,
     stream_error=stream_error,
     model_of=model_of,
+    base_url_variable="OPENAI_BASE_URL",
+    provocations=frozenset({Provocation.INTERLEAVED_CALLS, Provocation.RAW_LINE_SEPARATORS}),
+    lift=OpenAIResponsesLift,
+    column=3,
 )
 
-__all__ = ["WIRE"]
+__all__ = ["API"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from harness.apis.profiles import Profile
+from harness.apis.profile import Profile
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from harness.apis.openai_responses.bodies import build
 from harness.apis.openai_responses.dialects import OPENAI, Dialect, dialect_of
 from harness.apis.openai_responses.folding import FIELDS, TERMINAL, TEXTS
 from harness.apis.openai_responses.items import item_kind, string
-from harness.apis.profiles import Profile
+from harness.apis.profile import Profile
 from harness.apis.seeded import fragments, number, signature, token
 from harness.apis.view import ModelStep, RequestView
 from harness.contract.http import HttpResponse

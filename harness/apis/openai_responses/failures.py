@@ -9,8 +9,9 @@ from harness.apis.failure import error_view, message, wait_headers
 from harness.apis.limit import Violation
 from harness.apis.openai_responses.bodies import build
 from harness.apis.openai_responses.items import string
-from harness.apis.openai_responses.refusals import API, parameter
-from harness.apis.profiles import profile_for
+from harness.apis.openai_responses.profiles import PROFILES
+from harness.apis.openai_responses.refusals import parameter
+from harness.apis.profile import matching
 from harness.apis.seeded import number, token
 from harness.apis.view import ErrorView, ModelStep, RequestView
 from harness.contract.http import HttpResponse
@@ -76,7 +77,7 @@ def stream_error(status: int, seed: str, request: RequestView) -> bytes:
     nested: dict[str, JSON] = {"error": error}
     said = [flat, nested, None][number(seed, "failure", 0, 2)]
     model = request.model or ""
-    body = build(ModelStep(stop=StopReason.ERROR), seed, model, profile_for(API, model))
+    body = build(ModelStep(stop=StopReason.ERROR), seed, model, matching(PROFILES, model))
     failed: dict[str, JSON] = {**body, "error": {"code": code or kind, "message": message(status)}, "usage": None}
     end = written({"type": "response.failed", "response": failed, "sequence_number": at + 1}, "response.failed")
     if said is None:

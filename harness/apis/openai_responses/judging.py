@@ -14,7 +14,7 @@ from harness.apis.openai_responses.refusals import MISSING, WRONG_TYPE
 from harness.apis.openai_responses.requests import state
 from harness.apis.openai_responses.shapes import is_strict, item_limits
 from harness.apis.openai_responses.tools import tool_limits
-from harness.apis.profiles import Profile
+from harness.apis.profile import Profile
 from harness.apis.view import WireError
 from harness.contract.http import HttpRequest
 from harness.contract.model import JSON

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-API = "openai-responses"
+NAME = "openai-responses"
 
 MISSING, WRONG_TYPE, WRONG_VALUE = "missing_required_parameter", "invalid_type", "invalid_value"
 TOO_LONG, EMPTY = "string_above_max_length", "empty_string"

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from harness.apis.jsonvalue import join, loads
 from harness.apis.openai_responses.items import item_kind, item_parts, message_parts, string
-from harness.apis.openai_responses.refusals import API
+from harness.apis.openai_responses.refusals import NAME
 from harness.apis.view import (
     ChoiceView,
     FormatView,
@@ -53,7 +53,7 @@ def view(request: HttpRequest) -> RequestView:
     body = _object(loads(request.body), "")
     system, turns = _conversation(body)
     return RequestView(
-        api=API,
+        api=NAME,
         model=string(body.get("model")),
         system=system,
         turns=turns,

@@ -9,7 +9,7 @@ from harness.apis.jsonvalue import body_of, join, loads
 from harness.apis.openai_responses.failures import read_error
 from harness.apis.openai_responses.folding import fold
 from harness.apis.openai_responses.items import item_kind, item_parts, string
-from harness.apis.openai_responses.refusals import API
+from harness.apis.openai_responses.refusals import NAME
 from harness.apis.view import CallView, OpaqueView, PartView, ResponseView, WireError
 from harness.contract.http import HttpResponse
 from harness.contract.model import JSON, StopReason, Usage
@@ -51,7 +51,7 @@ def _refusal(response: HttpResponse) -> ResponseView:
         body = response.body.decode(errors="replace")
     error = body.get("error") if isinstance(body, dict) else None
     return ResponseView(
-        api=API,
+        api=NAME,
         parts=(),
         stop_reason=StopReason.ERROR,
         raw_stop_reason=None,
@@ -78,7 +78,7 @@ def _view(
     elif not complete:
         stop, word = StopReason.UNKNOWN, None
     return ResponseView(
-        api=API,
+        api=NAME,
         parts=parts,
         stop_reason=stop,
         raw_stop_reason=word,

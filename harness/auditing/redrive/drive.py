@@ -12,12 +12,11 @@ from typing import cast
 import httpx2
 
 from harness import catalog
-from harness.apis.apis import wire_format
+from harness.apis.lift import Lift
 from harness.apis.view import CallView, MediaView, OpaqueView, PartView, ResultView, SystemView, TextView
-from harness.auditing.redrive.apis import LIFTS
-from harness.auditing.redrive.lift import Lift
 from harness.auditing.redrive.pairing import issued, origins
 from harness.auditing.redrive.pairs import Pair
+from harness.auditing.redrive.recording import lifted
 from harness.contract.errors import MalformedResponse
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import (
@@ -54,7 +53,7 @@ class Driver:
         self._sent: list[HttpRequest] = []
         self._response = HttpResponse(200)
         self._http = httpx2.Client(transport=HandlerTransport(self._play))
-        endpoint = Endpoint(wire_format(api).provider_url, "key-of-nobody", self._http)
+        endpoint = Endpoint(catalog.api(api).provider_url, "key-of-nobody", self._http)
         self._client = cast("StreamingChatClient", catalog.adapter(api).connect(endpoint, ""))
 
     def close(self) -> None:
@@ -79,7 +78,7 @@ class Driver:
         return self._driven(pair, stream, self._finish)
 
     def _driven(self, pair: Pair, response: HttpResponse, ask: Callable[[ChatRequest], ChatResponse]) -> Driven:
-        lift = LIFTS[pair.j.wire.api](pair.j.body, pair.j.request)
+        lift = lifted(pair.j.wire, pair.j.body, pair.j.request)
         asked = _asked(pair, lift)
         answer = self._ask(response, ask, asked)
         results = Message(Role.USER, tuple(_following(pair, lift, answer.message)))

@@ -10,8 +10,8 @@ import base64
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from harness.apis.lift import Lift
 from harness.apis.view import CallView, JsonView, MediaView, OpaqueView, PartView, ResultView, SystemView, TextView
-from harness.auditing.redrive.lift import Lift
 from harness.auditing.redrive.pairing import answered
 from harness.auditing.redrive.turns import Slice
 from harness.contract.model import JSON, Tool

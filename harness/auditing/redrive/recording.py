@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from harness.apis.apis import APIS
-from harness.apis.format import WireFormat
+from harness import catalog
+from harness.apis.api import Api
 from harness.apis.jsonvalue import loads
+from harness.apis.lift import Lift
 from harness.apis.view import RequestView, ResponseView, WireError
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import JSON
@@ -19,7 +20,7 @@ class Recorded:
     `answer` the response as it came."""
 
     index: int
-    wire: WireFormat
+    wire: Api
     http: HttpRequest
     body: JSON
     request: RequestView
@@ -44,12 +45,12 @@ def recorded(cassette: Cassette) -> dict[str, list[Recorded]]:
     for index, interaction in enumerate(cassette.interactions):
         exchange = _read(index, interaction.request, interaction.response)
         if exchange is not None:
-            found.setdefault(exchange.wire.api, []).append(exchange)
+            found.setdefault(exchange.wire.name, []).append(exchange)
     return found
 
 
 def _read(index: int, request: HttpRequest, response: HttpResponse | None) -> Recorded | None:
-    wire = next((wire for wire in APIS.values() if wire.recognises(request)), None)
+    wire = next((wire for wire in catalog.apis() if wire.recognises(request)), None)
     if wire is None or response is None or not 200 <= response.status < 300:
         return None
     try:
@@ -61,3 +62,9 @@ def _read(index: int, request: HttpRequest, response: HttpResponse | None) -> Re
         )
     except WireError:
         return None
+
+
+def lifted(wire: Api, body: JSON, view: RequestView) -> Lift:
+    """What reads canonical values off a request of an API that has a lift."""
+    assert wire.lift is not None  # noqa: S101 - pairs of others are not driven
+    return wire.lift(body, view)

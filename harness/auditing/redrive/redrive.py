@@ -8,15 +8,15 @@ from collections import Counter
 from types import TracebackType
 from typing import Self
 
+from harness import catalog
 from harness.apis.jsonvalue import loads
 from harness.apis.view import OpaqueView
-from harness.auditing.redrive.apis import LIFTS
 from harness.auditing.redrive.comparison import Comparison, Disagreement
 from harness.auditing.redrive.drive import Driver
 from harness.auditing.redrive.edits import unedited
 from harness.auditing.redrive.facts import hosted_facts, system_facts, tool_facts, turn_facts
 from harness.auditing.redrive.pairs import Pair, pairs
-from harness.auditing.redrive.recording import recorded
+from harness.auditing.redrive.recording import lifted, recorded
 from harness.auditing.redrive.result import PairCounts, PairDisagreement, RedriveResult
 from harness.auditing.redrive.retelling import retellings
 from harness.auditing.redrive.turns import answered_turns
@@ -38,10 +38,11 @@ class Redrive:
     def __init__(self, recuts: int = RECUTS) -> None:
         self._recuts = recuts
         self._drivers: dict[str, Driver] = {}
-        self._counts = {api: Counter[str]() for api in LIFTS}
-        self._not_redrivable = {api: Counter[str]() for api in LIFTS}
-        self._allowances = {api: Counter[str]() for api in LIFTS}
-        self._edits = {api: Counter[str]() for api in LIFTS}
+        apis = [api.name for api in catalog.apis() if api.lift is not None]
+        self._counts = {api: Counter[str]() for api in apis}
+        self._not_redrivable = {api: Counter[str]() for api in apis}
+        self._allowances = {api: Counter[str]() for api in apis}
+        self._edits = {api: Counter[str]() for api in apis}
         self._disagreements: list[PairDisagreement] = []
 
     def __enter__(self) -> Self:
@@ -60,7 +61,7 @@ class Redrive:
             harness.contract.errors.MissingDependency: the SDK of an API that has pairs is not installed.
         """
         for api, exchanges in recorded(cassette).items():
-            for pair in pairs(exchanges) if api in LIFTS else ():
+            for pair in pairs(exchanges) if api in self._counts else ():
                 self._counts[api]["pairs"] += 1
                 reason = leaning(pair)
                 if reason is not None:
@@ -91,7 +92,7 @@ class Redrive:
         return RedriveResult(counts, tuple(self._disagreements), self._recuts)
 
     def _driven(self, pair: Pair) -> Comparison:
-        api = pair.j.wire.api
+        api = pair.j.wire.name
         if api not in self._drivers:
             self._drivers[api] = Driver(api)
         driver, stream = self._drivers[api], _stream(pair)
@@ -131,8 +132,7 @@ def compare(pair: Pair, produced: HttpRequest) -> Comparison:
     recorded_turn = unedited(pair.i.response, pair.slice, _reissued(pair))
     found.edits = recorded_turn.edits
     found.turn(recorded_turn.facts, turn_facts(turns[-1]) if turns else ())
-    lift = LIFTS[wire.api]
-    stated, sent = lift(pair.j.body, pair.j.request), lift(loads(produced.body), view)
+    stated, sent = lifted(wire, pair.j.body, pair.j.request), lifted(wire, loads(produced.body), view)
     for facts in (system_facts, tool_facts, hosted_facts):
         found.sequence(facts(stated), facts(sent))
     return found

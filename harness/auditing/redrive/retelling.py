@@ -33,7 +33,7 @@ def retellings(driver: Driver, pair: Pair, told: Driven, stream: HttpResponse, r
     """What comes otherwise than of the stream, `told`, once it is told as a whole, and cut in `recuts` other ways."""
     yield from _disagreement("stream-whole", "as a whole body", pair, told, partial(driver.whole, pair))
     for number in range(recuts):
-        other, way = recut(stream, number, f"{pair.j.wire.api} {pair.i.index}")
+        other, way = recut(stream, number, f"{pair.j.wire.name} {pair.i.index}")
         yield from _disagreement("stream-recut", way, pair, told, partial(driver.streamed, pair, other))
 
 

@@ -59,8 +59,8 @@ class Workspace:
     `timeout` is the time that a command has, in seconds. `max_output_bytes` bounds each result, in bytes of UTF-8; one
     that is cut says so in a last line of its own. What a write may write is not bounded.
 
-    Files are confined as `harness.kit.workspace.folder` describes, with a gap on Windows that it states. **Commands are not
-    confined**: `harness.kit.workspace.commands` says what allowing one gives away. Without `commands` there is no
+    Files are confined as `harness.kit.workspace.folder` describes, with a gap on Windows that it states. **Commands are
+    not confined**: `harness.kit.workspace.commands` says what allowing one gives away. Without `commands` there is no
     `run_command`.
 
     Raises:

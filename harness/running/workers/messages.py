@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from typing import Any, TypeAlias, cast
 
-from harness.apis.profiles import Profile
+from harness.apis.profile import Profile
 from harness.contract.process import Command, Completed
 from harness.contract.protocols import Requirement
 from harness.contract.shortened import shortened

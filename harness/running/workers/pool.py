@@ -197,7 +197,7 @@ class Workers:
 def played(
     scenario: Scenario, target: Target, endpoint: Endpoint, begin: Callable[[int], None], variant: Variant = "whole"
 ) -> Playing:
-    """Play a scenario where its adapter is: here, or in a worker. See `harness.running.play.play` and `Workers.play`."""
+    """Play a scenario where its adapter is, here or in a worker: see `harness.running.play.play`, `Workers.play`."""
     adapter = target.adapter
     if not isinstance(adapter, Foreign):
         return play(scenario, target, endpoint, begin, variant)

@@ -9,15 +9,13 @@ from dataclasses import replace
 from functools import cache
 
 from harness import catalog
-from harness.apis.apis import APIS
 from harness.apis.gemini.requests import on_vertex
-from harness.apis.profiles import profile_for
 from harness.auditing.audit import Audit, AuditResult, Outcome, audit
 from harness.results import Blame, Kind, Severity
 from harness.tape.cassette import Cassette, Interaction
-from tests.traffic import FOLDERS, ROOT, Recorded, needs_traffic, recorded
 from tests.apis import anthropic_mutations, gemini_mutations, openai_chat_mutations, openai_responses_mutations
 from tests.apis.mutation import Mutation
+from tests.traffic import FOLDERS, ROOT, Recorded, needs_traffic, recorded
 
 pytestmark = needs_traffic
 
@@ -92,8 +90,8 @@ def _follow_ups() -> list[Recorded]:
 
 def _mutations(item: Recorded) -> Sequence[Mutation]:
     if item.api == "gemini":
-        model = APIS["gemini"].model_of(item.request) or ""
-        return gemini_mutations.mutations_for(profile_for("gemini", model), vertex=on_vertex(item.request))
+        model = catalog.api("gemini").model_of(item.request) or ""
+        return gemini_mutations.mutations_for(catalog.api("gemini").profile_for(model), vertex=on_vertex(item.request))
     if item.api == "openai-chat":
         body = json.loads(item.request.body)
         openai = "//api.openai.com/" in item.request.url and body["model"].startswith("gpt-")

@@ -161,7 +161,7 @@ def leave_ids_out(pair: Pair, body: Body, chance: random.Random) -> bool:
     if any(call.id is None for call in pair.i.response.calls):
         return False
     calls = [call for call in pair.slice.calls if call.id is not None]
-    if pair.j.wire.api != "gemini" or not calls or len(calls) != len(pair.slice.results):
+    if pair.j.wire.name != "gemini" or not calls or len(calls) != len(pair.slice.results):
         return False
     for part in (*calls, *pair.slice.results):
         place, key = holder(body, part.id_pointer)
@@ -259,7 +259,7 @@ def test_there_is_a_place_for_every_fault() -> None:
 def sent(seed: int) -> HttpRequest:
     """What the adapter sends where pair number `seed` of those that agree has its follow-up."""
     pair = agreeing()[seed]
-    driver = Driver(pair.j.wire.api)
+    driver = Driver(pair.j.wire.name)
     request = driver.whole(pair).request
     driver.close()
     return request

@@ -13,7 +13,16 @@ from harness.auditing.redrive.recording import recorded
 from harness.contract.http import Delivery, Ending
 from harness.tape.document import parse
 from harness.tape.read import loads
-from tests.auditing.redrive.samples import CALL, CHUNKS, chat, chat_answer, exchange, responses, responses_answer, streamed
+from tests.auditing.redrive.samples import (
+    CALL,
+    CHUNKS,
+    chat,
+    chat_answer,
+    exchange,
+    responses,
+    responses_answer,
+    streamed,
+)
 from tests.auditing.redrive.samples import cassette as made
 from tests.traffic import FOLDERS, ROOT, needs_traffic
 

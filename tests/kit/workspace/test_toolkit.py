@@ -12,8 +12,8 @@ from harness.contract.errors import ToolFailed, UsageError
 from harness.contract.model import ChatRequest, ChatResponse, Message, Role, StopReason, Text, ToolCall, Usage
 from harness.kit.thread import Thread
 from harness.kit.workspace import Workspace
-from tests.scenarios.files import MINIMAL, scenario
 from tests.kit.workspace.conftest import Place
+from tests.scenarios.files import MINIMAL, scenario
 
 PYTHON = {"python": Path(sys.executable)}
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from typing_extensions import override
 
+from harness.apis.lift import Lift, System, without
 from harness.apis.view import JsonView, MediaView, ResultView, TextView
-from harness.auditing.redrive.lift import Lift, System, without
 from harness.contract.model import JSON, Text, ToolResult
 
 _UNDERSCORED = re.compile(r"(?<=[a-z0-9])_([a-z0-9])")

@@ -1,28 +1,43 @@
-"""What every wire package exports as `WIRE`: one API's format as pure functions on JSON and bytes."""
+"""What every package of `harness.apis` exports as `API`: one API as data, and as pure functions on JSON and bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from harness.apis.embedding import EmbeddingFormat
 from harness.apis.law import Law, Services
+from harness.apis.lift import Lift
 from harness.apis.limit import Limit, Violation
-from harness.apis.profiles import Profile
+from harness.apis.memory import Memory
+from harness.apis.profile import Profile, matching
+from harness.apis.targets import Shipped
+from harness.apis.traits import PLAIN, Traits
 from harness.apis.view import ModelStep, RequestView, ResponseView
 from harness.contract.http import HttpRequest, HttpResponse
-from harness.contract.model import JSON
+from harness.contract.model import JSON, StopReason
+from harness.scenarios.schema import Provocation
 
 
 @dataclass(frozen=True, slots=True)
-class WireFormat:
+class Api:
     """One API.
 
+    `column`: where its targets stand in a report, counted from the left; those of other packages stand behind ours.
     `base_path`: what its SDK's base URL has behind the origin (`/v1` or nothing).
     `key_variables`: the environment variables that hold a key, in order of precedence.
     `provider_url`: base URL of the provider itself, as the SDK takes it.
+    `base_url_variable`: the environment variable that names a server in the provider's place, if SDKs have one.
     `services`: who serves it, and so whose rules a request is held to.
     `limits`: the table of everything that can be violated, of its embeddings too.
+    `profiles`: its generations of models; the first that matches a name holds, and the last one matches any.
+    `targets`: what comes with recordings.
+    `system_places`: where the system prompt may stand (`SystemView.place`).
+    `provocations`: what its streams can be asked to do that no provider was recorded doing.
+    `own_stops`: stop reasons that only this API can be made to have: what only it does, as the ends of two sentences.
+    `traits`: in what it is unlike others.
+    `memory`: what its provider remembers of a conversation.
+    `lift`: reads canonical values off its requests, for re-drives, if those can be had.
     `recognises(request)`: the request is a chat of this API, by path and body.
     `view(request)`: the neutral view; raises `WireError`.
     `violations(request, law)`: what is refused or taken with a loss. Never raises: an unreadable body is one.
@@ -41,12 +56,15 @@ class WireFormat:
     `embeddings`: the format of its embeddings, if it has any.
     """
 
-    api: str
+    name: str
     base_path: str
     key_variables: tuple[str, ...]
     provider_url: str
     services: Services
     limits: tuple[Limit, ...]
+    profiles: tuple[Profile, ...]
+    targets: tuple[Shipped, ...]
+    system_places: frozenset[str]
     recognises: Callable[[HttpRequest], bool]
     view: Callable[[HttpRequest], RequestView]
     violations: Callable[[HttpRequest, Law], list[Violation]]
@@ -60,3 +78,14 @@ class WireFormat:
     model_of: Callable[[HttpRequest], str | None]
     error_for: Callable[[HttpResponse, HttpRequest], HttpResponse] = lambda response, _request: response
     embeddings: EmbeddingFormat | None = None
+    base_url_variable: str | None = None
+    provocations: frozenset[Provocation] = frozenset()
+    own_stops: Mapping[StopReason, tuple[str, str]] = field(default_factory=dict[StopReason, tuple[str, str]])
+    traits: Traits = PLAIN
+    memory: type[Memory] = Memory
+    lift: type[Lift] | None = None
+    column: int = 100
+
+    def profile_for(self, model: str) -> Profile:
+        """What holds for a model."""
+        return matching(self.profiles, model)

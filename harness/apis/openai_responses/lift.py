@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing_extensions import override
 
+from harness.apis.lift import Lift, System, without
 from harness.apis.view import MediaView, ResultView, TextView
-from harness.auditing.redrive.lift import Lift, System, without
 from harness.contract.model import JSON, ToolResult
 
 

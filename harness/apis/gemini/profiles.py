@@ -1,0 +1,57 @@
+"""Gemini's generations. See `harness.apis.profile`."""
+
+from __future__ import annotations
+
+from harness.apis.profile import Profile
+from harness.contract.protocols import Capability
+
+PROFILES = (
+    Profile(
+        "gemini-3.7",
+        r"gemini-3\.[78]\b.*",
+        prefill="refused",
+        thought_signatures="required",
+        strict_pairing=True,
+        mixed_tools="refused",
+        thinking="level",
+        thinking_refused=frozenset({"MINIMAL"}),
+    ),
+    Profile(
+        "gemini-3.6",
+        r"gemini-3\.(6\b|5-flash-lite).*",
+        prefill="refused",
+        thought_signatures="required",
+        strict_pairing=True,
+        mixed_tools="refused",
+        thinking="level",
+    ),
+    Profile(
+        "gemini-3-ids",
+        r"gemini-3\.[1-9].*",
+        thought_signatures="required",
+        strict_pairing=True,
+        mixed_tools="refused",
+        thinking="level",
+    ),
+    Profile(
+        "gemini-3",
+        r"gemini-3.*",
+        call_ids=None,
+        thought_signatures="required",
+        strict_pairing=True,
+        mixed_tools="refused",
+        thinking="level",
+    ),
+    Profile(
+        "gemini-2",
+        r"gemini-2.*",
+        call_ids=False,
+        thought_signatures="optional",
+        mixed_tools="refused",
+        thinking="budget",
+        thinking_refused=frozenset({"MINIMAL", "LOW", "MEDIUM", "HIGH"}),
+        json_with_tools="unsupported",
+        lacks=frozenset({Capability.JSON_WITH_TOOLS, Capability.IMAGE_RESULTS}),
+    ),
+    Profile("gemini", r".*", call_ids=None, thought_signatures="optional", thinking="budget"),
+)

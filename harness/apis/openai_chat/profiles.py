@@ -1,0 +1,66 @@
+"""The generations that OpenAI Chat has, and what compatible servers are. See `harness.apis.profile`."""
+
+from __future__ import annotations
+
+from harness.apis.profile import Profile
+from harness.contract.protocols import Capability
+
+PROFILES = (
+    Profile(
+        "gpt-6-astra-chat",
+        r"gpt-6-astra.*",
+        sampling="default",
+        reasons_by_default=True,
+        lacks=frozenset({Capability.TOOLS, Capability.THINKING}),
+    ),
+    Profile(
+        "gpt-6.1-chat",
+        r"gpt-6\.1.*",
+        sampling="unclear",
+        reasons_by_default=True,
+        lacks=frozenset({Capability.TOOLS, Capability.THINKING}),
+    ),
+    Profile(
+        "gpt-5.5-chat",
+        r"gpt-(5\.[5-9]|6).*",
+        sampling="unclear",
+        tools_want_no_reasoning=True,
+        reasons_by_default=True,
+        lacks=frozenset({Capability.THINKING}),
+    ),
+    Profile(
+        "gpt-5-chat",
+        r"gpt-5\.4.*",
+        sampling="default",
+        tools_want_no_reasoning=True,
+        lacks=frozenset({Capability.THINKING}),
+    ),
+    Profile(
+        "o1-preview-chat",
+        r"o1-(mini|preview).*",
+        sampling="unclear",
+        reasons_by_default=True,
+        lacks=frozenset({Capability.SYSTEM_PROMPT, Capability.TOOLS, Capability.THINKING}),
+    ),
+    Profile(
+        "gpt-5-mini-chat",
+        r"gpt-5-(mini|nano).*",
+        sampling="default",
+        reasons_by_default=True,
+        lacks=frozenset({Capability.THINKING}),
+    ),
+    Profile(
+        "o-series-chat",
+        r"(o[134]|gpt-5(\.[1-3])?)(-(?!chat).*)?",
+        sampling="unclear",
+        reasons_by_default=True,
+        lacks=frozenset({Capability.THINKING}),
+    ),
+    Profile(
+        "mistral-chat",
+        r"(mistral|ministral|magistral|codestral|devstral|pixtral)-.*",
+        lacks=frozenset({Capability.THINKING}),
+        dialect="mistral",
+    ),
+    Profile("openai-chat", r".*", lacks=frozenset({Capability.THINKING})),
+)

@@ -1,0 +1,81 @@
+"""A profile: what holds for a generation of models of an API. Data, not code paths.
+
+The first profile of an API whose pattern matches the whole model name wins; the last one of each API matches every
+name and claims little, so that nothing is refused for a model that nobody here knows. Sources are the rule ids of
+wire-facts and of dated-facts (with a D: AN-D1); a generation has an entry of its own where these say something else of
+it, and what they contest, or nobody has seen, is not gated.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from harness.contract.protocols import Capability
+
+Mechanism = Literal["native", "emulated", "unsupported"]
+
+Ruling = Literal["taken", "refused", "unclear"]
+"""What becomes of a request that has something. `unclear`: sources contradict each other, or nothing but a document
+says so, which is worth a warning. Where `None` stands beside it, nobody has seen either, and nothing is said."""
+
+Sampling = Literal["any", "default", "refused", "unclear"]
+"""What is taken of temperature and its kin: any value, the default value only, none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What holds for some models of an API: those whose whole name fits the pattern `models`.
+
+    `call_ids`: the API issues ids for tool calls (`None`: some responses have them, some not).
+    `prefill`: a request that ends with an assistant turn (AN-18, AN-D19, GM-D7).
+    `sampling`: temperature and its kin (OC-10, AN-D24, RS-D1).
+    `system_in_messages`: a system turn in mid-conversation (AN-31, AN-D10 to AN-D13).
+    `thought_signatures`: what becomes of a call that goes back without its signature (GM-10).
+    `thinking`: how reasoning is asked for (AN-50, GM-14).
+    `thinking_refused`: the types of thinking that are refused (AN-D4 to AN-D6, AN-D28), or the levels (GM-D3, GM-D15).
+    `thinking_up_to_high`: the types that go together with an effort up to high only (AN-D7, AN-D30, AN-A3).
+    `tool_types_refused`: versions of the provider's tools that its own service refuses with these models (AN-D31).
+    `tools_want_no_reasoning`: function tools are refused unless reasoning is switched off (OC-0).
+    `reasons_by_default`: reasoning is on unless the request switches it off (OC-0).
+    `strict_requests`: the provider's own servers refuse unknown parameters and ids of a foreign form (RS-1, RS-3).
+    `results_adjacent`: no message may stand between a call and its result. Unverified for OpenAI, and refused by
+    DeepSeek's Responses endpoint (a recorded 400, and the reports in ranxianglei/billion-context#766).
+    `strict_pairing`: all results of a step stand in one turn, under the names of their calls (GM-7, GM-8).
+    `mixed_tools`: a server tool beside functions that nothing in the request allows, at the Developer API (GM-D1).
+    `json_mode`, `json_schema`, `json_with_tools`: how each is had (AN-40, OC-12, RS-8, GM-13).
+    `lacks`: capabilities that no adapter has with these models: tools on Chat (OC-D1), a forced choice (AN-D1).
+    `dialect`: how the reference server departs from the API's own grammar and rules, as compatible servers do; one of
+    the names that the API's wire package has for them.
+    """
+
+    name: str
+    models: str
+    call_ids: bool | None = True
+    prefill: Ruling | None = "taken"
+    sampling: Sampling = "any"
+    system_in_messages: Ruling | None = None
+    thought_signatures: Literal["required", "optional", "none"] = "none"
+    thinking: Literal["adaptive", "budget", "effort", "level", "none"] = "none"
+    thinking_refused: frozenset[str] = frozenset()
+    thinking_up_to_high: frozenset[str] = frozenset()
+    tool_types_refused: frozenset[str] = frozenset()
+    tools_want_no_reasoning: bool = False
+    reasons_by_default: bool = False
+    strict_requests: bool = False
+    results_adjacent: bool = False
+    strict_pairing: bool = False
+    mixed_tools: Ruling | None = None
+    json_mode: Mechanism = "native"
+    json_schema: Mechanism = "native"
+    json_with_tools: Mechanism = "native"
+    lacks: frozenset[Capability] = frozenset()
+    dialect: str | None = None
+
+
+def matching(profiles: Sequence[Profile], model: str) -> Profile:
+    """The profile of a model, of those of its API. Gemini's `models/` prefix does not count."""
+    bare = model.removeprefix("models/")
+    return next(profile for profile in profiles if re.fullmatch(profile.models, bare, re.DOTALL))

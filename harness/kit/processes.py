@@ -1,0 +1,54 @@
+"""Runs commands on this machine, for adapters of command lines."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import tempfile
+
+from harness.contract.process import Command, Completed
+
+
+class LocalRunner:
+    """Runs commands on this machine, each in an empty folder of its own, which goes when the command has ended."""
+
+    def run(self, command: Command, timeout: float) -> Completed:
+        """See `harness.contract.protocols.ProcessRunner.run`."""
+        environment = {name: os.environ[name] for name in command.inherited if name in os.environ}
+        with tempfile.TemporaryDirectory(prefix="harness-", ignore_cleanup_errors=True) as folder:
+            try:
+                process = subprocess.Popen(  # noqa: S603 - no shell; the adapter's own command, its prompt on stdin
+                    command.argv,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    cwd=folder,
+                    env={**environment, **command.environment},
+                    start_new_session=True,  # a group of its own, so that what it starts ends with it
+                )
+            except ValueError as error:  # a null byte among the arguments
+                raise OSError(str(error)) from error
+            try:
+                stdout, stderr = process.communicate(command.stdin.encode(), timeout)
+            except BaseException as error:
+                _kill(process)
+                if isinstance(error, subprocess.TimeoutExpired):
+                    raise TimeoutError(f"{command.argv[0]} has not ended after {timeout:g} seconds") from error
+                raise
+        return Completed(process.returncode, _text(stdout), _text(stderr))
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End a command with all that it has started."""
+    with contextlib.suppress(ProcessLookupError):  # it has just ended by itself
+        os.killpg(process.pid, signal.SIGKILL)
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        if pipe is not None:
+            pipe.close()
+    process.wait()
+
+
+def _text(output: bytes) -> str:
+    return output.decode("utf-8", "replace")

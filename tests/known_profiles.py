@@ -1,0 +1,16 @@
+"""The profiles of all APIs, each with the name of its API."""
+
+from __future__ import annotations
+
+from harness import catalog
+from harness.apis.profile import Profile
+
+PROFILES: tuple[tuple[str, Profile], ...] = tuple(
+    (api.name, profile) for api in catalog.apis() for profile in api.profiles
+)
+
+
+def profile_named(name: str) -> Profile:
+    """The one profile with this name."""
+    (found,) = (profile for _, profile in PROFILES if profile.name == name)
+    return found
