@@ -162,7 +162,7 @@ def rules() -> list[Rule]:
     Raises:
         PluginError: a rule module of another package cannot be used, or two rules have one id.
     """
-    rule_type = importlib.import_module("harness.rules.rule").Rule
+    rule_type: type[Rule] = importlib.import_module("harness.rules.rule").Rule
     found: list[Rule] = []
     for module in _modules("harness.rules").values():
         found.extend(getattr(importlib.import_module(module), "RULES", ()))

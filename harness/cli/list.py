@@ -8,7 +8,6 @@ from typing import Annotated, Literal, get_args
 import typer
 
 from harness import catalog
-from harness.apis.tables import known_limits
 from harness.contract.errors import UsageError
 
 
@@ -56,6 +55,7 @@ def _targets() -> Iterator[Sequence[str]]:
 
 
 def _rules() -> Iterator[Sequence[str]]:
+    from harness.apis.tables import known_limits  # noqa: PLC0415 - `harness --help` loads no rules
     from harness.results import Blame, Kind  # noqa: PLC0415 - the same
 
     yield "RULE", "KIND", "SEVERITY", "BLAME", "SOURCE", "REQUIREMENT", "BECAUSE"

@@ -367,7 +367,7 @@ def _step(scenario: Scenario, path: Path, step: StepSpec) -> Iterator[Problem]:
         if api not in apis:
             yield Problem((*path, "raw", api), str(UnknownName("API", api, apis)))
     for api in catalog.apis():
-        if step.stop in api.own_stops:
+        if step.stop is not None and step.stop in api.own_stops:
             yield from _of_one_api(scenario, (*path, "stop"), api, *api.own_stops[step.stop])
     for index, (name, arguments) in enumerate(step.named_calls):
         tool = scenario.tool_named(name)
