@@ -8,16 +8,11 @@ from harness.apis.view import WireError
 from harness.contract.errors import UnknownName
 from harness.contract.http import HttpRequest
 from tests.apis import lawful
-from tests.known_profiles import PROFILES
 
 
 def test_there_are_four_apis_and_a_command_line_each_under_its_own_name() -> None:
     assert sorted(catalog.APIS.names()) == ["anthropic", "claude-cli", "gemini", "openai-chat", "openai-responses"]
-    assert all(catalog.api(name).api == name for name in catalog.APIS.names())
-
-
-def test_every_profile_is_of_an_api() -> None:
-    assert {profile.api for profile in PROFILES} == set(catalog.APIS.names())
+    assert all(catalog.api(name).name == name for name in catalog.APIS.names())
 
 
 def test_an_unknown_api_is_named_with_its_neighbour() -> None:
@@ -32,7 +27,7 @@ def test_an_unknown_api_is_named_with_its_neighbour() -> None:
 @pytest.mark.parametrize("api", catalog.APIS.names())
 def test_a_format_keeps_its_contract_on_a_body_that_is_none(api: str) -> None:
     wire = catalog.api(api)
-    profile = next(profile for profile in PROFILES if profile.api == api)
+    profile = wire.profiles[0]
     request = HttpRequest("POST", wire.provider_url + "/nowhere", {}, b"no JSON")
     assert not wire.recognises(request)
     assert any(violation.severity == "error" for violation in lawful.violations(wire, request, profile))

@@ -44,7 +44,7 @@ def rules(api: str, request: HttpRequest) -> list[tuple[str, str]]:
 
 
 def test_the_apis_with_embeddings() -> None:
-    assert [api for api, wire in catalog.APIS.names().items() if wire.embeddings] == ["openai-chat", "gemini"]
+    assert [api.name for api in catalog.apis() if api.embeddings] == ["openai-chat", "gemini"]
 
 
 @pytest.mark.parametrize(
