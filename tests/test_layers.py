@@ -5,6 +5,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 
 
@@ -33,3 +35,14 @@ def test_reports_may_import_nothing_but_results() -> None:
     below = {name for layer in contract("layers")["layers"][3:] for name in layer.split(" | ")}
 
     assert {name.removeprefix("harness.") for name in contract("reports")["forbidden_modules"]} == below - {"results"}
+
+
+ROOMS_OF_AN_API = {"requests", "responses", "streams", "failures", "limits", "profiles", "lift"}
+
+
+@pytest.mark.parametrize("package", sorted(ROOT.glob("harness/apis/*/__init__.py")), ids=lambda path: path.parent.name)
+def test_every_api_has_the_same_rooms_and_at_most_one_more(package: Path) -> None:
+    found = {path.stem for path in package.parent.iterdir() if path.stem not in ("__init__", "__pycache__")}
+
+    assert {"requests", "responses", "limits", "profiles"} <= found
+    assert len(found - ROOMS_OF_AN_API) <= 1

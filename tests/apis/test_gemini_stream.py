@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from harness import catalog
 from harness.apis.compare import likeness
 from harness.apis.gemini import API
-from harness.apis.gemini.chunks import array, events
 from harness.apis.gemini.streams import array_chunks, event_chunks, fold
+from harness.apis.gemini.streams.building import array, events
 from harness.apis.view import ErrorView, ModelStep, OpaqueView, PartView, RequestView, ResponseView, TextView, WireError
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import JSON, StopReason

@@ -13,12 +13,14 @@ from harness.apis.limit import Limit
 from harness.apis.tables import known_limits
 
 PACKAGE = Path(harness.__file__).parent
-TABLES = sorted(PACKAGE.glob("apis/*/limits.py"))
+TABLES = sorted(PACKAGE.glob("apis/*/limits/__init__.py"))
 
 
 def test_every_limit_has_an_id_of_its_own_and_says_what_holds_and_where_from() -> None:
     assert len({limit.id for limit in known_limits()}) == len(known_limits())
-    assert [table.parent.name for table in TABLES] == sorted(api.replace("-", "_") for api in catalog.APIS.names())
+    assert [table.parent.parent.name for table in TABLES] == sorted(
+        api.replace("-", "_") for api in catalog.APIS.names()
+    )
     for limit in known_limits():
         assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+", limit.id)
         assert limit.sentence.endswith((".", "-"))
@@ -37,9 +39,9 @@ def names(table: Path) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.parent.name)
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.parent.parent.name)
 def test_every_limit_of_a_table_is_used_by_a_check(table: Path) -> None:
-    checks = "".join(module.read_text() for module in table.parent.glob("*.py") if module != table)
+    checks = "".join(module.read_text() for module in table.parent.parent.rglob("*.py") if module != table)
     used = {*re.findall(r"\blimits\.([A-Z_]+)", checks), *re.findall(r"\blimits import ([A-Z_]+)\n", checks)}
     assert set(names(table)) - used == set()
 

@@ -16,8 +16,8 @@ from harness import catalog
 from harness.apis.compare import likeness
 from harness.apis.eventstream import events
 from harness.apis.openai_chat import API
-from harness.apis.openai_chat.chunks import streamed
-from harness.apis.openai_chat.dialects import DIALECTS
+from harness.apis.openai_chat.responses.dialects import DIALECTS
+from harness.apis.openai_chat.streams.building import streamed
 from harness.apis.profile import Profile
 from harness.apis.view import ModelStep, RequestView, ResponseView, WireError
 from harness.contract.http import HttpRequest, HttpResponse

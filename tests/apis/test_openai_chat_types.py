@@ -8,7 +8,7 @@ import pytest
 
 from harness import catalog
 from harness.apis.openai_chat import API
-from harness.apis.openai_chat.settings import FIELDS
+from harness.apis.openai_chat.limits.settings import FIELDS
 from harness.apis.view import ModelStep
 from harness.contract.model import StopReason
 from tests.apis.hardened import validator

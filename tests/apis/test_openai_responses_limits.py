@@ -11,7 +11,7 @@ import pytest
 from harness import catalog
 from harness.apis.limit import Violation
 from harness.apis.openai_responses import API
-from harness.apis.openai_responses.schemas import strict_faults
+from harness.apis.openai_responses.limits.schemas import strict_faults
 from harness.contract.http import HttpRequest
 from tests.apis import lawful
 from tests.apis.hardened import validator

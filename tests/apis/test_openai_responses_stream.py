@@ -17,8 +17,8 @@ from harness import catalog
 from harness.apis.compare import likeness
 from harness.apis.eventstream import events
 from harness.apis.openai_responses import API
-from harness.apis.openai_responses.dialects import DIALECTS
-from harness.apis.openai_responses.events import streamed
+from harness.apis.openai_responses.responses.dialects import DIALECTS
+from harness.apis.openai_responses.streams.building import streamed
 from harness.apis.profile import Profile
 from harness.apis.view import ModelStep, OpaqueView, RequestView, ResponseView, WireError
 from harness.contract.http import HttpResponse

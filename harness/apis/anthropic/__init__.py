@@ -1,22 +1,16 @@
-"""The Messages API of Anthropic.
-
-`conversation` reads messages of any shape, `requests` and `responses` give the neutral views, `limits` is the table of
-what the provider refuses (`blocks`, `pairing`, `systems`, `tools`, `schemas`, `strictness` and `settings` check it by
-subject, `judging` all of it), and `answers` and `failures` speak as the provider (`events` where it streams, `streams`
-folds what was streamed).
-"""
+"""The Messages API of Anthropic."""
 
 from __future__ import annotations
 
-from harness.apis.anthropic.answers import build, build_stream, stream_of
 from harness.apis.anthropic.failures import fail, refuse, stream_error
-from harness.apis.anthropic.judging import violations
 from harness.apis.anthropic.lift import AnthropicLift
 from harness.apis.anthropic.limits import LIMITS
-from harness.apis.anthropic.memory import Memory
+from harness.apis.anthropic.limits.judging import violations
+from harness.apis.anthropic.limits.memory import Memory
 from harness.apis.anthropic.profiles import PROFILES
 from harness.apis.anthropic.requests import model_of, recognises, view
 from harness.apis.anthropic.responses import read
+from harness.apis.anthropic.responses.building import build, build_stream, stream_of
 from harness.apis.api import Api
 from harness.apis.law import OWN, Services
 from harness.apis.targets import Shipped

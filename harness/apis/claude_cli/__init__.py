@@ -1,20 +1,18 @@
 """The `claude` command line in print mode, one run for each chat (`harness.contract.process`).
 
-`arguments` reads its options, `requests` and `results` give the neutral views, `limits` and `judging` say what it
-refuses and what it does beside answering, and `answers` speaks as it does. Facts are those of version 2.1.197, seen
-against a loopback server in place of the provider. Where these modules speak of a result, they mean the one JSON object
-on stdout.
+Facts are those of version 2.1.197, seen against a loopback server in place of the provider. Where these modules speak
+of a result, they mean the one JSON object on stdout.
 """
 
 from __future__ import annotations
 
 from harness.apis.api import Api
-from harness.apis.claude_cli.answers import build, build_stream, fail, refuse, stream_error, stream_of
-from harness.apis.claude_cli.judging import violations
 from harness.apis.claude_cli.limits import LIMITS
+from harness.apis.claude_cli.limits.judging import violations
 from harness.apis.claude_cli.profiles import PROFILES
 from harness.apis.claude_cli.requests import model_of, recognises, view
-from harness.apis.claude_cli.results import read
+from harness.apis.claude_cli.responses import read
+from harness.apis.claude_cli.responses.building import build, build_stream, fail, refuse, stream_error, stream_of
 from harness.apis.law import OWN, Services
 from harness.apis.targets import Shipped
 from harness.apis.traits import Traits

@@ -7,16 +7,16 @@ pointers keep the spelling that was sent.
 from __future__ import annotations
 
 from harness.apis.api import Api
-from harness.apis.gemini.answers import build, build_stream, stream_of
 from harness.apis.gemini.embeddings import EMBEDDINGS
 from harness.apis.gemini.failures import error_for, fail, refuse, stream_error
-from harness.apis.gemini.judging import violations
 from harness.apis.gemini.lift import GeminiLift
 from harness.apis.gemini.limits import LIMITS
-from harness.apis.gemini.memory import Memory
+from harness.apis.gemini.limits.judging import violations
+from harness.apis.gemini.limits.memory import Memory
 from harness.apis.gemini.profiles import PROFILES
 from harness.apis.gemini.requests import model_of, recognises, view
 from harness.apis.gemini.responses import read
+from harness.apis.gemini.responses.building import build, build_stream, stream_of
 from harness.apis.law import OWN, Services
 from harness.apis.targets import Shipped
 from harness.apis.traits import Traits

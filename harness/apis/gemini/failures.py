@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from harness.apis import seeded
 from harness.apis.failure import error_view, message
-from harness.apis.gemini.proto import ProtoMessage, repeated
 from harness.apis.gemini.requests import asks_for_array
+from harness.apis.gemini.requests.proto import ProtoMessage, repeated
 from harness.apis.limit import Violation
 from harness.apis.view import ErrorView, RequestView
 from harness.contract.http import HttpRequest, HttpResponse

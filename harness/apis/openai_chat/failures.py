@@ -7,8 +7,8 @@ import json
 from harness.apis.eventstream import written
 from harness.apis.failure import error_view, message, wait_headers
 from harness.apis.limit import Violation
-from harness.apis.openai_chat.chat import param
-from harness.apis.openai_chat.parts import is_blank
+from harness.apis.openai_chat.limits.chat import param
+from harness.apis.openai_chat.requests.parts import is_blank
 from harness.apis.seeded import token
 from harness.apis.view import ErrorView, RequestView
 from harness.contract.http import HttpResponse

@@ -1,4 +1,4 @@
-"""OpenAI Responses (`POST /v1/responses`) as pure functions: the witness's hand-written reading of the format.
+"""OpenAI Responses (`POST /v1/responses`).
 
 Rule ids in sources (RS-1 …, and OC-11 … which both OpenAI APIs share) are those of wire-facts. Where a source is a
 public issue, it quotes the refusal of the provider's own server.
@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from harness.apis.api import Api
 from harness.apis.law import OWN, Services
-from harness.apis.openai_responses.bodies import build
-from harness.apis.openai_responses.events import build_stream, stream_of
-from harness.apis.openai_responses.failures import fail, refuse, stream_error
-from harness.apis.openai_responses.judging import violations
+from harness.apis.openai_responses.failures import fail, refuse
 from harness.apis.openai_responses.lift import OpenAIResponsesLift
 from harness.apis.openai_responses.limits import LIMITS
+from harness.apis.openai_responses.limits.judging import violations
+from harness.apis.openai_responses.limits.refusals import NAME
 from harness.apis.openai_responses.profiles import PROFILES
-from harness.apis.openai_responses.refusals import NAME
 from harness.apis.openai_responses.requests import model_of, recognises, view
 from harness.apis.openai_responses.responses import read
+from harness.apis.openai_responses.responses.building import build
+from harness.apis.openai_responses.streams.building import build_stream, stream_of
+from harness.apis.openai_responses.streams.failing import stream_error
 from harness.apis.targets import Shipped
 from harness.scenarios.schema import Provocation
 

@@ -1,21 +1,17 @@
-"""The provider's errors: as a refusal or a failure by status, inside a stream, and read from both."""
+"""The provider's errors: as a refusal or a failure by status, and read from answers and streams."""
 
 from __future__ import annotations
 
 import json
 
-from harness.apis.eventstream import written
 from harness.apis.failure import error_view, message, wait_headers
 from harness.apis.limit import Violation
-from harness.apis.openai_responses.bodies import build
-from harness.apis.openai_responses.items import string
-from harness.apis.openai_responses.profiles import PROFILES
-from harness.apis.openai_responses.refusals import parameter
-from harness.apis.profile import matching
-from harness.apis.seeded import number, token
-from harness.apis.view import ErrorView, ModelStep, RequestView
+from harness.apis.openai_responses.limits.refusals import parameter
+from harness.apis.openai_responses.requests.items import string
+from harness.apis.seeded import token
+from harness.apis.view import ErrorView
 from harness.contract.http import HttpResponse
-from harness.contract.model import JSON, StopReason
+from harness.contract.model import JSON
 
 _REFUSED, _BROKEN = "invalid_request_error", "server_error"
 
@@ -53,36 +49,13 @@ _HEX = "0123456789abcdef"
 
 def refuse(violation: Violation) -> HttpResponse:
     """The provider's refusal of a request with this violation. The request id is a function of the violation."""
-    error = _error(violation.message, _REFUSED, violation.code, parameter(violation.pointer) or None)
+    error = error_object(violation.message, _REFUSED, violation.code, parameter(violation.pointer) or None)
     return _response(violation.status, error, f"{violation.rule}{violation.pointer}{violation.message}")
 
 
 def fail(status: int, retry_after: float | None, seed: str) -> HttpResponse:
     """The provider's failure of this status. It asks to wait `retry_after` seconds by header."""
-    return _response(status, _error(message(status), *_words(status)), seed, retry_after)
-
-
-def stream_error(status: int, seed: str, request: RequestView) -> bytes:
-    """The events by which a response fails that has begun.
-
-    Recorded streams have an `error` event with the error inside, and then `response.failed`. The SDK's type has the
-    error's fields beside the event's own (RS-P4), and Azure sends `response.failed` alone: which it is, depends on
-    `seed`. Only the words say what failed: a status that has none of its own is read as 400 or 500. How many events
-    came before is not known here, so that the sequence numbers leave a gap.
-    """
-    kind, code = _words(status)
-    error = _error(message(status), kind, code)
-    at = number(seed, "sequence", 1000, 9000)
-    flat: dict[str, JSON] = {"code": code or kind, "message": message(status), "param": None}
-    nested: dict[str, JSON] = {"error": error}
-    said = [flat, nested, None][number(seed, "failure", 0, 2)]
-    model = request.model or ""
-    body = build(ModelStep(stop=StopReason.ERROR), seed, model, matching(PROFILES, model))
-    failed: dict[str, JSON] = {**body, "error": {"code": code or kind, "message": message(status)}, "usage": None}
-    end = written({"type": "response.failed", "response": failed, "sequence_number": at + 1}, "response.failed")
-    if said is None:
-        return end
-    return written({"type": "error", **said, "sequence_number": at}, "error") + end
+    return _response(status, error_object(message(status), *words(status)), seed, retry_after)
 
 
 def read_error(error: JSON, response: HttpResponse) -> ErrorView:
@@ -107,11 +80,13 @@ def _meant(error: dict[str, JSON]) -> int | None:
     return next((status for word in words for table in (_CODES, _TYPES) if (status := table.get(word))), None)
 
 
-def _words(status: int) -> tuple[str, str | None]:
+def words(status: int) -> tuple[str, str | None]:
+    """Type and code of a failure."""
     return _WORDS.get(status, (_BROKEN if status >= 500 else _REFUSED, None))
 
 
-def _error(said: str, kind: str, code: str | None, where: str | None = None) -> dict[str, JSON]:
+def error_object(said: str, kind: str, code: str | None, where: str | None = None) -> dict[str, JSON]:
+    """An error as bodies and events carry it."""
     return {"message": said, "type": kind, "param": where, "code": code}
 
 

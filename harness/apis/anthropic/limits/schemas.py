@@ -1,0 +1,76 @@
+"""JSON schemas: of tools, their examples, and the subset that strict tools and output formats take."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+from jsonschema import Draft202012Validator, validate
+from jsonschema.exceptions import SchemaError, ValidationError
+from referencing import Registry
+from referencing.exceptions import Unresolvable
+
+from harness.apis.anthropic import limits
+from harness.apis.anthropic.limits.conversation import dotted
+from harness.apis.jsonvalue import join
+from harness.apis.limit import Violation
+from harness.contract.model import JSON
+
+_UNIONS = ("oneOf", "anyOf", "allOf")
+
+
+def schema_limits(schema: dict[str, JSON], pointer: str) -> Iterator[Violation]:
+    """AN-4, AN-D21: a valid schema of an object, which is no choice among several."""
+    path = dotted(pointer)
+    if schema.get("type") != "object":
+        message = f"{path}.type: Input should be 'object'"
+        yield limits.TOOL_SCHEMA.broken(message, pointer, actual=schema.get("type"), expected="object")
+    unions = [key for key in _UNIONS if key in schema]
+    if unions:
+        message = f"{path}: input_schema does not support oneOf, allOf, or anyOf at the top level"
+        yield limits.TOOL_SCHEMA_UNION.broken(message, join(pointer, unions[0]), actual=[*unions])
+    fault = _fault(schema)
+    if fault:
+        keys, reason = fault
+        message = f"{path}: JSON schema is invalid. It must match JSON Schema draft 2020-12: {reason}"
+        yield limits.TOOL_SCHEMA.broken(message, join(pointer, *keys))
+
+
+def _fault(schema: dict[str, JSON]) -> tuple[tuple[str | int, ...], str] | None:
+    """Where and why a schema is none."""
+    try:
+        return _judged(json.dumps(schema))
+    except RecursionError:  # deeper than can be judged here
+        return None
+
+
+@lru_cache(maxsize=512)  # a conversation sends the same tools with every request
+def _judged(schema: str) -> tuple[tuple[str | int, ...], str] | None:
+    try:
+        Draft202012Validator.check_schema(json.loads(schema))
+    except SchemaError as error:
+        return tuple(error.absolute_path), error.message
+    return None
+
+
+def example_limits(tool: dict[str, JSON], schema: dict[str, JSON], pointer: str) -> Iterator[Violation]:
+    """AN-5: each of `input_examples` is valid by the tool's schema."""
+    examples = tool.get("input_examples")
+    for index, example in enumerate(examples if isinstance(examples, list) else ()):
+        if not _is_valid(example, schema):
+            place = join(pointer, "input_examples", index)
+            message = f"{dotted(place)}: does not match the input_schema"
+            yield limits.TOOL_EXAMPLES.broken(message, place, actual=example)
+
+
+def _is_valid(example: JSON, schema: dict[str, JSON]) -> bool:
+    offline = Registry[Any]()  # the default one would fetch a remote $ref
+    try:
+        validate(example, schema, Draft202012Validator, registry=offline)
+    except ValidationError:
+        return False
+    except (SchemaError, Unresolvable, RecursionError):  # a broken schema is a violation of its own
+        return True
+    return True

@@ -1,0 +1,79 @@
+"""Shapes of objects: which keys they need, which they may have, and of which type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from harness.apis.anthropic import limits
+from harness.apis.anthropic.limits.conversation import dotted
+from harness.apis.anthropic.limits.terms import Terms
+from harness.apis.jsonvalue import join
+from harness.apis.limit import Violation
+from harness.contract.model import JSON
+
+ANY: tuple[type, ...] = (object,)
+BOOLEAN: tuple[type, ...] = (bool,)
+INTEGER: tuple[type, ...] = (int,)
+LIST: tuple[type, ...] = (list,)
+NUMBER: tuple[type, ...] = (int, float)
+OBJECT: tuple[type, ...] = (dict,)
+STRING: tuple[type, ...] = (str,)
+TEXT_OR_LIST: tuple[type, ...] = (str, list)
+
+_WORDS: dict[type, str] = {
+    bool: "boolean",
+    dict: "object",
+    float: "number",
+    int: "integer",
+    list: "list",
+    str: "string",
+}
+
+
+def _no_keys() -> dict[str, tuple[type, ...]]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The keys of an object with the types they take. `beta` are those that only the beta surface knows.
+
+    `source` is the rule that says what is required. An optional key may be null.
+    """
+
+    source: str
+    required: Mapping[str, tuple[type, ...]]
+    optional: Mapping[str, tuple[type, ...]] = field(default_factory=_no_keys)
+    beta: Mapping[str, tuple[type, ...]] = field(default_factory=_no_keys)
+
+    def limits(self, data: dict[str, JSON], pointer: str, terms: Terms) -> Iterator[Violation]:
+        """What is missing (by `source`), of a wrong type, or too much (AN-22)."""
+        known = {**self.required, **self.optional, **(self.beta if terms.beta else {})}
+        for key in (key for key in self.required if key not in data):
+            message = f"{dotted(join(pointer, key))}: Field required"
+            yield limits.FIELD_MISSING.broken(message, pointer, expected=key, source=self.source)
+        for key, value in data.items():
+            place = join(pointer, key)
+            if key not in known:
+                message = f"{dotted(place)}: Extra inputs are not permitted"
+                yield limits.EXTRA_INPUT.broken(message, place, actual=key, severity=terms.unknown)
+            elif not (_fits(value, known[key]) or (value is None and key not in self.required)):
+                words = " or ".join(_WORDS.get(kind, "value") for kind in known[key])
+                message = f"{dotted(place)}: Input should be a valid {words}"
+                yield limits.FIELD_TYPE.broken(message, place, actual=value, expected=words, source=self.source)
+
+
+def member_limits(members: JSON, pointer: str) -> Iterator[Violation]:
+    """The members of a list that has to hold objects, and which are none."""
+    for index, member in enumerate(members if isinstance(members, list) else ()):
+        if not isinstance(member, dict):
+            place = join(pointer, index)
+            message = f"{dotted(place)}: Input should be an object"
+            yield limits.FIELD_TYPE.broken(message, place, actual=member, expected="object")
+
+
+def _fits(value: JSON, kinds: tuple[type, ...]) -> bool:
+    if isinstance(value, bool):
+        return bool in kinds or object in kinds
+    return isinstance(value, kinds)

@@ -1,0 +1,76 @@
+"""Tool declarations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from harness.apis.anthropic import limits
+from harness.apis.anthropic.limits import strictness
+from harness.apis.anthropic.limits.conversation import dotted, objects
+from harness.apis.anthropic.limits.schemas import example_limits, schema_limits
+from harness.apis.jsonvalue import join
+from harness.apis.limit import Violation
+from harness.contract.model import JSON
+
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
+_DOCUMENTED_LENGTH = 64
+
+
+def tool_limits(body: dict[str, JSON]) -> Iterator[Violation]:
+    """AN-2 to AN-6. Which keys a declaration may have is for `settings`."""
+    names: set[str] = set()
+    for pointer, tool in objects(body.get("tools"), "/tools"):
+        name = tool.get("name")
+        if isinstance(name, str):
+            if name in names:
+                yield limits.TOOL_NAME_DUPLICATE.broken(
+                    "tools: Tool names must be unique.", join(pointer, "name"), actual=name
+                )
+            names.add(name)
+        if is_custom(tool):
+            yield from _custom(tool, pointer)
+    yield from _strict(body)
+
+
+def _strict(body: dict[str, JSON]) -> Iterator[Violation]:
+    schemas = [
+        (join(pointer, "input_schema"), tool.get("input_schema"))
+        for pointer, tool in objects(body.get("tools"), "/tools")
+        if is_custom(tool) and tool.get("strict") is True
+    ]
+    strict = [(pointer, schema) for pointer, schema in schemas if isinstance(schema, dict)]
+    for pointer, schema in strict:
+        yield from strictness.schema_limits(schema, pointer)
+    yield from strictness.tools_limits(strict)
+
+
+def is_custom(tool: dict[str, JSON]) -> bool:
+    """Whether the caller runs this tool; the provider's own have a type of their own."""
+    return tool.get("type") in (None, "custom")
+
+
+def _custom(tool: dict[str, JSON], pointer: str) -> Iterator[Violation]:
+    name = tool.get("name")
+    path = dotted(pointer)
+    if isinstance(name, str):
+        yield from _name(name, join(pointer, "name"), path)
+    else:
+        message = f"{path}.custom.name: {'Input should be a valid string' if 'name' in tool else 'Field required'}"
+        yield limits.TOOL_NAME.broken(message, pointer, actual=name)
+    schema, place = tool.get("input_schema"), join(pointer, "input_schema")
+    if isinstance(schema, dict):
+        yield from schema_limits(schema, place)
+        yield from example_limits(tool, schema, pointer)
+    else:
+        message = f"{path}.custom.input_schema: {'Input should be an object' if schema else 'Field required'}"
+        yield limits.TOOL_SCHEMA.broken(message, pointer, actual=schema)
+
+
+def _name(name: str, pointer: str, path: str) -> Iterator[Violation]:
+    if not _NAME.fullmatch(name):
+        message = f"{path}.custom.name: String should match pattern '^{_NAME.pattern}$'"
+        yield limits.TOOL_NAME.broken(message, pointer, actual=name)
+    elif len(name) > _DOCUMENTED_LENGTH:
+        message = f"{path}.custom.name: longer than the {_DOCUMENTED_LENGTH} characters that the documents promise"
+        yield limits.TOOL_NAME_LONG.broken(message, pointer, actual=name)

@@ -1,0 +1,240 @@
+"""Names and types of a request's fields, as the provider's JSON parser checks them (GM-3).
+
+Payloads of the user (`args`, `response`, JSON schemas) and the settings of server tools are not looked into.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from harness.apis.gemini import limits
+from harness.apis.gemini.requests.proto import ProtoMessage, decoded, repeated, snake
+from harness.apis.jsonvalue import join
+from harness.apis.limit import Violation
+from harness.contract.model import JSON
+
+ANY = "any"
+BYTES = "bytes"
+OBJECT = "object"
+STRING = "string"
+REPEATED = "[]"
+MAP = "{}"
+
+MESSAGES: dict[str, dict[str, str]] = {
+    "GenerateContentRequest": {
+        "model": STRING,
+        "contents": "Content[]",
+        "systemInstruction": "Content",
+        "tools": "Tool[]",
+        "toolConfig": "ToolConfig",
+        "generationConfig": "GenerationConfig",
+        "safetySettings": ANY,
+        "cachedContent": STRING,
+        "continuationToken": BYTES,
+        "labels": ANY,
+        "modelArmorConfig": ANY,
+        "outputConfig": ANY,
+        "serviceTier": ANY,
+        "store": ANY,
+    },
+    "Content": {"role": STRING, "parts": "Part[]"},
+    "Part": {
+        "text": STRING,
+        "thought": ANY,
+        "thoughtSignature": BYTES,
+        "functionCall": "FunctionCall",
+        "functionResponse": "FunctionResponse",
+        "inlineData": "Blob",
+        "fileData": "FileData",
+        "executableCode": OBJECT,
+        "codeExecutionResult": OBJECT,
+        "toolCall": OBJECT,
+        "toolResponse": OBJECT,
+        "audioTranscription": ANY,
+        "partMetadata": ANY,
+        "videoMetadata": ANY,
+        "mediaResolution": ANY,
+        "mediaProcessing": ANY,
+        "speechMetadata": ANY,
+        "documentMetadata": ANY,
+        "spreadsheetMetadata": ANY,
+        "audioMetadata": ANY,
+    },
+    "FunctionCall": {"id": STRING, "name": STRING, "args": OBJECT, "partialArgs": ANY, "willContinue": ANY},
+    "FunctionResponse": {
+        "id": STRING,
+        "name": STRING,
+        "response": OBJECT,
+        "parts": "FunctionResponsePart[]",
+        "scheduling": ANY,
+        "willContinue": ANY,
+    },
+    "FunctionResponsePart": {
+        "inlineData": "Blob",
+        "fileData": "FileData",
+        "mediaProcessing": ANY,
+        "mediaResolution": ANY,
+        "videoMetadata": ANY,
+        "documentMetadata": ANY,
+        "spreadsheetMetadata": ANY,
+        "audioMetadata": ANY,
+    },
+    "Blob": {"mimeType": STRING, "data": BYTES, "displayName": STRING},
+    "FileData": {"mimeType": STRING, "fileUri": STRING, "displayName": STRING},
+    "Tool": {
+        "functionDeclarations": "FunctionDeclaration[]",
+        "codeExecution": ANY,
+        "computerUse": ANY,
+        "enterpriseWebSearch": ANY,
+        "exaAiSearch": ANY,
+        "fileSearch": ANY,
+        "googleMaps": ANY,
+        "googleSearch": ANY,
+        "googleSearchRetrieval": ANY,
+        "mcpServers": ANY,
+        "parallelAiSearch": ANY,
+        "retrieval": ANY,
+        "urlContext": ANY,
+    },
+    "FunctionDeclaration": {
+        "name": STRING,
+        "description": STRING,
+        "parameters": "Schema",
+        "parametersJsonSchema": ANY,
+        "response": "Schema",
+        "responseJsonSchema": ANY,
+        "behavior": ANY,
+    },
+    "ToolConfig": {
+        "functionCallingConfig": "FunctionCallingConfig",
+        "retrievalConfig": ANY,
+        "includeServerSideToolInvocations": ANY,
+    },
+    "FunctionCallingConfig": {
+        "mode": STRING,
+        "allowedFunctionNames": "string[]",
+        "streamFunctionCallArguments": ANY,
+    },
+    "GenerationConfig": {
+        "audioTimestamp": ANY,
+        "audioTranscriptionConfig": ANY,
+        "candidateCount": ANY,
+        "enableAffectiveDialog": ANY,
+        "enableEnhancedCivicAnswers": ANY,
+        "frequencyPenalty": ANY,
+        "imageConfig": ANY,
+        "logprobs": ANY,
+        "maxOutputTokens": ANY,
+        "mediaResolution": ANY,
+        "modelConfig": ANY,
+        "modelSelectionConfig": ANY,
+        "presencePenalty": ANY,
+        "responseFormat": ANY,
+        "responseJsonSchema": ANY,
+        "responseLogprobs": ANY,
+        "responseMimeType": STRING,
+        "responseModalities": ANY,
+        "responseSchema": "Schema",
+        "routingConfig": ANY,
+        "seed": ANY,
+        "speechConfig": ANY,
+        "stopSequences": "string[]",
+        "temperature": ANY,
+        "thinkingConfig": "ThinkingConfig",
+        "topK": ANY,
+        "topP": ANY,
+        "translationConfig": ANY,
+    },
+    "ThinkingConfig": {"includeThoughts": ANY, "thinkingBudget": ANY, "thinkingLevel": ANY},
+    "Schema": {
+        "type": STRING,
+        "format": STRING,
+        "title": STRING,
+        "description": STRING,
+        "nullable": ANY,
+        "enum": "string[]",
+        "items": "Schema",
+        "minItems": ANY,
+        "maxItems": ANY,
+        "properties": "Schema{}",
+        "required": "string[]",
+        "propertyOrdering": "string[]",
+        "minProperties": ANY,
+        "maxProperties": ANY,
+        "minimum": ANY,
+        "maximum": ANY,
+        "minLength": ANY,
+        "maxLength": ANY,
+        "pattern": STRING,
+        "example": ANY,
+        "anyOf": "Schema[]",
+        "default": ANY,
+        "additionalProperties": ANY,
+        "defs": "Schema{}",
+        "ref": STRING,
+    },
+}
+"""Message → field → type: the name of a message, or one of the words above; `X[]` repeated, `X{}` a map to X."""
+
+_SOURCES = {"Schema": "GM-5", "FunctionCall": "GM-6", "FunctionResponse": "GM-7"}
+
+
+def misfits(body: JSON) -> list[Violation]:
+    """Unknown fields (`gemini-unknown-field`) and values of a wrong type (`gemini-field-type`) of a request."""
+    return list(_value(body, "GenerateContentRequest", "GM-3", "", ""))
+
+
+def _value(value: JSON, kind: str, source: str, pointer: str, path: str) -> Iterator[Violation]:
+    if kind.endswith(REPEATED):
+        listed = isinstance(value, list)
+        for index, (item, place) in enumerate(repeated(value, pointer)):
+            yield from _value(item, kind.removesuffix(REPEATED), source, place, f"{path}[{index}]" if listed else path)
+    elif kind.endswith(MAP) and isinstance(value, dict):
+        for index, (key, item) in enumerate(value.items()):
+            yield from _value(item, kind.removesuffix(MAP), source, join(pointer, key), f"{path}[{index}].value")
+    elif kind in MESSAGES and isinstance(value, dict):
+        yield from _message(ProtoMessage.of(value, pointer), kind, path)
+    elif not _fits(value, kind):
+        expected = kind if kind in (STRING, BYTES) else OBJECT
+        yield limits.FIELD_TYPE.broken(
+            f"Invalid value at '{path}' (TYPE_{expected.upper()}): {_shown(value)}",
+            pointer,
+            actual=value,
+            expected=expected,
+            source=source,
+        )
+
+
+def _message(message: ProtoMessage, kind: str, path: str) -> Iterator[Violation]:
+    fields = MESSAGES[kind]
+    for name in message.names:
+        if name in fields:
+            source = _SOURCES.get(kind, "GM-3")
+            inner = f"{path}.{snake(name)}" if path else snake(name)
+            yield from _value(message.get(name), fields[name], source, message.at(name), inner)
+        else:
+            key = message.spelling(name)
+            place = f" at '{path}'" if path else ""
+            yield limits.UNKNOWN_FIELD.broken(
+                f'Invalid JSON payload received. Unknown name "{key}"{place}: Cannot find field.',
+                message.at(name),
+                actual=key,
+                expected=[*fields],
+                source="GM-5" if kind == "Schema" else "GM-3",
+            )
+
+
+def _fits(value: JSON, kind: str) -> bool:
+    if kind == ANY:
+        return True
+    if kind == STRING:
+        return isinstance(value, str)
+    if kind == BYTES:
+        return isinstance(value, str) and decoded(value) is not None
+    return kind == OBJECT and isinstance(value, dict)
+
+
+def _shown(value: JSON) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 80 else f"{text[:80]}…"

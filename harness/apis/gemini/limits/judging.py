@@ -1,0 +1,113 @@
+"""What the provider refuses, and what it takes with a loss.
+
+The provider parses before it looks at the conversation, so a request with a field of a wrong type gets no other
+finding than those of `fields`. Root schemas with empty `properties` are no violation although GM-5 quotes a refusal:
+recorded requests with them were accepted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness.apis.gemini import limits
+from harness.apis.gemini.limits import fields, generation, pairing, signatures, tools
+from harness.apis.gemini.requests import on_vertex, view
+from harness.apis.gemini.requests.parts import DATA_FIELDS
+from harness.apis.gemini.requests.proto import ProtoMessage
+from harness.apis.jsonvalue import loads
+from harness.apis.law import Law
+from harness.apis.limit import Violation, severity_of
+from harness.apis.profile import Profile
+from harness.apis.view import CallView, RequestView, WireError
+from harness.contract.http import HttpRequest
+
+
+def violations(request: HttpRequest, law: Law) -> list[Violation]:
+    """The violations of a request. Never raises: a body that cannot be read is a violation (`gemini-body`)."""
+    profile = law.profile
+    try:
+        body = loads(request.body)
+        misfits = fields.misfits(body)
+        if any(misfit.limit is limits.FIELD_TYPE for misfit in misfits):
+            return misfits
+        vertex = on_vertex(request)
+        message, seen = ProtoMessage.of(body), view(request)
+        return [
+            *misfits,
+            *_contents(message, profile, vertex=vertex),
+            *_ending(seen, profile),
+            *pairing.violations(seen, profile),
+            *signatures.violations(seen, profile, vertex=vertex),
+            *tools.violations(message, profile, vertex=vertex),
+            *generation.violations(message, profile),
+        ]
+    except WireError as error:
+        return [_unreadable(error)]
+    except RecursionError:
+        return [_unreadable(WireError("nested too deeply"))]
+
+
+def _unreadable(error: WireError) -> Violation:
+    message = f"Invalid JSON payload received. {error.reason}"
+    return limits.BODY.broken(message, error.pointer)
+
+
+def _contents(body: ProtoMessage, profile: Profile, *, vertex: bool) -> Iterator[Violation]:
+    contents = body.messages("contents")
+    if not contents:
+        message = "* GenerateContentRequest.contents: contents is not specified\n"
+        yield limits.CONTENTS_EMPTY.broken(message, body.at("contents"))
+    for index, content in enumerate(contents):
+        yield from _role(content, profile, vertex=vertex)
+        parts = content.messages("parts")
+        if not parts:
+            message = (
+                "Unable to submit request because it must include at least one parts field."
+                if vertex
+                else f"* GenerateContentRequest.contents[{index}].parts: contents.parts must not be empty.\n"
+            )
+            yield limits.PARTS_EMPTY.broken(message, content.at("parts"))
+        for position, part in enumerate(parts):
+            yield from _part(content, part, f"GenerateContentRequest.contents[{index}].parts[{position}]")
+
+
+def _role(content: ProtoMessage, profile: Profile, *, vertex: bool) -> Iterator[Violation]:
+    role = content.get("role")
+    if role in ("user", "model") or (not role and not vertex):  # the Developer API reads a missing role as user
+        return
+    message = "Please use a valid role: user, model."
+    older = role == "function" and not profile.strict_pairing
+    limit = limits.ROLE_FUNCTION if older else limits.ROLE
+    yield limit.broken(message, content.at("role"), actual=role, expected=["user", "model"])
+
+
+def _part(content: ProtoMessage, part: ProtoMessage, path: str) -> Iterator[Violation]:
+    data = [name for name in DATA_FIELDS if name in part.names]
+    if not data:
+        message = f"* {path}.data: required oneof field 'data' must have one initialized field\n"
+        yield limits.PART_DATA.broken(message, part.pointer)
+    elif len(data) > 1:
+        message = f"* {path}.data: oneof field 'data' is already set. Cannot set '{data[1]}'\n"
+        yield limits.PART_DATA.broken(message, part.pointer, actual=[*data])
+    call, result = part.message("functionCall"), part.message("functionResponse")
+    if call:
+        yield from _named(call, f"{path}.function_call", "GM-6")
+        if content.get("role") != "model":
+            message = "Please ensure that function call parts stand in a turn of the role model."
+            yield limits.CALL_ROLE.broken(message, part.pointer, actual=content.get("role"))
+    if result:
+        yield from _named(result, f"{path}.function_response", "GM-7")
+
+
+def _named(message: ProtoMessage, path: str, source: str) -> Iterator[Violation]:
+    if not message.get("name"):
+        text = f"* {path}.name: Name cannot be empty.\n"
+        yield limits.NAME_EMPTY.broken(text, message.at("name"), source=source)
+
+
+def _ending(seen: RequestView, profile: Profile) -> Iterator[Violation]:
+    """GM-D7. One that ends in calls lacks their results, which `pairing` says."""
+    severity, last = severity_of(profile.prefill), seen.turns[-1] if seen.turns else None
+    if severity and last and last.role == "assistant" and not any(isinstance(p, CallView) for p in last.parts):
+        message = "Requests ending with a model turn are not supported."
+        yield limits.MODEL_TURN_LAST.broken(message, last.pointer, severity=severity)

@@ -1,0 +1,192 @@
+"""Requests: path and body → neutral view."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from harness.apis.gemini.limits.schemas import schema_view
+from harness.apis.gemini.requests.parts import part_views
+from harness.apis.gemini.requests.proto import ProtoMessage, repeated
+from harness.apis.jsonvalue import loads
+from harness.apis.view import (
+    ChoiceView,
+    FormatView,
+    RequestView,
+    SettingView,
+    SystemView,
+    ToolView,
+    TurnView,
+    WireError,
+)
+from harness.contract.http import HttpRequest
+from harness.contract.model import JSON
+
+_STREAMED = "streamGenerateContent"
+_METHOD = re.compile(r"/([^/:]+):(generateContent|streamGenerateContent)")
+
+_SETTINGS = {
+    "max_tokens": "maxOutputTokens",
+    "temperature": "temperature",
+    "top_p": "topP",
+    "stop": "stopSequences",
+    "thinking": "thinkingConfig",
+}
+
+
+def recognises(request: HttpRequest) -> bool:
+    """Whether this is a chat of the API: a POST to `…/{model}:generateContent` or `:streamGenerateContent`."""
+    return request.method.upper() == "POST" and _method(request) is not None
+
+
+def model_of(request: HttpRequest) -> str | None:
+    """The model that the path names, without `models/`."""
+    method = _method(request)
+    return method[1] if method else None
+
+
+def on_vertex(request: HttpRequest) -> bool:
+    """Whether the path is one of Vertex, which differs from the Developer API in places (GM-15)."""
+    return "/projects/" in _path(request)
+
+
+def view(request: HttpRequest) -> RequestView:
+    """The neutral view of a request.
+
+    Server tools have the wire's field as name and kind. Explicit `AUTO` is the documented default and no choice.
+
+    Raises:
+        WireError: the body is not JSON, is nested too deeply, or a field that the view reads has the wrong type.
+    """
+    try:
+        return _view(request, ProtoMessage.of(loads(request.body)))
+    except RecursionError:
+        raise WireError("nested too deeply") from None
+
+
+def _view(request: HttpRequest, body: ProtoMessage) -> RequestView:
+    config = body.message("generationConfig") or ProtoMessage.of({})
+    method = _method(request)
+    stream = method is not None and method[2] == _STREAMED
+    return RequestView(
+        api="gemini",
+        model=model_of(request),
+        system=tuple(_system(body)),
+        turns=tuple(_turn(content) for content in body.messages("contents")),
+        tools=tuple(tool for declared in body.messages("tools") for tool in _tools(declared)),
+        tool_choice=_choice(body.message("toolConfig")),
+        response_format=_format(config),
+        settings={
+            canonical: SettingView(_setting(config, name), config.at(name))
+            for canonical, name in _SETTINGS.items()
+            if name in config.names
+        },
+        stream=stream,
+        stateful="cachedContent" if body.get("cachedContent") else None,
+        stream_format="json-array" if asks_for_array(request) else "events",
+    )
+
+
+def _path(request: HttpRequest) -> str:
+    return unquote(urlsplit(request.url).path)
+
+
+def asks_for_array(request: HttpRequest) -> bool:
+    """Whether the answer comes as a JSON array: a stream that is not asked for as events."""
+    method = _method(request)
+    if method is None or method[2] != _STREAMED:
+        return False
+    return parse_qs(urlsplit(request.url).query).get("alt") != ["sse"]
+
+
+def _method(request: HttpRequest) -> re.Match[str] | None:
+    _, slash, last = _path(request).rpartition("/")
+    return _METHOD.fullmatch(slash + last)
+
+
+def _system(body: ProtoMessage) -> Iterator[SystemView]:
+    instruction = body.message("systemInstruction")
+    for part in instruction.messages("parts") if instruction else ():
+        if text := part.text("text"):
+            yield SystemView(text, "systemInstruction", part.at("text"))
+
+
+def _turn(content: ProtoMessage) -> TurnView:
+    role = content.text("role") or "user"
+    return TurnView(
+        "assistant" if role in ("model", "assistant") else "user", part_views(content), content.pointer, role
+    )
+
+
+def _tools(tool: ProtoMessage) -> Iterator[ToolView]:
+    for declaration in tool.messages("functionDeclarations"):
+        openapi = "parameters" in declaration.names
+        yield ToolView(
+            name=declaration.text("name") or "",
+            description=declaration.text("description") or None,
+            parameters=schema_view(declaration.get("parameters"))
+            if openapi
+            else declaration.get("parametersJsonSchema"),
+            pointer=declaration.pointer,
+            dialect="openapi" if openapi else "json-schema",
+        )
+    for name in tool.names:
+        if name != "functionDeclarations":
+            yield ToolView(name, None, None, tool.at(name), kind=name)
+
+
+def _choice(tool_config: ProtoMessage | None) -> ChoiceView | None:
+    config = tool_config and tool_config.message("functionCallingConfig")
+    if not config:
+        return None
+    pointer = config.pointer
+    names = [name for name, _ in repeated(config.get("allowedFunctionNames"), "") if isinstance(name, str)]
+    match (config.text("mode") or "AUTO").upper(), names:
+        case "AUTO" | "MODE_UNSPECIFIED", []:
+            return None
+        case "NONE", _:
+            return ChoiceView("none", pointer)
+        case "ANY", []:
+            return ChoiceView("required", pointer)
+        case "ANY", [name]:
+            return ChoiceView("named", pointer, name)
+        case "ANY", _:
+            return ChoiceView("required", pointer, allowed=(*names,))
+        case "AUTO" | "MODE_UNSPECIFIED" | "VALIDATED", _:  # VALIDATED is AUTO with checked arguments (GM-12)
+            return ChoiceView("auto", pointer, allowed=(*names,) or None)
+        case mode, _:  # the words that have no canonical one stay visible to whoever compares
+            return ChoiceView("other", pointer, " ".join((mode, *names)))
+
+
+def _format(config: ProtoMessage) -> FormatView | None:
+    for mechanism in ("responseJsonSchema", "responseSchema"):
+        if mechanism in config.names:
+            openapi = mechanism == "responseSchema"
+            schema, pointer = config.get(mechanism), config.at(mechanism)
+            return FormatView(
+                "json-schema",
+                mechanism,
+                pointer,
+                schema_view(schema) if openapi else schema,
+                pointer,
+                dialect="openapi" if openapi else "json-schema",
+            )
+    if _is_json(config):
+        return FormatView("json", "responseMimeType", config.at("responseMimeType"))
+    return None
+
+
+def _is_json(config: ProtoMessage) -> bool:
+    return config.text("responseMimeType") == "application/json"
+
+
+def _setting(config: ProtoMessage, name: str) -> JSON:
+    value = config.get(name)
+    if name == "stopSequences":
+        return [item for item, _ in repeated(value, "")]
+    if name == "thinkingConfig" and isinstance(value, dict):
+        thinking = ProtoMessage.of(value).camelised()
+        level = thinking.get("thinkingLevel")
+        return thinking | ({"thinkingLevel": level.upper()} if isinstance(level, str) else {})
+    return value

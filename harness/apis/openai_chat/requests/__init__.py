@@ -1,0 +1,263 @@
+"""Request body → neutral view."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+from urllib.parse import urlsplit
+
+from harness.apis.jsonvalue import canonical, join, loads
+from harness.apis.openai_chat.requests.parts import assistant_views, content_views, is_blank, other_fields
+from harness.apis.view import (
+    ChoiceView,
+    ErrorMark,
+    FormatView,
+    PartView,
+    RequestView,
+    ResultView,
+    SettingView,
+    SystemView,
+    TextView,
+    ToolView,
+    TurnView,
+    WireError,
+)
+from harness.contract.http import HttpRequest
+from harness.contract.model import JSON
+
+_SYSTEM_ROLES = ("system", "developer")
+
+_SETTINGS = {
+    "max_tokens": ("max_completion_tokens", "max_tokens"),
+    "temperature": ("temperature",),
+    "top_p": ("top_p",),
+    "stop": ("stop",),
+    "thinking": ("reasoning_effort", "reasoning", "thinking"),
+}
+"""Canonical setting → the fields that hold it, the documented one first, then those of compatible servers."""
+
+_CHOICES: dict[str, Literal["none", "required"]] = {
+    "none": "none",
+    "required": "required",
+    "any": "required",  # Mistral's word
+}
+_DEPLOYMENT = re.compile(r"/deployments/([^/]+)/")
+
+
+def recognises(request: HttpRequest) -> bool:
+    """Whether a request is a chat: a POST to …/chat/completions, under any prefix, with messages or a model in it."""
+    if request.method.upper() != "POST" or not urlsplit(request.url).path.endswith("/chat/completions"):
+        return False
+    try:
+        body = loads(request.body)
+    except WireError:
+        return False
+    return isinstance(body, dict) and ("messages" in body or "model" in body)
+
+
+def model_of(request: HttpRequest) -> str | None:
+    """The model that the body names, or the deployment that Azure's path names."""
+    try:
+        body = loads(request.body)
+    except WireError:
+        body = None
+    model = body.get("model") if isinstance(body, dict) else None
+    if isinstance(model, str):
+        return model
+    deployment = _DEPLOYMENT.search(urlsplit(request.url).path)
+    return deployment[1] if deployment else None
+
+
+def view(request: HttpRequest) -> RequestView:
+    """The neutral view of a request.
+
+    Raises:
+        WireError: the body is no JSON object, or its messages are no list of objects.
+    """
+    body = loads(request.body)
+    if not isinstance(body, dict):
+        raise WireError("the body is no JSON object")
+    system, turns = _conversation(body.get("messages"))
+    return RequestView(
+        api="openai-chat",
+        model=model_of(request),
+        system=tuple(system),
+        turns=tuple(turns),
+        tools=tuple(_tools(body)),
+        tool_choice=_choice(body),
+        response_format=_format(body.get("response_format")),
+        settings=_settings(body),
+        stream=body.get("stream") is True,
+        usage_pointer=_usage_pointer(body.get("stream_options")),
+    )
+
+
+def _usage_pointer(options: JSON) -> str | None:
+    asked = isinstance(options, dict) and options.get("include_usage") is True
+    return "/stream_options/include_usage" if asked else None
+
+
+def _conversation(messages: JSON) -> tuple[list[SystemView], list[TurnView]]:
+    if not isinstance(messages, list):
+        raise WireError("messages is no list", "/messages")
+    system: list[SystemView] = []
+    turns: list[TurnView] = []
+    for index, message in enumerate(messages):
+        pointer = join("/messages", index)
+        if not isinstance(message, dict):
+            raise WireError("a message is no object", pointer)
+        role = message.get("role")
+        if role in _SYSTEM_ROLES:
+            texts, rest = _system(message, pointer)
+            system += [SystemView(text.text, f"message:{role}", text.pointer, len(turns)) for text in texts]
+            if rest:
+                turns.append(TurnView("user", tuple(rest), pointer, str(role)))
+        else:
+            turns.append(_turn(message, pointer))
+    return system, turns
+
+
+def _system(message: dict[str, JSON], pointer: str) -> tuple[list[TextView], list[PartView]]:
+    """The texts of a system message, and what is not text."""
+    place = join(pointer, "content")
+    views = content_views(message.get("content"), place)
+    texts = [view for view in views if isinstance(view, TextView)]
+    rest: list[PartView] = [view for view in views if not isinstance(view, TextView)]
+    if not views:  # an empty system message is still one
+        texts = [TextView("", place if "content" in message else pointer)]
+    return texts, [*rest, *other_fields(message, pointer)]
+
+
+def _turn(message: dict[str, JSON], pointer: str) -> TurnView:
+    role = message.get("role")
+    wire_role = role if isinstance(role, str) else ""
+    if role == "assistant":
+        return TurnView("assistant", tuple(assistant_views(message, pointer)), pointer, wire_role)
+    if role in ("tool", "function"):
+        return TurnView("user", tuple(_result(message, pointer)), pointer, wire_role)
+    content = content_views(message.get("content"), join(pointer, "content"))
+    return TurnView("user", (*content, *other_fields(message, pointer)), pointer, wire_role)
+
+
+def _result(message: dict[str, JSON], pointer: str) -> list[PartView]:
+    payload = content_views(message.get("content"), join(pointer, "content"))
+    call_id, name = message.get("tool_call_id"), message.get("name")
+    result = ResultView(
+        call_id=call_id if isinstance(call_id, str) and call_id else None,
+        name=name if isinstance(name, str) else None,
+        payload=tuple(payload),
+        pointer=pointer,
+        id_pointer=join(pointer, "tool_call_id") if "tool_call_id" in message else pointer,
+        error_mark=_error_mark("".join(part.text for part in payload if isinstance(part, TextView))),
+    )
+    return [result, *(field for field in other_fields(message, pointer) if field.kind != "name")]
+
+
+def _error_mark(text: str) -> ErrorMark | None:
+    """How a result's text marks an error, for which the API has no field of its own."""
+    if text.lstrip().startswith("{"):
+        try:
+            value = loads(text)
+        except WireError:
+            value = None
+        if isinstance(value, dict) and next(iter(value), None) == "error" and not is_blank(value["error"]):
+            return "error-key"
+    return "error-text" if text.lstrip()[:5].lower() == "error" else None
+
+
+def _tools(body: dict[str, JSON]) -> list[ToolView]:
+    tools, functions = body.get("tools"), body.get("functions")
+    views: list[ToolView] = []
+    if isinstance(tools, list):
+        views += [_tool(tool, join("/tools", index)) for index, tool in enumerate(tools)]
+    if isinstance(functions, list):
+        views += [_function(function, join("/functions", index)) for index, function in enumerate(functions)]
+    return views
+
+
+def _tool(tool: JSON, pointer: str) -> ToolView:
+    if not isinstance(tool, dict):
+        return ToolView("", None, None, pointer, kind="unknown")
+    if isinstance(tool.get("function"), dict):
+        return _function(tool["function"], pointer)
+    kind = tool.get("type")
+    custom = tool.get("custom")
+    named = custom if isinstance(custom, dict) else tool
+    name, description = named.get("name"), named.get("description")
+    return ToolView(
+        name if isinstance(name, str) else str(kind or ""),
+        description if isinstance(description, str) and description else None,
+        None,
+        pointer,
+        kind=kind if isinstance(kind, str) else "unknown",
+    )
+
+
+def _function(function: JSON, pointer: str) -> ToolView:
+    if not isinstance(function, dict):
+        return ToolView("", None, None, pointer, kind="unknown")
+    name, description = function.get("name"), function.get("description")
+    return ToolView(
+        name if isinstance(name, str) else "",
+        description if isinstance(description, str) and description else None,
+        function.get("parameters"),
+        pointer,
+        strict=True if function.get("strict") is True else None,
+    )
+
+
+def _choice(body: dict[str, JSON]) -> ChoiceView | None:
+    field = "function_call" if body.get("tool_choice") is None else "tool_choice"
+    choice, pointer = body.get(field), join("", field)
+    if choice is None or choice == "auto":  # auto is the documented default
+        return None
+    if isinstance(choice, str) and choice in _CHOICES:
+        return ChoiceView(_CHOICES[choice], pointer)
+    if isinstance(choice, dict) and choice.get("type") == "allowed_tools":
+        return _subset(choice, pointer)
+    named = choice.get("function", choice) if isinstance(choice, dict) else None
+    name = named.get("name") if isinstance(named, dict) else None
+    if isinstance(name, str):
+        return ChoiceView("named", pointer, name)
+    return ChoiceView("other", pointer, canonical(choice))
+
+
+def _subset(choice: dict[str, JSON], pointer: str) -> ChoiceView:
+    """A choice among some of the tools (wire-facts 1.2)."""
+    held = choice.get("allowed_tools")
+    mode, tools = (held.get("mode"), held.get("tools")) if isinstance(held, dict) else (None, None)
+    functions = [tool.get("function") for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
+    names = [name for each in functions if isinstance(each, dict) and isinstance(name := each.get("name"), str)]
+    if mode not in ("auto", "required"):
+        return ChoiceView("other", pointer, canonical(choice))
+    return ChoiceView("auto" if mode == "auto" else "required", pointer, allowed=(*names,))
+
+
+def _format(wanted: JSON) -> FormatView | None:
+    pointer = "/response_format"
+    kind = wanted.get("type") if isinstance(wanted, dict) else None
+    if not isinstance(wanted, dict) or kind not in ("json_object", "json_schema"):
+        return None
+    if kind == "json_object":
+        return FormatView("json", "response_format", pointer)
+    held = wanted.get("json_schema")
+    described = held if isinstance(held, dict) else {}
+    return FormatView(
+        "json-schema",
+        "response_format",
+        pointer,
+        schema=described.get("schema"),
+        schema_pointer=join(pointer, "json_schema", "schema") if "schema" in described else pointer,
+        strict=True if described.get("strict") is True else None,
+    )
+
+
+def _settings(body: dict[str, JSON]) -> dict[str, SettingView]:
+    settings: dict[str, SettingView] = {}
+    for name, fields in _SETTINGS.items():
+        field = next((field for field in fields if body.get(field) is not None), None)
+        if field is not None:
+            value = body[field]
+            one_stop = name == "stop" and isinstance(value, str)
+            settings[name] = SettingView([value] if one_stop else value, join("", field))
+    return settings

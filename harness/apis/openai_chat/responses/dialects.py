@@ -1,0 +1,67 @@
+"""What compatible servers do otherwise than OpenAI, named, so that the reference server can speak like them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from harness.apis.openai_chat.limits.chat import MISTRAL
+from harness.apis.profile import Profile
+from harness.contract.model import JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One way to speak. As it stands it is OpenAI's.
+
+    `ids`: calls have theirs, a short one, an empty one, or none. `repeats`: id, type and name stand in every piece of a
+    call. `first_index`: where the calls of a stream are counted from; `None`: they have no index. `no_arguments`: how a
+    call without arguments says so. `usage`: a stream counts its tokens in a chunk of its own if asked, in every
+    chunk as far as they are known, or never. `comments`: the stream is kept alive by comments.
+    """
+
+    ids: Literal["issued", "short", "empty", "absent"] = "issued"
+    repeats: bool = False
+    first_index: int | None = 0
+    no_arguments: str = "{}"
+    usage: Literal["asked", "early", "never"] = "asked"
+    comments: bool = False
+
+
+OPENAI = Dialect()
+
+DIALECTS: Mapping[str, Dialect] = {
+    "empty-ids": Dialect(ids="empty"),  # Gemini's compatible endpoint (wire-facts, section 11)
+    "no-ids": Dialect(ids="absent"),
+    "repeated-ids": Dialect(repeats=True),  # OC-P2, seen at OpenRouter
+    "index-from-one": Dialect(first_index=1),  # OC-P2
+    "no-index": Dialect(first_index=None),  # OC-P2
+    "empty-arguments": Dialect(no_arguments=""),  # OC-P4, seen at Databricks
+    "early-usage": Dialect(usage="early"),  # seen at Databricks
+    MISTRAL: Dialect(ids="short", usage="early"),  # nine characters (wire-facts, section 11); usage in the last chunk
+    "no-usage": Dialect(usage="never"),
+    "comments": Dialect(comments=True),  # seen at OpenRouter
+}
+
+
+def dialect_of(profile: Profile) -> Dialect:
+    """The dialect that a profile names."""
+    return OPENAI if profile.dialect is None else DIALECTS[profile.dialect]
+
+
+def call_as(dialect: Dialect, call: JSON) -> JSON:
+    """A tool call as the dialect has it."""
+    if not isinstance(call, dict):
+        return call
+    spoken = dict(call)
+    if dialect.ids == "short":
+        spoken["id"] = str(call.get("id")).removeprefix("call_")[:9]
+    elif dialect.ids == "empty":
+        spoken["id"] = ""
+    elif dialect.ids == "absent":
+        spoken.pop("id", None)
+    function = call.get("function")
+    if isinstance(function, dict) and function.get("arguments") == "{}":
+        spoken["function"] = {**function, "arguments": dialect.no_arguments}
+    return spoken

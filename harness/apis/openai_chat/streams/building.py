@@ -1,0 +1,160 @@
+"""A whole body → the chunks in which the API would have streamed it (OC-P2, OC-P3), each as recorded traffic has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import TypeAlias
+
+from harness.apis.eventstream import written
+from harness.apis.openai_chat.requests.parts import is_blank
+from harness.apis.openai_chat.responses.building import build
+from harness.apis.openai_chat.responses.dialects import OPENAI, Dialect, dialect_of
+from harness.apis.openai_chat.streams import WHOLE
+from harness.apis.profile import Profile
+from harness.apis.seeded import fragments, number, token
+from harness.apis.view import ModelStep, RequestView
+from harness.contract.http import HttpResponse
+from harness.contract.model import JSON
+from harness.scenarios.schema import Provocation
+
+Fields: TypeAlias = dict[str, JSON]
+
+
+def build_stream(step: ModelStep, seed: str, model: str, profile: Profile, request: RequestView) -> HttpResponse:
+    """What `build` says, as a stream. It counts its tokens only where the request asks for it.
+
+    Several calls come one after another, as in every recording. Where the step's provocations ask for it all are opened
+    first and then their pieces alternate: the index in each piece is what a call is put together by (OC-P2), so that a
+    client which adds each piece to the call that came last is wrong, though no recording would show it.
+    """
+    body = build(step, seed, model, profile)
+    at_once = Provocation.INTERLEAVED_CALLS in step.provocations
+    return _stream(body, seed, profile, request, at_once=at_once)
+
+
+def stream_of(body: Fields, seed: str, profile: Profile, request: RequestView) -> HttpResponse:
+    """A whole body as a stream, which counts its tokens only where the request asks for it."""
+    return _stream(body, seed, profile, request, at_once=False)
+
+
+def _stream(body: Fields, seed: str, profile: Profile, request: RequestView, *, at_once: bool) -> HttpResponse:
+    usage = request.usage_pointer is not None
+    stream = streamed(body, seed, usage=usage, dialect=dialect_of(profile), at_once=at_once)
+    return HttpResponse(200, {"content-type": "text/event-stream; charset=utf-8"}, stream)
+
+
+def streamed(body: Fields, seed: str, *, usage: bool, dialect: Dialect = OPENAI, at_once: bool = False) -> bytes:
+    """The stream that folds to `body`; `usage` says whether it was asked for, `at_once` whether calls are open
+    together. An error in it stands where the end would."""
+    pieces = [*_choices(body, seed, dialect, at_once=at_once)]
+    sent = [written(chunk) for chunk in _chunks(body, pieces, seed, dialect, usage=usage)]
+    error = body.get("error")
+    sent.append(b"data: [DONE]\n\n" if error is None else written({"error": error}, "error"))
+    return (b": PROCESSING\n\n" if dialect.comments else b"").join([b"", *sent])
+
+
+def _chunks(body: Fields, pieces: list[Fields], seed: str, dialect: Dialect, *, usage: bool) -> Iterator[Fields]:
+    head = {key: value for key, value in body.items() if key not in ("choices", "usage", "error")}
+    head["object"] = "chat.completion.chunk"
+    bare: list[Fields] = [{"choices": [piece]} for piece in pieces]
+    silent = dialect.usage == "never" or (dialect.usage == "asked" and not usage)
+    counts = body.get("usage")
+    if isinstance(counts, dict) and not silent:
+        bare = _counted_early(bare, counts) if dialect.usage == "early" else _counted(bare, counts)
+    for index, chunk in enumerate(bare):
+        padding = token(seed, f"padding {index}", number(seed, f"padding of {index}", 0, 12))
+        yield {**head, **chunk, "obfuscation": padding}
+
+
+def _counted(chunks: list[Fields], usage: Fields) -> list[Fields]:
+    return [*({**chunk, "usage": None} for chunk in chunks), {"choices": [], "usage": usage}]
+
+
+def _counted_early(chunks: list[Fields], usage: Fields) -> list[Fields]:
+    """Every chunk says what is known by then."""
+    known: Fields = {key: count if key == "prompt_tokens" else None for key, count in usage.items()}
+    return [
+        *({**chunk, "usage": known} for chunk in chunks[:-1]),
+        *({**chunk, "usage": usage} for chunk in chunks[-1:]),
+    ]
+
+
+def _choices(body: Fields, seed: str, dialect: Dialect, *, at_once: bool) -> Iterator[Fields]:
+    """The pieces of every choice: its deltas, and at the end its finish reason beside an empty one."""
+    choices = body.get("choices")
+    for index, choice in enumerate(choices if isinstance(choices, list) else ()):
+        message = choice.get("message") if isinstance(choice, dict) else None
+        if not isinstance(choice, dict) or not isinstance(message, dict):
+            continue
+        unsaid: Fields = {key: None for key in ("logprobs", "finish_reason") if key in choice}
+        # an answer that was cut off is cut off in its last call; pieces without an index belong to the call before them
+        whole = choice.get("finish_reason") == "tool_calls" and dialect.first_index is not None
+        for delta in _deltas(message, f"{seed} {index}", dialect, at_once=at_once and whole):
+            yield {"index": index, "delta": delta, **unsaid}
+        if choice.get("finish_reason") is not None or body.get("error") is None:
+            said = {key: value for key, value in choice.items() if key not in ("index", "message")}
+            yield {"index": index, "delta": {}, **said}
+
+
+def _deltas(message: Fields, seed: str, dialect: Dialect, *, at_once: bool) -> Iterator[Fields]:
+    content, calls = message.get("content"), _calls(message)
+    announced: Fields = {"role": message.get("role"), "content": "" if isinstance(content, str) else None}
+    if "refusal" in message:
+        announced["refusal"] = None
+    rest = [key for key in message if key not in announced and key != "tool_calls" and not is_blank(message[key])]
+    thought = [key for key in rest if key.startswith("reasoning")]
+    said = [key for key in ("content", "refusal") if not is_blank(message.get(key))]
+    spoken = [*thought, *said, *(key for key in rest if key not in thought)]
+    starts = [_call_pieces(call, index, seed, dialect) for index, call in enumerate(calls)]
+    if len(calls) == 1 and not spoken:  # the only thing that is said comes with the announcement
+        announced["tool_calls"] = [next(starts[0])]
+    yield announced
+    for key in spoken:
+        yield from _pieces(key, message[key], seed)
+    for piece in _woven(starts, seed) if at_once and len(calls) > 1 else chain.from_iterable(starts):
+        yield {"tool_calls": [piece]}
+
+
+def _woven(calls: list[Iterator[Fields]], seed: str) -> Iterator[Fields]:
+    """Pieces of calls that are open at once: all begin, in their order, then their pieces come as it happens."""
+    for call in calls:
+        yield next(call)
+    waiting, turn = list(calls), 0
+    while waiting:
+        call = waiting[number(seed, f"turn {turn}", 0, len(waiting) - 1)]
+        piece = next(call, None)
+        if piece is None:
+            waiting.remove(call)
+        else:
+            yield piece
+        turn += 1
+
+
+def _pieces(key: str, value: JSON, seed: str) -> Iterator[Fields]:
+    if isinstance(value, str) and key not in WHOLE:
+        for text in fragments(value, seed, key):
+            yield {key: text}
+    else:
+        yield {key: value}
+
+
+def _calls(message: Fields) -> list[Fields]:
+    calls = message.get("tool_calls")
+    return [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+
+
+def _call_pieces(call: Fields, position: int, seed: str, dialect: Dialect) -> Iterator[Fields]:
+    """Id, type and name with empty arguments first; then only arguments, which belong to the call by its index."""
+    index: Fields = {} if dialect.first_index is None else {"index": dialect.first_index + position}
+    function = call.get("function")
+    arguments = function.get("arguments") if isinstance(function, dict) else None
+    if not isinstance(function, dict) or not isinstance(arguments, str):
+        yield {**index, **call}  # of a type whose pieces no recording shows
+        return
+    begun: Fields = {**function, "arguments": ""}
+    yield {**index, **call, "function": begun}
+    for text in fragments(arguments, seed, f"arguments {position}"):
+        repeated: Fields = {**function, "arguments": text}
+        piece: Fields = {"arguments": text}
+        yield {**index, **call, "function": repeated} if dialect.repeats else {**index, "function": piece}

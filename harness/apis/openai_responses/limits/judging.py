@@ -1,0 +1,162 @@
+"""What the provider refuses in a request as a whole; the parts of it have modules of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness.apis.jsonvalue import join, loads
+from harness.apis.law import Law
+from harness.apis.limit import Violation
+from harness.apis.openai_responses import limits
+from harness.apis.openai_responses.limits.formats import format_limits
+from harness.apis.openai_responses.limits.pairing import pairing_limits
+from harness.apis.openai_responses.limits.refusals import MISSING, WRONG_TYPE
+from harness.apis.openai_responses.limits.shapes import is_strict, item_limits
+from harness.apis.openai_responses.limits.tools import tool_limits
+from harness.apis.openai_responses.requests import state
+from harness.apis.profile import Profile
+from harness.apis.view import WireError
+from harness.contract.http import HttpRequest
+from harness.contract.model import JSON
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "background": (bool,),
+    "conversation": (str, dict),
+    "include": (list,),
+    "input": (str, list),
+    "instructions": (str,),
+    "max_output_tokens": (int,),
+    "max_tool_calls": (int,),
+    "metadata": (dict,),
+    "model": (str,),
+    "parallel_tool_calls": (bool,),
+    "previous_response_id": (str,),
+    "prompt": (dict,),
+    "reasoning": (dict,),
+    "service_tier": (str,),
+    "store": (bool,),
+    "stream": (bool,),
+    "stream_options": (dict,),
+    "temperature": (int, float),
+    "text": (dict,),
+    "tool_choice": (str, dict),
+    "tools": (list,),
+    "top_logprobs": (int,),
+    "top_p": (int, float),
+    "truncation": (str,),
+}
+_OTHERS = (
+    "access_programs",
+    "context_management",
+    "image",
+    "moderation",
+    "prompt_cache_key",
+    "prompt_cache_options",
+    "prompt_cache_retention",
+    "safety_identifier",
+    "user",
+)
+_UNCONFIRMED = ("client_metadata",)
+"""Parameters that the SDK does not know and a client of the provider's own sends."""
+
+_RANGES = {"temperature": (0, 2), "top_logprobs": (0, 20)}
+_MOVED = {
+    "messages": "input",
+    "response_format": "text.format",
+    "max_tokens": "max_output_tokens",
+    "max_completion_tokens": "max_output_tokens",
+    "reasoning_effort": "reasoning.effort",
+    "functions": "tools",
+    "function_call": "tool_choice",
+}
+"""Parameters of Chat Completions → what they are called here."""
+
+
+def violations(request: HttpRequest, law: Law) -> list[Violation]:
+    """What the provider refuses in a request, or takes with a loss."""
+    try:
+        body = loads(request.body)
+    except WireError as error:
+        return [limits.BODY.broken(f"The body of the request is no valid JSON: {error.reason}.", "")]
+    if not isinstance(body, dict):
+        return [limits.BODY.broken("The body of the request has to be a JSON object.", "")]
+    found = [*_parameters(body, law), *_input(body), *_state(body)]
+    found.extend(item_limits(body.get("input"), law))
+    found.extend(pairing_limits(body, law))
+    found.extend(tool_limits(body, law))
+    found.extend(format_limits(body))
+    return found
+
+
+def _parameters(body: dict[str, JSON], law: Law) -> Iterator[Violation]:
+    for key, value in body.items():
+        pointer = join("", key)
+        if key not in _TYPES and key not in _OTHERS:
+            yield from _unknown(key, pointer, law)
+        elif value is not None and key in _TYPES:
+            yield from _value(key, value, pointer)
+    if body.get("stream_options") is not None and body.get("stream") is not True:
+        text = "The 'stream_options' parameter is only allowed when 'stream' is enabled."
+        yield limits.STREAM_OPTIONS.broken(text, "/stream_options")
+    yield from _sampling(body, law.profile)
+
+
+def _sampling(body: dict[str, JSON], profile: Profile) -> Iterator[Violation]:
+    """Nobody has seen what becomes of them on a model whose reasoning is switched off."""
+    reasoning = body.get("reasoning")
+    reasons = not (isinstance(reasoning, dict) and reasoning.get("effort") == "none")
+    for key in ("temperature", "top_p"):
+        if body.get(key) is None or profile.sampling == "any":
+            continue
+        if key == "temperature" and profile.sampling == "refused" and reasons:
+            text = f"Unsupported parameter: '{key}' is not supported with this model."
+            yield limits.TEMPERATURE.broken(text, join("", key), code="unsupported_parameter", actual=body[key])
+        else:
+            text = f"Some models of this generation refuse '{key}'."
+            yield limits.SAMPLING.broken(text, join("", key), actual=body[key])
+
+
+def _unknown(key: str, pointer: str, law: Law) -> Iterator[Violation]:
+    if key in _MOVED:
+        text = f"Unsupported parameter: '{key}'. The Responses API takes '{_MOVED[key]}' instead."
+        if key == "messages" or is_strict(law):
+            yield limits.PARAMETER_UNKNOWN.broken(text, pointer, code="unsupported_parameter")
+    elif key in _UNCONFIRMED:
+        text = f"Some backends may refuse the parameter '{key}'."
+        yield limits.PARAMETER_UNCONFIRMED.broken(text, pointer, code="unknown_parameter")
+    elif is_strict(law):
+        text = f"Unknown parameter: '{key}'."
+        yield limits.PARAMETER_UNKNOWN.broken(text, pointer, code="unknown_parameter")
+
+
+def _value(key: str, value: JSON, pointer: str) -> Iterator[Violation]:
+    if not isinstance(value, _TYPES[key]) or (isinstance(value, bool) and bool not in _TYPES[key]):
+        names = " or ".join(kind.__name__ for kind in _TYPES[key])
+        text = f"Invalid type for '{key}': expected {names}, but got {type(value).__name__} instead."
+        yield limits.PARAMETER_TYPE.broken(text, pointer, code=WRONG_TYPE, actual=value)
+    elif key in _RANGES and isinstance(value, int | float):
+        low, high = _RANGES[key]
+        if not low <= value <= high:
+            bound = f">= {low}" if value < low else f"<= {high}"
+            side = "below minimum" if value < low else "above maximum"
+            code = "decimal_below_min_value" if value < low else "decimal_above_max_value"
+            text = f"Invalid '{key}': decimal {side} value. Expected a value {bound}, but got {value} instead."
+            yield limits.PARAMETER_RANGE.broken(text, pointer, code=code, actual=value)
+
+
+def _input(body: dict[str, JSON]) -> Iterator[Violation]:
+    entries = body.get("input")
+    if state(body) is not None or body.get("prompt") is not None:
+        return
+    if entries is None:
+        text = "Missing required parameter: 'input'."
+        yield limits.INPUT_MISSING.broken(text, "", code=MISSING)
+    elif entries == []:
+        text = "Invalid 'input': empty array. Expected at least one item."
+        yield limits.INPUT_MISSING.broken(text, "/input", code="empty_array")
+
+
+def _state(body: dict[str, JSON]) -> Iterator[Violation]:
+    if body.get("previous_response_id") is not None and body.get("conversation") is not None:
+        text = "'previous_response_id' and 'conversation' cannot be used together."
+        yield limits.STATE_CONFLICT.broken(text, "/previous_response_id")
