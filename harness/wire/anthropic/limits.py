@@ -88,7 +88,7 @@ TOOL_SCHEMA_UNION = Limit(
 TOOL_EXAMPLES = Limit("anthropic-tool-examples", "Each of `input_examples` is valid by its schema.", "AN-5")
 TOOL_TYPE = Limit(
     "anthropic-tool-type",
-    "Models get only versions of the provider's tools that they know. The documents say so; Bedrock takes them, and is not held to it.",
+    "Models get only versions of the provider's tools that they know. The documents say so; Bedrock takes them.",
     "AN-D31",
     "warning",
 )

@@ -14,7 +14,7 @@ from harness.wire.limit import Severity
 _STRICT_VERSION = "2026-10-21"
 
 BEDROCK = "bedrock"
-"""Amazon's service. It hosts the provider's models and holds them to the provider's rules, but for those of its tools."""
+"""Amazon's service. It holds the provider's models to the provider's rules, but for those of the provider's tools."""
 
 
 @dataclass(frozen=True, slots=True)
