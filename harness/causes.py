@@ -156,6 +156,12 @@ RELATIONS = (
     Relation(("*-field-missing",), ("setting-lost",), _limit(_same), "the field is the setting"),
     Relation(("*",), ("exchange-unreadable",), _limit(_same), "nobody can read what the provider refuses"),
     Relation(
+        ("*-choice-forced", "*-choice-thinking"),
+        ("json-mode-ignored", "tools-declared", "tool-choice", "system-when-absent"),
+        _limit(_same),
+        "JSON was to come from the call of a tool, and no call can be forced",
+    ),
+    Relation(
         ("*",),
         ("system-when-absent", "system-place", "text-changed", "tool-choice", "setting-uninvited", "recorded-request"),
         _limit(_entry),

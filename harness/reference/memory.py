@@ -23,8 +23,11 @@ class Memory:
         self._thinking: list[str] = []
 
     def note(self, response: ResponseView) -> None:
-        """Remember what a response has issued."""
-        self._thinking = [canonical(p.raw) for p in response.parts if isinstance(p, OpaqueView) and p.kind in _THINKING]
+        """Remember what a response has issued. One that was cut is not to be followed by anything; that its signatures
+        are the provider's own stays true of it."""
+        if response.complete:
+            thinking = [part for part in response.parts if isinstance(part, OpaqueView) and part.kind in _THINKING]
+            self._thinking = [canonical(part.raw) for part in thinking]
         self._signatures.update(
             canonical(part.opaque)
             for part in response.parts

@@ -91,8 +91,13 @@ def _returned(response: ResponseView) -> Iterator[PartView]:
             for_people = part.kind in ("thought", "refusal") and _signature(part.raw) is None
             if part.returns and not for_people:
                 yield part
-        elif not isinstance(part, TextView) or part.text or part.opaque is not None:
+        elif not isinstance(part, TextView) or part.text or not _is_label(part.opaque):
             yield part
+
+
+def _is_label(state: JSON) -> bool:
+    """Nothing, or what says how the words of a text are meant, which is nothing to one that has none."""
+    return state is None or (isinstance(state, dict) and state.keys() == {"phase"})
 
 
 def _signature(raw: JSON) -> JSON:

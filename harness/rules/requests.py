@@ -101,7 +101,8 @@ def _author(evidence: Evidence) -> Blame:
     return Blame.CASSETTE if transcript.mode == "replay" else Blame.HARNESS
 
 
-def _given_settings(request: ChatRequest) -> dict[str, JSON]:
+def given_settings(request: ChatRequest) -> dict[str, JSON]:
+    """The settings of a request under their canonical names, `None` where nobody gave one."""
     return {
         "max_tokens": request.max_tokens,
         "temperature": request.temperature,
@@ -112,7 +113,7 @@ def _given_settings(request: ChatRequest) -> dict[str, JSON]:
 
 def _settings(evidence: Evidence) -> Iterator[Flaw]:
     for asked in evidence.asked:
-        for name, value in _given_settings(asked.chat.request).items():
+        for name, value in given_settings(asked.chat.request).items():
             sent = asked.view.settings.get(name)
             if value is not None and (sent is None or not equal(sent.value, value)):
                 yield Flaw(
@@ -129,7 +130,7 @@ def _settings(evidence: Evidence) -> Iterator[Flaw]:
 def _uninvited(evidence: Evidence) -> Iterator[Flaw]:
     """Settings that nobody gave. An API may demand `max_tokens` all the same (AN-1)."""
     for asked in evidence.asked:
-        for name, value in _given_settings(asked.chat.request).items():
+        for name, value in given_settings(asked.chat.request).items():
             sent = asked.view.settings.get(name)
             if value is None and sent is not None and name != "max_tokens":
                 yield Flaw(

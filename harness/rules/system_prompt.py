@@ -42,9 +42,9 @@ def _prompts(asked: Asked) -> list[SystemView]:
 
 def _is_instruction(part: SystemView, system: str | None, words: tuple[str, ...]) -> bool:
     """A block of its own that asks for JSON, by one of these words."""
-    if part.text == system:
+    if system and system.strip() in part.text:
         return False
-    return part.text == JSON_INSTRUCTION or (_speaks_of(part.text, words) and (system or "\0") not in part.text)
+    return part.text == JSON_INSTRUCTION or _speaks_of(part.text, words)
 
 
 def _uninstructed(part: SystemView, system: str | None, words: tuple[str, ...]) -> SystemView:
@@ -114,12 +114,19 @@ def _not_verbatim(evidence: Evidence) -> Iterator[Flaw]:
             stale = previous is not None and previous in part.text
             repeated = system is not None and part.text.count(system) > 1
             if part.text != system and not stale and not repeated:
+                trimmed = system is not None and part.text.strip() == system.strip()
+                what = (
+                    "is sent with other blank space around it"
+                    if trimmed
+                    else "is not what was given, to the code point"
+                )
                 yield Flaw(
-                    "the system prompt is not what was given, to the code point",
+                    f"the system prompt {what}",
                     asked.reading.index,
                     part.pointer,
                     part.text,
                     system,
+                    kind=Kind.CONVENTION if trimmed else None,  # it holds no instruction
                 )
 
 

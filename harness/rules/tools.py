@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.meaning import choices
-from harness.meaning.results import carries, says_no_more
+from harness.meaning.results import carries, is_told_by_item, says_no_more
 from harness.meaning.schemas import change
 from harness.results import Kind
 from harness.rules.content import content_shown, is_verbatim, shown
@@ -141,13 +141,15 @@ def _result_changed(evidence: Evidence) -> Iterator[Flaw]:
         for answer in answers(evidence, asked):
             if answer.taken_from is not None or carries(answer.view, answer.given, asked.view):
                 continue  # result-swapped says the first
+            itemised = is_told_by_item(answer.view, answer.given)
+            fault = "is told as a part for each item of a list" if itemised else "is not what the tool answered"
             yield Flaw(
-                f"the result of {answer.expected.name} ({answer.view.call_id or 'without id'}) is not what the tool "
-                "answered",
+                f"the result of {answer.expected.name} ({answer.view.call_id or 'without id'}) {fault}",
                 asked.reading.index,
                 answer.view.pointer,
                 shown(answer.view),
                 content_shown(answer.given),
+                kind=Kind.CONVENTION if itemised else None,  # nobody has seen how a model reads parts
             )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness.http import AT_ONCE, HttpRequest, HttpResponse
+from harness.http import AT_ONCE, EXHAUSTED, HttpRequest, HttpResponse
 from harness.profiles import profile_for
 from harness.reference.faults import PAUSE, PIECES
 from harness.reference.session import Session
@@ -284,3 +284,17 @@ def test_the_shipped_scenarios_break_streams_where_they_say(stream: str) -> None
         assert stream == "gemini" or spoken.text.endswith("the time of the last shift.")
     _, silent = shipped(stream, "stream-error-at-start")
     assert (silent.text, silent.error is None) == ("", False)
+
+
+@pytest.mark.parametrize("stream", APIS)
+def test_who_goes_on_with_a_cut_answer_does_not_get_it_again_and_who_asks_again_does(
+    tmp_path: Path, stream: str
+) -> None:
+    scenario = failing(tmp_path, {"connection": "cut-clean", "at": "end"})
+    whole = json.loads(session(stream, failing(tmp_path, {"connection": "slow"}))(request(stream, streamed=False)).body)
+    went_on, asked_again = session(stream, scenario), session(stream, scenario)
+    for handle in (went_on, asked_again):
+        assert not read(stream, handle(request(stream))).complete
+
+    assert EXHAUSTED in went_on(request(stream, body=answered(stream, whole))).headers
+    assert is_intact(asked_again(request(stream)), stream)

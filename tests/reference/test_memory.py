@@ -34,6 +34,13 @@ def test_what_was_issued_may_come_back(memory: Memory) -> None:
     assert memory.objection("gemini", request((THOUGHT, CALL))) is None
 
 
+def test_of_an_answer_that_was_cut_the_signatures_are_known_and_nothing_has_to_follow(memory: Memory) -> None:
+    memory.note(replace(response(THOUGHT, CALL), complete=False))
+    assert memory.objection("gemini", request((CALL,))) is None
+    assert memory.objection("gemini", request((replace(CALL, opaque="sig-2"),))) is not None
+    assert memory.objection("anthropic", request((TextView("Done", "/x"),))) is None
+
+
 def test_the_order_of_keys_is_no_alteration(memory: Memory) -> None:
     memory.note(response(THOUGHT))
     reordered = replace(THOUGHT, raw={"signature": "abc", "thinking": "Hm.", "type": "thinking"})

@@ -68,6 +68,12 @@ def recognises(request: HttpRequest) -> bool:
     return _HOSTED.search(path) is not None and "anthropic_version" in body and "messages" in body
 
 
+def is_invoked(request: HttpRequest) -> bool:
+    """Whether the request is in the form that Bedrock takes, whoever answers it."""
+    hosted = _HOSTED.search(urlsplit(request.url).path)
+    return hosted is not None and hosted["bedrock"] is not None
+
+
 def model_of(request: HttpRequest) -> str | None:
     """The model that the body names, or the path of a host."""
     try:
