@@ -123,7 +123,9 @@ def _agrees(key: str, item: JSON, *, is_error: bool | None) -> bool:
 
 
 def _is_text_block(value: JSON) -> bool:
-    return isinstance(value, dict) and isinstance(value.get("text"), str) and value.keys() <= {"type", "text"}
+    if not isinstance(value, dict) or not isinstance(value.get("text"), str):
+        return False
+    return {key for key, item in value.items() if item is not None} <= {"type", "text"}
 
 
 def _parsed(text: str) -> JSON:

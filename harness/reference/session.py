@@ -21,7 +21,7 @@ from harness.reference.memory import Memory
 from harness.reference.prefixes import Prefixes
 from harness.scenarios.schema import Provocation, Scenario
 from harness.wire.embedding import EmbeddingFormat
-from harness.wire.endpoint import misdirected
+from harness.wire.endpoint import turned_away
 from harness.wire.eventstream import separators_escaped
 from harness.wire.format import WireFormat
 from harness.wire.limit import Violation
@@ -53,7 +53,7 @@ class Session:
 
     def _response(self, request: HttpRequest) -> HttpResponse:
         embeddings = self._wire.embeddings if self._scenario.embeddings is not None else None
-        lost = misdirected(self._wire, request, embedded=embeddings is not None)
+        lost = turned_away(self._wire, request, embedded=embeddings is not None)
         if lost is not None:
             return self._wire.refuse(lost)
         if embeddings is not None:

@@ -24,6 +24,7 @@ def _functions(asked: Asked) -> dict[str, ToolView]:
 
 def _undeclared(evidence: Evidence) -> Iterator[Flaw]:
     for asked in evidence.asked:
+        yield from _of_the_provider(asked)
         wanted = [tool.name for tool in asked.chat.request.tools]
         asks_for_json = format_tool(asked)
         sent = [tool.name for tool in asked.view.tools if tool.kind == "function" and tool is not asks_for_json]
@@ -33,6 +34,21 @@ def _undeclared(evidence: Evidence) -> Iterator[Flaw]:
             continue  # without declarations nothing can be called, which is what `none` asks for
         yield Flaw(
             "the tools of the request are not those that were given", asked.reading.index, "", [*sent], [*wanted]
+        )
+
+
+def _of_the_provider(asked: Asked) -> Iterator[Flaw]:
+    """Tools that the provider runs, or knows. The contract has none: who wants one says so in fields of the API."""
+    request = asked.chat.request
+    fields = (request.provider_metadata, *(tool.provider_metadata for tool in request.tools))
+    uninvited = [tool for tool in asked.view.tools if tool.kind != "function"]
+    if uninvited and not any(asked.view.api in each for each in fields):
+        yield Flaw(
+            "the request has tools of the provider, for which nobody asked",
+            asked.reading.index,
+            uninvited[0].pointer,
+            [tool.kind for tool in uninvited],
+            [],
         )
 
 

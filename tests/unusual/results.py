@@ -49,8 +49,10 @@ def _joined(joint: str, *, backwards: bool = False) -> Wrap:
 
 
 def _blocks(content: Any) -> Any:
-    """Text parts as a list of blocks, in the way of MCP."""
-    return [{"type": "text", "text": part.text} for part in content] if isinstance(content, tuple) else content
+    """Text parts as a list of blocks, in the way of MCP, whose classes write the fields that are not there as null."""
+    if not isinstance(content, tuple):
+        return content
+    return [{"type": "text", "text": part.text, "annotations": None} for part in content]
 
 
 def _by_item(content: Any) -> Any:

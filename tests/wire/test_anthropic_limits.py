@@ -680,3 +680,18 @@ def test_no_shape_of_a_body_makes_the_limits_fail() -> None:
                 WIRE.view(HttpRequest("POST", URL, {}, json.dumps(mutant).encode()))
             tried += 1
     assert tried > 500
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "refused"),
+    [
+        ({"accept": "*/*", "anthropic-version": "2023-06-01"}, b"{}", False),
+        ({"accept": "*/*"}, b"{}", True),
+        ({"accept": "*/*", "anthropic-version": "2023-06-01, 2023-06-01"}, b"{}", True),
+        ({"accept": "*/*"}, b'{"anthropic_version": "bedrock-2023-05-31"}', False),
+        ({}, b"{}", False),  # a recording may have lost them
+    ],
+)
+def test_the_version_stands_in_the_header_once(headers: dict[str, str], body: bytes, *, refused: bool) -> None:
+    found = WIRE.misheaded(HttpRequest("POST", URL, headers, body))
+    assert (found is not None and found.limit.id == "anthropic-version") is refused

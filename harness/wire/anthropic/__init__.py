@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from harness.wire.anthropic.answers import build, build_stream, stream_of
 from harness.wire.anthropic.failures import fail, refuse, stream_error
-from harness.wire.anthropic.judging import violations
+from harness.wire.anthropic.judging import misheaded, violations
 from harness.wire.anthropic.limits import LIMITS
 from harness.wire.anthropic.requests import model_of, recognises, view
 from harness.wire.anthropic.responses import read
@@ -45,6 +45,7 @@ WIRE = WireFormat(
     fail=fail,
     stream_error=stream_error,
     model_of=model_of,
+    misheaded=misheaded,
 )
 
 __all__ = ["WIRE"]
