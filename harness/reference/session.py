@@ -79,6 +79,7 @@ class Session:
         response = self._answer(self._step(self._played, asked), seed, asked)
         fault = self._faults.pop(self._played, None)
         if fault is not None and fault.fails:
+            self._memory.note(self._wire.read(response), ended=False)
             return injected(fault, self._wire, response, asked, seed)
         self._played += 1
         self._memory.note(self._wire.read(response))

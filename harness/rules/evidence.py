@@ -177,8 +177,8 @@ class Evidence:
             objection = memory.objection(self.transcript.api, reading.request) if reading.request else None
             if objection is not None:
                 found[reading.index] = objection
-            if reading.answer is not None:
-                memory.note(reading.answer)
+            if reading.response is not None:
+                memory.note(reading.response, ended=reading.answer is not None)
         return found
 
     @cached_property

@@ -104,7 +104,7 @@ def test_an_error_in_a_stream_stands_behind_whole_events(tmp_path: Path, stream:
     begun = next(i for i, (one, other) in enumerate(zip(said, [*whole, ""], strict=False)) if one != other)
     assert [is_error(event) for event in said] == [False] * begun + [True] * (len(said) - begun)
     if at == "end":
-        ends = {"openai-chat": 2, "gemini-array": 0}  # a reason and [DONE]; a bracket, which is no element
+        ends = {"openai-chat": 2}  # a reason and [DONE]
         assert begun == len(whole) - ends.get(stream, 1)
     else:
         assert sum(len(event.encode()) for event in whole[:begun]) <= len(good.body) * float(at)
@@ -284,3 +284,23 @@ def test_the_shipped_scenarios_break_streams_where_they_say(stream: str) -> None
         assert stream == "gemini" or spoken.text.endswith("the time of the last shift.")
     _, silent = shipped(stream, "stream-error-at-start")
     assert (silent.text, silent.error is None) == ("", False)
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+def test_a_stream_that_lacks_its_end_does_not_say_why_the_model_stopped(tmp_path: Path, stream: str) -> None:
+    view = read(stream, both(stream, failing(tmp_path, {"connection": "cut-clean", "at": "end"}))[0])
+    assert not view.complete
+    if stream.startswith("gemini"):  # others say so in an event before
+        assert view.raw_stop_reason is None
+
+
+def test_a_signature_of_an_answer_that_broke_off_may_come_back(tmp_path: Path) -> None:
+    calls = [{"get_weather": {"city": city}} for city in ("Paris", "Tokyo")]
+    content = changed(WITH_TOOLS, "turns.0.model", [{"calls": calls}, {"text": "18"}])
+    content |= {"scripted": True, "faults": [{"connection": "cut-clean", "at": "end"}]}
+    handle = session("gemini", Scenario.model_validate_json(json.dumps(content)))
+    (call,) = read("gemini", handle(request("gemini"))).calls
+    made = {"functionCall": {"name": call.name, "args": call.arguments, "id": call.id}}
+    for signature, status in (("c2lnbmF0dXJl", 400), (call.opaque, 200)):
+        answer = {"candidates": [{"content": {"role": "model", "parts": [{**made, "thoughtSignature": signature}]}}]}
+        assert handle(request("gemini", body=answered("gemini", answer))).status == status
