@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from harness.protocols import Capability
 from harness.results import Blame, Kind, Severity
 from harness.rules import history, id_matching, json_mode, opaque_state, requests, system_prompt, tools
 from harness.rules.declining import declined
 from harness.rules.evidence import Evidence
-from harness.rules.failures import is_retriable
+from harness.rules.failures import is_retriable, judged
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
 from harness.tape.compare import differences
@@ -71,7 +72,15 @@ def _beyond(evidence: Evidence) -> Iterator[Flaw]:
             message = "a retry, which the cassette has no answer for; record the cell with this adapter"
             yield Flaw(message, reading.index, "", blame=Blame.CASSETTE)
         else:
-            yield Flaw("a request for which nothing is left to answer", reading.index, "", blame=_fault(evidence))
+            flaw = Flaw("a request for which nothing is left to answer", reading.index, "", blame=_fault(evidence))
+            yield replace(flaw, severity=Severity.WARNING) if _follows_contested(evidence, chat) else flaw
+
+
+def _follows_contested(evidence: Evidence, chat: int | None) -> bool:
+    """An answer before was taken that is contested to be one. Where it is one, the conversation goes on, and the script
+    does not."""
+    flaws = (judged(evidence, earlier) for earlier in range(chat or 0))
+    return any(flaw is not None and flaw.severity is Severity.WARNING for flaw in flaws)
 
 
 def _unplayed(evidence: Evidence) -> Iterator[Flaw]:
