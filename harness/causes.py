@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
+from harness.model import Role
 from harness.results import Blame, Finding, Kind, Severity
 
 When = Callable[[Finding, Finding], bool]
@@ -84,6 +85,11 @@ def _refused(cause: Finding, follower: Finding) -> bool:
     answer = follower.actual if follower.rule == "chat-refused" else follower.expected
     refused = answer == 400 if isinstance(answer, int) else "InvalidRequest" in str(answer)
     return refused and _same(cause, follower) and not cause.of_response
+
+
+def _answered(text: Finding) -> bool:
+    """The text that is missing or added is one of the assistant's."""
+    return any(str(side).startswith(f"{Role.ASSISTANT}: ") for side in (text.actual, text.expected))
 
 
 def _stale(cause: Finding, follower: Finding) -> bool:
@@ -176,6 +182,12 @@ RELATIONS = (
     ),
     Relation(_HISTORY, ("history-append-only",), _same, "what changed was there before"),
     Relation(("response-text",), ("json-answer", "stream-text"), _same, "it is the same text"),
+    Relation(
+        ("response-text",),
+        ("text-changed",),
+        lambda cause, follower: _before(cause, follower) and _answered(follower),
+        "an answer that was not read as it was told does not go back as it was read",
+    ),
     Relation(
         ("response-calls", "issued-id-lost", "stream-cut"),
         ("stream-arguments", "stream-call-identity"),

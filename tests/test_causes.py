@@ -77,6 +77,7 @@ def test_all_that_a_lost_id_brings_about_is_one_cause() -> None:
         (finding("system-in-message", 0), finding("system-missing", 0)),
         (finding("text-changed", 2), finding("history-append-only", 2)),
         *((FORCED, finding(rule, pointer=place)) for rule, place in BY_A_FORCED_TOOL.items()),
+        (finding("response-text", 0, of_response=True), finding("text-changed", 1, expected="assistant:  ")),
     ],
     ids=lambda each: each.rule,
 )
@@ -97,6 +98,7 @@ def test_a_consequence_follows_whichever_is_found_first(cause: Finding, follower
         (finding("tool-declaration-changed", pointer="/tools/0"), finding("recorded-request", pointer="/tools/1")),
         (finding("tool-declaration-changed"), finding("expectation", pointer=None)),
         (finding("response-text", 0), finding("stream-equals-whole", 1)),
+        (finding("response-text", 0, of_response=True), finding("text-changed", 1, expected="user: Which city?")),
         (finding("usage", 0), finding("stop-reason", 0)),
         (finding("opaque-state-lost"), finding("text-changed")),
         (finding("chat-failure", 0), finding("chat-failure", 1, message="another failure")),

@@ -18,7 +18,7 @@ from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
 from harness.wire.compare import likeness
 from harness.wire.jsonvalue import loads, resolve
-from harness.wire.view import MediaView, PartView, ResultView, TextView, TurnView
+from harness.wire.view import MediaView, PartView, RequestView, ResultView, TextView, TurnView
 
 T = TypeVar("T")
 
@@ -31,8 +31,8 @@ def _append_only(evidence: Evidence) -> Iterator[Flaw]:
         if before is None or asked.view.stateful or before.view.stateful:
             continue
         trims = _trims(evidence, before, asked)
-        then = meant(before.view).turns
-        now = meant(with_ids_of(before.view, asked.view, evidence.issued_ids)).turns
+        then = meant(_uninstructed(before, before.view)).turns
+        now = meant(_uninstructed(asked, with_ids_of(before.view, asked.view, evidence.issued_ids))).turns
         for position, turn in enumerate(then):
             found = now[position] if position < len(now) else None
             if found is None or not _is_continued(
@@ -46,6 +46,15 @@ def _append_only(evidence: Evidence) -> Iterator[Flaw]:
                     _written(before, turn),
                 )
                 break
+
+
+def _uninstructed(asked: Asked, view: RequestView) -> RequestView:
+    """The request without the instruction of JSON mode, which is the setting's and comes and goes with it."""
+    turns = (
+        replace(turn, parts=tuple(p for p in turn.parts if not (isinstance(p, TextView) and _is_instruction(asked, p))))
+        for turn in view.turns
+    )
+    return replace(view, turns=tuple(turns))
 
 
 def _written(asked: Asked, turn: TurnView) -> JSON:

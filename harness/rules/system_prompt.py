@@ -37,7 +37,8 @@ def _prompts(asked: Asked) -> list[SystemView]:
         return told
     tool = format_tool(asked)
     words = ("json",) if tool is None else ("json", tool.name.lower())
-    return [_uninstructed(part, system, words) for part in told if not _is_instruction(part, system, words)]
+    prompts = [_uninstructed(part, system, words) for part in told if not _is_instruction(part, system, words)]
+    return prompts or [part for part in told if system and _retells(part.text, system)]
 
 
 def _is_instruction(part: SystemView, system: str | None, words: tuple[str, ...]) -> bool:
@@ -52,6 +53,12 @@ def _uninstructed(part: SystemView, system: str | None, words: tuple[str, ...]) 
     if system and part.text.startswith(system) and _speaks_of(part.text.removeprefix(system), words):
         return replace(part, text=system)
     return part
+
+
+def _retells(text: str, system: str) -> bool:
+    """Most words of the prompt are there: it is the prompt in other words, where it speaks of JSON by itself."""
+    wanted = {*system.split()}
+    return len(wanted.intersection(text.split())) > len(wanted) / 2
 
 
 def _speaks_of(text: str, words: tuple[str, ...]) -> bool:
