@@ -161,7 +161,9 @@ def _respelled(asked: Asked, issued: PartView, sent: PartView) -> Iterator[Flaw]
 
 
 def _lost_flaw(asked: Asked, part: PartView, behind: list[PartView]) -> Flaw:
-    kind = part.kind if isinstance(part, OpaqueView) else "signature"
+    state = _state_of(part)
+    fields = ", ".join(state) if isinstance(state, dict) else "signature"
+    kind = part.kind if isinstance(part, OpaqueView) else fields
     holder = "a call" if isinstance(part, CallView) else "a text" if isinstance(part, TextView) else "a part of its own"
     near = next((other for other in behind if type(other) is type(part) and _state_of(other) is not None), None)
     return Flaw(
@@ -169,7 +171,7 @@ def _lost_flaw(asked: Asked, part: PartView, behind: list[PartView]) -> Flaw:
         asked.reading.index,
         near.pointer if near else "",
         _state_of(near) if near else None,
-        _state_of(part),
+        state,
     )
 
 

@@ -9,10 +9,10 @@ from typing import Any, cast
 
 import httpx2
 
-from harness.model import ChatRequest, ChatResponse, Finish, StreamEvent, Text, ToolCall
+from harness.model import ChatRequest, ChatResponse, Finish, Refusal, StopReason, StreamEvent, Text, ToolCall
 from harness.protocols import Adapter, ChatClient, Endpoint
 from harness.results import Verdict
-from tests.broken.fault import ALL, GEMINI, Wrap, Wrapped, answers, client, sends
+from tests.broken.fault import ALL, GEMINI, OPENAI, Wrap, Wrapped, answers, client, sends
 from tests.broken.json_mode import texts
 from tests.unusual.form import Form
 
@@ -153,6 +153,16 @@ def _streaming(*, drops: bool) -> Wrap:
     return client(Streaming)
 
 
+def _refusal_as_text(**changes: Any) -> Wrap:
+    """The words of a refusal as text, as of libraries that have no part for them."""
+
+    def told(response: ChatResponse) -> ChatResponse:
+        parts = (Text(part.text) if isinstance(part, Refusal) else part for part in response.message.parts)
+        return replace(response, message=replace(response.message, parts=tuple(parts)), **changes)
+
+    return answers(told)
+
+
 FORMS = (
     Form(
         "transport-always-streams",
@@ -243,5 +253,16 @@ FORMS = (
         _by_array(looks_inside=False),
         "chat-failure",
         variant="stream",
+    ),
+    Form(
+        "refusal-as-text",
+        "the words of a refusal told as text, beside the stop reason",
+        "stop-refusal",
+        OPENAI,
+        _refusal_as_text(),
+        _refusal_as_text(stop_reason=StopReason.END_TURN),
+        "response-text",
+        Verdict.NOTE,
+        frozenset({"response-text"}),
     ),
 )
