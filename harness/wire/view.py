@@ -260,6 +260,13 @@ class ResponseView:
         """All text, joined without a separator."""
         return "".join(part.text for part in self.parts if isinstance(part, TextView))
 
+    @property
+    def refusal(self) -> str:
+        """The model's own words for not answering, where the API keeps them apart from the text."""
+        raws = [part.raw for part in self.parts if isinstance(part, OpaqueView) and part.kind == "refusal"]
+        words = [raw.get("refusal") if isinstance(raw, dict) else raw for raw in raws]
+        return "".join(each for each in words if isinstance(each, str))
+
 
 @dataclass(frozen=True, slots=True)
 class Prefix:

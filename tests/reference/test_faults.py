@@ -242,6 +242,16 @@ def test_a_fault_befalls_the_answer_that_it_names(tmp_path: Path, stream: str) -
 
 
 @pytest.mark.parametrize("stream", APIS)
+def test_who_goes_on_from_a_broken_answer_has_taken_it(tmp_path: Path, stream: str) -> None:
+    breaking = failing(tmp_path, {"connection": "cut-clean", "at": "end"})
+    _, whole = both(stream, breaking, streamed=False)
+    going_on = request(stream, body=answered(stream, json.loads(whole.body)))
+    handle = session(stream, breaking)
+    responses = [handle(asked) for asked in (request(stream), going_on, request(stream))]
+    assert [EXHAUSTED in response.headers for response in responses] == [False, True, True]
+
+
+@pytest.mark.parametrize("stream", APIS)
 def test_a_refused_request_does_not_meet_the_fault(tmp_path: Path, stream: str) -> None:
     handle = session(stream, failing(tmp_path, {"status": 529}))
     refused = HttpRequest("POST", request(stream).url, HEADERS, b"{}")

@@ -86,3 +86,16 @@ def without_the_first_message(said: str) -> Transcript:
 @pytest.mark.parametrize(("said", "missed"), [("", 0), ("Done.", 1)])
 def test_the_phase_of_a_text_without_words_does_not_have_to_return(said: str, missed: int) -> None:
     assert lost(without_the_first_message(said)) == missed
+
+
+def test_what_stood_on_a_text_is_named() -> None:
+    transcript = played("call-after-text", "openai-responses", "whole")
+    first, second, *others = transcript.exchanges
+    asked = json.loads(second.request.body)
+    for item in asked["input"]:
+        item.pop("phase", None)
+    edited = replace(second, request=replace(second.request, body=json.dumps(asked).encode()))
+    findings = RULE.findings(Evidence(replace(transcript, exchanges=(first, edited, *others))))
+    assert [finding.message for finding in findings][:1] == [
+        "opaque state of an earlier answer (phase on a text) did not come back untouched in its place"
+    ]

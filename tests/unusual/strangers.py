@@ -17,6 +17,7 @@ from harness.model import (
     ChatResponse,
     Finish,
     Message,
+    Refusal,
     Role,
     StopReason,
     StreamEvent,
@@ -28,7 +29,7 @@ from harness.model import (
 )
 from harness.protocols import Adapter, ChatClient, Endpoint
 from harness.results import Verdict
-from tests.broken.fault import ALL, GEMINI, Wrap, Wrapped, answers, client, rescues, sends
+from tests.broken.fault import ALL, GEMINI, OPENAI, Wrap, Wrapped, answers, client, rescues, sends
 from tests.broken.json_mode import texts
 from tests.unusual.form import Form
 
@@ -221,6 +222,16 @@ def _streaming(*, drops: bool) -> Wrap:
     return client(Streaming)
 
 
+def _refusal_as_text(**changes: Any) -> Wrap:
+    """The words of a refusal as text, as of libraries that have no part for them."""
+
+    def told(response: ChatResponse) -> ChatResponse:
+        parts = (Text(part.text) if isinstance(part, Refusal) else part for part in response.message.parts)
+        return replace(response, message=replace(response.message, parts=tuple(parts)), **changes)
+
+    return answers(told)
+
+
 FORMS = (
     Form(
         "transport-always-streams",
@@ -341,5 +352,16 @@ FORMS = (
         _by_array(looks_inside=False),
         "chat-failure",
         variant="stream",
+    ),
+    Form(
+        "refusal-as-text",
+        "the words of a refusal told as text, beside the stop reason",
+        "stop-refusal",
+        OPENAI,
+        _refusal_as_text(),
+        _refusal_as_text(stop_reason=StopReason.END_TURN),
+        "response-text",
+        Verdict.NOTE,
+        frozenset({"response-text"}),
     ),
 )
