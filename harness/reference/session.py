@@ -1,9 +1,9 @@
 """One conversation with the reference server: the scenario's script, played an answer for each accepted request.
 
 Answers are counted, not looked up: a tool loop that repeats itself cannot get the first answer for ever. A refused
-request uses up no answer, nor does one that meets a fault of the scenario: asked again, the answer is given. Ids, usage
-and signatures are functions of the scenario, so that runs repeat; what of a prompt comes out of a cache follows from
-the requests.
+request uses up no answer, nor does one that meets a fault of the scenario: asked again, the answer is given. Where the
+client goes on with the calls of an answer that was cut, it has taken that for the answer. Ids, usage and signatures are
+functions of the scenario, so that runs repeat; what of a prompt comes out of a cache follows from the requests.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from threading import Lock
 
 from harness.apis.api import Api
 from harness.apis.embedding import EmbeddingFormat
-from harness.apis.endpoint import misdirected
+from harness.apis.endpoint import turned_away
 from harness.apis.eventstream import separators_escaped
 from harness.apis.limit import Violation
 from harness.apis.profile import Profile
-from harness.apis.view import ModelStep, RequestView, WireError
+from harness.apis.view import ModelStep, RequestView, ResponseView, WireError
 from harness.contract.http import EXHAUSTED, HttpRequest, HttpResponse
 from harness.contract.model import JSON
 from harness.reference.faults import injected
@@ -39,6 +39,8 @@ class Session:
         self._script = [step for turn in scenario.turns for step in turn.model]
         self._faults = {fault.answer: fault for fault in scenario.faults}
         self._played = 0
+        self._cut: tuple[ResponseView, int] | None = None
+        """The answer that was cut, and how many calls the request had that it answers."""
         self._lock = Lock()
         self._memory = wire.memory(foreign=bool(scenario.history))
         self._prefixes = Prefixes()
@@ -50,7 +52,7 @@ class Session:
 
     def _response(self, request: HttpRequest) -> HttpResponse:
         embeddings = self._wire.embeddings if self._scenario.embeddings is not None else None
-        lost = misdirected(self._wire, request, embedded=embeddings is not None)
+        lost = turned_away(self._wire, request, embedded=embeddings is not None)
         if lost is not None:
             return self._wire.refuse(lost)
         if embeddings is not None:
@@ -78,10 +80,18 @@ class Session:
         response = self._answer(self._step(self._played, asked), seed, asked)
         fault = self._faults.pop(self._played, None)
         if fault is not None and fault.fails:
+            self._cut = (self._wire.read(response), len(asked.calls)) if fault.connection is not None else None
             return injected(fault, self._wire, response, asked, seed)
         self._played += 1
         self._memory.note(self._wire.read(response))
         return response if fault is None else injected(fault, self._wire, response, asked, seed)
+
+    def _go_on_behind_a_cut(self, request: RequestView) -> None:
+        """The answer that was cut is the script's, if this request has its calls."""
+        if self._cut is not None and len(request.calls) > self._cut[1]:
+            self._memory.note(self._cut[0])
+            self._played += 1
+        self._cut = None
 
     def _judged(self, request: HttpRequest) -> RequestView | Violation:
         """The request as the provider understands it, or why it is refused. Raises `WireError`."""
@@ -90,6 +100,7 @@ class Session:
         if refused:
             return refused[0]
         view = self._wire.view(request)
+        self._go_on_behind_a_cut(view)
         return self._memory.objection(view) or view
 
     def _step(self, index: int, request: RequestView) -> ModelStep:

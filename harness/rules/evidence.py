@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from harness import catalog
 from harness.apis.api import Api
 from harness.apis.embedding import EmbeddingFormat, EmbeddingView, VectorView
-from harness.apis.endpoint import misdirected
+from harness.apis.endpoint import turned_away
 from harness.apis.law import Law
 from harness.apis.limit import Violation
 from harness.apis.view import CallView, RequestView, ResponseView, WireError
@@ -148,7 +148,7 @@ class Evidence:
         """What the provider refuses in a request, or takes with a loss."""
         transcript, request, law = self.transcript, reading.exchange.request, self.law(reading)
         embedded = bool(transcript.embedded)
-        lost = misdirected(self.api, request, embedded=embedded) if transcript.scripted else None
+        lost = turned_away(self.api, request, embedded=embedded) if transcript.scripted else None
         if lost is not None:
             return [lost]
         if embedded and self.api.embeddings is not None:
@@ -176,8 +176,8 @@ class Evidence:
             objection = memory.objection(reading.request) if reading.request else None
             if objection is not None:
                 found[reading.index] = objection
-            if reading.answer is not None:
-                memory.note(reading.answer)
+            if reading.response is not None and reading.response.error is None:
+                memory.note(reading.response)
         return found
 
     @cached_property

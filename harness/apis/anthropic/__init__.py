@@ -5,8 +5,9 @@ from __future__ import annotations
 from harness.apis.anthropic.failures import fail, refuse, stream_error
 from harness.apis.anthropic.lift import AnthropicLift
 from harness.apis.anthropic.limits import LIMITS
-from harness.apis.anthropic.limits.judging import violations
+from harness.apis.anthropic.limits.judging import misheaded, violations
 from harness.apis.anthropic.limits.memory import Memory
+from harness.apis.anthropic.limits.terms import BEDROCK
 from harness.apis.anthropic.profiles import PROFILES
 from harness.apis.anthropic.requests import model_of, recognises, view
 from harness.apis.anthropic.responses import read
@@ -24,8 +25,14 @@ API = Api(
     key_variables=("ANTHROPIC_API_KEY",),
     provider_url="https://api.anthropic.com",
     services=Services(
-        # The clouds that host its models hold them to the same rules.
-        {"api.anthropic.com": OWN, "amazonaws.com": OWN, "api.aws": OWN, "googleapis.com": OWN, "azure.com": OWN}
+        {
+            "api.anthropic.com": OWN,
+            # The clouds that host its models hold them to the same rules.
+            "amazonaws.com": BEDROCK,
+            "api.aws": BEDROCK,
+            "googleapis.com": OWN,
+            "azure.com": OWN,
+        }
     ),
     limits=LIMITS,
     profiles=PROFILES,
@@ -37,6 +44,7 @@ API = Api(
     system_places=frozenset({"system"}),  # AN-30
     recognises=recognises,
     view=view,
+    misheaded=misheaded,
     violations=violations,
     read=read,
     build=build,

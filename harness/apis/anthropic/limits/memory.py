@@ -21,8 +21,9 @@ class Memory(memory.Memory):
         self._latest: list[str] = []
 
     def note(self, response: ResponseView) -> None:
-        """Remember the thinking of an answer."""
-        self._latest = _thinking(response.parts)
+        """Remember the thinking of an answer. One that was cut is not to be followed by anything."""
+        if response.complete:
+            self._latest = _thinking(response.parts)
 
     def objection(self, request: RequestView) -> Violation | None:
         """Whether the latest answer comes back with other thinking."""

@@ -19,7 +19,7 @@ class Memory(memory.Memory):
         self._signatures: set[str] = set()
 
     def note(self, response: ResponseView) -> None:
-        """Remember the signatures of an answer."""
+        """Remember the signatures of an answer: they are the provider's own even where it was cut."""
         self._signatures.update(
             canonical(part.opaque)
             for part in response.parts

@@ -1,14 +1,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
+from harness import catalog
+from harness.apis.limit import Violation
 from harness.apis.view import CallView, OpaqueView, PartView, RequestView, ResponseView, TextView, TurnView
 from harness.contract.model import StopReason, Usage
-from harness.reference.memory import Memory
-from tests.scenarios.files import MINIMAL, scenario
 
 THOUGHT = OpaqueView("thinking", {"type": "thinking", "thinking": "Hm.", "signature": "abc"}, "/content/0")
 CALL = CallView("c1", "get", {}, "/p", "/p/id", "/p/args", opaque="sig-1")
@@ -23,15 +22,36 @@ def request(*turns: tuple[PartView, ...]) -> RequestView:
     return RequestView("x", "m", (), (TurnView("user", (TextView("Hi", "/u"),), "/u", "user"), *made))
 
 
+class Memory:
+    """What the providers of all APIs remember of one conversation."""
+
+    def __init__(self, *, foreign: bool = False) -> None:
+        self._of = {api.name: api.memory(foreign=foreign) for api in catalog.apis()}
+
+    def note(self, response: ResponseView) -> None:
+        for memory in self._of.values():
+            memory.note(response)
+
+    def objection(self, api: str, request: RequestView) -> Violation | None:
+        return self._of[api].objection(request)
+
+
 @pytest.fixture
-def memory(tmp_path: Path) -> Memory:
-    return Memory(scenario(tmp_path, MINIMAL))
+def memory() -> Memory:
+    return Memory()
 
 
 def test_what_was_issued_may_come_back(memory: Memory) -> None:
     memory.note(response(THOUGHT, CALL))
     assert memory.objection("anthropic", request((THOUGHT, CALL))) is None
     assert memory.objection("gemini", request((THOUGHT, CALL))) is None
+
+
+def test_of_an_answer_that_was_cut_the_signatures_are_known_and_nothing_has_to_follow(memory: Memory) -> None:
+    memory.note(replace(response(THOUGHT, CALL), complete=False))
+    assert memory.objection("gemini", request((CALL,))) is None
+    assert memory.objection("gemini", request((replace(CALL, opaque="sig-2"),))) is not None
+    assert memory.objection("anthropic", request((TextView("Done", "/x"),))) is None
 
 
 def test_the_order_of_keys_is_no_alteration(memory: Memory) -> None:
@@ -80,13 +100,23 @@ def test_signatures_of_all_answers_are_remembered_and_none_has_to_come_back(memo
     assert memory.objection("gemini", request((replace(CALL, opaque=None),))) is None
 
 
-def test_a_history_from_elsewhere_has_signatures_that_nobody_here_issued(tmp_path: Path) -> None:
-    told = [{"role": "user", "text": "Hi"}, {"role": "assistant", "text": "Hello"}]
-    memory = Memory(scenario(tmp_path, {**MINIMAL, "requires": ["history"], "history": told}))
-    assert memory.objection("gemini", request((CALL,))) is None
+def test_a_history_from_elsewhere_has_signatures_that_nobody_here_issued() -> None:
+    assert Memory(foreign=True).objection("gemini", request((CALL,))) is None
 
 
 @pytest.mark.parametrize("api", ["openai-chat", "openai-responses"])
 def test_the_other_apis_have_nothing_to_check(memory: Memory, api: str) -> None:
     memory.note(response(THOUGHT, CALL))
     assert memory.objection(api, request((replace(CALL, opaque="sig-2"),))) is None
+
+
+def test_an_answer_that_broke_off_has_issued_its_signatures(memory: Memory) -> None:
+    memory.note(replace(response(CALL), complete=False))
+    assert memory.objection("gemini", request((CALL,))) is None
+    assert memory.objection("gemini", request((replace(CALL, opaque="sig-2"),))) is not None
+
+
+def test_thinking_that_broke_off_is_not_the_latest(memory: Memory) -> None:
+    memory.note(response(THOUGHT))
+    memory.note(replace(response(replace(THOUGHT, raw={"type": "thinking"})), complete=False))
+    assert memory.objection("anthropic", request((THOUGHT,))) is None
