@@ -1,6 +1,7 @@
 """Finds APIs, adapters, rules and reports: the modules of a built-in folder, and entry points of other packages.
 
-Nothing is imported before it is selected, so that one broken or duplicate plug-in fails only the run that asks for it.
+No adapter and no report is imported before it is selected, so that one broken or duplicate plug-in fails only the run
+that asks for it. Every run asks for all rules and all APIs: any request may be one of theirs.
 """
 
 from __future__ import annotations
@@ -97,13 +98,39 @@ def api(name: str) -> Api:
 
 @cache
 def apis() -> tuple[Api, ...]:
-    """Every API, in the order of the columns of a report. Raises `PluginError` as `api` does."""
-    return tuple(sorted(map(api, APIS.names()), key=lambda each: (each.column, each.name)))
+    """Every API, in the order of the columns of a report.
+
+    Raises:
+        PluginError: one cannot be used, as `api` says, or two have a limit or a target of one name.
+    """
+    ours = APIS.modules()
+    found = sorted(map(api, APIS.names()), key=lambda each: (each.name not in ours, each.column, each.name))
+    for kind, names in (("limit", [_limits(each) for each in found]), ("target", [_targets(each) for each in found])):
+        for at, each in enumerate(found):
+            for name in names[at]:
+                if any(name in others for others in names[:at]):
+                    raise PluginError("API", each.name, f"its {kind} {name!r} exists already; rename it.")
+    return tuple(found)
+
+
+def _limits(api: Api) -> frozenset[str]:
+    return frozenset(limit.id for limit in api.limits)
+
+
+def _targets(api: Api) -> frozenset[str]:
+    return frozenset(target.name for target in api.targets)
 
 
 def targets() -> tuple[Shipped, ...]:
     """The targets of all APIs."""
     return tuple(target for api in apis() for target in api.targets)
+
+
+def shipped_targets() -> tuple[Shipped, ...]:
+    """The targets that come with recordings, which are played where nobody names one: those of our own APIs, since a
+    package that happens to be installed must not change what a run is."""
+    ours = APIS.modules()
+    return tuple(each for each in targets() if each.api in ours)
 
 
 def target(name: str) -> Shipped:

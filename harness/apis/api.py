@@ -31,14 +31,18 @@ class Api:
     `services`: who serves it, and so whose rules a request is held to.
     `limits`: the table of everything that can be violated, of its embeddings too.
     `profiles`: its generations of models; the first that matches a name holds, and the last one matches any.
-    `targets`: what comes with recordings.
+    `targets`: what there is to play; there is at least one. Those of the APIs that ship come with recordings.
     `system_places`: where the system prompt may stand (`SystemView.place`).
     `provocations`: what its streams can be asked to do that no provider was recorded doing.
+    `headers`: those of its requests that say something of what is asked, and that recordings keep; lower case.
+    `variables`: how the names of environment variables begin by which its clients are led elsewhere, to a proxy or an
+    account. Offline they are hidden.
     `own_stops`: stop reasons that only this API can be made to have: what only it does, as the ends of two sentences.
     `traits`: in what it is unlike others.
     `memory`: what its provider remembers of a conversation.
     `lift`: reads canonical values off its requests, for re-drives, if those can be had.
     `recognises(request)`: the request is a chat of this API, by path and body.
+    `least_body`: one that it takes for a chat, so that the path alone says whether there is an endpoint.
     `view(request)`: the neutral view; raises `WireError`.
     `violations(request, law)`: what is refused or taken with a loss. Never raises: an unreadable body is one.
     `read(response)`: the neutral view of a response, an event stream folded; raises `WireError`.
@@ -55,6 +59,9 @@ class Api:
     `model_of(request)`: the model that the request names, by body or path.
     `misheaded(request)`: what is wrong with the headers of a request that has them.
     `embeddings`: the format of its embeddings, if it has any.
+
+    Raises:
+        ValueError: nothing could be played with it; the text says why.
     """
 
     name: str
@@ -81,12 +88,25 @@ class Api:
     misheaded: Callable[[HttpRequest], Violation | None] = lambda _request: None
     embeddings: EmbeddingFormat | None = None
     base_url_variable: str | None = None
+    least_body: bytes = b"{}"
+    headers: frozenset[str] = frozenset()
+    variables: tuple[str, ...] = ()
     provocations: frozenset[Provocation] = frozenset()
     own_stops: Mapping[StopReason, tuple[str, str]] = field(default_factory=dict[StopReason, tuple[str, str]])
     traits: Traits = PLAIN
     memory: type[Memory] = Memory
     lift: type[Lift] | None = None
     column: int = 100
+
+    def __post_init__(self) -> None:
+        """Refuse what would fail later, in the middle of a run."""
+        if not self.targets:
+            raise ValueError("it has no targets")
+        for each in self.targets:
+            if each.api != self.name:
+                raise ValueError(f"its target {each.name!r} is one of the API {each.api!r}")
+        if not self.profiles or self.profiles[-1].models != r".*":
+            raise ValueError("its last profile is not one for all models, r'.*'")
 
     def profile_for(self, model: str) -> Profile:
         """What holds for a model."""

@@ -198,7 +198,9 @@ class _Opened:
 
 
 def _adapters(specs: Sequence[str], targets: Sequence[str], workers: Workers) -> dict[str, Adapter]:
-    wanted = specs or [shipped.adapter for shipped in (map(catalog.target, targets) if targets else catalog.targets())]
+    wanted = specs or [
+        shipped.adapter for shipped in (map(catalog.target, targets) if targets else catalog.shipped_targets())
+    ]
     return {spec: workers.adapter(spec) for spec in wanted}
 
 

@@ -10,19 +10,28 @@ import os
 from collections.abc import Generator
 from contextlib import contextmanager
 
-_PREFIXES = ("ANTHROPIC_", "OPENAI_", "GOOGLE_", "GEMINI_", "AZURE_OPENAI_")
+from harness import catalog
+
 _PROXIES = frozenset({"http_proxy", "https_proxy", "all_proxy"})
 
 
+def variables_of_clients() -> tuple[str, ...]:
+    """How the names of variables begin that the clients of any API read."""
+    return tuple(dict.fromkeys(each for api in catalog.apis() for each in api.variables))
+
+
 @contextmanager
-def isolated() -> Generator[None, None, None]:
-    """Take keys, base URLs, custom headers and proxies out of the process's environment, and put them back after."""
-    taken = {name: os.environ.pop(name) for name in [*os.environ] if _leads_out(name)}
+def isolated(variables: tuple[str, ...]) -> Generator[None, None, None]:
+    """Take keys, base URLs, custom headers and proxies out of the process's environment, and put them back after.
+
+    `variables` are beginnings of names, as `variables_of_clients` has them.
+    """
+    taken = {name: os.environ.pop(name) for name in [*os.environ] if _leads_out(name, variables)}
     try:
         yield
     finally:
         os.environ.update(taken)
 
 
-def _leads_out(name: str) -> bool:
-    return name.startswith(_PREFIXES) or name.lower() in _PROXIES
+def _leads_out(name: str, variables: tuple[str, ...]) -> bool:
+    return name.startswith(variables) or name.lower() in _PROXIES

@@ -21,7 +21,7 @@ from harness.contract.protocols import Capability, Endpoint, ProcessRunner
 from harness.kit.processes import LocalRunner
 from harness.reference.session import Session
 from harness.results import Mode, Provenance
-from harness.running.environment import isolated
+from harness.running.environment import isolated, variables_of_clients
 from harness.scenarios.load import digest
 from harness.scenarios.schema import Scenario, Variant
 from harness.tape.cassette import REFERENCE_URL, Cassette
@@ -152,7 +152,7 @@ class _Offline(_Shared):
     """A run that must not leave this machine, whatever an adapter reads from its environment."""
 
     def __enter__(self) -> Self:
-        self._stack.enter_context(isolated())
+        self._stack.enter_context(isolated(variables_of_clients()))
         return super().__enter__()
 
 

@@ -13,15 +13,19 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import accumulate, pairwise
 from typing import Any, TypeAlias, cast
 from urllib.parse import urlsplit, urlunsplit
 
+from harness import catalog
 from harness.contract.http import EXHAUSTED, Delivery, HttpRequest, HttpResponse
 
 REDACTED = "REDACTED"
 
-REQUEST_HEADERS = frozenset({"accept", "anthropic-beta", "anthropic-version", "content-type"})
+REQUEST_HEADERS = frozenset({"accept", "content-type"})
+"""Those of every API; each has its own besides (`harness.apis.api`)."""
+
 RESPONSE_HEADERS = frozenset({"content-type", "request-id", "retry-after", "retry-after-ms", "x-request-id", EXHAUSTED})
 
 _SHORTEST_SECRET = 8
@@ -56,7 +60,7 @@ class Redactor:
 
     def request(self, request: HttpRequest) -> HttpRequest:
         """The request as it may be stored."""
-        headers = self._headers(request.headers, REQUEST_HEADERS)
+        headers = self._headers(request.headers, _request_headers())
         return HttpRequest(request.method, self.url(request.url), headers, self.body(request.body))
 
     def response(self, response: HttpResponse) -> HttpResponse:
@@ -216,6 +220,11 @@ class _Leaf:
     parent: Any
     key: str | int
     line: int
+
+
+@cache
+def _request_headers() -> frozenset[str]:
+    return REQUEST_HEADERS.union(*(api.headers for api in catalog.apis()))
 
 
 def _without_split_secrets(body: bytes, spans: _Spans) -> bytes:

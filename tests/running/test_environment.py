@@ -8,7 +8,7 @@ from harness.apis.targets import targets_for
 from harness.contract.model import ChatRequest, ChatResponse, Message, Role, StopReason, Text, Usage
 from harness.contract.protocols import Adapter, Capability, Endpoint
 from harness.results import Verdict
-from harness.running.environment import isolated
+from harness.running.environment import isolated, variables_of_clients
 from harness.running.run import Run, cells
 from harness.running.stages import Reference
 from harness.scenarios.load import load_paths
@@ -28,7 +28,7 @@ def test_what_leads_out_is_gone_and_comes_back(monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("HOME_OF_MINE", "stays")
 
-    with isolated():
+    with isolated(variables_of_clients()):
         assert not POISON.keys() & os.environ.keys()
         assert os.environ["HOME_OF_MINE"] == "stays"
     assert {name: os.environ[name] for name in POISON} == POISON

@@ -38,6 +38,7 @@ API = Api(
     fail=fail,
     stream_error=stream_error,
     model_of=model_of,
+    variables=("ANTHROPIC_",),
     traits=Traits(flags_errors=True),
     column=5,
 )

@@ -50,6 +50,7 @@ API = Api(
     error_for=error_for,
     model_of=model_of,
     embeddings=EMBEDDINGS,
+    variables=("GOOGLE_", "GEMINI_"),
     provocations=frozenset({Provocation.RAW_LINE_SEPARATORS}),
     own_stops={StopReason.MALFORMED_CALL: ("only Gemini says that a call is malformed", "writes a malformed call")},
     traits=Traits(

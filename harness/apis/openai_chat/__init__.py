@@ -45,6 +45,8 @@ API = Api(
     model_of=model_of,
     embeddings=EMBEDDINGS,
     base_url_variable="OPENAI_BASE_URL",
+    least_body=b'{"messages": []}',
+    variables=("OPENAI_", "AZURE_OPENAI_"),
     provocations=frozenset({Provocation.INTERLEAVED_CALLS, Provocation.RAW_LINE_SEPARATORS}),
     traits=Traits(calls_apart=True, counts_when_asked=True),
     lift=OpenAIChatLift,

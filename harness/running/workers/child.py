@@ -162,7 +162,7 @@ class _Worker:
             _Commands(self) if Capability.PROCESS in adapter.capabilities else None,
         )
         try:
-            with isolated() if job.offline else contextlib.nullcontext():
+            with contextlib.nullcontext() if job.hidden is None else isolated(job.hidden):
                 playing = play(job.scenario, target, endpoint, self._begin, job.variant, accept=_accept)
             return Played(plain(playing, "playing"))
         except _Ended:

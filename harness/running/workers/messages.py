@@ -31,8 +31,9 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Play a scenario with the adapter, as a target, against a base URL. `limit` is in seconds; `offline` takes the
-    variables out of the environment that would lead the adapter elsewhere."""
+    """Play a scenario with the adapter, as a target, against a base URL. `limit` is in seconds. Offline, what
+    would lead the adapter elsewhere is out of the environment: proxies, and variables that begin as `hidden` says
+    (`None`: nothing is)."""
 
     scenario: Scenario
     target: str
@@ -43,7 +44,7 @@ class Job:
     base_url: str
     api_key: str
     limit: float
-    offline: bool
+    hidden: tuple[str, ...] | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from harness import catalog
 from harness.apis.targets import Target
 from harness.contract.errors import PluginError, UsageError
 from harness.contract.protocols import Adapter, Capability, Embeddings, Endpoint, ProcessRunner
+from harness.running.environment import variables_of_clients
 from harness.running.play import Playing, play
 from harness.running.workers.messages import Described, Job
 from harness.running.workers.worker import Broken, Worker
@@ -57,7 +58,7 @@ class Workers:
 
     def __init__(self, limit: float, *, offline: bool) -> None:
         self.limit = limit
-        self.offline = offline
+        self.hidden = variables_of_clients() if offline else None
         self._environment = dict(os.environ)
         self._idle: dict[str, list[Worker]] = {}
         self._busy: set[Worker] = set()
@@ -211,7 +212,7 @@ def played(
         endpoint.base_url,
         endpoint.api_key,
         adapter.workers.limit,
-        adapter.workers.offline,
+        adapter.workers.hidden,
     )
     return adapter.workers.play(adapter.spec, job, begin, endpoint.processes)
 
