@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -51,9 +51,6 @@ from harness.tape.library import Library
 from harness.tape.recording import Recording
 from harness.tape.redact import Redactor
 
-PACKAGES = ("harness", "anthropic", "openai", "google-genai", "httpx2")
-"""What a result depends on: ourselves, the SDKs, and the HTTP client that they share."""
-
 Progress = Callable[[CellResult], None]
 """Told of every cell that is done. May be called from several threads, one at a time."""
 
@@ -98,10 +95,17 @@ def _playable(scenario: Scenario, target: Target, variants: Sequence[Variant]) -
     return wanted
 
 
+def _packages() -> Iterator[str]:
+    """What a result depends on: ourselves, the SDKs of the shipped adapters, and the HTTP client that they share."""
+    needed = (catalog.adapter(shipped.adapter).requires for shipped in catalog.shipped_targets())
+    sdks = (each.name for each in needed if each is not None and each.extra is not None)
+    yield from dict.fromkeys(("harness", *sdks, "httpx2"))
+
+
 def versions() -> dict[str, str]:
     """The versions of the packages that a result depends on, of those that are installed."""
     found: dict[str, str] = {}
-    for package in PACKAGES:
+    for package in _packages():
         try:
             found[package] = version(package)
         except PackageNotFoundError:
