@@ -10,7 +10,9 @@ import os
 from collections.abc import Generator
 from contextlib import contextmanager
 
-_PREFIXES = ("ANTHROPIC_", "OPENAI_", "GOOGLE_", "GEMINI_", "AZURE_OPENAI_")
+PREFIXES = ("ANTHROPIC_", "OPENAI_", "GOOGLE_", "GEMINI_", "AZURE_OPENAI_", "CLAUDE_CODE_")
+"""How the names of the variables begin that the providers' SDKs and tools read."""
+
 _PROXIES = frozenset({"http_proxy", "https_proxy", "all_proxy"})
 
 
@@ -25,4 +27,4 @@ def isolated() -> Generator[None, None, None]:
 
 
 def _leads_out(name: str) -> bool:
-    return name.startswith(_PREFIXES) or name.lower() in _PROXIES
+    return name.startswith(PREFIXES) or name.lower() in _PROXIES

@@ -16,7 +16,6 @@ from harness.model import ChatRequest, Message
 from harness.process import Command, Completed, from_request, from_response, to_request, to_response
 from harness.protocols import ChatClient, Endpoint
 from harness.tape.processes import HandlerRunner, LocalRunner, TapRunner
-from harness.tape.redact import Redactor
 from harness.tape.tap import Tap
 
 ECHO = """
@@ -150,22 +149,22 @@ class Fixed:
         return self._outcome
 
 
-def test_a_run_is_noted_as_an_exchange_without_its_secrets() -> None:
+def test_a_run_is_noted_as_an_exchange_as_it_was() -> None:
     kept: list[tuple[HttpRequest, HttpResponse]] = []
-    tap = Tap("process://local", "process://local", Redactor([KEY]), lambda *pair: kept.append(pair))
+    tap = Tap("process://local", "process://local", lambda *pair: kept.append(pair))
     command = Command(("claude", "--print"), f"My key is {KEY}.")
 
     assert TapRunner(Fixed(Completed(0, f"Is it {KEY}?")), tap).run(command, 1) == Completed(0, f"Is it {KEY}?")
 
     (exchange,) = tap.exchanges
-    assert from_request(exchange.request) == Command(("claude", "--print"), "My key is REDACTED.")
+    assert from_request(exchange.request) == command
     assert exchange.response is not None
-    assert from_response(exchange.response) == Completed(0, "Is it REDACTED?")
+    assert from_response(exchange.response) == Completed(0, f"Is it {KEY}?")
     assert [from_request(request) for request, _ in kept] == [command]
 
 
 def test_a_run_without_an_end_is_noted_without_a_response() -> None:
-    tap = Tap("process://local", "process://local", Redactor())
+    tap = Tap("process://local", "process://local")
 
     with pytest.raises(TimeoutError):
         TapRunner(Fixed(TimeoutError("late")), tap).run(Command(("claude",)), 1)

@@ -1,0 +1,5 @@
+"""What must never reach the disk, a report or a log: found, and taken out."""
+
+from harness.tape.redact.redactor import REDACTED, REQUEST_HEADERS, RESPONSE_HEADERS, Redactor, masked
+
+__all__ = ["REDACTED", "REQUEST_HEADERS", "RESPONSE_HEADERS", "Redactor", "masked"]
