@@ -22,11 +22,11 @@ from harness.errors import HarnessError, UsageError
 from harness.http import EXHAUSTED, Delivery, HttpRequest, HttpResponse
 from harness.model import JSON
 from harness.tape.redact.address import bare, secrets
-from harness.tape.redact.needles import Alphabet, fold, needles
+from harness.tape.redact.needles import Alphabet, Needle, fold, needles
 from harness.tape.redact.numbers import written
 from harness.tape.redact.pieces import Group, joined, parted, pieces
 from harness.tape.redact.shapes import shapes
-from harness.tape.redact.view import NEXT_LINE, View
+from harness.tape.redact.view import NEXT_LINE, View, read
 
 T = TypeVar("T")
 
@@ -138,7 +138,7 @@ class Redactor:
                 edits += self._over(body, group, rank, whole=whole)
         if self._shaped:
             unjoined = [where for group in parts.groups if not group.is_cut_up for where in group.slices]
-            for low, high in (*parts.alone, *unjoined):
+            for low, high in (*parts.alone, *unjoined) if shapes(read(body, squeezed=False)) else ():
                 edits += [_Edit(low + found.begin, low + found.end, found.way) for found in _shapes(body[low:high])]
         return _edited(body, edits)
 
@@ -176,7 +176,7 @@ class Redactor:
         found = [*self._known(text, whole=whole)] if len(group.slices) > 1 else []
         if self._shaped and group.is_cut_up:
             found += _shapes(text)
-        for each in found:
+        for each in _united(found):
             for number, (begin, end) in enumerate(parted(group, each.begin, each.end)):
                 yield _Edit(begin, end, each.way, marked=not number, rank=rank)
 
@@ -184,21 +184,24 @@ class Redactor:
         """Where secrets of this run stand, and what the end of the data has begun of one if they are not `whole`."""
         if not self._needles:
             return
-        view = View(data, squeezed=True)
-        texts: dict[Alphabet, bytes] = {each: fold(view.text, each) for each in ("any case", "base64")}
-        for needle in self._needles:
-            for begin, end in needle.spans(texts[needle.alphabet]):
+        if self._hits(read(data, squeezed=True)):
+            view = View(data, squeezed=True)
+            for needle, begin, end in self._hits(view.text):
                 yield _Found(*view.source(begin, end), _Way.LETTERS if needle.alphabet == "base64" else _Way.CUT)
         for begin, end, reading in written(data):
             if any(next(needle.spans(reading.lower()), None) for needle in self._plain):
                 yield _Found(begin, end, _Way.NUMBERS)
         if not whole:
-            yield from self._begun(data, view)
+            yield from self._begun(data)
 
-    def _begun(self, data: bytes, view: View) -> Iterator[_Found]:
+    def _hits(self, text: bytes) -> list[tuple[Needle, int, int]]:
+        """Where needles stand in the text of a squeezed view."""
+        texts: dict[Alphabet, bytes] = {each: fold(text, each) for each in ("any case", "base64")}
+        return [(needle, *span) for needle in self._needles for span in needle.spans(texts[needle.alphabet])]
+
+    def _begun(self, data: bytes) -> Iterator[_Found]:
         half = _HALF_ESCAPE.search(data, max(len(data) - 12, 0))
-        views = [view, View(data[: half.start()], squeezed=True)] if half else [view]
-        for each in views:
+        for each in (View(text, squeezed=True) for text in ([data, data[: half.start()]] if half else [data])):
             for needle in self._needles:
                 begin = needle.begun(fold(each.text, needle.alphabet))
                 if begin is not None:
@@ -231,7 +234,21 @@ def masked(headers: Mapping[str, str], allowed: Collection[str]) -> dict[str, st
     return {name: value if name in allowed else REDACTED for name, value in headers.items()}
 
 
+def _united(found: Iterable[_Found]) -> list[_Found]:
+    """The same without overlaps: a secret that repeats a part of itself is found more than once."""
+    united: list[_Found] = []
+    for each in sorted(found, key=lambda one: (one.begin, one.end)):
+        last = united[-1] if united else None
+        if last is None or each.begin >= last.end:
+            united.append(each)
+        else:
+            united[-1] = _Found(last.begin, max(last.end, each.end), last.way if last.way is each.way else _Way.CUT)
+    return united
+
+
 def _shapes(data: bytes) -> list[_Found]:
+    if not shapes(read(data, squeezed=False)):
+        return []
     view = View(data, squeezed=False)
     return [_Found(*view.source(begin, end)) for begin, end in shapes(view.text)]
 
