@@ -5,7 +5,8 @@ and query, repeated by the server's error (2); the text of a request (3), of an 
 cut over the deltas where it is streamed; the provider's error (6); headers of a response (7); what an adapter prints
 and raises (8); malformed `data:` lines, and a body that is cut off (9).
 
-Each is recorded live, and shown, with every report, whole and streamed; the APIs take turns with the kinds. Looked through are cassettes, journals, temporary files, the
+Each is recorded live, and shown, with every report, whole and streamed; the APIs take turns
+with the kinds. Looked through are cassettes, journals, temporary files, the
 reports json, junit, markdown and terminal, standard output and standard error, and `harness show`.
 """
 
