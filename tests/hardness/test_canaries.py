@@ -5,9 +5,9 @@ and query, repeated by the server's error (2); the text of a request (3), of an 
 cut over the deltas where it is streamed; the provider's error (6); headers of a response (7); what an adapter prints
 and raises (8); malformed `data:` lines, and a body that is cut off (9).
 
-Each is recorded live, and shown, with every report, whole and streamed; the APIs take turns
-with the kinds. Looked through are cassettes, journals, temporary files, the
-reports json, junit, markdown and terminal, standard output and standard error, and `harness show`.
+Each is recorded live with every report, whole and streamed, and some are shown; the APIs take turns with the kinds.
+Looked through are cassettes, journals, temporary files, the reports json, junit, markdown and terminal, standard output
+and standard error, and `harness show`.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ IN_ANSWERS = {
     "malformed line": "malformed-line",
 }
 PLACES = ("sent along", "base URL", *IN_ANSWERS, "adapter")
+SHOWN = list(IN_ANSWERS.values())
 FAITHFUL = {"request-text", "response-text", "tool-argument", "response-header"}
 """Scenarios that an adapter plays as it should, whatever is said in them."""
 
@@ -142,7 +143,7 @@ def plant(
         for scenario in shown:
             out.run("show", f"scenarios/{scenario}.yaml", *there, "--variant", "stream", "--mode", "live")
         out.run("run", "scenarios/response-text.yaml", "scenarios/tool-argument.yaml", "--target", target, *folder)
-        assert out.codes[-1] == 0, "a cassette contradicts itself"
+        assert out.codes[-1] == 0, out.found["stdout of run scenarios/response-text.yaml"].decode()
 
         secret = quote(canary.secret.split()[0], safe="")
         odd = f"http://{secret}:{secret}@{base.partition('//')[2]}?token={secret}&x={secret}"
@@ -173,7 +174,7 @@ def test_a_canary_is_in_nothing_that_comes_out(
 
     played = plant(canary, out, server, monkeypatch, target=TARGETS[at % 4], shown=["tool-argument"])
 
-    assert set(played.values()) == {2}
+    assert set(played.values()) == {2}, out.found
     assert leaks(canary, out) == []
     assert any(out.journals)
 
@@ -190,7 +191,7 @@ def test_360_canaries_over_all_apis_whole_and_streamed(
     looked_at = 0
     for at, canary in enumerate(CANARIES):
         out = outputs(str(at))
-        cells = plant(canary, out, server, monkeypatch, target=TARGETS[at % 4], shown=IN_ANSWERS.values())
+        cells = plant(canary, out, server, monkeypatch, target=TARGETS[at % 4], shown=[SHOWN[at % 6]])
         played = {place: count + cells[place] for place, count in played.items()}
         found += leaks(canary, out)
         looked_at += len(out.all())

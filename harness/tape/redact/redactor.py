@@ -12,8 +12,7 @@ import json
 import re
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, is_dataclass, replace
-from enum import Enum
+from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar, cast
 
 from harness import keys
@@ -22,55 +21,20 @@ from harness.errors import HarnessError, UsageError
 from harness.http import EXHAUSTED, Delivery, HttpRequest, HttpResponse
 from harness.model import JSON
 from harness.tape.redact.address import bare, secrets
+from harness.tape.redact.edits import REDACTED, Found, Part, Way, edited, parts
 from harness.tape.redact.needles import Alphabet, Needle, fold, needles
 from harness.tape.redact.numbers import written
-from harness.tape.redact.pieces import Group, joined, parted, pieces
+from harness.tape.redact.pieces import Group, joined, pieces
 from harness.tape.redact.shapes import shapes
-from harness.tape.redact.view import NEXT_LINE, View, read
+from harness.tape.redact.view import View, read
 
 T = TypeVar("T")
-
-REDACTED = "REDACTED"
 
 REQUEST_HEADERS = frozenset({"accept", "anthropic-beta", "anthropic-version", "content-type"})
 RESPONSE_HEADERS = frozenset({"content-type", "request-id", "retry-after", "retry-after-ms", "x-request-id", EXHAUSTED})
 
 _HALF_ESCAPE = re.compile(rb"[\\%&][A-Za-z0-9\\%&#]{0,11}\Z")
 """What the end of a body may leave of an escape."""
-
-_LINES = re.compile(NEXT_LINE + rb"|\r?\n")
-_LETTER = re.compile(
-    rb"(?P<kept>" + NEXT_LINE + rb"|\s|\\+[nrt]|%(?:25)*(?:0[AaDd]|20))"
-    rb"|%(?:25)*[0-9A-Fa-f]{2}|\\+u[0-9A-Fa-f]{4}|\\+/|[A-Za-z0-9+/_-]"
-)
-_NUMBER = re.compile(rb"(?:0x)?[0-9A-Fa-f]+")
-
-
-class _Way(Enum):
-    """How a secret is taken out."""
-
-    CUT = "a placeholder stands for it"
-    LETTERS = "letter for letter, so that base64 stays decodable"
-    NUMBERS = "number for number, so that JSON stays JSON"
-
-
-@dataclass(frozen=True, slots=True)
-class _Edit:
-    """A part of a body that goes. Of those that overlap, the one of the higher `rank` says whether a placeholder stands
-    there: what was cut over deltas has one, in its first piece."""
-
-    begin: int
-    end: int
-    way: _Way
-    marked: bool = True
-    rank: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    begin: int
-    end: int
-    way: _Way = _Way.CUT
 
 
 class Redactor:
@@ -112,8 +76,8 @@ class Redactor:
             return text
         data = text.encode("utf-8", "surrogatepass")
         found = [*self._known(data), *(_shapes(data) if self._shaped else ())]
-        edits = [_Edit(each.begin, each.end, each.way) for each in found]
-        return _edited(data, edits).decode("utf-8", "surrogatepass")
+        taken = parts(data, Group(((0, len(data)),), is_cut_up=True), found, 0)
+        return edited(data, taken).decode("utf-8", "surrogatepass")
 
     def value(self, value: JSON) -> JSON:
         """A JSON value without secrets, be they cut over the entries of a list."""
@@ -131,16 +95,16 @@ class Redactor:
         """A body without secrets. Bytes change only where a secret was. One that is not `whole` may end within one."""
         if not (self._needles or self._shaped):
             return body
-        parts = pieces(body)
-        edits = [_Edit(found.begin, found.end, found.way) for found in self._known(body, whole=whole)]
-        for rank, groups in ((2, parts.groups), (1, parts.loose)):
+        said = pieces(body)
+        taken = [*self._parts(body, Group(((0, len(body)),), is_cut_up=False), 0, whole=whole)]
+        for rank, groups in ((2, said.groups), (1, said.loose)):
             for group in groups:
-                edits += self._over(body, group, rank, whole=whole)
-        if self._shaped:
-            unjoined = [where for group in parts.groups if not group.is_cut_up for where in group.slices]
-            for low, high in (*parts.alone, *unjoined) if shapes(read(body, squeezed=False)) else ():
-                edits += [_Edit(low + found.begin, low + found.end, found.way) for found in _shapes(body[low:high])]
-        return _edited(body, edits)
+                taken += self._parts(body, group, rank, whole=whole)
+        if self._shaped and shapes(read(body, squeezed=False)):
+            alone = (where for group in said.groups if not group.is_cut_up for where in group.slices)
+            for where in (*said.alone, *alone):
+                taken += parts(body, Group((where,), is_cut_up=True), _shapes(body[slice(*where)]), 0)
+        return edited(body, taken)
 
     @contextmanager
     def raising(self) -> Generator[None, None, None]:
@@ -170,27 +134,25 @@ class Redactor:
     def _headers(self, headers: Mapping[str, str], allowed: Collection[str]) -> dict[str, str]:
         return {name: self.text(value) for name, value in headers.items() if name in allowed}
 
-    def _over(self, body: bytes, group: Group, rank: int, *, whole: bool) -> Iterator[_Edit]:
-        """What goes of a text that is cut into pieces; the first piece gets the placeholder."""
+    def _parts(self, body: bytes, group: Group, rank: int, *, whole: bool) -> Iterator[Part]:
+        """What goes of a text that is cut into pieces, or of the whole body; single pieces are parts of that."""
         text = joined(body, group)
-        found = [*self._known(text, whole=whole)] if len(group.slices) > 1 else []
+        found = [*self._known(text, whole=whole)] if len(group.slices) > 1 or not rank else []
         if self._shaped and group.is_cut_up:
             found += _shapes(text)
-        for each in _united(found):
-            for number, (begin, end) in enumerate(parted(group, each.begin, each.end)):
-                yield _Edit(begin, end, each.way, marked=not number, rank=rank)
+        return parts(body, group, found, rank)
 
-    def _known(self, data: bytes, *, whole: bool = True) -> Iterator[_Found]:
+    def _known(self, data: bytes, *, whole: bool = True) -> Iterator[Found]:
         """Where secrets of this run stand, and what the end of the data has begun of one if they are not `whole`."""
         if not self._needles:
             return
         if self._hits(read(data, squeezed=True)):
             view = View(data, squeezed=True)
             for needle, begin, end in self._hits(view.text):
-                yield _Found(*view.source(begin, end), _Way.LETTERS if needle.alphabet == "base64" else _Way.CUT)
+                yield Found(*view.source(begin, end), Way.LETTERS if needle.alphabet == "base64" else Way.CUT)
         for begin, end, reading in written(data):
             if any(next(needle.spans(reading.lower()), None) for needle in self._plain):
-                yield _Found(begin, end, _Way.NUMBERS)
+                yield Found(begin, end, Way.NUMBERS)
         if not whole:
             yield from self._begun(data)
 
@@ -199,13 +161,13 @@ class Redactor:
         texts: dict[Alphabet, bytes] = {each: fold(text, each) for each in ("any case", "base64")}
         return [(needle, *span) for needle in self._needles for span in needle.spans(texts[needle.alphabet])]
 
-    def _begun(self, data: bytes) -> Iterator[_Found]:
+    def _begun(self, data: bytes) -> Iterator[Found]:
         half = _HALF_ESCAPE.search(data, max(len(data) - 12, 0))
         for each in (View(text, squeezed=True) for text in ([data, data[: half.start()]] if half else [data])):
             for needle in self._needles:
                 begin = needle.begun(fold(each.text, needle.alphabet))
                 if begin is not None:
-                    yield _Found(each.source(begin, len(each.text))[0], len(data))
+                    yield Found(each.source(begin, len(each.text))[0], len(data))
 
     def _within(self, value: Any) -> Any:
         """The same for a value of any type; what is none of a result's stays as it is."""
@@ -234,57 +196,11 @@ def masked(headers: Mapping[str, str], allowed: Collection[str]) -> dict[str, st
     return {name: value if name in allowed else REDACTED for name, value in headers.items()}
 
 
-def _united(found: Iterable[_Found]) -> list[_Found]:
-    """The same without overlaps: a secret that repeats a part of itself is found more than once."""
-    united: list[_Found] = []
-    for each in sorted(found, key=lambda one: (one.begin, one.end)):
-        last = united[-1] if united else None
-        if last is None or each.begin >= last.end:
-            united.append(each)
-        else:
-            united[-1] = _Found(last.begin, max(last.end, each.end), last.way if last.way is each.way else _Way.CUT)
-    return united
-
-
-def _shapes(data: bytes) -> list[_Found]:
+def _shapes(data: bytes) -> list[Found]:
     if not shapes(read(data, squeezed=False)):
         return []
     view = View(data, squeezed=False)
-    return [_Found(*view.source(begin, end)) for begin, end in shapes(view.text)]
-
-
-def _edited(body: bytes, edits: list[_Edit]) -> bytes:
-    """The body after all edits; those that overlap are one."""
-    merged: list[_Edit] = []
-    for edit in sorted(edits, key=lambda each: (each.begin, each.end)):
-        if merged and edit.begin < merged[-1].end:
-            merged[-1] = _together(merged[-1], edit)
-        else:
-            merged.append(edit)
-    for edit in reversed(merged):
-        body = body[: edit.begin] + _replaced(body[edit.begin : edit.end], edit) + body[edit.end :]
-    return body
-
-
-def _together(one: _Edit, other: _Edit) -> _Edit:
-    rank = max(one.rank, other.rank)
-    return _Edit(
-        one.begin,
-        max(one.end, other.end),
-        one.way if one.way is other.way else _Way.CUT,
-        any(each.marked for each in (one, other) if each.rank == rank),
-        rank,
-    )
-
-
-def _replaced(part: bytes, edit: _Edit) -> bytes:
-    match edit.way:
-        case _Way.LETTERS:
-            return _LETTER.sub(lambda letter: letter["kept"] or b"A", part)
-        case _Way.NUMBERS:
-            return _NUMBER.sub(b"0", part)
-        case _Way.CUT:  # what a reader takes for the frame of an event, or for a line, stays
-            return REDACTED.encode() * edit.marked + b"".join(_LINES.findall(part))
+    return [Found(*view.source(begin, end)) for begin, end in shapes(view.text)]
 
 
 def _still_fitting(response: HttpResponse, body: bytes) -> Delivery:
