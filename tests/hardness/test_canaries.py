@@ -153,7 +153,7 @@ def plant(
 
         for place, kind in (("sent along", "SENDING"), ("adapter", "RAISING")):
             spec = f"tests.hardness.leaky:{kind}_{ATTRIBUTES[target]}"
-            there = ("--adapter", spec, "--base-url", f"leaky-{wire.api}={base}")
+            there = ("--adapter", spec, "--base-url", f"leaky-{target}={base}", "--target", target)
             out.run("record", "scenarios/plain.yaml", *there, *folder, *reports(kind))
             played[place] += len(json.loads((out.folder / f"{kind}.json").read_text())["cells"])
     finally:
@@ -174,7 +174,10 @@ def test_a_canary_is_in_nothing_that_comes_out(
 
     played = plant(canary, out, server, monkeypatch, target=TARGETS[at % 4], shown=["tool-argument"])
 
-    assert set(played.values()) == {2}, out.found
+    assert set(played.values()) == {2}, (
+        played,
+        {name: data for name, data in out.found.items() if b"harness: " in data},
+    )
     assert leaks(canary, out) == []
     assert any(out.journals)
 
