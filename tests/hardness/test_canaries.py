@@ -24,6 +24,7 @@ import pytest
 
 from harness.cli.main import main
 from harness.tape import journal
+from harness.tape.redact import Redactor
 from harness.tape.server import Server, serve
 from harness.targets import shipped_named
 from harness.wire.apis import wire_format
@@ -58,10 +59,9 @@ class Outputs:
     capsys: pytest.CaptureFixture[str]
     journals: list[bytes] = field(default_factory=list[bytes])
     found: dict[str, bytes] = field(default_factory=dict[str, bytes])
-    codes: list[int] = field(default_factory=list[int])
 
     def run(self, *words: str) -> None:
-        self.codes.append(main(words))
+        main(words)
         out, err = self.capsys.readouterr()
         name = " ".join(words[:2])
         self.found[f"stdout of {name}"] = self.found.get(f"stdout of {name}", b"") + out.encode()
@@ -214,3 +214,18 @@ def test_the_detector_sees_every_canary() -> None:
             assert left(canary, f"before {said} after".encode()), canary.kind
         assert left(canary, b"before REDACTED after, and AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA") is None
     assert {canary.secret for canary in CANARIES if canary.known} == set(KEYS)
+
+
+@pytest.mark.parametrize("size", [1, 4, 30])
+def test_the_deltas_of_a_redacted_answer_say_what_the_whole_says(size: int) -> None:
+    for canary in CANARIES:
+        redactor = Redactor([canary.secret if canary.known else OTHER], shaped=True)
+        for said in (f"it is {canary.text}, see", json.dumps({"q": f"it is {canary.text}, see"})):
+            pieces = [said[at : at + size] for at in range(0, len(said), size)]
+            events = ({"index": 0, "delta": {"text": piece}} for piece in pieces)
+            stream = redactor.body("".join(f"data: {json.dumps(event)}\n\n" for event in events).encode())
+            whole = json.loads(redactor.body(json.dumps({"text": said}).encode()))["text"]
+            told = [json.loads(line[5:]) for line in stream.splitlines() if line]
+            assert "".join(event["delta"]["text"] for event in told) == whole, canary.kind
+            assert left(canary, stream) is None
+            assert left(canary, whole.encode()) is None
