@@ -26,6 +26,9 @@ _BROKEN = rb"(?P<line>" + NEXT_LINE + rb")|(?P<end>[\\=](?:\r?\n|(?:\\+r)?\\+n))
 _WRITTEN = re.compile(_ESCAPE)
 _BREAK = re.compile(_BROKEN)
 _SQUEEZED = re.compile(_BROKEN + rb"|" + _ESCAPE)
+_DEEPEST = 5
+"""How often escapes are undone that were applied to escapes, of the same kind or another: `%5Cu0073`, `&amp;#115;`."""
+
 _LEFT_OUT = frozenset({"line", "end", "space", "blank"})
 _BYTE = ("hex", "percent")
 _CODE = ("braced", "unit")
@@ -40,7 +43,11 @@ def read(data: bytes, *, squeezed: bool) -> bytes:
     def meant(match: re.Match[bytes]) -> bytes:
         return b"" if squeezed and match.lastgroup in _LEFT_OUT else _meant(match[0])
 
-    return _WRITTEN.sub(meant, data)
+    for _ in range(_DEEPEST):
+        before, data = data, _WRITTEN.sub(meant, data)
+        if data == before:
+            break
+    return data
 
 
 class View:
@@ -50,8 +57,7 @@ class View:
     two `data:` lines of a stream is left out as well: a text that was broken over lines is in one piece.
     """
 
-    def __init__(self, data: bytes, *, squeezed: bool) -> None:
-        self.data = data
+    def __init__(self, data: bytes, *, squeezed: bool, _depth: int = 1) -> None:
         self._at: list[int] = [0]
         self._source: list[tuple[int, int]] = [(0, 0)]  # where a segment begins; its end, if it is an escape
         text = bytearray()
@@ -69,6 +75,10 @@ class View:
         self._literal(len(text), last)
         text += data[last:]
         self.text = bytes(text)
+        self._within: View | None = None
+        if _depth < _DEEPEST and _WRITTEN.search(self.text) is not None:
+            self._within = View(self.text, squeezed=squeezed, _depth=_depth + 1)
+            self.text = self._within.text
 
     def _literal(self, at: int, source: int) -> None:
         self._at.append(at)
@@ -76,6 +86,8 @@ class View:
 
     def source(self, begin: int, end: int) -> tuple[int, int]:
         """Where the bytes of `text` from `begin` to before `end` stand in the original."""
+        if self._within is not None:
+            begin, end = self._within.source(begin, end)
         return self._place(begin)[0], self._place(end - 1)[1]
 
     def _place(self, position: int) -> tuple[int, int]:
