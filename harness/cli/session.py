@@ -70,7 +70,7 @@ def record(options: Options, origin: Literal["provider", "reference"], *, force:
         UsageError: an option is wrong, or something that it names is missing or must not be overwritten.
     """
     folder = Path(options.cassettes or _HERE)
-    if folder.resolve().is_relative_to(Path(harness.__file__).resolve().parent):
+    if Path(os.path.realpath(folder)).is_relative_to(Path(os.path.realpath(harness.__file__)).parent):
         raise UsageError(
             f"--cassettes {folder}: this is inside the installed package, which an update replaces. "
             "Name another folder."

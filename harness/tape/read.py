@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn, TypeGuard
@@ -18,6 +17,7 @@ from typing import Any, NoReturn, TypeGuard
 from pydantic import ValidationError
 
 from harness.errors import CassetteError, CassetteMissing
+from harness.file import contents
 from harness.http import HttpRequest, HttpResponse
 from harness.tape import delivery
 from harness.tape.cassette import FORMAT, NOTES, Cassette, Interaction, Metadata, checksum
@@ -36,10 +36,10 @@ def read(path: Path) -> Cassette:
         CassetteError: it cannot be read, or it is no whole cassette.
     """
     try:
-        with path.open("rb") as file:
-            # Not more than there is: Python makes room for all that it is told to read before it looks.
-            data = file.read(min(os.fstat(file.fileno()).st_size, MAX_BYTES) + 1)
+        data = contents(path, MAX_BYTES)
     except FileNotFoundError:
+        if path.is_symlink():
+            raise CassetteError(str(path), "a symbolic link that leads nowhere. Remove the link.") from None
         raise CassetteMissing(str(path), "there is no such cassette.") from None
     except OSError as error:
         raise CassetteError(str(path), f"cannot be opened: {error.strerror}.") from None
