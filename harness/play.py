@@ -8,6 +8,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar, cast
 
+from harness.answer import check
 from harness.crash import located, said, traceback_of
 from harness.errors import ChatError, HarnessError, IterationLimit, ProviderError
 from harness.handlers import CollectingHandler
@@ -167,9 +168,7 @@ class _Player:
 
 def checked(response: object, events: list[StreamEvent]) -> ChatResponse:  # noqa: ARG001 - those of a stream
     """The response, if it is one. Raises `TypeError`."""
-    if not isinstance(response, ChatResponse):
-        raise TypeError(f"chat returned a {type(response).__name__}, which is no ChatResponse")
-    return response
+    return check(response)
 
 
 def _failed(asked: Chat, error: BaseException, events: list[StreamEvent]) -> Chat:
@@ -242,6 +241,8 @@ def _arrive(loop: asyncio.Runner, stream: object, events: list[StreamEvent]) -> 
 
         loop.run(wait())
         return
+    if not isinstance(stream, Iterable):
+        raise TypeError(f"stream returned a {type(stream).__name__}, which is no iterator of events")
     events.extend(cast("Iterable[StreamEvent]", stream))
 
 
