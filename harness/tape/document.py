@@ -1,7 +1,7 @@
 """A cassette file as plain values: YAML or JSON, read strictly and safely.
 
-libyaml's loader overflows the stack at some 25,000 open brackets, 400 bytes of aliases unfold into gigabytes, and of two
-values of one key it keeps the last and says nothing. So the values are built here, from the events of its parser.
+libyaml's loader overflows the stack at some 25,000 open brackets, 400 bytes of aliases unfold into gigabytes, and of
+two values of one key it keeps the last and says nothing. So the values are built here, from its parser's events.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ MAX_VALUES = 1_000_000
 
 _YAML = "tag:yaml.org,2002:"
 _TEXT_TAGS = (f"{_YAML}python/str", f"{_YAML}python/unicode")
+
+_ALIAS = "YAML aliases are not read: they can unfold without bound. Write the value out in full."
 
 _NO_KEY: Any = object()
 
@@ -129,9 +131,7 @@ class _Builder:
         elif isinstance(event, yaml.CollectionEndEvent):
             self._open.pop()
         elif isinstance(event, yaml.AliasEvent):
-            self._refuse(
-                "YAML aliases are not read: they can unfold without bound. Write the value out in full.", event
-            )
+            self._refuse(_ALIAS, event)
         elif isinstance(event, yaml.DocumentStartEvent):
             self._documents += 1
             if self._documents > 1:
@@ -194,7 +194,9 @@ class _Builder:
 
     def _check_tag(self, event: Any, *allowed: str) -> None:
         if event.tag not in {None, "!", *(_YAML + name for name in allowed)}:
-            reason = f"the YAML tag {event.tag!r} is not read here: it can build objects. Only text may be tagged."
+            reason = (
+                f"the YAML tag {event.tag!r} is not read: it can build objects. Only text and !!binary may be tagged."
+            )
             self._refuse(reason, event)
 
     def _refuse(self, reason: str, event: Any) -> NoReturn:

@@ -22,6 +22,7 @@ WIRE = WireFormat(
     base_path="",
     key_variables=("ANTHROPIC_API_KEY",),
     provider_url="https://api.anthropic.com",
+    base_url_ending="",
     services=Services(
         # The clouds that host its models hold them to the same rules.
         {"api.anthropic.com": OWN, "amazonaws.com": OWN, "api.aws": OWN, "googleapis.com": OWN, "azure.com": OWN}
