@@ -367,14 +367,15 @@ _NO_SUCH_PATH = frozenset({404, 405})
 
 def _way_out(name: str, given: str | None, ending: str, found: Sequence[int]) -> str:
     path = "" if given is None else httpx2.URL(given).path.rstrip("/")
-    if given is not None and not path.endswith(ending):
-        return f"Its base URL has to end in {ending}, as in --base-url {name}=http://127.0.0.1:4000{ending}."
     version = re.search(r"/v\d\w*$", path)
-    if version is not None and not ending:
-        return f"Its base URL must not end in {version[0]}, which is added to it."
-    if not found:
-        return f"Is the server up? --base-url {name}=URL names another one."
-    return f"Does the server have this path, and the model? --base-url {name}=URL and --model {name}=NAME name others."
+    asking = [] if found else ["Is the server up?"]
+    if given is not None and not path.endswith(ending):
+        asking.append(f"Its base URL has to end in {ending}, as in --base-url {name}=http://127.0.0.1:4000{ending}.")
+    elif version is not None and not ending:
+        asking.append(f"Its base URL must not end in {version[0]}, which is added to it.")
+    elif found:
+        asking.append("Does the server have this path, and the model?")
+    return " ".join([*asking, f"--base-url {name}=URL and --model {name}=NAME name others."])
 
 
 class _Line(httpx2.HTTPTransport):

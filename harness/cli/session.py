@@ -185,6 +185,9 @@ def _base_urls(options: Options, mode: Mode, targets: Sequence[Target]) -> Mappi
             raise UsageError(f"--base-url {target}={url}: {factories.NO_BASE_URL}")
     if mode != "live":
         return {}
+    # Given for a shipped target, it holds for whoever plays it: else what is meant for there would go to the provider.
+    shipped = {target.name: base_urls.get(target.cassettes.partition("@")[0]) for target in targets}
+    base_urls = {**{name: url for name, url in shipped.items() if url is not None}, **base_urls}
     set_ = {target.name: factories.base_url_for(target.api) for target in targets if target.name not in base_urls}
     return {**{name: url for name, url in set_.items() if url is not None}, **base_urls}
 
