@@ -84,7 +84,7 @@ def _parse_json(text: str, file: str) -> Any:
         reason = f"not complete JSON: {error.msg}. The file was cut or edited. {RESTORE}"
         raise CassetteError(file, reason, f"line {error.lineno}, column {error.colno}") from None
     except (ValueError, RecursionError) as error:  # digits without end, brackets without end
-        raise CassetteError(file, f"this JSON cannot be read: {error}. {RESTORE}") from None
+        raise CassetteError(file, f"this JSON cannot be read: {str(error).rstrip('.')}. {RESTORE}") from None
 
 
 def _parse_yaml(text: str, file: str) -> Any:
