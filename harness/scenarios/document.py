@@ -112,7 +112,7 @@ def _mark_at_end(before: str) -> Mark:
 
 _FAST: type | None = getattr(yaml, "CSafeLoader", None)
 
-_MORE_ALLOWED = re.compile(r"\t|[\[{][^\n]*\?")
+_MORE_ALLOWED = re.compile(r"\t|^[^\[{\n]*[\[{][^?\n]*\?", re.MULTILINE)
 """Tabs, and question marks within brackets: libyaml allows more of them than PyYAML does."""
 
 
@@ -229,7 +229,7 @@ class _Reader:
             number = float(event.value) if is_float else int(event.value)
         except ValueError:
             raise self._error(event, path, "an integer of too many digits. Quote it if a text is meant.") from None
-        if math.isinf(number):
+        if is_float and math.isinf(number):
             raise self._error(event, path, f"{event.value} is too large for a double. Quote it if a text is meant.")
         return number
 
