@@ -124,15 +124,16 @@ class _Builder:
         self._scalars = _LOADER("")
 
     def add(self, event: Any) -> None:
-        if isinstance(event, yaml.ScalarEvent):
+        kind: type = type(event)
+        if kind is yaml.ScalarEvent:
             self._put(self._scalar(event), event)
-        elif isinstance(event, yaml.CollectionStartEvent):
+        elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
             self._begin(event)
-        elif isinstance(event, yaml.CollectionEndEvent):
+        elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
             self._open.pop()
-        elif isinstance(event, yaml.AliasEvent):
+        elif kind is yaml.AliasEvent:
             self._refuse(_ALIAS, event)
-        elif isinstance(event, yaml.DocumentStartEvent):
+        elif kind is yaml.DocumentStartEvent:
             self._documents += 1
             if self._documents > 1:
                 self._refuse(f"a second document, where a cassette is one. {RESTORE}", event)
@@ -141,7 +142,8 @@ class _Builder:
         if len(self._open) >= MAX_DEPTH:
             self._refuse(f"nested more than {MAX_DEPTH} levels deep, as no cassette is. {RESTORE}", event)
         is_mapping = isinstance(event, yaml.MappingStartEvent)
-        self._check_tag(event, "map" if is_mapping else "seq")
+        if event.tag is not None:
+            self._check_tag(event, "map" if is_mapping else "seq")
         value: dict[Any, Any] | list[Any] = {} if is_mapping else []
         self._put(value, event)
         self._open.append(_Open(value))
