@@ -124,7 +124,7 @@ class _Builder:
         self._scalars = _LOADER("")
 
     def add(self, event: Any) -> None:
-        kind: type = type(event)
+        kind: object = type(event)  # pyright: ignore[reportUnknownVariableType]
         if kind is yaml.ScalarEvent:
             self._put(self._scalar(event), event)
         elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
