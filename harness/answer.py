@@ -22,7 +22,6 @@ from harness.model import (
     ToolResult,
     Usage,
 )
-from harness.shortened import shortened
 
 _PARTS: tuple[type, ...] = get_args(Part)
 
@@ -30,7 +29,7 @@ _FIELDS: Mapping[type, Mapping[str, type]] = {
     Text: {"text": str},
     Image: {"media_type": str},
     File: {"media_type": str},
-    ToolCall: {"id": str, "name": str, "arguments": dict},
+    ToolCall: {"id": str, "name": str, "arguments": Mapping},
     ToolResult: {"call_id": str, "name": str},
     Thinking: {"text": str},
     Refusal: {"text": str},
@@ -42,22 +41,21 @@ def check(response: object) -> ChatResponse:
     """The response, if it is one. Raises `TypeError`, with the field that is none."""
     if not isinstance(response, ChatResponse):
         raise TypeError(f"chat returned a {type(response).__name__}, which is no ChatResponse")
-    _expect(response.message, Message, "message")
-    _expect(response.message.role, Role, "message.role")
-    _expect(response.message.parts, (tuple, list), "message.parts")
-    for index, part in enumerate(response.message.parts):
-        place = f"message.parts[{index}]"
-        _expect(part, _PARTS, place, "part")
+    _expect(response.message, Message, "ChatResponse.message")
+    _expect(response.message.role, Role, "Message.role")
+    _expect(response.message.parts, (tuple, list), "Message.parts")
+    for part in response.message.parts:
+        _expect(part, _PARTS, "a part", "part")
         of = next(kind for kind in type(part).__mro__ if kind in _FIELDS)
         for name, kind in _FIELDS[of].items():
-            _expect(getattr(part, name), kind, f"{place}.{name}")
-    _expect(response.stop_reason, StopReason, "stop_reason")
-    _expect(response.usage, Usage, "usage")
-    _expect(response.model, (str, type(None)), "model", "str")
+            _expect(getattr(part, name), kind, f"{of.__name__}.{name}")
+    _expect(response.stop_reason, StopReason, "ChatResponse.stop_reason")
+    _expect(response.usage, Usage, "ChatResponse.usage")
+    _expect(response.model, (str, type(None)), "ChatResponse.model", "str")
     return response
 
 
 def _expect(value: object, kind: type | tuple[type, ...], place: str, name: str | None = None) -> None:
     if not isinstance(value, kind):
         wanted = name or (kind if isinstance(kind, type) else cast("tuple[Any, ...]", kind)[0]).__name__
-        raise TypeError(f"the response's {place} is {shortened(repr(value), 100)}, which is no {wanted}")
+        raise TypeError(f"chat returned a {type(value).__name__} as {place}, which is no {wanted}")

@@ -5,9 +5,6 @@ The mutation tests in tests/wire call the checks; these go through `harness run`
 
 from __future__ import annotations
 
-import fcntl
-import os
-import pickle
 from collections.abc import Mapping
 
 import pytest
@@ -18,23 +15,13 @@ from harness.wire.limit import Limit
 from tests.limits.cases import CASES
 from tests.limits.edits import Sent, append, copied, double, drop, insert, moved, put
 from tests.limits.proof import MODES, Played, play
+from tests.once import once
 
 
 @pytest.fixture(scope="session")
 def proof(tmp_path_factory: pytest.TempPathFactory) -> Mapping[tuple[str, str], Played]:
     """All cases played, once for all processes that run tests."""
-    run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
-    if run is None:
-        return play(tmp_path_factory.mktemp("limits"))
-    folder = tmp_path_factory.getbasetemp().parent / f"limits-{run}"
-    folder.mkdir(exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        done = folder / "played.pickle"
-        if not done.exists():
-            (folder / "cells").mkdir()
-            done.write_bytes(pickle.dumps(play(folder / "cells")))
-        return pickle.loads(done.read_bytes())  # noqa: S301 - our own, of this minute
+    return once(tmp_path_factory, "limits", play)
 
 
 def test_every_limit_has_a_case_and_no_case_is_of_another_limit() -> None:

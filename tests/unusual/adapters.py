@@ -1,43 +1,89 @@
-"""The adapters that the command is given: `tests.unusual.adapters:equal.<form>.<target>`, and `changed.…`.
+"""The adapters that the command is given: `tests.unusual.adapters:EQUAL.<target>`, and `CHANGED.…`.
 
-The name of an attribute is a form's or a target's own, with what an identifier cannot hold replaced by `_`.
+One for each target and side, so that a run needs few of them. Which form to take stands in the text of the user, since
+a scenario is all that an adapter gets to see, in whatever process it lives. The name of an attribute is the target's,
+with what an identifier cannot hold replaced by `_`.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Literal, cast
 
-from harness.protocols import Adapter
+from harness.model import ChatRequest, ChatResponse, Message, StreamEvent, Text
+from harness.protocols import Adapter, Endpoint, StreamingChatClient
 from tests.stages import shipped_targets
 from tests.unusual.form import Form
 from tests.unusual.forms import FORMS
 
+Side = Literal["EQUAL", "CHANGED"]
+SIDES: tuple[Side, ...] = ("EQUAL", "CHANGED")
+TARGETS = sorted({target for form in FORMS for target in form.targets})
 
-def attribute(name: str) -> str:
-    """A name as an identifier."""
-    return name.replace("-", "_").replace(".", "_")
+_NAMED = {form.name: form for form in FORMS}
+_MARK = re.compile(r" \(It takes the form ([a-z0-9-]+)\.\)")
 
 
-def spec(side: str, form: Form, target: str) -> str:
+def mark(form: Form) -> str:
+    """What a text says behind its own words so that these adapters take a form."""
+    return f" (It takes the form {form.name}.)"
+
+
+def spec(side: Side, target: str) -> str:
     """What the command takes for `--adapter`."""
-    return f"tests.unusual.adapters:{side}.{attribute(form.name)}.{attribute(target)}"
+    return f"tests.unusual.adapters:{side}.{_attribute(target)}"
 
 
-def _adapter(side: str, form: Form, target: str) -> Adapter:
-    wrap = form.equal if side == "equal" else form.changed
-    return replace(wrap(shipped_targets()[target].adapter), name=f"{form.name}-{side}")
+class _Chosen:
+    """The client of the form that the first request names."""
+
+    def __init__(self, side: Side, target: str, endpoint: Endpoint, model: str) -> None:
+        self._side = side
+        self._target = target
+        self._place = endpoint, model
+        self._client: StreamingChatClient | None = None
+
+    def chat(self, request: ChatRequest) -> ChatResponse:
+        return self._chosen(request).chat(request)
+
+    def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
+        return self._chosen(request).stream(request)
+
+    def close(self) -> None:
+        if self._client is not None:
+            self._client.close()
+
+    def _chosen(self, request: ChatRequest) -> StreamingChatClient:
+        if self._client is None:
+            form = _NAMED[_marked(request.messages)]
+            wrap = form.equal if self._side == "EQUAL" else form.changed
+            wrapped = wrap(shipped_targets()[self._target].adapter)
+            self._client = cast("StreamingChatClient", wrapped.connect(*self._place))
+        return self._client
 
 
-def _all(side: str) -> SimpleNamespace:
-    made = {
-        attribute(form.name): SimpleNamespace(
-            **{attribute(target): _adapter(side, form, target) for target in form.targets}
-        )
-        for form in FORMS
-    }
-    return SimpleNamespace(**made)
+def _marked(messages: tuple[Message, ...]) -> str:
+    texts = (part.text for message in messages for part in message.parts if isinstance(part, Text))
+    return next(found[1] for text in texts if (found := _MARK.search(text)))
 
 
-equal = _all("equal")
-changed = _all("changed")
+def _attribute(target: str) -> str:
+    return target.replace("-", "_").replace(".", "_")
+
+
+def _adapter(side: Side, target: str) -> Adapter:
+    def connect(endpoint: Endpoint, model: str) -> _Chosen:
+        return _Chosen(side, target, endpoint, model)
+
+    return replace(shipped_targets()[target].adapter, name=f"unusual-{side.lower()}", connect=connect)
+
+
+def _all(side: Side) -> SimpleNamespace:
+    return SimpleNamespace(**{_attribute(target): _adapter(side, target) for target in TARGETS})
+
+
+EQUAL = _all("EQUAL")
+CHANGED = _all("CHANGED")

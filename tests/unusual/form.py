@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness import suite
 from harness.results import Verdict
 from harness.scenarios.schema import Variant
 from tests.broken.fault import Wrap
@@ -34,7 +35,7 @@ class Form:
     replayed: frozenset[str] = frozenset()
 
     @property
-    def path(self) -> str:
-        """What the command is given: the id of a shipped scenario, or a file of our own."""
+    def path(self) -> Path:
+        """The scenario's file: one of our own, or a shipped one."""
         own = SCENARIOS / f"{self.scenario}.yaml"
-        return str(own) if own.exists() else self.scenario
+        return own if own.exists() else suite.shipped("scenarios") / f"{self.scenario}.yaml"

@@ -2,48 +2,39 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable, Mapping
+from functools import cache, partial
 
 import pytest
 
-from harness.cli.main import main
-from harness.results import CellResult, RunResult, Severity, Verdict
+from harness.results import CellResult, Severity, Verdict
 from tests.broken.playing import said
-from tests.unusual.adapters import spec
+from tests.once import once
 from tests.unusual.form import Form
 from tests.unusual.forms import FORMS
+from tests.unusual.playing import MODES, Key, Mode, play
 
 CASES = [pytest.param(form, target, id=f"{form.name}-{target}") for form in FORMS for target in form.targets]
-MODES = ("reference", "replay")
+
+
+Cells = Callable[[str], Mapping[Key, CellResult]]
 
 
 @pytest.fixture(scope="session")
-def cassettes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the shipped adapters recorded of these scenarios."""
-    folder = tmp_path_factory.mktemp("unusual") / "cassettes"
-    paths = sorted({form.path for form in FORMS})
-    targets = sorted({target for form in FORMS for target in form.targets})
-    chosen = [word for target in targets for word in ("--target", target)]
-    said = [f"--report={name}:{folder.parent / 'recorded'}.{name}" for name in ("json", "terminal")]
-    where = ["--cassettes", str(folder)]
-    assert main(["record", "--from", "reference", *paths, *chosen, *where, *said]) == 0
-    return folder
+def cells(tmp_path_factory: pytest.TempPathFactory) -> Cells:
+    """All cells of a target, played once for all processes that run tests."""
 
+    @cache
+    def played(target: str) -> Mapping[Key, CellResult]:
+        return once(tmp_path_factory, f"unusual-{target}", partial(play, target))
 
-def played(side: str, form: Form, target: str, mode: str, cassettes: Path) -> CellResult:
-    """The one cell that the command plays."""
-    report = cassettes.parent / f"{side}-{form.name}-{target}-{mode}.json"
-    selected = [form.path, "--mode", mode, "--target", target, "--adapter", spec(side, form, target)]
-    shown = ["--variant", form.variant, f"--report=json:{report}", f"--report=terminal:{report}.txt"]
-    main(["run", *selected, "--cassettes", str(cassettes), *shown])
-    (cell,) = RunResult.from_json(report.read_text()).cells
-    return cell
+    return played
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(("form", "target"), CASES)
-def test_the_equal_form_passes(form: Form, target: str, mode: str, cassettes: Path) -> None:
-    cell = played("equal", form, target, mode, cassettes)
+def test_the_equal_form_passes(form: Form, target: str, mode: Mode, cells: Cells) -> None:
+    cell = cells(target)[form.name, "EQUAL", mode]
     noted = {finding.rule for finding in cell.findings}
     if mode == "replay" and form.notes:
         noted.discard("recorded-request")  # what nobody asked for, and the recording does not have, is noted so as well
@@ -54,8 +45,12 @@ def test_the_equal_form_passes(form: Form, target: str, mode: str, cassettes: Pa
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(("form", "target"), CASES)
-def test_a_real_change_next_to_it_is_caught(form: Form, target: str, mode: str, cassettes: Path) -> None:
-    cell = played("changed", form, target, mode, cassettes)
+def test_a_real_change_next_to_it_is_caught(form: Form, target: str, mode: Mode, cells: Cells) -> None:
+    cell = cells(target)[form.name, "CHANGED", mode]
     errors = {finding.rule for finding in cell.findings if finding.severity is Severity.ERROR}
     assert form.rule in errors, said(cell.findings) or cell.reason
     assert cell.verdict is Verdict.FAIL
+
+
+def test_forms_have_names_of_their_own() -> None:
+    assert len({form.name for form in FORMS}) == len(FORMS)
