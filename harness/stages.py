@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -263,6 +264,7 @@ class Live(_Shared):
     def __init__(self, base_urls: Mapping[str, str]) -> None:
         super().__init__()
         self._base_urls = base_urls
+        self._answered: set[str] = set()
 
     def key(self, target: Target) -> str:
         """The key for a target, from the environment.
@@ -322,18 +324,71 @@ class Live(_Shared):
             tap = Tap(ORIGIN, ORIGIN, redactor, keep)
             yield Stage(_running(TapRunner(LocalRunner(), tap)), tap, scripted=False, provenance=provenance)
             return
+        tap = Tap(upstream, upstream, redactor, keep)
+        line = _Line(trust_env=False)
         if Capability.HTTP_CLIENT in target.adapter.capabilities:
-            tap = Tap(upstream, upstream, redactor, keep)
-            transport = TapTransport(httpx2.HTTPTransport(trust_env=False), tap)
-            with httpx2.Client(transport=transport, trust_env=False, timeout=_SECONDS) as client:
+            with httpx2.Client(transport=TapTransport(line, tap), trust_env=False, timeout=_SECONDS) as client:
                 yield Stage(Endpoint(upstream, key, client), tap, scripted=False, provenance=provenance)
+            self._check_answered(target, tap, line)
             return
         later = _Later()
         with self.mounted(later, wire.base_path) as base:
-            tap = Tap(upstream, upstream, redactor, keep)
-            with Proxy(base, upstream, tap) as proxy:
+            with Proxy(base, upstream, tap, line) as proxy:
                 later.handler = proxy
                 yield Stage(Endpoint(base, key), tap, scripted=False, provenance=provenance)
+            self._check_answered(target, tap, line)
+
+    def _check_answered(self, target: Target, tap: Tap, line: _Line) -> None:
+        """Whether there is an API where a target sends its requests, seen by its first ones. The rest of the run would
+        end like them, one cell after the other.
+
+        Raises:
+            UsageError: nobody answers there, or the server does not know the path.
+        """
+        if not tap.exchanges or target.name in self._answered:
+            return
+        found = [each.response.status for each in tap.exchanges if each.response is not None]
+        if any(status not in _NO_SUCH_PATH for status in found) or not (found or line.failure):
+            self._answered.add(target.name)
+            return
+        asked = tap.exchanges[-1].request
+        happened = f"was answered with HTTP {found[-1]}" if found else f"was not answered: {line.failure}"
+        ending = wire_format(target.api).base_url_ending
+        given = self._base_urls.get(target.name)
+        raise UsageError(
+            f"the target {target.name!r} does not reach its API, so the run was stopped: {asked.method} {asked.url} "
+            f"{happened}. {_way_out(target.name, given, ending, found)}"
+        )
+
+
+_NO_SUCH_PATH = frozenset({404, 405})
+"""What a server answers that does not have what was asked for: the path, or the model that stands in it."""
+
+
+def _way_out(name: str, given: str | None, ending: str, found: Sequence[int]) -> str:
+    path = "" if given is None else httpx2.URL(given).path.rstrip("/")
+    version = re.search(r"/v\d\w*$", path)
+    asking = [] if found else ["Is the server up?"]
+    if given is not None and not path.endswith(ending):
+        asking.append(f"Its base URL has to end in {ending}, as in --base-url {name}=http://127.0.0.1:4000{ending}.")
+    elif version is not None and not ending:
+        asking.append(f"Its base URL must not end in {version[0]}, which is added to it.")
+    elif found:
+        asking.append("Does the server have this path, and the model?")
+    return " ".join([*asking, f"--base-url {name}=URL and --model {name}=NAME name others."])
+
+
+class _Line(httpx2.HTTPTransport):
+    """The way to a provider. `failure` says why the last connection was not made."""
+
+    failure: str | None = None
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        try:
+            return super().handle_request(request)
+        except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+            self.failure = str(error) or type(error).__name__
+            raise
 
 
 class _Later:

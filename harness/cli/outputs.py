@@ -71,7 +71,7 @@ def destinations(given: Sequence[str]) -> list[tuple[str, Path | None]]:
         )
     files = [path for _, path in made if path is not None]
     for file in files:
-        if sum(file.resolve() == other.resolve() for other in files) > 1 and not file.is_char_device():
+        if sum(os.path.realpath(file) == os.path.realpath(other) for other in files) > 1 and not file.is_char_device():
             raise UsageError(f"--report: {file} would be written twice. Give each report a file of its own.")
     return made if on_screen else [("terminal", None), *made]
 
@@ -93,7 +93,7 @@ def write(text: str, name: str, path: Path | None) -> None:
 def _replaced(path: Path, data: bytes) -> bool:
     """Write a file as a whole or not at all. That needs room in its folder: false if there is none for another file, or
     if it is a pipe or a device."""
-    target = path.resolve()
+    target = Path(os.path.realpath(path))  # `resolve` refuses links that go in a circle
     if target.exists() and not target.is_file():
         return False
     beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")

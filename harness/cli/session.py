@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -19,6 +21,7 @@ from harness.cli.outputs import on_screen, outputs
 from harness.cli.progress import Progress
 from harness.cli.selection import Selection, select
 from harness.cli.standing import Standing
+from harness.environment import isolated
 from harness.errors import UnknownName, UsageError
 from harness.reports._words import listed
 from harness.results import CellResult, Invocation, Mode, Presentation, RunResult
@@ -41,7 +44,8 @@ def run(options: Options, mode: Mode) -> int:
         UsageError: an option is wrong, or something that it names is missing.
     """
     libraries = _libraries(options.cassettes) if mode == "replay" else {}
-    return _play(options, mode, list(libraries.values()), None, " and ".join(libraries) or None)
+    with _environment(mode):
+        return _play(options, mode, list(libraries.values()), None, " and ".join(libraries) or None)
 
 
 def show(options: Options, mode: Mode) -> int:
@@ -51,7 +55,7 @@ def show(options: Options, mode: Mode) -> int:
         UsageError: an option is wrong, something that it names is missing, or more than one cell is chosen.
     """
     libraries = _libraries(options.cassettes) if mode == "replay" else {}
-    with Workers(_seconds(options, mode), offline=mode != "live") as workers:
+    with _environment(mode), Workers(_seconds(options, mode), offline=mode != "live") as workers:
         selection = select(options, workers)
         if len(selection.cells) > 1:
             chosen = listed([f"--target {each.target.name} --variant {each.variant}" for each in selection.cells], 3)
@@ -70,13 +74,19 @@ def record(options: Options, origin: Literal["provider", "reference"], *, force:
         UsageError: an option is wrong, or something that it names is missing or must not be overwritten.
     """
     folder = Path(options.cassettes or _HERE)
-    if folder.resolve().is_relative_to(Path(harness.__file__).resolve().parent):
+    if Path(os.path.realpath(folder)).is_relative_to(Path(os.path.realpath(harness.__file__)).parent):
         raise UsageError(
             f"--cassettes {folder}: this is inside the installed package, which an update replaces. "
             "Name another folder."
         )
     recorder = Recorder(Library(folder), force, max_requests)
-    return _play(options, _FROM[origin], [], recorder, str(folder))
+    with _environment(_FROM[origin]):
+        return _play(options, _FROM[origin], [], recorder, str(folder))
+
+
+def _environment(mode: Mode) -> AbstractContextManager[None]:
+    """What a run may read of the environment: offline nothing that an SDK reads, from before one is imported."""
+    return contextlib.nullcontext() if mode == "live" else isolated()
 
 
 def _play(
@@ -175,6 +185,9 @@ def _base_urls(options: Options, mode: Mode, targets: Sequence[Target]) -> Mappi
             raise UsageError(f"--base-url {target}={url}: {factories.NO_BASE_URL}")
     if mode != "live":
         return {}
+    # Given for a shipped target, it holds for whoever plays it: else what is meant for there would go to the provider.
+    shipped = {target.name: base_urls.get(target.cassettes.partition("@")[0]) for target in targets}
+    base_urls = {**{name: url for name, url in shipped.items() if url is not None}, **base_urls}
     set_ = {target.name: factories.base_url_for(target.api) for target in targets if target.name not in base_urls}
     return {**{name: url for name, url in set_.items() if url is not None}, **base_urls}
 

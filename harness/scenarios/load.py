@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable
 from pathlib import Path as FilePath
 
 from pydantic import ValidationError
 
 from harness.errors import ScenarioError
+from harness.file import contents
 from harness.scenarios.check import problems as contradictions
 from harness.scenarios.document import MAX_BYTES, read
 from harness.scenarios.explain import explain, kind
@@ -58,7 +60,7 @@ def scenario_files(paths: Iterable[FilePath]) -> list[FilePath]:
     Raises:
         ScenarioError: a path does not exist, or a folder has no such file.
     """
-    found: dict[FilePath, FilePath] = {}
+    found: dict[str, FilePath] = {}
     for path in paths:
         if not path.exists():
             raise ScenarioError(str(path), "there is no such file or folder.")
@@ -66,7 +68,7 @@ def scenario_files(paths: Iterable[FilePath]) -> list[FilePath]:
         if not files:
             raise ScenarioError(str(path), f"no scenario in this folder: no file ends in {' or '.join(SUFFIXES)}.")
         for file in files:
-            found.setdefault(file.resolve(), file)
+            found.setdefault(os.path.realpath(file), file)  # `resolve` refuses links that go in a circle
     return list(found.values())
 
 
@@ -94,11 +96,10 @@ def _load(path: FilePath) -> tuple[Scenario | None, list[ScenarioError]]:
 
 
 def _bytes(path: FilePath) -> bytes:
-    if not path.is_file():
-        raise ScenarioError(str(path), "not a file." if path.exists() else "there is no such file.")
     try:
-        with path.open("rb") as file:
-            return file.read(MAX_BYTES + 1)
+        return contents(path, MAX_BYTES)
+    except FileNotFoundError:
+        raise ScenarioError(str(path), "there is no such file.") from None
     except OSError as error:
         raise ScenarioError(str(path), f"cannot be read: {error.strerror}.") from None
 

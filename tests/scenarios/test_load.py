@@ -335,7 +335,7 @@ def test_paths_that_lead_nowhere_are_named(tmp_path: Path) -> None:
         load_paths([tmp_path])
     with pytest.raises(ScenarioError, match=r"there is no such file\."):
         load_file(tmp_path / "nowhere.yaml")
-    with pytest.raises(ScenarioError, match=r"not a file\."):
+    with pytest.raises(ScenarioError, match=r"Is a directory\."):
         load_file(tmp_path)
 
 

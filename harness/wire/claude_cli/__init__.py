@@ -21,6 +21,7 @@ WIRE = WireFormat(
     base_path="",
     key_variables=("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
     provider_url="process://local",
+    base_url_ending="",
     services=Services({"local": OWN}),
     limits=LIMITS,
     recognises=recognises,
