@@ -81,9 +81,8 @@ def contended(folder: Path, processes: int, cells: int) -> None:
                 ended = harness(*words)
                 while ended.code:  # others were recording some of the cells, and it is said which
                     assert ended.code == 2, ended.err
-                    assert (
-                        "another process is recording it" in ended.out + ended.err or "may have been paid" in ended.out
-                    )
+                    said = " ".join((ended.out + ended.err).split())
+                    assert "another process is recording it" in said or "may have been paid" in said
                     ended = harness(*words)
 
         (folder / "cassettes").mkdir()
@@ -92,7 +91,7 @@ def contended(folder: Path, processes: int, cells: int) -> None:
 
 
 def test_processes_that_record_at_once_lose_and_cross_nothing(tmp_path: Path) -> None:
-    crowded(tmp_path, 2, 6)
+    crowded(tmp_path, 2, 4)
 
 
 def test_threads_that_record_at_once_lose_and_cross_nothing(tmp_path: Path) -> None:
@@ -100,7 +99,7 @@ def test_threads_that_record_at_once_lose_and_cross_nothing(tmp_path: Path) -> N
 
 
 def test_of_those_that_want_the_same_cells_one_records_each(tmp_path: Path) -> None:
-    contended(tmp_path, 2, 6)
+    contended(tmp_path, 2, 4)
 
 
 @pytest.mark.long
@@ -135,7 +134,7 @@ def in_fresh_processes(folder: Path, times: int) -> None:
 
 
 def test_threads_that_first_need_what_writes_cassettes_all_get_it(tmp_path: Path) -> None:
-    in_fresh_processes(tmp_path, 2)
+    in_fresh_processes(tmp_path, 1)
 
 
 @pytest.mark.long

@@ -20,7 +20,7 @@ from tests.hardness.conftest import Figure
 from tests.hardness.nursery import Ended, nursing
 from tests.hardness.provider import Provider, providing, write_scenarios
 
-CELLS, STEPS = 12, 2
+CELLS, STEPS = 8, 2
 MOST = 9
 """Requests of a run after which it is killed at the latest."""
 

@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,10 +49,10 @@ def reported(folder: Path, words: tuple[str, ...], environment: Mapping[str, str
     return document
 
 
-def same(folder: Path, scenarios: tuple[str, ...], ways: int) -> int:
+def same(folder: Path, scenarios: tuple[str, ...], ways: int, modes: Sequence[tuple[str, ...]] = MODES) -> int:
     """Play the scenarios in so many other ways in each mode; how many runs were held against the plain ones."""
     made = 0
-    for mode in MODES:
+    for mode in modes:
         words = (*mode, "--target", "openai-chat", "--target", "gemini-3")
         places = [folder / f"{len(mode)}-{name}" for name in ("one", "another place, with ünicode")]
         for place in places:
@@ -78,7 +78,7 @@ def same(folder: Path, scenarios: tuple[str, ...], ways: int) -> int:
 
 
 def test_a_run_repeats(tmp_path: Path) -> None:
-    assert same(tmp_path, SCENARIOS[:1], 2) == 4
+    assert same(tmp_path, SCENARIOS[:1], 2, MODES[:1]) == 2
 
 
 @pytest.mark.long
