@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar, cast
@@ -169,7 +169,17 @@ def checked(response: object, events: list[StreamEvent]) -> ChatResponse:  # noq
     """The response, if it is one. Raises `TypeError`."""
     if not isinstance(response, ChatResponse):
         raise TypeError(f"chat returned a {type(response).__name__}, which is no ChatResponse")
+    for part in response.message.parts:
+        for name, kind in _TYPES.items():
+            value: object = getattr(part, name, None)
+            if hasattr(part, name) and not isinstance(value, kind):
+                what = f"{type(part).__name__}.{name}"
+                raise TypeError(f"chat returned a {type(value).__name__} as {what}, which is no {kind.__name__}")
     return response
+
+
+_TYPES = {"text": str, "id": str, "name": str, "arguments": Mapping}
+"""What the fields of an answer's parts are, of those that a library may fill with what it could not read."""
 
 
 def _failed(asked: Chat, error: BaseException, events: list[StreamEvent]) -> Chat:

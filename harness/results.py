@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -435,13 +436,20 @@ class RunResult:
         return 2 if summary["missing"] or not played or not self.finished else 0
 
     def to_json(self) -> str:
-        """The canonical report; `from_json` gives back an equal value."""
+        """The canonical report; `from_json` gives back an equal value.
+
+        Numbers that JSON does not have, and that an adapter may hand on all the same, are texts in it.
+        """
         document: dict[str, Any] = _ADAPTER.dump_python(replace(self, timing={}), mode="json")
         document["finished"] = self.finished
         document["summary"] = self.summary
         document["costs"] = _COSTS.dump_python(self.costs, mode="json")
         document["timing"] = dict(self.timing)
-        return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
+        try:
+            text = json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False)
+        except ValueError:
+            text = json.dumps(_finite(document), ensure_ascii=False, indent=2)
+        return text + "\n"
 
     @staticmethod
     def from_json(text: str) -> RunResult:
@@ -455,6 +463,15 @@ class RunResult:
             for derived in ("finished", "summary", "costs"):
                 cast("dict[str, Any]", document).pop(derived, None)
         return _ADAPTER.validate_python(document)
+
+
+def _finite(value: Any) -> Any:
+    """The value with a text in place of each number that is not finite."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in cast("dict[str, Any]", value).items()}
+    return [_finite(item) for item in cast("list[Any]", value)] if isinstance(value, list) else value
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,16 @@ def refused(exchange: int = 1, **changes: Any) -> Finding:
     return finding("chat-refused", exchange, **{"actual": 400, "expected": 200, **changes})
 
 
+FORCED = limit("anthropic-choice-forced", pointer="/tool_choice")
+BY_A_FORCED_TOOL = {
+    "json-mode-ignored": "",
+    "tools-declared": "",
+    "tool-choice": "/tool_choice/type",
+    "system-when-absent": "/system/0",
+}
+"""What is found where the answer's schema is that of a tool, and the witness does not take the two for the same."""
+
+
 def follows(*findings: Finding) -> list[str | None]:
     """For each finding, the rule that it follows from."""
     found = linked(findings)
@@ -66,6 +76,8 @@ def test_all_that_a_lost_id_brings_about_is_one_cause() -> None:
         (finding("result-missing", 1), finding("iteration-bound", None, pointer=None)),
         (finding("system-in-message", 0), finding("system-missing", 0)),
         (finding("text-changed", 2), finding("history-append-only", 2)),
+        *((FORCED, finding(rule, pointer=place)) for rule, place in BY_A_FORCED_TOOL.items()),
+        (finding("response-text", 0, of_response=True), finding("text-changed", 1, expected="assistant:  ")),
     ],
     ids=lambda each: each.rule,
 )
@@ -86,9 +98,13 @@ def test_a_consequence_follows_whichever_is_found_first(cause: Finding, follower
         (finding("tool-declaration-changed", pointer="/tools/0"), finding("recorded-request", pointer="/tools/1")),
         (finding("tool-declaration-changed"), finding("expectation", pointer=None)),
         (finding("response-text", 0), finding("stream-equals-whole", 1)),
+        (finding("response-text", 0, of_response=True), finding("text-changed", 1, expected="user: Which city?")),
         (finding("usage", 0), finding("stop-reason", 0)),
         (finding("opaque-state-lost"), finding("text-changed")),
         (finding("chat-failure", 0), finding("chat-failure", 1, message="another failure")),
+        (FORCED, finding("json-mode-ignored", 2)),
+        (FORCED, finding("tool-declaration-changed", pointer="/tools/0")),
+        (limit("anthropic-tool-name", pointer="/tools/0/name"), finding("json-mode-ignored")),
     ],
     ids=lambda each: f"{each.rule}-{each.exchange}-{each.severity}-{each.blame}-{each.actual}",
 )

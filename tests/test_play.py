@@ -6,8 +6,9 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -18,6 +19,7 @@ from harness.model import (
     Finish,
     JsonMode,
     Message,
+    Part,
     Role,
     StopReason,
     StreamEvent,
@@ -192,6 +194,28 @@ def test_what_is_no_response_is_said_to_be_none(made: Made, either: Callable[[Cl
     assert (chat.error, chat.crashed, chat.response) == ("TypeError", True, None)
     assert chat.error_text == "chat returned a NoneType, which is no ChatResponse"
     assert client.events[-1] == "close"
+
+
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [
+        (
+            ToolCall("c1", "get_weather", cast("Any", '{"city": "Par')),
+            "a str as ToolCall.arguments, which is no Mapping",
+        ),
+        (ToolCall(cast("Any", None), "get_weather", {}), "a NoneType as ToolCall.id, which is no str"),
+        (Text(cast("Any", ["18"])), "a list as Text.text, which is no str"),
+    ],
+    ids=["arguments", "id", "text"],
+)
+def test_a_part_with_a_field_of_another_kind_is_a_crash_that_names_it(
+    made: Made, either: Callable[[Client], Any], part: Part, said: str
+) -> None:
+    (chat,) = played(
+        made(WITH_TOOLS), either(Client([replace(says(""), message=Message(Role.ASSISTANT, (part,)))]))
+    ).chats
+    assert (chat.error, chat.crashed, chat.response) == ("TypeError", True, None)
+    assert chat.error_text == f"chat returned {said}"
 
 
 def test_what_is_no_client_is_said_to_be_none(made: Made) -> None:

@@ -120,6 +120,12 @@ def test_numbers_keep_their_kind(value: JSON) -> None:
     assert repr(RunResult.from_json(run.to_json()).cells[0].findings[0].actual) == repr(value)
 
 
+def test_numbers_that_json_does_not_have_are_texts() -> None:
+    run = RunResult("replay", (cell(Verdict.FAIL, finding(actual={"city": [float("nan"), float("-inf"), 0.5]})),))
+    document = json.loads(run.to_json(), parse_constant=pytest.fail)
+    assert document["cells"][0]["findings"][0]["actual"] == {"city": ["nan", "-inf", 0.5]}
+
+
 def test_timing_is_all_that_may_change_between_two_runs() -> None:
     one = RunResult("replay", (), timing={"seconds": 1.5})
     other = RunResult("replay", (), timing={"seconds": 2.5})

@@ -63,9 +63,6 @@ def lines(result: CellResult, evidence: Evidence | None, presentation: Presentat
     ]
     if result.reason is not None:
         parts.append(indented(result.reason))
-    for title, text in (("printed:", result.printed), ("traceback:", result.traceback)):
-        if text:
-            parts += [indented(title), *(indented(line, by=4) for line in text.splitlines())]
     made = page.lines([*parts, *_findings(found)])
     for section in _exchanges(evidence, found, page.width) if evidence is not None else ():
         made += ["", *page.lines(section)]

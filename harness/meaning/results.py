@@ -47,6 +47,15 @@ def carries(view: ResultView, result: ToolResult, request: RequestView) -> bool:
     return _is_said(readings, result.content) or (result.is_error and _is_mentioned(readings, result.content))
 
 
+def is_told_by_item(view: ResultView, result: ToolResult) -> bool:
+    """A list is told as one text part for each of its items, in their order: each of them is there, and that they are a
+    list is not said."""
+    content, told = result.content, [part.text for part in view.payload if isinstance(part, TextView)]
+    if not isinstance(content, list) or not content or not len(told) == len(view.payload) == len(content):
+        return False
+    return all(_is_said([text], item) for text, item in zip(told, content, strict=True))
+
+
 def says_no_more(view: ResultView, result: ToolResult) -> bool:
     """The payload is the tool's own words, with none around them that tell what they are."""
     words = result.text if isinstance(result.content, tuple) else result.content
@@ -114,7 +123,9 @@ def _agrees(key: str, item: JSON, *, is_error: bool | None) -> bool:
 
 
 def _is_text_block(value: JSON) -> bool:
-    return isinstance(value, dict) and isinstance(value.get("text"), str) and value.keys() <= {"type", "text"}
+    if not isinstance(value, dict) or not isinstance(value.get("text"), str):
+        return False
+    return {key for key, item in value.items() if item is not None} <= {"type", "text"}
 
 
 def _parsed(text: str) -> JSON:

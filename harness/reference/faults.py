@@ -85,12 +85,11 @@ def _arrived(fault: FaultSpec, wire: WireFormat, response: HttpResponse, request
         return int(len(body) * fault.at)
     if not request.stream:
         return len(body) - 1
-    lacking = (end for end in reversed([0, *_ends(body, request)]) if not _is_complete(wire, response, end))
-    return next(lacking, 0)
-
-
-def _is_complete(wire: WireFormat, response: HttpResponse, end: int) -> bool:
-    return end > 0 and wire.read(replace(response, body=response.body[:end])).complete
+    opened, closing = (1, b"]") if request.stream_format == "json-array" else (0, b"")  # the model says no bracket
+    for end in reversed(_ends(body, request)):
+        if not wire.read(replace(response, body=body[:end] + closing)).complete:
+            return end
+    return opened
 
 
 def _whole_events(response: HttpResponse, request: RequestView, count: int) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from harness.model import JSON
 from harness.scenarios.schema import Scenario
 from harness.wire.anthropic import limits as anthropic
@@ -9,7 +11,7 @@ from harness.wire.gemini import limits as gemini
 from harness.wire.gemini.signatures import is_stand_in
 from harness.wire.jsonvalue import canonical
 from harness.wire.limit import Violation
-from harness.wire.view import CallView, OpaqueView, RequestView, ResponseView, TextView
+from harness.wire.view import CallView, OpaqueView, PartView, RequestView, ResponseView, TextView
 
 _THINKING = ("thinking", "redacted_thinking")
 
@@ -23,8 +25,10 @@ class Memory:
         self._thinking: list[str] = []
 
     def note(self, response: ResponseView) -> None:
-        """Remember what a response has issued."""
-        self._thinking = [canonical(p.raw) for p in response.parts if isinstance(p, OpaqueView) and p.kind in _THINKING]
+        """Remember what a response has issued. One that was cut is not to be followed by anything; that its signatures
+        are the provider's own stays true of it."""
+        if response.complete:
+            self._thinking = _thinking(response.parts)
         self._signatures.update(
             canonical(part.opaque)
             for part in response.parts
@@ -46,8 +50,7 @@ class Memory:
         if not answers:
             return None
         latest = answers[-1]
-        sent = [canonical(p.raw) for p in latest.parts if isinstance(p, OpaqueView) and p.kind in _THINKING]
-        if sent == self._thinking:
+        if _thinking(latest.parts) == self._thinking:
             return None
         return anthropic.THINKING_ALTERED.broken(
             f"messages{latest.pointer.replace('/messages', '').replace('/', '.')}: `thinking` blocks in the latest "
@@ -68,3 +71,7 @@ class Memory:
 
     def _is_altered(self, opaque: JSON) -> bool:
         return opaque is not None and canonical(opaque) not in self._signatures and not is_stand_in(opaque)
+
+
+def _thinking(parts: Iterable[PartView]) -> list[str]:
+    return [canonical(part.raw) for part in parts if isinstance(part, OpaqueView) and part.kind in _THINKING]

@@ -1,9 +1,9 @@
 """One conversation with the reference server: the scenario's script, played an answer for each accepted request.
 
 Answers are counted, not looked up: a tool loop that repeats itself cannot get the first answer for ever. A refused
-request uses up no answer, nor does one that meets a fault of the scenario: asked again, the answer is given. Ids, usage
-and signatures are functions of the scenario, so that runs repeat; what of a prompt comes out of a cache follows from
-the requests.
+request uses up no answer, nor does one that meets a fault of the scenario: asked again, the answer is given. Where the
+client goes on with the calls of an answer that was cut, it has taken that for the answer. Ids, usage and signatures are
+functions of the scenario, so that runs repeat; what of a prompt comes out of a cache follows from the requests.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from harness.reference.memory import Memory
 from harness.reference.prefixes import Prefixes
 from harness.scenarios.schema import Provocation, Scenario
 from harness.wire.embedding import EmbeddingFormat
-from harness.wire.endpoint import misdirected
+from harness.wire.endpoint import turned_away
 from harness.wire.eventstream import separators_escaped
 from harness.wire.format import WireFormat
 from harness.wire.limit import Violation
-from harness.wire.view import ModelStep, RequestView, WireError
+from harness.wire.view import ModelStep, RequestView, ResponseView, WireError
 
 
 class Session:
@@ -40,6 +40,8 @@ class Session:
         self._script = [step for turn in scenario.turns for step in turn.model]
         self._faults = {fault.answer: fault for fault in scenario.faults}
         self._played = 0
+        self._cut: tuple[ResponseView, int] | None = None
+        """The answer that was cut, and how many calls the request had that it answers."""
         self._lock = Lock()
         self._memory = Memory(scenario)
         self._prefixes = Prefixes()
@@ -51,7 +53,7 @@ class Session:
 
     def _response(self, request: HttpRequest) -> HttpResponse:
         embeddings = self._wire.embeddings if self._scenario.embeddings is not None else None
-        lost = misdirected(self._wire, request, embedded=embeddings is not None)
+        lost = turned_away(self._wire, request, embedded=embeddings is not None)
         if lost is not None:
             return self._wire.refuse(lost)
         if embeddings is not None:
@@ -79,10 +81,18 @@ class Session:
         response = self._answer(self._step(self._played, asked), seed, asked)
         fault = self._faults.pop(self._played, None)
         if fault is not None and fault.fails:
+            self._cut = (self._wire.read(response), len(asked.calls)) if fault.connection is not None else None
             return injected(fault, self._wire, response, asked, seed)
         self._played += 1
         self._memory.note(self._wire.read(response))
         return response if fault is None else injected(fault, self._wire, response, asked, seed)
+
+    def _go_on_behind_a_cut(self, request: RequestView) -> None:
+        """The answer that was cut is the script's, if this request has its calls."""
+        if self._cut is not None and len(request.calls) > self._cut[1]:
+            self._memory.note(self._cut[0])
+            self._played += 1
+        self._cut = None
 
     def _judged(self, request: HttpRequest) -> RequestView | Violation:
         """The request as the provider understands it, or why it is refused. Raises `WireError`."""
@@ -91,6 +101,7 @@ class Session:
         if refused:
             return refused[0]
         view = self._wire.view(request)
+        self._go_on_behind_a_cut(view)
         return self._memory.objection(self._wire.api, view) or view
 
     def _step(self, index: int, request: RequestView) -> ModelStep:

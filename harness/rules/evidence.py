@@ -20,7 +20,7 @@ from harness.tape.cassette import REFERENCE_URL
 from harness.trimming import trimmed_result
 from harness.wire.apis import wire_format
 from harness.wire.embedding import EmbeddingFormat, EmbeddingView, VectorView
-from harness.wire.endpoint import misdirected
+from harness.wire.endpoint import turned_away
 from harness.wire.format import WireFormat
 from harness.wire.law import Law
 from harness.wire.limit import Violation
@@ -150,7 +150,7 @@ class Evidence:
         """What the provider refuses in a request, or takes with a loss."""
         transcript, request, law = self.transcript, reading.exchange.request, self.law(reading)
         embedded = bool(transcript.embedded)
-        lost = misdirected(self.wire, request, embedded=embedded) if transcript.scripted else None
+        lost = turned_away(self.wire, request, embedded=embedded) if transcript.scripted else None
         if lost is not None:
             return [lost]
         if embedded and self.wire.embeddings is not None:
@@ -178,8 +178,8 @@ class Evidence:
             objection = memory.objection(self.transcript.api, reading.request) if reading.request else None
             if objection is not None:
                 found[reading.index] = objection
-            if reading.answer is not None:
-                memory.note(reading.answer)
+            if reading.response is not None and reading.response.error is None:
+                memory.note(reading.response)
         return found
 
     @cached_property

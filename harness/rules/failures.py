@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from http import HTTPStatus
 from typing import Literal, TypeAlias
 
 from harness.errors import ConnectionFailed, MalformedResponse, ProviderError, provider_error
@@ -217,7 +218,7 @@ def _rightly(evidence: Evidence, chat: int, wanted: Due) -> Flaw | None:
     made, failure = evidence.transcript.chats[chat], wanted.failure
     if failure is not None and made.error in PROVIDER_ERRORS:
         flaw = _status(made, failure, wanted)
-        if flaw is not None or is_foreseen(evidence, chat):
+        if flaw is not None or (is_foreseen(evidence, chat) and not _is_refused(evidence, wanted)):
             return flaw
         return Flaw(
             f"the provider refused or failed: {_said(failure)}",
@@ -233,6 +234,14 @@ def _rightly(evidence: Evidence, chat: int, wanted: Due) -> Flaw | None:
     message = f"the adapter raises {made.error} and there is no answer: {made.error_text}"
     blame = None if wanted.fate == "unreadable" else Blame.PROVIDER  # the former is an answer, says the scenario
     return Flaw(message, wanted.exchange, "", made.error, "a response", rule="chat-failure", blame=blame)
+
+
+def _is_refused(evidence: Evidence, wanted: Due) -> bool:
+    """The request is one that the reference server refuses, whatever the scenario has in store for it."""
+    if wanted.reading is None or wanted.failure is None or not evidence.transcript.scripted:
+        return False
+    broken = any(violation.severity == "error" for violation in evidence.violations(wanted.reading))
+    return broken and meant_status(wanted.failure) == HTTPStatus.BAD_REQUEST
 
 
 def _status(made: Chat, failure: ErrorView, wanted: Due) -> Flaw | None:

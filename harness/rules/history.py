@@ -11,14 +11,14 @@ from harness.meaning.ids import with_ids_of
 from harness.meaning.requests import meant
 from harness.meaning.results import same_medium
 from harness.meaning.texts import is_told
-from harness.model import JSON, JSON_INSTRUCTION, File, Image, Role, Text, ToolResult
+from harness.model import JSON, JSON_INSTRUCTION, File, Image, Message, Role, Text, ToolResult
 from harness.results import Kind
 from harness.rules.evidence import Asked, Evidence
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
 from harness.wire.compare import likeness
 from harness.wire.jsonvalue import loads, resolve
-from harness.wire.view import MediaView, PartView, ResultView, TextView, TurnView
+from harness.wire.view import MediaView, PartView, RequestView, ResultView, TextView, TurnView
 
 T = TypeVar("T")
 
@@ -31,8 +31,8 @@ def _append_only(evidence: Evidence) -> Iterator[Flaw]:
         if before is None or asked.view.stateful or before.view.stateful:
             continue
         trims = _trims(evidence, before, asked)
-        then = meant(before.view).turns
-        now = meant(with_ids_of(before.view, asked.view, evidence.issued_ids)).turns
+        then = meant(_uninstructed(before, before.view)).turns
+        now = meant(_uninstructed(asked, with_ids_of(before.view, asked.view, evidence.issued_ids))).turns
         for position, turn in enumerate(then):
             found = now[position] if position < len(now) else None
             if found is None or not _is_continued(
@@ -46,6 +46,15 @@ def _append_only(evidence: Evidence) -> Iterator[Flaw]:
                     _written(before, turn),
                 )
                 break
+
+
+def _uninstructed(asked: Asked, view: RequestView) -> RequestView:
+    """The request without the instruction of JSON mode, which is the setting's and comes and goes with it."""
+    turns = (
+        replace(turn, parts=tuple(p for p in turn.parts if not (isinstance(p, TextView) and _is_instruction(asked, p))))
+        for turn in view.turns
+    )
+    return replace(view, turns=tuple(turns))
 
 
 def _written(asked: Asked, turn: TurnView) -> JSON:
@@ -151,16 +160,25 @@ def _is_system(asked: Asked, found: TextView | None) -> bool:
 
 
 def _is_caption(asked: Asked, parts: tuple[PartView, ...], text: TextView) -> bool:
-    """A text right before a medium of a tool result that had to move into a user turn."""
+    """A text right beside a medium of a tool result that had to move into a user turn, and none that was given."""
+    if any(given == text.text for _, given in _given_texts(asked)):
+        return False
     position = next(index for index, part in enumerate(parts) if part is text)
-    following = parts[position + 1] if position + 1 < len(parts) else None
-    return isinstance(following, MediaView) and any(
-        isinstance(part, Image | File) and part.data == following.data and part.uri == following.uri
-        for message in asked.chat.request.messages
-        for result in message.tool_results
-        if isinstance(result.content, tuple)
-        for part in result.content
+    beside = (*parts[max(position - 1, 0) : position], *parts[position + 1 : position + 2])
+    moved = [part for message in asked.chat.request.messages for part in _result_media(message)]
+    return any(
+        part.data == near.data and part.uri == near.uri
+        for near in beside
+        if isinstance(near, MediaView)
+        for part in moved
     )
+
+
+def _result_media(message: Message) -> Iterator[Image | File]:
+    for result in message.tool_results:
+        for part in result.content if isinstance(result.content, tuple) else ():
+            if isinstance(part, Image | File):
+                yield part
 
 
 def _media(evidence: Evidence) -> Iterator[Flaw]:

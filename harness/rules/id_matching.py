@@ -188,9 +188,12 @@ def _foreign_ids(evidence: Evidence) -> Iterator[Flaw]:
 
 
 def _id_not_unique(evidence: Evidence) -> Iterator[Flaw]:
-    """Ids may repeat where the provider itself repeated them (wire-facts, section 11)."""
+    """Ids may repeat where the provider itself repeated them (wire-facts, section 11), be it that an answer broke off
+    and was given again: who took the one for whole is told so there."""
     for asked in evidence.asked:
+        broken = (each.response for each in evidence.readings[: asked.reading.index] if each.answer is None)
         issued = [call.id for call in evidence.expected_calls(asked.index)]
+        issued.extend(call.id for response in broken if response is not None for call in response.calls)
         seen: set[str] = set()
         for call in asked.view.calls:
             if call.id is not None and call.id in seen and issued.count(call.id) <= 1:
@@ -270,7 +273,10 @@ def _result_duplicate(evidence: Evidence) -> Iterator[Flaw]:
 
 
 def _result_misplaced(evidence: Evidence) -> Iterator[Flaw]:
-    """Between a call and its result stand only the results of its siblings, and media moved out of them."""
+    """Between a call and its result stand only the results of its siblings, and media moved out of them.
+
+    A text of no characters is nothing that could be read as an answer; where it is refused, a limit says so.
+    """
     for exchange, view in _requests(evidence):
         pairing = answered(view)
         order = [part for turn in view.turns for part in turn.parts]
@@ -283,7 +289,8 @@ def _result_misplaced(evidence: Evidence) -> Iterator[Flaw]:
                 seen_result = False
                 for part, role in between:
                     seen_result = seen_result or isinstance(part, ResultView)
-                    user_text = role == "user" and isinstance(part, TextView | MediaView)
+                    said = isinstance(part, MediaView) or (isinstance(part, TextView) and part.text != "")
+                    user_text = role == "user" and said
                     new_answer = seen_result and isinstance(part, CallView)
                     if user_text or new_answer:
                         yield Flaw(

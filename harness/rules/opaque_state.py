@@ -91,8 +91,13 @@ def _returned(response: ResponseView) -> Iterator[PartView]:
             for_people = part.kind in ("thought", "refusal") and _signature(part.raw) is None
             if part.returns and not for_people:
                 yield part
-        elif not isinstance(part, TextView) or part.text or part.opaque is not None:
+        elif not isinstance(part, TextView) or part.text or not _is_label(part.opaque):
             yield part
+
+
+def _is_label(state: JSON) -> bool:
+    """Nothing, or what says how the words of a text are meant, which is nothing to one that has none."""
+    return state is None or (isinstance(state, dict) and state.keys() == {"phase"})
 
 
 def _signature(raw: JSON) -> JSON:
@@ -156,7 +161,8 @@ def _respelled(asked: Asked, issued: PartView, sent: PartView) -> Iterator[Flaw]
 
 
 def _lost_flaw(asked: Asked, part: PartView, behind: list[PartView]) -> Flaw:
-    kind = part.kind if isinstance(part, OpaqueView) else "signature"
+    state = _state_of(part)
+    kind = _kind(part, state)
     holder = "a call" if isinstance(part, CallView) else "a text" if isinstance(part, TextView) else "a part of its own"
     near = next((other for other in behind if type(other) is type(part) and _state_of(other) is not None), None)
     return Flaw(
@@ -164,8 +170,15 @@ def _lost_flaw(asked: Asked, part: PartView, behind: list[PartView]) -> Flaw:
         asked.reading.index,
         near.pointer if near else "",
         _state_of(near) if near else None,
-        _state_of(part),
+        state,
     )
+
+
+def _kind(part: PartView, state: JSON) -> str:
+    """What the state is, in a word: an item's type, the fields that stand beside a text or a call, or a signature."""
+    if isinstance(part, OpaqueView):
+        return part.kind
+    return ", ".join(state) if isinstance(state, dict) else "signature" if isinstance(state, str) else "state"
 
 
 RULES = (

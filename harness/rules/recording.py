@@ -8,11 +8,11 @@ from harness.protocols import Capability
 from harness.results import Blame, Kind, Severity
 from harness.rules import history, id_matching, json_mode, opaque_state, requests, system_prompt, tools
 from harness.rules.declining import declined
-from harness.rules.evidence import Evidence
-from harness.rules.failures import is_retriable
+from harness.rules.evidence import Evidence, Reading
+from harness.rules.failures import is_retriable, judged
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
-from harness.tape.compare import differences
+from harness.tape.compare import RequestDifference, differences
 
 
 def _fault(evidence: Evidence) -> Blame | None:
@@ -30,7 +30,8 @@ def _request(evidence: Evidence) -> Iterator[Flaw]:
         if recorded is None:
             continue
         for found in differences(recorded, reading.exchange.request, evidence.wire, issued=evidence.issued_ids):
-            asked_for = is_own or (found.neutral and reading.index in _faulty(evidence))
+            faulty = found.neutral and reading.index in _faulty(evidence) and not _is_nobodys(evidence, reading, found)
+            asked_for = is_own or faulty
             if not asked_for and (not found.neutral or found.fact in _JUDGED):
                 continue
             what = "not the request that was recorded" if asked_for else "not as it was recorded, as nobody asked for"
@@ -59,6 +60,16 @@ def _faulty(evidence: Evidence) -> frozenset[int | None]:
     return frozenset(each.exchange for each in found if each.kind is not Kind.CONVENTION)
 
 
+def _is_nobodys(evidence: Evidence, reading: Reading, found: RequestDifference) -> bool:
+    """The difference is of a setting that the scenario does not give: whatever else is wrong with the request, it is
+    the one library's default or the other's."""
+    if not found.setting or reading.exchange.chat is None:
+        return False
+    request = evidence.transcript.chats[reading.exchange.chat].request
+    given = {**requests.given_settings(request), "thinking": request.thinking}
+    return given.get(found.setting) is None
+
+
 def _beyond(evidence: Evidence) -> Iterator[Flaw]:
     """What was recorded by an adapter that does not retry says nothing against one that declares that it does."""
     retries = Capability.RETRIES in evidence.transcript.capabilities
@@ -71,7 +82,15 @@ def _beyond(evidence: Evidence) -> Iterator[Flaw]:
             message = "a retry, which the cassette has no answer for; record the cell with this adapter"
             yield Flaw(message, reading.index, "", blame=Blame.CASSETTE)
         else:
-            yield Flaw("a request for which nothing is left to answer", reading.index, "", blame=_fault(evidence))
+            message = "a request for which nothing is left to answer"
+            yield Flaw(message, reading.index, "", severity=_severity(evidence, chat), blame=_fault(evidence))
+
+
+def _severity(evidence: Evidence, chat: int | None) -> Severity | None:
+    """A conversation that goes on behind an answer of which it is contested whether it was cut is no more than that."""
+    before = filter(None, (judged(evidence, earlier) for earlier in range(chat or 0)))
+    contested = any(flaw.rule == "stream-cut" and flaw.severity is Severity.WARNING for flaw in before)
+    return Severity.WARNING if contested else None
 
 
 def _unplayed(evidence: Evidence) -> Iterator[Flaw]:

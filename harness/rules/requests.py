@@ -9,7 +9,7 @@ from harness.meaning.models import is_named
 from harness.model import JSON, ChatRequest
 from harness.protocols import Capability
 from harness.results import Blame, Kind, Severity
-from harness.rules.evidence import Evidence, Reading
+from harness.rules.evidence import Asked, Evidence, Reading
 from harness.rules.failures import is_retriable, is_spoilt
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
@@ -101,7 +101,8 @@ def _author(evidence: Evidence) -> Blame:
     return Blame.CASSETTE if transcript.mode == "replay" else Blame.HARNESS
 
 
-def _given_settings(request: ChatRequest) -> dict[str, JSON]:
+def given_settings(request: ChatRequest) -> dict[str, JSON]:
+    """The settings of a request under their canonical names, `None` where nobody gave one."""
     return {
         "max_tokens": request.max_tokens,
         "temperature": request.temperature,
@@ -112,7 +113,7 @@ def _given_settings(request: ChatRequest) -> dict[str, JSON]:
 
 def _settings(evidence: Evidence) -> Iterator[Flaw]:
     for asked in evidence.asked:
-        for name, value in _given_settings(asked.chat.request).items():
+        for name, value in given_settings(asked.chat.request).items():
             sent = asked.view.settings.get(name)
             if value is not None and (sent is None or not equal(sent.value, value)):
                 yield Flaw(
@@ -129,7 +130,7 @@ def _settings(evidence: Evidence) -> Iterator[Flaw]:
 def _uninvited(evidence: Evidence) -> Iterator[Flaw]:
     """Settings that nobody gave. An API may demand `max_tokens` all the same (AN-1)."""
     for asked in evidence.asked:
-        for name, value in _given_settings(asked.chat.request).items():
+        for name, value in given_settings(asked.chat.request).items():
             sent = asked.view.settings.get(name)
             if value is None and sent is not None and name != "max_tokens":
                 yield Flaw(
@@ -139,6 +140,30 @@ def _uninvited(evidence: Evidence) -> Iterator[Flaw]:
                     sent.value,
                     kind=Kind.LOSS if name == "stop" else None,  # it cuts answers short that would have gone on
                 )
+        yield from _narrowed(evidence, asked)
+
+
+def _narrowed(evidence: Evidence, asked: Asked) -> Iterator[Flaw]:
+    """What the contract has no word for, so that nobody can have asked for it. That a turn may call one tool only goes
+    with JSON that a tool stands for, and is for an adapter to say that does not declare parallel calls."""
+    answers, one_call = (asked.view.settings.get(name) for name in ("answers", "one_call"))
+    if answers is not None:
+        yield Flaw(
+            "several answers are asked for, of which the caller gets one",
+            asked.reading.index,
+            answers.pointer,
+            answers.value,
+            1,
+            kind=Kind.LOSS,
+        )
+    request, capabilities = asked.chat.request, evidence.transcript.capabilities
+    if one_call is not None and request.tools and request.response_format is None:
+        yield Flaw(
+            "nobody asked for one call at a time, and the model may not call several tools in a turn",
+            asked.reading.index,
+            one_call.pointer,
+            kind=Kind.LOSS if Capability.PARALLEL_TOOL_CALLS in capabilities else None,
+        )
 
 
 def _cache(evidence: Evidence) -> Iterator[Flaw]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import fields
 
-from harness.model import ChatResponse, Usage
+from harness.model import ChatResponse, StopReason, Usage
 from harness.results import Kind
 from harness.rules.evidence import Evidence, Reading
 from harness.rules.pairing import cut_calls
@@ -24,15 +24,20 @@ def _answers(evidence: Evidence) -> Iterator[tuple[Reading, ResponseView, ChatRe
 
 def _text(evidence: Evidence) -> Iterator[Flaw]:
     for reading, wire, given in _answers(evidence):
-        if given.text != wire.text:
-            yield Flaw(
-                "the text that the adapter hands on is not the answer's",
-                reading.index,
-                next((part.pointer for part in wire.parts if isinstance(part, TextView)), ""),
-                given.text,
-                wire.text,
-                of_response=True,
-            )
+        if given.text == wire.text:
+            continue
+        # the stop reason tells the caller what the words are: nobody takes them for an answer
+        told = given.stop_reason is StopReason.REFUSAL and given.text == wire.text + wire.refusal
+        refused = "the words of a refusal are handed on as text, beside a stop reason that says so"
+        yield Flaw(
+            refused if told else "the text that the adapter hands on is not the answer's",
+            reading.index,
+            next((part.pointer for part in wire.parts if isinstance(part, TextView)), ""),
+            given.text,
+            wire.text,
+            kind=Kind.CONVENTION if told else None,
+            of_response=True,
+        )
 
 
 def _calls(evidence: Evidence) -> Iterator[Flaw]:
@@ -107,7 +112,7 @@ RULES = (
         _RESPONSE,
         _text,
         kind=Kind.LOSS,
-        because="the caller reads other words than the model said",
+        because="the caller reads other words than the model said; which part the words of a refusal are is ours",
     ),
     Rule(
         "response-calls",

@@ -37,14 +37,15 @@ def _prompts(asked: Asked) -> list[SystemView]:
         return told
     tool = format_tool(asked)
     words = ("json",) if tool is None else ("json", tool.name.lower())
-    return [_uninstructed(part, system, words) for part in told if not _is_instruction(part, system, words)]
+    prompts = [_uninstructed(part, system, words) for part in told if not _is_instruction(part, system, words)]
+    return prompts or [part for part in told if system and _retells(part.text, system)]
 
 
 def _is_instruction(part: SystemView, system: str | None, words: tuple[str, ...]) -> bool:
     """A block of its own that asks for JSON, by one of these words."""
-    if part.text == system:
+    if system and system.strip() in part.text:
         return False
-    return part.text == JSON_INSTRUCTION or (_speaks_of(part.text, words) and (system or "\0") not in part.text)
+    return part.text == JSON_INSTRUCTION or _speaks_of(part.text, words)
 
 
 def _uninstructed(part: SystemView, system: str | None, words: tuple[str, ...]) -> SystemView:
@@ -52,6 +53,12 @@ def _uninstructed(part: SystemView, system: str | None, words: tuple[str, ...]) 
     if system and part.text.startswith(system) and _speaks_of(part.text.removeprefix(system), words):
         return replace(part, text=system)
     return part
+
+
+def _retells(text: str, system: str) -> bool:
+    """Most words of the prompt are there: it is the prompt in other words, where it speaks of JSON by itself."""
+    wanted = {*system.split()}
+    return len(wanted.intersection(text.split())) > len(wanted) / 2
 
 
 def _speaks_of(text: str, words: tuple[str, ...]) -> bool:
@@ -114,12 +121,19 @@ def _not_verbatim(evidence: Evidence) -> Iterator[Flaw]:
             stale = previous is not None and previous in part.text
             repeated = system is not None and part.text.count(system) > 1
             if part.text != system and not stale and not repeated:
+                trimmed = system is not None and part.text.strip() == system.strip()
+                what = (
+                    "is sent with other blank space around it"
+                    if trimmed
+                    else "is not what was given, to the code point"
+                )
                 yield Flaw(
-                    "the system prompt is not what was given, to the code point",
+                    f"the system prompt {what}",
                     asked.reading.index,
                     part.pointer,
                     part.text,
                     system,
+                    kind=Kind.CONVENTION if trimmed else None,  # it holds no instruction
                 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.meaning import choices
-from harness.meaning.results import carries, says_no_more
+from harness.meaning.results import carries, is_told_by_item, says_no_more
 from harness.meaning.schemas import change
 from harness.results import Kind
 from harness.rules.content import content_shown, is_verbatim, shown
@@ -24,6 +24,7 @@ def _functions(asked: Asked) -> dict[str, ToolView]:
 
 def _undeclared(evidence: Evidence) -> Iterator[Flaw]:
     for asked in evidence.asked:
+        yield from _of_the_provider(asked)
         wanted = [tool.name for tool in asked.chat.request.tools]
         asks_for_json = format_tool(asked)
         sent = [tool.name for tool in asked.view.tools if tool.kind == "function" and tool is not asks_for_json]
@@ -33,6 +34,21 @@ def _undeclared(evidence: Evidence) -> Iterator[Flaw]:
             continue  # without declarations nothing can be called, which is what `none` asks for
         yield Flaw(
             "the tools of the request are not those that were given", asked.reading.index, "", [*sent], [*wanted]
+        )
+
+
+def _of_the_provider(asked: Asked) -> Iterator[Flaw]:
+    """Tools that the provider runs, or knows. The contract has none: who wants one says so in fields of the API."""
+    request = asked.chat.request
+    fields = (request.provider_metadata, *(tool.provider_metadata for tool in request.tools))
+    uninvited = [tool for tool in asked.view.tools if tool.kind != "function"]
+    if uninvited and not any(asked.view.api in each for each in fields):
+        yield Flaw(
+            "the request has tools of the provider, for which nobody asked",
+            asked.reading.index,
+            uninvited[0].pointer,
+            [tool.kind for tool in uninvited],
+            [],
         )
 
 
@@ -125,13 +141,15 @@ def _result_changed(evidence: Evidence) -> Iterator[Flaw]:
         for answer in answers(evidence, asked):
             if answer.taken_from is not None or carries(answer.view, answer.given, asked.view):
                 continue  # result-swapped says the first
+            itemised = is_told_by_item(answer.view, answer.given)
+            fault = "is told as a part for each item of a list" if itemised else "is not what the tool answered"
             yield Flaw(
-                f"the result of {answer.expected.name} ({answer.view.call_id or 'without id'}) is not what the tool "
-                "answered",
+                f"the result of {answer.expected.name} ({answer.view.call_id or 'without id'}) {fault}",
                 asked.reading.index,
                 answer.view.pointer,
                 shown(answer.view),
                 content_shown(answer.given),
+                kind=Kind.CONVENTION if itemised else None,  # nobody has seen how a model reads parts
             )
 
 

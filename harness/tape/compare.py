@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, TypeGuard, cast
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from harness.http import HttpRequest, endpoint
@@ -31,7 +31,8 @@ class RequestDifference:
     """One difference. `pointer` leads into the body that was sent (empty: method, path or a header).
 
     `neutral` says that the requests mean different things; otherwise only their spelling differs. `fact` is the field
-    of the neutral view that it belongs to, empty where there is none. `recorded` and `sent` are JSON values, `None`
+    of the neutral view that it belongs to, empty where there is none, and `setting` the name of the setting, if it is
+    one. `recorded` and `sent` are JSON values, `None`
     also where there is nothing.
     """
 
@@ -41,6 +42,7 @@ class RequestDifference:
     neutral: bool
     message: str
     fact: str = ""
+    setting: str = ""
 
 
 def differences(
@@ -82,8 +84,12 @@ def _view(request: HttpRequest, wire: WireFormat) -> RequestView | EmbeddingView
 
 def _in_facts(one: RequestView, other: RequestView) -> Iterator[RequestDifference]:
     for fact in fields(one):
-        for found in _in_views(getattr(one, fact.name), getattr(other, fact.name), fact.name, ""):
-            yield replace(found, fact=fact.name)
+        if fact.name != "settings":
+            for found in _in_views(getattr(one, fact.name), getattr(other, fact.name), fact.name, ""):
+                yield replace(found, fact=fact.name)
+    for name in sorted(one.settings.keys() | other.settings.keys()):
+        for found in _in_views(one.settings.get(name), other.settings.get(name), f"settings.{name}", ""):
+            yield replace(found, fact="settings", setting=name)
 
 
 def _in_views(one: Any, other: Any, path: str, pointer: str) -> Iterator[RequestDifference]:
@@ -94,9 +100,6 @@ def _in_views(one: Any, other: Any, path: str, pointer: str) -> Iterator[Request
         yield from _in_fields(one, other, path, pointer)
     elif isinstance(one, tuple) and isinstance(other, tuple):
         yield from _in_sequences(cast("tuple[Any, ...]", one), cast("tuple[Any, ...]", other), path, pointer)
-    elif _is_mapping(one) and _is_mapping(other) and any(map(_is_view, (*one.values(), *other.values()))):
-        for key in sorted(one.keys() | other.keys()):
-            yield from _in_views(one.get(key), other.get(key), f"{path}.{key}", pointer)
     elif not jsonvalue.equal(_plain(one), _plain(other)):
         yield _difference(one, other, path, _pointer_of(other, pointer), neutral=True)
 
@@ -233,7 +236,3 @@ def _is_pointer(name: str) -> bool:
 
 def _is_view(value: Any) -> bool:
     return is_dataclass(value) and not isinstance(value, type)
-
-
-def _is_mapping(value: Any) -> TypeGuard[Mapping[str, Any]]:
-    return isinstance(value, Mapping)

@@ -15,9 +15,10 @@ _CHAT = b'{"model": "", "messages": [], "max_tokens": 1, "input": [], "contents"
 endpoint, and a body that is no chat is refused for what is wrong with it."""
 
 
-def misdirected(wire: WireFormat, request: HttpRequest, *, embedded: bool = False) -> Violation | None:
-    """What the provider says to a request that is sent where it has no chats, or no embeddings."""
+def turned_away(wire: WireFormat, request: HttpRequest, *, embedded: bool = False) -> Violation | None:
+    """What the provider says to a request before it looks at the body: it is sent where there are no chats, or no
+    embeddings, or a header is wrong. A request that was recorded elsewhere may have lost its headers since."""
     embeddings = wire.embeddings if embedded else None
     if embeddings.recognises(request) if embeddings else wire.recognises(replace(request, body=_CHAT)):
-        return None
+        return wire.misheaded(request)
     return PATH_UNKNOWN.broken(f"no such endpoint: {request.method} {request.url}", "", status=404)

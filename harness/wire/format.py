@@ -38,6 +38,7 @@ class WireFormat:
     `stream_error(status, seed, request)`: what the provider writes into a stream, in the form that `request` asks for,
     where it would have failed with `status` before the first byte.
     `model_of(request)`: the model that the request names, by body or path.
+    `misheaded(request)`: what is wrong with the headers of a request that has them.
     `embeddings`: the format of its embeddings, if it has any.
     """
 
@@ -59,4 +60,5 @@ class WireFormat:
     stream_error: Callable[[int, str, RequestView], bytes]
     model_of: Callable[[HttpRequest], str | None]
     error_for: Callable[[HttpResponse, HttpRequest], HttpResponse] = lambda response, _request: response
+    misheaded: Callable[[HttpRequest], Violation | None] = lambda _request: None
     embeddings: EmbeddingFormat | None = None

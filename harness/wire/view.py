@@ -172,7 +172,7 @@ class FormatView:
 
 @dataclass(frozen=True, slots=True)
 class SettingView:
-    """A number or list that steers the answer (max_tokens, temperature, top_p, stop, thinking)."""
+    """A value that steers the answer."""
 
     value: JSON
     pointer: str
@@ -184,8 +184,11 @@ def _no_settings() -> dict[str, SettingView]:
 
 @dataclass(frozen=True, slots=True)
 class RequestView:
-    """A whole request. `settings` holds those of the canonical ones that the wire carries, under canonical names.
+    """A whole request.
 
+    `settings` holds those of the canonical ones that the wire carries (max_tokens, temperature, top_p, stop, thinking),
+    under canonical names, and what the contract has no name for if it is not as the API has it by itself: `answers`,
+    how many are wanted of one question, and `one_call`, that a turn may not call several tools.
     `stateful` names the field by which the request leans on state that the server keeps (previous_response_id …).
     `usage_pointer` is where a request has a stream count its tokens, which Chat alone wants to be asked for (OC-P3).
     `cache_marks` are the pointers of cache marks on tools and system prompt (`None`: the API has none).
@@ -256,6 +259,13 @@ class ResponseView:
     def text(self) -> str:
         """All text, joined without a separator."""
         return "".join(part.text for part in self.parts if isinstance(part, TextView))
+
+    @property
+    def refusal(self) -> str:
+        """The model's own words for not answering, where the API keeps them apart from the text."""
+        raws = [part.raw for part in self.parts if isinstance(part, OpaqueView) and part.kind == "refusal"]
+        words = [raw.get("refusal") if isinstance(raw, dict) else raw for raw in raws]
+        return "".join(each for each in words if isinstance(each, str))
 
 
 @dataclass(frozen=True, slots=True)

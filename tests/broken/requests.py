@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.broken.fault import Fault, asks, sends
-from tests.broken.places import BODY, MAX_TOKENS, STOP
+from tests.broken.places import ANSWERS, BODY, MAX_TOKENS, ONE_CALL, STOP
 
 
 def _as_text(_api: str, body: dict[str, Any]) -> Any:
@@ -18,6 +18,22 @@ def _all_tokens(_api: str, body: dict[str, Any]) -> None:
     for key in ("max_tokens", "max_completion_tokens", "max_output_tokens"):
         body.pop(key, None)
     body.get("generationConfig", {}).pop("maxOutputTokens", None)
+
+
+def _twofold(api: str, body: dict[str, Any]) -> None:
+    """Two answers are paid for, and one is thrown away."""
+    if api == "gemini":
+        body.setdefault("generationConfig", {})["candidateCount"] = 2
+    else:
+        body["n"] = 2
+
+
+def _one_call(api: str, body: dict[str, Any]) -> None:
+    """The model may not call several tools in a turn, although the adapter declares parallel calls."""
+    if api == "anthropic":
+        body["tool_choice"] = {"type": "auto", "disable_parallel_tool_use": True}
+    else:
+        body["parallel_tool_calls"] = False
 
 
 FAULTS = (
@@ -43,6 +59,24 @@ FAULTS = (
         STOP,
         0,
         ("anthropic", "gemini-3", "gemini-2.5"),
+    ),
+    Fault(
+        "several-answers-asked-for",
+        sends(_twofold),
+        "call-not-needed",
+        "setting-uninvited",
+        ANSWERS,
+        0,
+        ("openai-chat", "gemini-3", "gemini-2.5"),
+    ),
+    Fault(
+        "parallel-calls-switched-off",
+        sends(_one_call),
+        "call-parallel-same-tool",
+        "setting-uninvited",
+        ONE_CALL,
+        0,
+        ("anthropic", "openai-chat", "openai-responses"),
     ),
     Fault(
         "thinking-dropped",

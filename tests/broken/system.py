@@ -137,6 +137,22 @@ FAULTS = (
         "system-one-line", prompt(lambda text: " ".join(text.split())), "system-multiline", "system-verbatim", SYSTEM, 0
     ),
     Fault("system-padded", prompt(lambda text: text + "\n"), "system-plain", "system-verbatim", SYSTEM, 0),
+    Fault(
+        "system-stripped-where-it-speaks-of-json",
+        prompt(str.strip),
+        "seeds-code-search-planner",
+        "system-verbatim",
+        SYSTEM,
+        0,
+    ),
+    Fault(
+        "system-dropped-where-it-speaks-of-json",
+        prompt(lambda _: None),
+        "seeds-code-search-planner",
+        "system-missing",
+        BODY,
+        0,
+    ),
     Fault("system-filled-in", prompt(_filled_in), "system-template-like", "system-verbatim", SYSTEM, 0),
     Fault(
         "system-ascii",

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from harness.results import Blame, CellResult, Verdict
+from harness.model import ChatRequest
+from harness.results import Blame, CellResult, Kind, Verdict
 from harness.runner import Recorder, Run
 from harness.stages import Cell, Replay
 from harness.tape.library import Library
-from tests.broken.fault import ALL, Fault, Wrap
+from tests.broken.fault import ALL, Fault, Wrap, asks
 from tests.broken.playing import RULES, cell
 from tests.broken.replayed import REPLAYED
+from tests.broken.tools import tools
 from tests.stages import InProcess
 
 CASES = [pytest.param(fault, target, id=f"{fault.name}-{target}") for fault in REPLAYED for target in fault.targets]
@@ -54,3 +58,30 @@ def test_a_cassette_of_an_earlier_scenario_is_stale(tmp_path: Path, target: str)
     result = replayed(library, "call-single", target)
     assert [(f.rule, f.blame) for f in result.findings] == [("cassette-stale", Blame.CASSETTE)]
     assert result.verdict is Verdict.FAIL
+
+
+def beside(fault: Wrap, edit: Callable[[ChatRequest], ChatRequest]) -> Wrap:
+    """An adapter of somebody else, which is wrong in one way and asks in another one of its own."""
+    return lambda adapter: replace(asks(edit)(fault(adapter)), name="somebody-else-s")
+
+
+DESCRIBED = tools(lambda t: replace(t, description="Weather."))
+
+
+@pytest.mark.parametrize(
+    ("scenario", "wrap", "setting", "kind"),
+    [
+        ("call-single", beside(DESCRIBED, lambda r: replace(r, temperature=0.7)), "temperature", Kind.CONVENTION),
+        ("call-single", beside(DESCRIBED, lambda r: replace(r, top_p=0.7)), "top_p", Kind.CONVENTION),
+        ("stop-max-tokens-set", beside(lambda a: a, lambda r: replace(r, max_tokens=77)), "max_tokens", Kind.LOSS),
+    ],
+)
+def test_a_setting_that_nobody_gave_is_a_note_whatever_else_is_wrong(
+    tmp_path: Path, scenario: str, wrap: Wrap, setting: str, kind: Kind
+) -> None:
+    library = Library(tmp_path)
+    Run(InProcess(), RULES, recorder=Recorder(library))([cell(scenario, "gemini-3")])
+    result = replayed(library, scenario, "gemini-3", wrap)
+    told = [each for each in result.findings if each.rule == "recorded-request"]
+    assert {each.kind for each in told if f"settings.{setting}" in each.message} == {kind}, told
+    assert scenario != "call-single" or Kind.LOSS in {each.kind for each in told if "description" in each.message}

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from harness.model import ChatRequest, NamedTool, Tool, ToolChoice
-from tests.broken.fault import FORCING, Fault, Wrap, Wrapped, asks, client
+from tests.broken.fault import FORCING, Fault, Wrap, Wrapped, asks, client, sends
 from tests.broken.json_mode import all_required, each_schema, not_nullable, without
 from tests.broken.places import BODY, CHOICE, TOOL
 
@@ -57,6 +57,12 @@ def _short_name(tool: Tool) -> Tool:
     return replace(tool, name=tool.name[:40])
 
 
+def _searching(api: str, body: dict[str, Any]) -> None:
+    """The model may search the web, at the caller's cost."""
+    search = {"type": "web_search_20250305", "name": "web_search"} if api == "anthropic" else {"type": "web_search"}
+    body["tools"] = [*body["tools"], search]
+
+
 _EXTRA = Tool("final_answer", "Call this to answer.", {"type": "object", "properties": {"text": {"type": "string"}}})
 
 FAULTS = (
@@ -75,6 +81,15 @@ FAULTS = (
         "tools-declared",
         BODY,
         0,
+    ),
+    Fault(
+        "provider-tool-added",
+        sends(_searching),
+        "call-not-needed",
+        "tools-declared",
+        TOOL,
+        0,
+        ("anthropic", "openai-responses"),
     ),
     Fault(
         "tool-renamed",

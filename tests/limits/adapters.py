@@ -40,10 +40,10 @@ class _Editing(httpx2.BaseTransport):
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         content = request.read().decode()
-        sent = _edited(content, Sent(json.loads(content), str(request.url)))
         headers = {name: value for name, value in request.headers.items() if name != "content-length"}
+        sent = _edited(content, Sent(json.loads(content), str(request.url), headers=headers))
         data = json.dumps(sent.body).encode() if sent.content is None else sent.content
-        again = self._inner.build_request(request.method, sent.url, headers=headers, content=data)
+        again = self._inner.build_request(request.method, sent.url, headers=sent.headers, content=data)
         response = self._inner.send(again, stream=True)
         return httpx2.Response(response.status_code, headers=response.headers, stream=response.stream)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.limits.case import PARALLEL, PLAIN, SCHEMA, THINKING, Case
-from tests.limits.edits import Edit, append, double, drop, elsewhere, insert, put, raw, together
+from tests.limits.edits import Edit, append, double, drop, elsewhere, insert, put, raw, together, unheaded
 
 OLDER = "claude-haiku-4-5"
 """It takes manual thinking, forced calls and a prefilled answer, and knows no system message."""
@@ -35,6 +35,7 @@ def _fields(count: int, schema: Any) -> dict[str, Any]:
 
 CASES = (
     Case("path-unknown", elsewhere("/messages", "/complete"), PLAIN, "anthropic"),
+    _case("version", unheaded("anthropic-version"), PLAIN),
     _case("body", raw(b'{"model": '), PLAIN),
     _case("body-size", put("system", "x" * (33 << 20)), PLAIN),
     _case("field-missing", drop("max_tokens")),

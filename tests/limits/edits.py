@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -18,6 +18,7 @@ class Sent:
     body: Any
     url: str = ""
     content: bytes | None = None
+    headers: dict[str, str] = field(default_factory=dict[str, str])
 
 
 Edit = Callable[[Sent], object]
@@ -46,6 +47,11 @@ def drop(path: str) -> Edit:
             del holder[key]
 
     return _at(path, change)
+
+
+def unheaded(name: str) -> Edit:
+    """Without a header."""
+    return lambda sent: sent.headers.pop(name, None)
 
 
 def insert(path: str, value: Any) -> Edit:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness.http import AT_ONCE, HttpRequest, HttpResponse
+from harness.http import AT_ONCE, EXHAUSTED, HttpRequest, HttpResponse
 from harness.profiles import profile_for
 from harness.reference.faults import PAUSE, PIECES
 from harness.reference.session import Session
@@ -104,7 +104,7 @@ def test_an_error_in_a_stream_stands_behind_whole_events(tmp_path: Path, stream:
     begun = next(i for i, (one, other) in enumerate(zip(said, [*whole, ""], strict=False)) if one != other)
     assert [is_error(event) for event in said] == [False] * begun + [True] * (len(said) - begun)
     if at == "end":
-        ends = {"openai-chat": 2, "gemini-array": 0}  # a reason and [DONE]; a bracket, which is no element
+        ends = {"openai-chat": 2}  # a reason and [DONE]
         assert begun == len(whole) - ends.get(stream, 1)
     else:
         assert sum(len(event.encode()) for event in whole[:begun]) <= len(good.body) * float(at)
@@ -242,6 +242,16 @@ def test_a_fault_befalls_the_answer_that_it_names(tmp_path: Path, stream: str) -
 
 
 @pytest.mark.parametrize("stream", APIS)
+def test_who_goes_on_from_a_broken_answer_has_taken_it(tmp_path: Path, stream: str) -> None:
+    breaking = failing(tmp_path, {"connection": "cut-clean", "at": "end"})
+    _, whole = both(stream, breaking, streamed=False)
+    going_on = request(stream, body=answered(stream, json.loads(whole.body)))
+    handle = session(stream, breaking)
+    responses = [handle(asked) for asked in (request(stream), going_on, request(stream))]
+    assert [EXHAUSTED in response.headers for response in responses] == [False, True, True]
+
+
+@pytest.mark.parametrize("stream", APIS)
 def test_a_refused_request_does_not_meet_the_fault(tmp_path: Path, stream: str) -> None:
     handle = session(stream, failing(tmp_path, {"status": 529}))
     refused = HttpRequest("POST", request(stream).url, HEADERS, b"{}")
@@ -284,3 +294,25 @@ def test_the_shipped_scenarios_break_streams_where_they_say(stream: str) -> None
         assert stream == "gemini" or spoken.text.endswith("the time of the last shift.")
     _, silent = shipped(stream, "stream-error-at-start")
     assert (silent.text, silent.error is None) == ("", False)
+
+
+@pytest.mark.parametrize("stream", APIS)
+def test_who_goes_on_with_a_cut_answer_does_not_get_it_again_and_who_asks_again_does(
+    tmp_path: Path, stream: str
+) -> None:
+    scenario = failing(tmp_path, {"connection": "cut-clean", "at": "end"})
+    whole = json.loads(session(stream, failing(tmp_path, {"connection": "slow"}))(request(stream, streamed=False)).body)
+    went_on, asked_again = session(stream, scenario), session(stream, scenario)
+    for handle in (went_on, asked_again):
+        assert not read(stream, handle(request(stream))).complete
+
+    assert EXHAUSTED in went_on(request(stream, body=answered(stream, whole))).headers
+    assert is_intact(asked_again(request(stream)), stream)
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+def test_a_stream_that_lacks_its_end_does_not_say_why_the_model_stopped(tmp_path: Path, stream: str) -> None:
+    view = read(stream, both(stream, failing(tmp_path, {"connection": "cut-clean", "at": "end"}))[0])
+    assert not view.complete
+    if stream.startswith("gemini"):  # others say so in an event before
+        assert view.raw_stop_reason is None

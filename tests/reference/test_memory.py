@@ -34,6 +34,13 @@ def test_what_was_issued_may_come_back(memory: Memory) -> None:
     assert memory.objection("gemini", request((THOUGHT, CALL))) is None
 
 
+def test_of_an_answer_that_was_cut_the_signatures_are_known_and_nothing_has_to_follow(memory: Memory) -> None:
+    memory.note(replace(response(THOUGHT, CALL), complete=False))
+    assert memory.objection("gemini", request((CALL,))) is None
+    assert memory.objection("gemini", request((replace(CALL, opaque="sig-2"),))) is not None
+    assert memory.objection("anthropic", request((TextView("Done", "/x"),))) is None
+
+
 def test_the_order_of_keys_is_no_alteration(memory: Memory) -> None:
     memory.note(response(THOUGHT))
     reordered = replace(THOUGHT, raw={"signature": "abc", "thinking": "Hm.", "type": "thinking"})
@@ -90,3 +97,15 @@ def test_a_history_from_elsewhere_has_signatures_that_nobody_here_issued(tmp_pat
 def test_the_other_apis_have_nothing_to_check(memory: Memory, api: str) -> None:
     memory.note(response(THOUGHT, CALL))
     assert memory.objection(api, request((replace(CALL, opaque="sig-2"),))) is None
+
+
+def test_an_answer_that_broke_off_has_issued_its_signatures(memory: Memory) -> None:
+    memory.note(replace(response(CALL), complete=False))
+    assert memory.objection("gemini", request((CALL,))) is None
+    assert memory.objection("gemini", request((replace(CALL, opaque="sig-2"),))) is not None
+
+
+def test_thinking_that_broke_off_is_not_the_latest(memory: Memory) -> None:
+    memory.note(response(THOUGHT))
+    memory.note(replace(response(replace(THOUGHT, raw={"type": "thinking"})), complete=False))
+    assert memory.objection("anthropic", request((THOUGHT,))) is None

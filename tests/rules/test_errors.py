@@ -12,10 +12,25 @@ from typing import Any
 
 import pytest
 
+from harness.errors import ChatError
 from harness.http import HttpResponse
-from harness.model import ChatResponse, Message, Role, StopReason, Text, Usage
-from harness.results import Blame, Exchange, Severity, Transcript
+from harness.model import (
+    ArgumentsDelta,
+    ChatResponse,
+    Message,
+    Role,
+    StopReason,
+    StreamEvent,
+    Text,
+    TextDelta,
+    ToolCall,
+    ToolCallStart,
+    Usage,
+)
+from harness.results import Blame, Exchange, Kind, Severity, Transcript
 from harness.scenarios.schema import Expectation, Scenario, Variant
+from tests.broken.fault import rescues
+from tests.broken.playing import played as faulty
 from tests.rules.transcripts import found, only, played, with_chat, with_exchange
 from tests.stages import shipped_targets
 
@@ -254,3 +269,27 @@ def test_an_audit_has_no_chats_to_fail() -> None:
     exchanges = tuple(replace(exchange, chat=None) for exchange in failed.exchanges)
     audited = Transcript(failed.api, failed.model, failed.profile, exchanges, "audit")
     assert found(audited) == []
+
+
+def all_that_came(_error: ChatError, events: list[StreamEvent]) -> ChatResponse:
+    """A response of the text and of the calls, all of whose arguments have come."""
+    text = "".join(event.text for event in events if isinstance(event, TextDelta))
+    said: dict[int, str] = {}
+    for event in events:
+        if isinstance(event, ArgumentsDelta):
+            said[event.index] = said.get(event.index, "") + event.text
+    starts = [event for event in events if isinstance(event, ToolCallStart)]
+    calls = [ToolCall(start.id, start.name, json.loads(said[start.index])) for start in starts]
+    return ChatResponse(Message(Role.ASSISTANT, (Text(text), *calls)), StopReason.TOOL_USE, Usage())
+
+
+@pytest.mark.parametrize("target", ["anthropic", "openai-chat", "openai-responses", "gemini-3"])
+def test_to_go_on_from_an_answer_is_as_bad_as_to_take_it_and_no_worse(target: str) -> None:
+    cell = faulty("stream-ends-behind-call", target, rescues(ChatError, all_that_came), variant="stream")
+    losses = [finding for finding in cell.findings if finding.kind is not Kind.CONVENTION]
+    severity = Severity.WARNING if target == "anthropic" else Severity.ERROR  # what Anthropic means is contested
+    assert [(each.rule, each.severity, each.blame) for each in losses] == [
+        ("request-unexpected", severity, Blame.ADAPTER),
+        ("stream-cut", severity, Blame.ADAPTER),
+    ]
+    assert [each.follows is not None for each in losses] == [True, False]

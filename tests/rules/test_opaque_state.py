@@ -62,3 +62,40 @@ def test_reasoning_has_to_return_where_the_dialect_wants_it() -> None:
     assert lost(talk(THOUGHT, THOUGHT, "deepseek-v4-flash")) == 0
     assert lost(talk(THOUGHT, {}, "deepseek-v4-flash")) == 1
     assert lost(talk(THOUGHT, {}, "qwen-3")) == 0
+
+
+def without_the_first_message(said: str) -> Transcript:
+    """The model says `said` beside its call, and the request that carries the call back leaves that message out."""
+    transcript = played("stream-empty-text", "openai-responses", "whole")
+    first, second, *others = transcript.exchanges
+    assert first.response is not None
+    body, asked = json.loads(first.response.body), json.loads(second.request.body)
+    (message,) = [item for item in body["output"] if item["type"] == "message"]
+    message["content"][0]["text"] = said
+    asked["input"] = [item for item in asked["input"] if "phase" not in item]
+    return replace(
+        transcript,
+        exchanges=(
+            replace(first, response=replace(first.response, body=json.dumps(body).encode())),
+            replace(second, request=replace(second.request, body=json.dumps(asked).encode())),
+            *others,
+        ),
+    )
+
+
+@pytest.mark.parametrize(("said", "missed"), [("", 0), ("Done.", 1)])
+def test_the_phase_of_a_text_without_words_does_not_have_to_return(said: str, missed: int) -> None:
+    assert lost(without_the_first_message(said)) == missed
+
+
+def test_what_stood_on_a_text_is_named() -> None:
+    transcript = played("call-after-text", "openai-responses", "whole")
+    first, second, *others = transcript.exchanges
+    asked = json.loads(second.request.body)
+    for item in asked["input"]:
+        item.pop("phase", None)
+    edited = replace(second, request=replace(second.request, body=json.dumps(asked).encode()))
+    findings = RULE.findings(Evidence(replace(transcript, exchanges=(first, edited, *others))))
+    assert [finding.message for finding in findings][:1] == [
+        "opaque state of an earlier answer (phase on a text) did not come back untouched in its place"
+    ]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import pytest
+
 from harness.http import HttpRequest, HttpResponse
-from harness.model import StopReason, ToolCall
-from harness.results import Transcript
+from harness.model import Refusal, StopReason, Text, ToolCall
+from harness.results import Kind, Transcript
 from harness.stages import Cell
 from harness.tape.transport import Handler
-from tests.rules.transcripts import found, given, only, transcript_of, with_chat, with_parts
+from tests.rules.transcripts import found, given, only, played, transcript_of, with_chat, with_parts
 from tests.stages import InProcess, shipped_scenarios, shipped_targets
 
 CUT = '{"city": "Par'
@@ -36,6 +38,22 @@ def test_a_call_that_is_none_is_the_reason_though_the_api_says_that_all_is_well(
     assert found(transcript) == []
     believing = with_chat(transcript, response=replace(given(transcript), stop_reason=StopReason.TOOL_USE))
     assert only(believing, "stop-reason").expected == "malformed_call"
+
+
+@pytest.mark.parametrize("target", ["openai-chat", "openai-responses"])
+def test_the_words_of_a_refusal_may_be_text_beside_the_stop_reason(target: str) -> None:
+    transcript = played("stop-refusal", target, "whole")
+    response = given(transcript)
+    (refusal,) = response.message.parts
+    assert isinstance(refusal, Refusal)
+    told = with_parts(response, [Text(refusal.text)])
+    finding = only(with_chat(transcript, response=told), "response-text")
+    assert finding.kind is Kind.CONVENTION
+    assert finding.message == "the words of a refusal are handed on as text, beside a stop reason that says so"
+    other = only(with_chat(transcript, response=with_parts(response, [Text("No.")])), "response-text")
+    assert (other.kind, other.message) == (Kind.LOSS, "the text that the adapter hands on is not the answer's")
+    answered = with_chat(transcript, response=replace(told, stop_reason=StopReason.END_TURN))
+    assert {each.rule: each.kind for each in found(answered)}["response-text"] is Kind.LOSS
 
 
 def test_a_malformed_call_is_handed_on_as_none() -> None:

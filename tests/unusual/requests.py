@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from harness.model import ChatRequest, Part, ToolCall
+from harness.protocols import Adapter, Capability
 from harness.results import Verdict
 from tests.broken.fault import ALL, OPENAI, Wrap, Wrapped, asks, client, edited_parts, sends
 from tests.unusual.form import Form
@@ -14,6 +15,11 @@ from tests.unusual.form import Form
 
 def _with(**fields: Any) -> Wrap:
     return sends(lambda _api, body: body | fields)
+
+
+def _one_at_a_time(adapter: Adapter) -> Adapter:
+    able = adapter.capabilities - {Capability.PARALLEL_TOOL_CALLS}
+    return replace(_with(parallel_tool_calls=False)(adapter), capabilities=able)
 
 
 class _Reordering(Wrapped):
@@ -53,6 +59,17 @@ FORMS = (
         _with(parallel_tool_calls=True, store=False),
         _with(parallel_tool_calls=True, tools=[]),
         "tools-declared",
+    ),
+    Form(
+        "one-call-at-a-time",
+        "calls one at a time, by an adapter that declares no parallel ones",
+        "call-single",
+        OPENAI,
+        _one_at_a_time,
+        _with(parallel_tool_calls=False),
+        "setting-uninvited",
+        Verdict.NOTE,
+        frozenset({"setting-uninvited"}),
     ),
     Form(
         "model-dated",

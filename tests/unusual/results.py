@@ -49,8 +49,31 @@ def _joined(joint: str, *, backwards: bool = False) -> Wrap:
 
 
 def _blocks(content: Any) -> Any:
-    """Text parts as a list of blocks, in the way of MCP."""
-    return [{"type": "text", "text": part.text} for part in content] if isinstance(content, tuple) else content
+    """Text parts as a list of blocks, in the way of MCP, whose classes write the fields that are not there as null."""
+    if not isinstance(content, tuple):
+        return content
+    return [{"type": "text", "text": part.text, "annotations": None} for part in content]
+
+
+def _by_item(content: Any) -> Any:
+    """A list as a text part for each of its items."""
+    return tuple(Text(_as_text(item)) for item in content) if isinstance(content, list) else content
+
+
+def _tagged(*, elsewhere: bool) -> Wrap:
+    """A picture that had to leave its result, between two texts of the library's own; or one of them stands alone."""
+
+    def edit(_api: str, body: dict[str, Any]) -> None:
+        for message in [*body["messages"]]:
+            content = message["content"]
+            if message["role"] == "user" and isinstance(content, list):
+                pictures = [part for part in content if part["type"] != "text"]
+                opening, closing = ({"type": "text", "text": tag} for tag in ("<result>", "</result>"))
+                message["content"] = [opening, *pictures, *([] if elsewhere else [closing])]
+                if elsewhere:
+                    body["messages"].append({"role": "user", "content": [closing]})
+
+    return sends(edit)
 
 
 def _failed(say: str) -> Wrap:
@@ -106,6 +129,28 @@ FORMS = (
         _wrapped("result"),
         contents(lambda c: {"result": c[:1]} if isinstance(c, list) else c),
         "result-changed",
+    ),
+    Form(
+        "list-by-item",
+        "a list as a part for each of its items",
+        "result-list",
+        ("anthropic", *OPENAI),
+        contents(_by_item),
+        contents(lambda c: _by_item(c[1:] if isinstance(c, list) else c)),
+        "result-changed",
+        Verdict.NOTE,
+        frozenset({"result-changed"}),
+    ),
+    Form(
+        "list-by-item-reordered",
+        "a list as a part for each of its items, in their order",
+        "result-list",
+        ("anthropic",),
+        contents(_by_item),
+        contents(lambda c: _by_item(c[::-1] if isinstance(c, list) else c)),
+        "result-changed",
+        Verdict.NOTE,
+        frozenset({"result-changed"}),
     ),
     Form(
         "number-under-output",
@@ -189,5 +234,14 @@ FORMS = (
         _captioned(drops=False),
         _captioned(drops=True),
         "result-changed",
+    ),
+    Form(
+        "picture-between-tags",
+        "a picture that left its result, with words behind it",
+        "result-image",
+        ("openai-chat",),
+        _tagged(elsewhere=False),
+        _tagged(elsewhere=True),
+        "text-changed",
     ),
 )

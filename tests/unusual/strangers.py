@@ -9,10 +9,27 @@ from typing import Any, cast
 
 import httpx2
 
-from harness.model import ChatRequest, ChatResponse, Finish, StreamEvent, Text, ToolCall
+from harness.errors import MalformedResponse
+from harness.model import (
+    JSON_INSTRUCTION,
+    ArgumentsDelta,
+    ChatRequest,
+    ChatResponse,
+    Finish,
+    Message,
+    Refusal,
+    Role,
+    StopReason,
+    StreamEvent,
+    Text,
+    TextDelta,
+    ToolCall,
+    ToolCallStart,
+    Usage,
+)
 from harness.protocols import Adapter, ChatClient, Endpoint
 from harness.results import Verdict
-from tests.broken.fault import ALL, GEMINI, Wrap, Wrapped, answers, client, sends
+from tests.broken.fault import ALL, GEMINI, OPENAI, Wrap, Wrapped, answers, client, rescues, sends
 from tests.broken.json_mode import texts
 from tests.unusual.form import Form
 
@@ -96,6 +113,58 @@ def _nulls(*, drops: bool) -> Wrap:
     return sends(sent)
 
 
+def _told(_: MalformedResponse, events: list[StreamEvent]) -> ChatResponse:
+    """What the events have told, as the answer."""
+    text = "".join(event.text for event in events if isinstance(event, TextDelta))
+    calls = [event for event in events if isinstance(event, ToolCallStart)]
+    arguments = "".join(event.text for event in events if isinstance(event, ArgumentsDelta))
+    parts = (Text(text), *(ToolCall(call.id, call.name, json.loads(arguments)) for call in calls))
+    return ChatResponse(Message(Role.ASSISTANT, parts), StopReason.TOOL_USE, Usage())
+
+
+def _without_the_end(*, forgets: bool) -> Wrap:
+    """A stream that has said why the model stopped is taken for whole; what was asked is in the history, or is not."""
+
+    class Asking(Wrapped):
+        def ask(self, request: ChatRequest) -> ChatRequest:
+            if not forgets or len(request.messages) == 1:
+                return request
+            return replace(request, messages=(Message.user("Go on."), *request.messages[1:]))
+
+    def wrap(adapter: Adapter) -> Adapter:
+        return client(Asking)(rescues(MalformedResponse, _told)(adapter))
+
+    return wrap
+
+
+def _reminded(*, twice: bool) -> Wrap:
+    """The instruction of JSON mode is a message of its own, in requests for JSON alone; the question is another there,
+    or it is the same."""
+
+    class Reminding(Wrapped):
+        def ask(self, request: ChatRequest) -> ChatRequest:
+            if request.response_format is None:
+                return request
+            first, *more = request.messages
+            told = Message.user(f"{first.text} Please.") if twice else first
+            return replace(request, messages=(Message.user(JSON_INSTRUCTION), told, *more))
+
+    return client(Reminding)
+
+
+def _in_front_of_results(text: str) -> Wrap:
+    """A user message in front of each run of results, as a client has that sends its prompt with every request."""
+
+    def sent(_api: str, body: dict[str, Any]) -> None:
+        entries = body["input"]
+        kinds = [None, *(entry.get("type") for entry in entries)]
+        for place in reversed(range(len(entries))):
+            if kinds[place + 1] == "function_call_output" != kinds[place]:
+                entries.insert(place, {"role": "user", "content": text})
+
+    return sends(sent)
+
+
 def _by_array(*, looks_inside: bool) -> Wrap:
     """A stream of Gemini's is asked for as a JSON array; an error is looked for inside of it, or as an object."""
 
@@ -151,6 +220,16 @@ def _streaming(*, drops: bool) -> Wrap:
             return next(each.response for each in self.client.stream(request) if isinstance(each, Finish))
 
     return client(Streaming)
+
+
+def _refusal_as_text(**changes: Any) -> Wrap:
+    """The words of a refusal as text, as of libraries that have no part for them."""
+
+    def told(response: ChatResponse) -> ChatResponse:
+        parts = (Text(part.text) if isinstance(part, Refusal) else part for part in response.message.parts)
+        return replace(response, message=replace(response.message, parts=tuple(parts)), **changes)
+
+    return answers(told)
 
 
 FORMS = (
@@ -226,6 +305,36 @@ FORMS = (
         frozenset({"opaque-state-lost"}),
     ),
     Form(
+        "empty-text-in-front-of-results",
+        "a user message without a character between a call and its result",
+        "call-single",
+        ("openai-responses",),
+        _in_front_of_results(""),
+        _in_front_of_results("Go on."),
+        "result-misplaced",
+    ),
+    Form(
+        "stream-without-its-mark-of-the-end",
+        "what follows from a stream of Anthropic's that lacks message_stop alone",
+        "stream-ends-behind-call",
+        ("anthropic",),
+        _without_the_end(forgets=False),
+        _without_the_end(forgets=True),
+        "text-changed",
+        Verdict.WARN,
+        frozenset({"stream-cut", "stream-life-cycle", "request-unexpected"}),
+        variant="stream",
+    ),
+    Form(
+        "reminder-of-json",
+        "an instruction of JSON mode that goes with the turn it was for",
+        "json-mode-for-one-turn",
+        ("openai-chat", "openai-responses"),
+        _reminded(twice=False),
+        _reminded(twice=True),
+        "history-append-only",
+    ),
+    Form(
         "nullable-answer",
         "an answer that is null where the schema says nullable",
         "unusual-nullable",
@@ -243,5 +352,16 @@ FORMS = (
         _by_array(looks_inside=False),
         "chat-failure",
         variant="stream",
+    ),
+    Form(
+        "refusal-as-text",
+        "the words of a refusal told as text, beside the stop reason",
+        "stop-refusal",
+        OPENAI,
+        _refusal_as_text(),
+        _refusal_as_text(stop_reason=StopReason.END_TURN),
+        "response-text",
+        Verdict.NOTE,
+        frozenset({"response-text"}),
     ),
 )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 from harness.model import Message, Part, Role, Text
-from tests.broken.fault import ALL, GEMINI, Wrap, asks_messages, sends
+from harness.results import Verdict
+from tests.broken.fault import ALL, GEMINI, Wrap, asks, asks_messages, sends
 from tests.unusual.form import Form
 
 
@@ -88,7 +89,33 @@ def _signature_on_thought(*, drops: bool) -> Wrap:
     return sends(edit)
 
 
+def _prompt(edit: Callable[[str], str | None]) -> Wrap:
+    return asks(lambda request: replace(request, system=edit(request.system)) if request.system else request)
+
+
 FORMS = (
+    Form(
+        "system-trimmed",
+        "blank space around a system prompt",
+        "system-multiline",
+        ALL,
+        _prompt(str.strip),
+        _prompt(lambda text: "\n".join(map(str.strip, text.splitlines()))),
+        "system-verbatim",
+        Verdict.NOTE,
+        frozenset({"system-verbatim"}),
+    ),
+    Form(
+        "system-trimmed-that-speaks-of-json",
+        "a trimmed system prompt that speaks of JSON is no instruction of the library's",
+        "seeds-code-search-planner",
+        ("openai-responses", "gemini-3"),
+        _prompt(str.strip),
+        _prompt(lambda _: None),
+        "system-missing",
+        Verdict.NOTE,
+        frozenset({"system-verbatim"}),
+    ),
     Form(
         "text-in-halves",
         "text told as several adjacent parts",

@@ -341,6 +341,35 @@ def test_some_models_do_not_know_a_version_of_the_provider_s_tools() -> None:
     assert violations(newer, CLAUDE["claude-opus-5-5"], url="https://claude.example/v1/messages") == []
 
 
+BEDROCK = "https://bedrock-runtime.us-east-1.amazonaws.com"
+INVOKED = "/model/claude-opus-5-5/invoke"
+COMPUTER = {"tools": [{"type": "computer_20251124", "name": "computer"}]}
+
+
+@pytest.mark.parametrize(
+    ("url", "known"),
+    [
+        (URL, True),
+        ("https://us-east5-aiplatform.googleapis.com/v1/publishers/anthropic/models/claude-opus-5-5:rawPredict", True),
+        (f"{BEDROCK}{INVOKED}", False),
+        (f"{BEDROCK}/anthropic/v1/messages", False),
+        ("https://bedrock-mantle.us-east-1.api.aws/anthropic/v1/messages", False),
+        (f"https://api.anthropic.com{INVOKED}", False),  # the form is Bedrock's, whatever a recording says of the host
+    ],
+)
+def test_bedrock_takes_tools_that_the_provider_s_own_service_does_not(url: str, *, known: bool) -> None:
+    hosted = {"anthropic_version": "bedrock-2023-05-31", **whole(user("Hi"))}
+    body = (whole(user("Hi")) if url.endswith("messages") else hosted) | COMPUTER
+    found = [violation.rule for violation in violations(body, CLAUDE["claude-opus-5-5"], url=url)]
+    assert found == ["anthropic-tool-type"] * known
+
+
+@pytest.mark.parametrize("url", [URL, f"{BEDROCK}/anthropic/v1/messages"])
+def test_bedrock_refuses_what_the_provider_s_own_service_refuses_besides(url: str) -> None:
+    found = violations(whole(user("Hi"), frequency_penalty=1), CLAUDE["claude-opus-5-5"], url=url)
+    assert [(violation.rule, violation.severity) for violation in found] == [("anthropic-extra-input", "error")]
+
+
 def test_the_refusal_of_a_forced_choice_is_the_provider_s() -> None:
     (found,) = violations(chat(tool_choice={"type": "any"}), CLAUDE["claude-opus-5-5"])
     refusal = json.loads(WIRE.refuse(found).body)
@@ -651,3 +680,18 @@ def test_no_shape_of_a_body_makes_the_limits_fail() -> None:
                 WIRE.view(HttpRequest("POST", URL, {}, json.dumps(mutant).encode()))
             tried += 1
     assert tried > 500
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "refused"),
+    [
+        ({"accept": "*/*", "anthropic-version": "2023-06-01"}, b"{}", False),
+        ({"accept": "*/*"}, b"{}", True),
+        ({"accept": "*/*", "anthropic-version": "2023-06-01, 2023-06-01"}, b"{}", True),
+        ({"accept": "*/*"}, b'{"anthropic_version": "bedrock-2023-05-31"}', False),
+        ({}, b"{}", False),  # a recording may have lost them
+    ],
+)
+def test_the_version_stands_in_the_header_once(headers: dict[str, str], body: bytes, *, refused: bool) -> None:
+    found = WIRE.misheaded(HttpRequest("POST", URL, headers, body))
+    assert (found is not None and found.limit.id == "anthropic-version") is refused

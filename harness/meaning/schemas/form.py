@@ -33,9 +33,14 @@ _DEPENDS_ON = {
 
 @dataclass(frozen=True)
 class Case:
-    """Instances of one kind that hold to all of `keywords`: JSON values, forms, tuples of them and maps of them."""
+    """Instances of one kind that hold to all of `keywords`: JSON values, forms, tuples of them and maps of them.
+
+    `says_open`: the schema says in so many words that an object may have other properties than the named ones. That is
+    what silence means as well, but nobody may overrule it.
+    """
 
     keywords: Mapping[str, Any]
+    says_open: bool = field(default=False, compare=False)
 
     @cached_property
     def facts(self) -> dict[str, str]:

@@ -20,7 +20,10 @@ _ORDER = ("string", "number", "boolean", "null", "array", "object")
 
 _DEEPEST = 12
 _LONGEST = 20_000
-"""Characters, or items, of an instance that a bound asks for."""
+"""Items, or properties, of an instance that a bound asks for."""
+
+_LONGEST_TEXT = 1_100_000
+"""Characters of a text that a bound asks for: documents are bounded by a mebibyte at times."""
 
 _LOWER = ("minimum", "exclusiveMinimum")
 _UPPER = ("maximum", "exclusiveMaximum")
@@ -127,11 +130,11 @@ def _texts(case: Case) -> Iterator[str]:
         yield from sorted(found, key=lambda text: not _has_length(case, text))
         yield from (f"{text} " for text in found[:5])
         yield from (text[1:] for text in found[:5])
-    yield "a" * min(max(least, 1), _LONGEST)
+    yield "a" * min(max(least, 1), _LONGEST_TEXT)
     lengths = {0, 1, least - 1, least, *((int(most) - 1, int(most), int(most) + 1) if most is not None else ())}
     for length in sorted(lengths):
         for letter in "a0A ":
-            yield letter * min(max(length, 0), _LONGEST)
+            yield letter * min(max(length, 0), _LONGEST_TEXT)
 
 
 def _has_length(case: Case, text: str) -> bool:
@@ -168,10 +171,7 @@ def _objects(case: Case, inside: Sequence[Form], depth: int) -> Iterator[JSON]:
     other = case.form("additionalProperties")
     for value in (*_EVERYDAY, *([example(other, inside)] if other else [])):
         yield {**base, "another": value}
-    names = case.keywords.get("patternProperties", {})
-    for pattern, form in names.items():
-        for name in matching(pattern, 3):
-            yield from ({**base, name: value} for value in (*_EVERYDAY, example(form, inside)))
+    yield from _named(case, base, inside)
     bounds: list[int] = [int(case.keywords[name]) for name in _SIZES if name in case.keywords]
     for bound in bounds:
         for size in (bound - 1, bound, bound + 1):
@@ -179,6 +179,16 @@ def _objects(case: Case, inside: Sequence[Form], depth: int) -> Iterator[JSON]:
     if depth:
         for name, form in case.properties.items():
             yield from ({**full, name: value} for value in candidates(form, inside, depth - 1))
+
+
+def _named(case: Case, base: dict[str, JSON], inside: Sequence[Form]) -> Iterator[JSON]:
+    """Objects with properties whose names have a form, and with others."""
+    for pattern, form in case.keywords.get("patternProperties", {}).items():
+        for name in matching(pattern, 3):
+            yield from ({**base, name: value} for value in (*_EVERYDAY, example(form, inside)))
+    naming = case.form("propertyNames")
+    names = candidates(naming, inside, 0) if naming else iter(())
+    yield from ({**base, name: "a"} for name in names if isinstance(name, str))
 
 
 def at_random(form: Form, above: Sequence[Form], random: Random) -> JSON:

@@ -117,7 +117,8 @@ class Partings:
         }
         if forced:
             keywords["required"] = sorted(given.required | forced)
-        if "additionalProperties" not in keywords and "properties" in keywords and wire.is_closed:
+        says_nothing = "additionalProperties" not in keywords and not given.says_open
+        if says_nothing and "properties" in keywords and wire.is_closed:
             keywords["additionalProperties"] = nothing()
         if self._openapi and given.is_closed and "additionalProperties" not in wire.keywords:
             del keywords["additionalProperties"]

@@ -91,7 +91,8 @@ class _Reading:
         for kind in KINDS:
             if kind not in names and not (kind == "number" and "integer" in names):
                 continue
-            case = Case(self._keywords(kind, schema, above, whole=kind not in names))
+            is_open = kind == "object" and schema.get("additionalProperties") in (True, {})
+            case = Case(self._keywords(kind, schema, above, whole=kind not in names), is_open)
             if isinstance(values, list):
                 fit = Acceptance(Form({kind: (case,)}), [anything()] * (len(above) - 1))
                 own = [value for value in values if _kind(value) == kind and fit(value)]
@@ -163,7 +164,7 @@ class _Reading:
         if apart or any(value is None for value in found.values()):
             forms = [Form({kind: (case,)}) for case in (one, other)]
             return Case({"allOf": tuple(sorted(forms, key=lambda form: form.key))})
-        return Case(_whole_bounds(found) if "integer" in found else found)
+        return Case(_whole_bounds(found) if "integer" in found else found, one.says_open or other.says_open)
 
     def _both_values(self, name: str, one: Case, other: Case) -> Any:
         """What two values of a keyword say together; `None` if no one value does."""

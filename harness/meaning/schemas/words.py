@@ -15,9 +15,11 @@ from harness.model import JSON
 from harness.wire.jsonvalue import canonical, join
 
 _SAME_VALUE = ("allOf", "anyOf", "oneOf")
-_WORDS = ("description", "examples", "example", "format", "default")
-_WIDTHS = frozenset({"int32", "int64", "float", "double"})
-"""Formats of numbers that OpenAPI's clients write beside the type, and that ask for nothing (GM-5)."""
+_WORDS = ("description", "examples", "example", "format", "contentEncoding", "contentMediaType", "default")
+_REPEATING = frozenset({"int32", "int64", "float", "double", "enum"})
+"""Formats that OpenAPI's clients write beside the type of a number or beside an enum, and that ask for nothing more
+(GM-5; `{type: STRING, format: enum, enum: […]}` is the example of Vertex's reference for `Schema`, updated
+2025-09-05: https://cloud.google.com/vertex-ai/generative-ai/docs/reference/rest/v1/Schema)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,9 @@ def _word(name: str, one: list[dict[str, JSON]], other: list[dict[str, JSON]], a
 
 def _said(name: str, schemas: list[dict[str, JSON]]) -> dict[str, JSON]:
     values = [schema[name] for schema in schemas if name in schema]
-    return {canonical(value): value for value in values if value != "" and not (name == "format" and value in _WIDTHS)}
+    return {
+        canonical(value): value for value in values if value != "" and not (name == "format" and value in _REPEATING)
+    }
 
 
 def _members(schemas: list[dict[str, JSON]]) -> dict[str, list[JSON]]:

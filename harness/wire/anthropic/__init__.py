@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from harness.wire.anthropic.answers import build, build_stream, stream_of
 from harness.wire.anthropic.failures import fail, refuse, stream_error
-from harness.wire.anthropic.judging import violations
+from harness.wire.anthropic.judging import misheaded, violations
 from harness.wire.anthropic.limits import LIMITS
 from harness.wire.anthropic.requests import model_of, recognises, view
 from harness.wire.anthropic.responses import read
+from harness.wire.anthropic.terms import BEDROCK
 from harness.wire.format import WireFormat
 from harness.wire.law import OWN, Services
 
@@ -23,8 +24,14 @@ WIRE = WireFormat(
     key_variables=("ANTHROPIC_API_KEY",),
     provider_url="https://api.anthropic.com",
     services=Services(
-        # The clouds that host its models hold them to the same rules.
-        {"api.anthropic.com": OWN, "amazonaws.com": OWN, "api.aws": OWN, "googleapis.com": OWN, "azure.com": OWN}
+        {
+            "api.anthropic.com": OWN,
+            # The clouds that host its models hold them to the same rules.
+            "amazonaws.com": BEDROCK,
+            "api.aws": BEDROCK,
+            "googleapis.com": OWN,
+            "azure.com": OWN,
+        }
     ),
     limits=LIMITS,
     recognises=recognises,
@@ -38,6 +45,7 @@ WIRE = WireFormat(
     fail=fail,
     stream_error=stream_error,
     model_of=model_of,
+    misheaded=misheaded,
 )
 
 __all__ = ["WIRE"]

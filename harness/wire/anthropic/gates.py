@@ -21,7 +21,7 @@ def gate_limits(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
     """AN-D1, AN-D4 to AN-D7, AN-D24, AN-D28, AN-D30, AN-D31."""
     yield from _forced_choice(body, terms)
     yield from _thinking(body, terms)
-    if terms.own:
+    if terms.knows_tools:
         yield from _tool_types(body, terms)
     if not terms.strict_version:  # which refuses them on every model, whatever their value
         yield from _sampling(body, terms)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from harness.http import HttpRequest
 from harness.wire.anthropic import limits
 from harness.wire.anthropic.blocks import block_limits
@@ -17,6 +19,7 @@ from harness.wire.view import WireError
 
 _MOST_BYTES = 32 * 1024 * 1024
 _MOST_MESSAGES = 100_000
+_VERSION = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 def violations(request: HttpRequest, law: Law) -> list[Violation]:
@@ -45,6 +48,18 @@ def violations(request: HttpRequest, law: Law) -> list[Violation]:
         *block_limits(body, terms),
         *pairing_limits(body),
     ]
+
+
+def misheaded(request: HttpRequest) -> Violation | None:
+    """A version that is missing, or no date. The clouds that host the models take it in the body instead."""
+    version = request.headers.get("anthropic-version")
+    if not request.headers or b'"anthropic_version"' in request.body:
+        return None
+    if version is None:
+        return limits.VERSION.broken("anthropic-version: header is required", "")
+    if _VERSION.fullmatch(version) is None:
+        return limits.VERSION.broken(f'anthropic-version: "{version}" is not a valid version', "", actual=version)
+    return None
 
 
 def _no_body(message: str) -> Violation:

@@ -9,6 +9,12 @@ from harness.wire.limit import Limit, limits_among
 
 BODY = Limit("anthropic-body", "The body is a JSON object.", "AN-1")
 BODY_SIZE = Limit("anthropic-body-size", "The body has at most 32 MB.", "AN-1")
+VERSION = Limit(
+    "anthropic-version",
+    "The header `anthropic-version` is there once, and is a date.",
+    "captured: https://github.com/envoyproxy/ai-gateway/pull/1909 (2026-03-02), "
+    "https://github.com/decolua/9router/issues/2357 (2026-07-04)",
+)
 FIELD_MISSING = Limit("anthropic-field-missing", "Every required field is there.", "AN-1, AN-7, AN-13, AN-22")
 FIELD_TYPE = Limit("anthropic-field-type", "Every field is of its JSON type.", "AN-1, AN-7, AN-13")
 EXTRA_INPUT = Limit("anthropic-extra-input", "There is no field that the API does not know.", "AN-22")

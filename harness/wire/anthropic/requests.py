@@ -68,6 +68,12 @@ def recognises(request: HttpRequest) -> bool:
     return _HOSTED.search(path) is not None and "anthropic_version" in body and "messages" in body
 
 
+def is_invoked(request: HttpRequest) -> bool:
+    """Whether the request is in the form that Bedrock takes, whoever answers it."""
+    hosted = _HOSTED.search(urlsplit(request.url).path)
+    return hosted is not None and hosted["bedrock"] is not None
+
+
 def model_of(request: HttpRequest) -> str | None:
     """The model that the body names, or the path of a host."""
     try:
@@ -118,11 +124,7 @@ def view(request: HttpRequest) -> RequestView:
         tools=tuple(_tools(body.get("tools"))),
         tool_choice=_choice(body.get("tool_choice")),
         response_format=_format(body),
-        settings={
-            name: SettingView(body[key], join("", key))
-            for key, name in _SETTINGS.items()
-            if body.get(key) not in (None, [])
-        },
+        settings=dict(_settings(body)),
         stream=body.get("stream") is True,
         stateful="container" if body.get("container") else None,
         cache_marks=tuple(
@@ -132,6 +134,15 @@ def view(request: HttpRequest) -> RequestView:
             if data.get("cache_control") is not None
         ),
     )
+
+
+def _settings(body: dict[str, JSON]) -> Iterator[tuple[str, SettingView]]:
+    for key, name in _SETTINGS.items():
+        if body.get(key) not in (None, []):
+            yield name, SettingView(body[key], join("", key))
+    choice = body.get("tool_choice")
+    if isinstance(choice, dict) and choice.get("disable_parallel_tool_use") is True:
+        yield "one_call", SettingView(value=True, pointer="/tool_choice/disable_parallel_tool_use")
 
 
 def content_parts(content: JSON, pointer: str) -> tuple[PartView, ...]:

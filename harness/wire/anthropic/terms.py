@@ -7,10 +7,14 @@ from urllib.parse import parse_qs, urlsplit
 
 from harness.http import HttpRequest
 from harness.profiles import Profile
+from harness.wire.anthropic.requests import is_invoked
 from harness.wire.law import Law
 from harness.wire.limit import Severity
 
 _STRICT_VERSION = "2026-10-21"
+
+BEDROCK = "bedrock"
+"""Amazon's service. It holds the provider's models to the provider's rules, but for those of the provider's tools."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +24,10 @@ class Terms:
     `strict_version`: the API version is 2026-10-21 or later, which refuses sampling parameters and more.
     `beta`: the request goes to the beta surface, which knows more fields.
     `betas_named`: it names betas, so that a field nobody here knows may belong to one of them.
-    `own`: the provider itself answers, and not a server that is compatible with it and may know more.
+    `own`: the provider itself answers, or a cloud that hosts its models, and not a server that is compatible with it
+    and may know more.
+    `knows_tools`: whoever answers refuses versions of the provider's tools that a model does not know, which Bedrock
+    takes (AN-D31).
     """
 
     profile: Profile
@@ -28,6 +35,7 @@ class Terms:
     beta: bool = False
     betas_named: bool = False
     own: bool = True
+    knows_tools: bool = True
 
     @property
     def unknown(self) -> Severity:
@@ -38,10 +46,12 @@ class Terms:
 def terms_of(request: HttpRequest, law: Law) -> Terms:
     """The terms of a request. Versions are dates, so that they compare as text."""
     named = bool(request.headers.get("anthropic-beta"))
+    own = law.is_own or law.service == BEDROCK
     return Terms(
         profile=law.profile,
         strict_version=request.headers.get("anthropic-version", "") >= _STRICT_VERSION,
         beta=named or "beta" in parse_qs(urlsplit(request.url).query),
         betas_named=named,
-        own=law.is_own,
+        own=own,
+        knows_tools=law.is_own and not is_invoked(request),
     )

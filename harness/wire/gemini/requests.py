@@ -77,11 +77,7 @@ def _view(request: HttpRequest, body: ProtoMessage) -> RequestView:
         tools=tuple(tool for declared in body.messages("tools") for tool in _tools(declared)),
         tool_choice=_choice(body.message("toolConfig")),
         response_format=_format(config),
-        settings={
-            canonical: SettingView(_setting(config, name), config.at(name))
-            for canonical, name in _SETTINGS.items()
-            if name in config.names
-        },
+        settings=dict(_settings(config)),
         stream=stream,
         stateful="cachedContent" if body.get("cachedContent") else None,
         stream_format="json-array" if asks_for_array(request) else "events",
@@ -179,6 +175,14 @@ def _format(config: ProtoMessage) -> FormatView | None:
 
 def _is_json(config: ProtoMessage) -> bool:
     return config.text("responseMimeType") == "application/json"
+
+
+def _settings(config: ProtoMessage) -> Iterator[tuple[str, SettingView]]:
+    for canonical, name in _SETTINGS.items():
+        if name in config.names:
+            yield canonical, SettingView(_setting(config, name), config.at(name))
+    if config.get("candidateCount") not in (None, 1):
+        yield "answers", SettingView(config.get("candidateCount"), config.at("candidateCount"))
 
 
 def _setting(config: ProtoMessage, name: str) -> JSON:

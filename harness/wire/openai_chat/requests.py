@@ -260,4 +260,8 @@ def _settings(body: dict[str, JSON]) -> dict[str, SettingView]:
             value = body[field]
             one_stop = name == "stop" and isinstance(value, str)
             settings[name] = SettingView([value] if one_stop else value, join("", field))
+    if body.get("n") not in (None, 1):
+        settings["answers"] = SettingView(body["n"], "/n")
+    if body.get("parallel_tool_calls") is False:
+        settings["one_call"] = SettingView(value=True, pointer="/parallel_tool_calls")
     return settings

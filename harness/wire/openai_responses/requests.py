@@ -196,6 +196,8 @@ def _settings(body: dict[str, JSON]) -> dict[str, SettingView]:
         said: dict[str, JSON] = {key: value for key, value in reasoning.items() if value is not None}
         if said:
             settings["thinking"] = SettingView(said, "/reasoning")
+    if body.get("parallel_tool_calls") is False:
+        settings["one_call"] = SettingView(value=True, pointer="/parallel_tool_calls")
     return settings
 
 
