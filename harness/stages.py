@@ -20,7 +20,7 @@ from harness.process import ORIGIN
 from harness.protocols import Capability, Endpoint, ProcessRunner
 from harness.reference.session import Session
 from harness.results import Mode, Provenance
-from harness.scenarios.load import digest
+from harness.scenarios.load import digest, sent_digest
 from harness.scenarios.schema import Scenario, Variant
 from harness.tape.cassette import REFERENCE_URL, Cassette
 from harness.tape.library import Library
@@ -56,7 +56,8 @@ class Cell:
 class Stage:
     """What a cell is played on.
 
-    `scripted`: the answers follow the scenario's script. `stale`: the scenario has changed since they were recorded.
+    `scripted`: the answers follow the scenario's script. `stale`: what the scenario sends has changed since they were
+    recorded.
     `recorded_by`: the adapter that recorded them.
     """
 
@@ -75,7 +76,8 @@ class Stages(Protocol):
     mode: Mode
 
     def stage(self, cell: Cell, keep: Keep | None = None) -> AbstractContextManager[Stage]:
-        """The stage of one cell. `keep` gets every exchange before its response is handed on.
+        """The stage of one cell. `keep` gets every exchange before its response is handed on, and may have answers
+        already.
 
         Raises:
             CassetteMissing, CassetteError: there is nothing to play, or it cannot be read.
@@ -174,16 +176,21 @@ class Replay(_Offline):
         wire = wire_format(cell.target.api)
         player = Player(cassette)
         told = as_asked(wire, cell.target.profile, cell.scenario.id)
+        whole_digest = digest(cell.scenario)
+        stale = not metadata.is_of(whole_digest, sent_digest(cell.scenario))
+        scripted = metadata.origin == "reference" and (
+            stale or metadata.scenario_digest == whole_digest or _follows_script(cassette, cell)
+        )
         public = (REFERENCE_URL if metadata.origin == "reference" else _origin(cassette)) + wire.base_path
 
         def made(endpoint: Endpoint, tap: Tap) -> Stage:
             return Stage(
                 endpoint,
                 tap,
-                scripted=metadata.origin == "reference",
+                scripted=scripted,
                 provenance=metadata.provenance,
                 player=player,
-                stale=metadata.scenario_digest != digest(cell.scenario),
+                stale=stale,
                 recorded_by=metadata.adapter,
             )
 
@@ -398,6 +405,13 @@ class _Later:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         return self.handler(request)
+
+
+def _follows_script(cassette: Cassette, cell: Cell) -> bool:
+    """Whether the reference server would answer as it did: a scenario may have been edited in what is not sent."""
+    session = Session(cell.scenario, wire_format(cell.target.api), cell.target.model, cell.target.profile)
+    stored = Redactor()
+    return all(stored.response(session(each.request)) == each.response for each in cassette.interactions)
 
 
 def _runs_commands(target: Target) -> bool:

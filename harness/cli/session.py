@@ -15,7 +15,8 @@ import typer
 
 import harness
 from harness import catalog, expected_failures, factories, suite
-from harness.cli import _show_text, estimates
+from harness.cli import _show_text, estimates, recordings
+from harness.cli.interruption import interruptible
 from harness.cli.options import Options, pairs
 from harness.cli.outputs import on_screen, outputs
 from harness.cli.progress import Progress
@@ -25,7 +26,7 @@ from harness.environment import isolated
 from harness.errors import UnknownName, UsageError
 from harness.reports._words import listed
 from harness.results import CellResult, Invocation, Mode, Presentation, RunResult
-from harness.runner import Recorder, Run
+from harness.runner import Recorder, Run, to_record, without_held
 from harness.stages import Live, Reference, Replay, Stages
 from harness.tape.library import Library
 from harness.targets import SHIPPED, Target
@@ -67,7 +68,14 @@ def show(options: Options, mode: Mode) -> int:
     return RunResult(mode, (result,)).exit_code
 
 
-def record(options: Options, origin: Literal["provider", "reference"], *, force: bool, max_requests: int | None) -> int:
+def record(
+    options: Options,
+    origin: Literal["provider", "reference"],
+    *,
+    force: bool,
+    missing: bool,
+    max_requests: int | None,
+) -> int:
     """Record the chosen cells, write the reports, and return the exit code.
 
     Raises:
@@ -79,7 +87,7 @@ def record(options: Options, origin: Literal["provider", "reference"], *, force:
             f"--cassettes {folder}: this is inside the installed package, which an update replaces. "
             "Name another folder."
         )
-    recorder = Recorder(Library(folder), force, max_requests)
+    recorder = Recorder(Library(folder), force, max_requests, missing)
     with _environment(_FROM[origin]):
         return _play(options, _FROM[origin], [], recorder, str(folder))
 
@@ -94,9 +102,9 @@ def _play(
 ) -> int:
     wanted = outputs(options.reports or ())
     presentation = Presentation(verbose=options.verbose, all_differences=options.all_differences)
-    standing = Standing(wanted, "record" if recorder else mode, presentation)
+    standing = Standing(wanted, "record" if recorder else mode, presentation, cassettes)
     try:
-        with Workers(_seconds(options, mode), offline=mode != "live") as workers:
+        with interruptible(), Workers(_seconds(options, mode), offline=mode != "live") as workers:
             result = _played(options, mode, libraries, recorder, workers=workers, standing=standing)
     except BaseException as error:
         standing.stop(error)
@@ -104,9 +112,11 @@ def _play(
     result = replace(result, cassettes=cassettes)
     if recorder is not None and mode == "live" and not any(each.shows_terminal for each in wanted):
         estimates.after(result)
+    nothing_missing = recorder is not None and recorder.missing and not result.cells
     for output in wanted:
-        output.write(result, presentation)
-    return result.exit_code
+        if output.is_file or not nothing_missing:
+            output.write(result, presentation)
+    return 0 if nothing_missing else result.exit_code
 
 
 def _played(  # noqa: PLR0913 - what a run is made of
@@ -122,8 +132,6 @@ def _played(  # noqa: PLR0913 - what a run is made of
     expected = expected_failures.load(Path(options.expected_failures)) if options.expected_failures else []
     selection = select(options, workers)
     stages = _stages(options, mode, libraries, selection.targets)
-    if recorder is not None and mode == "live":
-        estimates.before(selection.cells, _base_urls(options, mode, selection.targets), recorder.max_requests)
     playing = Run(
         stages,
         catalog.rules(),
@@ -132,19 +140,34 @@ def _played(  # noqa: PLR0913 - what a run is made of
         recuts=options.recuts,
         strict=options.strict,
     )
-    standing.begin(selection.cells)
-    with Progress(len(selection.cells)) as progress:
+    invocation = _invocation(options, mode, selection, recording=recorder is not None)
+    cells = selection.cells
+    if recorder is not None:
+        found = playing.surveyed(cells)
+        recordings.notes(found.notes)
+        cells = to_record(cells, found)
+        recordings.fresh(len(selection.cells) - len(cells), len(cells))
+        if mode == "live":
+            sent = without_held(cells, found)
+            estimates.before(sent, _base_urls(options, mode, selection.targets), recorder.max_requests)
+    standing.begin(cells)
+    with Progress(len(cells)) as progress:
 
         def told(cell: CellResult) -> None:
             standing.add(cell)
             progress(cell)
 
-        result = playing(selection.cells, jobs=jobs, progress=told)
-    return replace(
-        result,
-        left_out=selection.left_out,
-        invocation=_invocation(options, mode, selection, recording=recorder is not None),
-    )
+        try:
+            result = playing(cells, jobs=jobs, progress=told)
+        except BaseException:
+            if recorder is not None:
+                named = options.targets or options.adapters or options.models
+                targets = [target.name for target in selection.targets] if named else []
+                recordings.stopped(cells, playing.recorded, recorder, invocation, targets)
+            raise
+        finally:
+            recordings.notes(playing.notes)
+    return replace(result, left_out=selection.left_out, invocation=invocation)
 
 
 def _libraries(given: str | None) -> dict[str, Library]:

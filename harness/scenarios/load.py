@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Iterable
 from pathlib import Path as FilePath
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -76,6 +77,36 @@ def digest(scenario: Scenario) -> str:
     """SHA-256 of what the file says: comments, layout and the order of keys do not count, nor do new defaults."""
     content = scenario.model_dump(exclude_unset=True)
     return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+_SENT = (
+    "system",
+    "settings",
+    "tools",
+    "history",
+    "embeddings",
+    "max_iterations",
+    "trim",
+    "faults",
+)
+"""What of a scenario decides which requests are sent: a fault does, since a chat ends with it or asks again."""
+
+_SENT_IN_TURN = ("user", "system", "settings")
+
+
+def sent_digest(scenario: Scenario) -> str:
+    """SHA-256 of what of the file is sent: the rest is judged afresh against what was recorded.
+
+    What the model answers is no part of it, other than the order in which the results of its calls go back.
+    """
+    content: dict[str, Any] = scenario.model_dump(exclude_unset=True)
+    sent = {key: content[key] for key in _SENT if key in content}
+    sent["turns"] = [
+        {key: turn[key] for key in _SENT_IN_TURN if key in turn}
+        | {"answers": {at: step["answers"] for at, step in enumerate(turn["model"]) if step.get("answers") is not None}}
+        for turn in content.get("turns", ())
+    ]
+    return hashlib.sha256(json.dumps(sent, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def _load(path: FilePath) -> tuple[Scenario | None, list[ScenarioError]]:

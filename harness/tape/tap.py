@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from threading import Lock
-from typing import TypeAlias
+from typing import Protocol
 
 from harness.http import HttpRequest, HttpResponse
 from harness.results import Exchange
 from harness.tape.redact import Redactor
 
-Keep: TypeAlias = Callable[[HttpRequest, HttpResponse], None]
-"""What else is done with an exchange, before its response is handed on: `Recording.keep`."""
+
+class Keep(Protocol):
+    """Where the exchanges of a cell are kept, each before its response is handed on: `Recording`."""
+
+    def keep(self, request: HttpRequest, response: HttpResponse) -> None:
+        """Keep an exchange. Raises `CassetteError`."""
+        ...
+
+    def taken_up(self, request: HttpRequest) -> HttpResponse | None:
+        """The answer that was kept by an earlier recording which did not come to its end. Raises `CassetteError`."""
+        ...
 
 
 class Tap:
@@ -38,6 +46,22 @@ class Tap:
             return request
         return replace(request, url=self._public + path)
 
+    def taken_up(self, request: HttpRequest) -> HttpResponse | None:
+        """The answer to a request that need not be sent, since an earlier recording has it; it is noted.
+
+        Raises:
+            CassetteError: what that recording has left cannot be put away.
+        """
+        if self._keep is None:
+            return None
+        public = self.public(request)
+        with self._lock:
+            response = self._keep.taken_up(public)
+            if response is not None:
+                shown = self._redactor.shown_request(public)
+                self.exchanges.append(Exchange(shown, self._redactor.shown_response(response), None, self.chat))
+        return response
+
     def note(self, request: HttpRequest, response: HttpResponse | None, recorded: HttpRequest | None = None) -> None:
         """Note an exchange; `response` is `None` if none came, `recorded` the request it was played back for.
 
@@ -47,6 +71,6 @@ class Tap:
         public = self.public(request)
         with self._lock:
             if self._keep is not None and response is not None:
-                self._keep(public, response)
+                self._keep.keep(public, response)
             shown = response and self._redactor.shown_response(response)
             self.exchanges.append(Exchange(self._redactor.shown_request(public), shown, recorded, self.chat))

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.hardness.adapters import BROKEN, HARMLESS, HEAD, LIMITED, STREAMING
+from tests.hardness.conftest import Figure
 from tests.hardness.forked import Measured, commands
-from tests.hardness.table import Table
 
 RUN = ("run", "call-single", "--mode", "reference", "--target", "openai-chat", "--cell-timeout", "3")
 SAMPLE = ("raises", "name-number", "capabilities-none", "chat-gives-wrong-parts", "chat-gives-far-too-much")
@@ -52,17 +52,17 @@ def test_some_broken_adapters_end_in_an_error_and_odd_ones_pass(tmp_path: Path) 
 
 
 @pytest.mark.long
-def test_all_broken_adapters_end_in_an_error_in_time_and_memory(tmp_path: Path, table: Table) -> None:
+def test_all_broken_adapters_end_in_an_error_in_time_and_memory(tmp_path: Path, figure: Figure) -> None:
     found = outcomes((*BROKEN, *STREAMING, *HARMLESS), tmp_path)
     quick = {name: measured for name, measured in found.items() if name not in LIMITED}
     seconds = max(measured.seconds for measured in quick.values())
     # An adapter that answers too much has made it in a process of its own, of which nothing is said here.
     megabytes = max(measured.megabytes for name, measured in found.items() if name != "chat-gives-far-too-much")
 
-    table.row("broken adapters", len(BROKEN) + len(STREAMING))
-    table.row("odd adapters that pass", len(HARMLESS))
-    table.row("  most seconds of CPU, import of the SDK included", seconds)
-    table.row("  most MB", megabytes)
+    figure(
+        "broken adapters", len(BROKEN) + len(STREAMING), "each an error", most_CPU_seconds=seconds, most_MB=megabytes
+    )
+    figure("odd adapters", len(HARMLESS), "each passes")
 
     assert len(BROKEN) + len(STREAMING) >= 55
     assert all_wrong(found) == []

@@ -11,8 +11,8 @@ import pytest
 
 from harness.suite import shipped
 from harness.tape.read import loads
+from tests.hardness.conftest import Figure
 from tests.hardness.forked import commands
-from tests.hardness.table import Table
 
 FORMS = {
     "lines": "      key{}: value\n",
@@ -50,12 +50,12 @@ def test_reading_keys_grows_with_their_number(form: str) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("form", FORMS)
-def test_fifty_thousand_keys(form: str, tmp_path: Path, table: Table) -> None:
+def test_fifty_thousand_keys(form: str, tmp_path: Path, figure: Figure) -> None:
     (tmp_path / "keys.yaml").write_bytes(with_keys(50_000, FORMS[form]))
     with commands() as command:
         measured = command(tmp_path, ["audit", "keys.yaml"])
 
-    table.row(f"50,000 keys ({form}): seconds of CPU", measured.seconds)
+    figure(f"keys in one cassette ({form})", 50_000, "read", CPU_seconds=measured.seconds)
     assert "unknown" in measured.output.lower() or measured.code == 2
     assert measured.seconds < 1.0
 
@@ -69,21 +69,20 @@ def scenarios(number: int) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.long
-def test_ten_thousand_scenarios(tmp_path: Path, table: Table) -> None:
+def test_ten_thousand_scenarios(tmp_path: Path, figure: Figure) -> None:
     (tmp_path / "many").mkdir()
     for name, text in scenarios(10_000):
         (tmp_path / "many" / f"{name}.yaml").write_text(text)
     with commands() as command:
         measured = command(tmp_path, ["validate", "many"], patience=600)
 
-    table.row("10,000 scenarios: seconds of CPU", measured.seconds)
-    table.row("  MB", measured.megabytes)
+    figure("scenarios", 10_000, "valid", CPU_seconds=measured.seconds, MB=measured.megabytes)
     assert measured.output == "10000 scenarios are valid.\n"
     assert measured.seconds < 20.0
 
 
 @pytest.mark.long
-def test_a_gigabyte_of_cassettes(tmp_path: Path, table: Table) -> None:
+def test_a_gigabyte_of_cassettes(tmp_path: Path, figure: Figure) -> None:
     """Links to the shipped ones would be read once: each is a file of its own, some with a body of megabytes."""
     (tmp_path / "many").mkdir()
     shipped_ones = sorted(shipped("cassettes").glob("*/*.yaml"))
@@ -98,8 +97,6 @@ def test_a_gigabyte_of_cassettes(tmp_path: Path, table: Table) -> None:
     with commands() as command:
         measured = command(tmp_path, ["audit", "many", "--report", "json:audit.json"], patience=600)
 
-    table.row("1 GB of cassettes audited: MB", measured.megabytes)
-    table.row("  files", index)
-    table.row("  seconds of CPU", measured.seconds)
+    figure("files of 1 GB together", index, "audited", CPU_seconds=measured.seconds, MB=measured.megabytes)
     assert (measured.code, "Traceback" in measured.output) == (0, False)
     assert measured.megabytes < 300.0

@@ -11,7 +11,7 @@ from harness.errors import CassetteError
 from harness.suite import shipped
 from harness.tape.cassette import Cassette
 from harness.tape.read import loads
-from tests.hardness.table import Table
+from tests.hardness.conftest import Figure
 
 SEED = 20261011
 
@@ -49,10 +49,8 @@ def test_no_changed_byte_is_accepted_with_another_value() -> None:
 
 
 @pytest.mark.long
-def test_no_changed_byte_of_ten_thousand_is(table: Table) -> None:
+def test_no_changed_byte_of_ten_thousand_is(figure: Figure) -> None:
     refused, silent = flipped(10_000, 200)
 
-    table.row("bytes changed in cassettes", 10_000)
-    table.row("  refused", refused)
-    table.row("  accepted with another value", len(silent))
+    figure("bytes changed in cassettes", 10_000, f"{len(silent)} accepted with another value", refused=refused)
     assert silent == []

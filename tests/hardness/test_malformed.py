@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.hardness.conftest import Figure
 from tests.hardness.forked import Commands, Measured, commands
 from tests.hardness.malformed import Malformed, every
-from tests.hardness.table import Table
 
 SECONDS, MEGABYTES = 2.0, 300.0
 
@@ -44,15 +44,13 @@ def test_some_malformed_files_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_all_malformed_files_are_refused_in_time_and_memory(tmp_path: Path, table: Table) -> None:
+def test_all_malformed_files_are_refused_in_time_and_memory(tmp_path: Path, figure: Figure) -> None:
     met_files = met(every(), tmp_path)
     seconds = max(measured.seconds for _, measured in met_files)
     megabytes = max(measured.megabytes for _, measured in met_files)
 
-    table.row("malformed files", len(met_files))
-    table.row("  refused", sum(measured.code != 0 for _, measured in met_files))
-    table.row("  most seconds of CPU", seconds)
-    table.row("  most MB", megabytes)
+    refused = sum(measured.code != 0 for _, measured in met_files)
+    figure("malformed files", len(met_files), f"{refused} refused", most_CPU_seconds=seconds, most_MB=megabytes)
 
     assert len(met_files) >= 240
     assert [(each.name, wrong_with(each, measured)) for each, measured in met_files if wrong_with(each, measured)] == []
