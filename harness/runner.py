@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from threading import Lock
 
@@ -14,7 +15,7 @@ from harness.causes import linked
 from harness.costs import price_version, spending
 from harness.crash import located, traceback_of
 from harness.differences import Observations, observe, tables
-from harness.errors import CassetteError, CassetteMissing, UsageError
+from harness.errors import CassetteError, CassetteMissing, CassetteTaken, UsageError
 from harness.excerpt import piece
 from harness.expected_failures import ExpectedFailure, accepted, stale, unmatched
 from harness.play import BROKEN, Playing
@@ -36,7 +37,7 @@ from harness.rules.declining import declined
 from harness.rules.declining import reason as why_declined
 from harness.rules.evidence import Evidence
 from harness.rules.rule import Rule
-from harness.scenarios.load import digest
+from harness.scenarios.load import digest, sent_digest
 from harness.scenarios.schema import Scenario, Variant
 from harness.shortened import shortened
 from harness.stages import Cell, Stage, Stages
@@ -44,10 +45,11 @@ from harness.tape.cassette import Metadata
 from harness.tape.library import Library
 from harness.tape.recording import Recording
 from harness.tape.redact import Redactor
+from harness.tape.survey import Place, Survey, survey
 from harness.targets import Target
 from harness.wire.jsonvalue import loads
 from harness.wire.view import WireError
-from harness.workers.pool import halt, played
+from harness.workers.pool import Halted, halt, played
 from harness.workers.worker import OUTPUT_LENGTH, Broken
 
 PACKAGES = ("harness", "anthropic", "openai", "google-genai", "httpx2")
@@ -59,11 +61,13 @@ Progress = Callable[[CellResult], None]
 
 @dataclass(frozen=True, slots=True)
 class Recorder:
-    """Writes what a run plays into `library`. `max_requests` is the most that is sent, and paid for."""
+    """Writes what a run plays into `library`. `max_requests` is the most that is sent, and paid for; `missing` leaves
+    out the cells that have a fresh cassette."""
 
     library: Library
     force: bool = False
     max_requests: int | None = None
+    missing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +92,20 @@ def cells(
     ]
 
 
+def to_record(cells: Sequence[Cell], found: Survey) -> list[Cell]:
+    """The cells without those that have a fresh cassette."""
+    return [cell for cell in cells if _place(cell) not in found.fresh]
+
+
+def without_held(cells: Sequence[Cell], found: Survey) -> list[Cell]:
+    """The cells without those whose cassettes must not be overwritten."""
+    return [cell for cell in cells if _place(cell) not in found.held]
+
+
+def _place(cell: Cell) -> Place:
+    return cell.target.cassettes, cell.scenario.id, cell.variant
+
+
 def _playable(scenario: Scenario, target: Target, variants: Sequence[Variant]) -> list[Variant]:
     """An adapter that cannot stream is played whole, unless there is nothing but streams to play: then it is told that
     this is not applicable."""
@@ -99,13 +117,17 @@ def _playable(scenario: Scenario, target: Target, variants: Sequence[Variant]) -
 
 def versions() -> dict[str, str]:
     """The versions of the packages that a result depends on, of those that are installed."""
-    found: dict[str, str] = {}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
+    found = {package: _version(package) for package in PACKAGES}
+    return {package: number for package, number in found.items() if number is not None}
+
+
+@cache
+def _version(package: str) -> str | None:
+    """Looked up once: it takes milliseconds, and every recording states it."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 class Run:
@@ -133,6 +155,10 @@ class Run:
         self._recuts = recuts
         self._strict = strict
         self._sent = 0
+        self._ended = False
+        self._survey: Survey | None = None
+        self._notes: list[str] = []
+        self._recorded: list[Cell] = []
         self._lock = Lock()
 
     @property
@@ -140,15 +166,45 @@ class Run:
         """What kind of run it is."""
         return "record" if self._recorder else self._stages.mode
 
+    @property
+    def recorded(self) -> Sequence[Cell]:
+        """The cells whose cassettes are written."""
+        return self._recorded
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What came of what earlier recordings have left, and what this one leaves; in sentences."""
+        return self._notes
+
+    def surveyed(self, cells: Sequence[Cell]) -> Survey:
+        """What lies in the places of the cells that are to be recorded.
+
+        Raises:
+            UsageError: a cell cannot be recorded: a cassette must not be overwritten, another process records it.
+        """
+        if self._recorder is None:
+            return Survey()
+        mode = self._stages.mode
+        wanted = [_metadata(cell, self._stages) for cell in cells if not_applicable(cell, mode) is None]
+        recorder = self._recorder
+        self._survey = survey(recorder.library, wanted, force=recorder.force, missing=recorder.missing)
+        return self._survey
+
     def __call__(self, cells: Sequence[Cell], *, jobs: int = 1, progress: Progress | None = None) -> RunResult:
-        """Play the cells, `jobs` at a time.
+        """Play the cells, `jobs` at a time; those of a recording are surveyed, if they were not.
 
         Raises:
             UsageError: an adapter cannot be connected, a key is missing, a cassette must not be overwritten.
         """
         started = time.perf_counter()
-        with self._stages:
-            judged = list(self._judged(cells, jobs, progress))
+        if self._survey is None:
+            cells = to_record(cells, self.surveyed(cells))
+        self._ended = False
+        try:
+            with self._stages:
+                judged = list(self._judged(cells, jobs, progress))
+        finally:
+            self._survey = None
         results = tuple(item.result for item in judged)
         observed: dict[str, list[Observations]] = {cell.target.name: [] for cell in cells}
         for item in judged:
@@ -192,6 +248,7 @@ class Run:
             try:
                 yield from pool.map(one, cells)
             except BaseException:
+                self._ended = True  # cells under way send nothing more; what they were answered is in their journals
                 halt(cell.target.adapter for cell in cells)  # else the cells under way would hold up the end
                 raise
 
@@ -233,7 +290,7 @@ class Run:
             if cell.variant == "stream":
                 evidence = evidence.retold(tuple(retellings(cell, evidence, self._stages, self._recuts)))
             return _Judged(self._verdict(result, stage, evidence), observe(evidence), evidence)
-        except (CassetteMissing, _Spent) as error:
+        except (CassetteMissing, _Withheld) as error:
             return _Judged(replace(result, verdict=Verdict.MISSING, reason=str(error)))
         except CassetteError as error:
             if self._recorder:
@@ -253,28 +310,60 @@ class Run:
         if self._recorder is None:
             with self._stages.stage(cell) as stage:
                 return stage, _transcript(cell, stage, self._on(cell, stage), self.mode)
-        metadata = _metadata(cell, self._stages)
-        redactor = self._stages.redactor()
-        with Recording(self._recorder.library, metadata, redactor, force=self._recorder.force) as recording:
-            with self._stages.stage(cell, recording.keep) as stage:
-                transcript = _transcript(cell, stage, self._on(cell, stage), self.mode)
-            if _is_complete(transcript):
-                recording.complete(_served(transcript))
-            return stage, transcript
+        recording = self._recording(cell, self._recorder)
+        try:
+            with recording:
+                with self._stages.stage(cell, recording) as stage:
+                    transcript = _transcript(cell, stage, self._on(cell, stage, recording), self.mode)
+                if _is_complete(transcript):
+                    recording.complete(_served(transcript))
+                    self._recorded.append(cell)
+                return stage, transcript
+        finally:
+            with self._lock:
+                self._notes += recording.notes
 
-    def _on(self, cell: Cell, stage: Stage) -> Playing:
+    def _recording(self, cell: Cell, recorder: Recorder) -> Recording:
+        held = self._survey.held.get(_place(cell)) if self._survey else None
+        if held is not None:
+            raise _Withheld(held)
+        redactor = self._stages.redactor()
+        try:
+            return Recording(recorder.library, _metadata(cell, self._stages), redactor, force=recorder.force)
+        except CassetteTaken as error:  # since the survey
+            raise _Withheld(f"not recorded: {error}") from None
+
+    def _on(self, cell: Cell, stage: Stage, recording: Recording | None = None) -> Playing:
+        begun = returned = 0
+
+        def give_back() -> None:
+            nonlocal returned
+            due = min(recording.taken, begun) - returned if recording else 0
+            returned += due
+            with self._lock:
+                self._sent -= due
+
         def begin(chat: int) -> None:
+            nonlocal begun
+            give_back()
             self._spend()
+            begun += 1
             stage.tap.chat = chat
 
-        return played(cell.scenario, cell.target, stage.endpoint, begin, cell.variant)
+        try:
+            return played(cell.scenario, cell.target, stage.endpoint, begin, cell.variant)
+        finally:
+            give_back()
 
     def _spend(self) -> None:
-        """Count a chat, which is one request, against what the recording may send. Raises `_Spent`."""
+        """Count a chat, which is one request, against what the recording may send; an answer that was taken up is given
+        back. Raises `_Withheld`, and `Halted` if the run has ended."""
         limit = self._recorder.max_requests if self._recorder else None
         with self._lock:
+            if self._ended:
+                raise Halted
             if self._sent == limit:
-                raise _Spent(f"not recorded: {limit} requests were sent, --max-requests allows no more")
+                raise _Withheld(f"not recorded: {limit} requests were sent, --max-requests allows no more")
             self._sent += 1
 
     def _verdict(self, result: CellResult, stage: Stage, evidence: Evidence) -> CellResult:
@@ -368,7 +457,7 @@ def not_applicable(cell: Cell, mode: Mode) -> str | None:
     return None
 
 
-class _Spent(Exception):  # not an error: the recording may send nothing more
+class _Withheld(Exception):  # not an error: nothing may be sent for this cell, or nothing more
     pass
 
 
@@ -428,6 +517,7 @@ def _metadata(cell: Cell, stages: Stages) -> Metadata:
         variant=cell.variant,
         model_requested=cell.target.model,
         scenario_digest=digest(cell.scenario),
+        sent_digest=sent_digest(cell.scenario),
         recorded_at=datetime.now(UTC).isoformat(timespec="seconds") if live else None,
         versions=versions(),
         recorded_from=provenance.recorded_from,

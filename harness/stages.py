@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -20,7 +21,7 @@ from harness.process import ORIGIN
 from harness.protocols import Capability, Endpoint, ProcessRunner
 from harness.reference.session import Session
 from harness.results import Mode, Provenance
-from harness.scenarios.load import digest
+from harness.scenarios.load import digest, sent_digest
 from harness.scenarios.schema import Scenario, Variant
 from harness.tape.cassette import REFERENCE_URL, Cassette
 from harness.tape.library import Library
@@ -58,7 +59,8 @@ class Cell:
 class Stage:
     """What a cell is played on.
 
-    `scripted`: the answers follow the scenario's script. `stale`: the scenario has changed since they were recorded.
+    `scripted`: the answers follow the scenario's script. `stale`: what the scenario sends has changed since they were
+    recorded.
     `recorded_by`: the adapter that recorded them.
     """
 
@@ -77,7 +79,8 @@ class Stages(Protocol):
     mode: Mode
 
     def stage(self, cell: Cell, keep: Keep | None = None) -> AbstractContextManager[Stage]:
-        """The stage of one cell. `keep` gets every exchange before its response is handed on.
+        """The stage of one cell. `keep` gets every exchange before its response is handed on, and may have answers
+        already.
 
         Raises:
             CassetteMissing, CassetteError: there is nothing to play, or it cannot be read.
@@ -185,16 +188,21 @@ class Replay(_Offline):
         wire = wire_format(cell.target.api)
         player = Player(cassette)
         told = as_asked(wire, cell.target.profile, cell.scenario.id)
+        whole_digest = digest(cell.scenario)
+        stale = not metadata.is_of(whole_digest, sent_digest(cell.scenario))
+        scripted = metadata.origin == "reference" and (
+            stale or metadata.scenario_digest == whole_digest or _follows_script(cassette, cell)
+        )
         public = (REFERENCE_URL if metadata.origin == "reference" else _origin(cassette)) + wire.base_path
 
         def made(endpoint: Endpoint, tap: Tap) -> Stage:
             return Stage(
                 endpoint,
                 tap,
-                scripted=metadata.origin == "reference",
+                scripted=scripted,
                 provenance=_told_by(cassette, metadata.provenance, wire),
                 player=player,
-                stale=metadata.scenario_digest != digest(cell.scenario),
+                stale=stale,
                 recorded_by=metadata.adapter,
             )
 
@@ -275,6 +283,7 @@ class Live(_Shared):
     def __init__(self, base_urls: Mapping[str, str]) -> None:
         super().__init__()
         self._base_urls = base_urls
+        self._answered: set[str] = set()
 
     def key(self, target: Target) -> str:
         """The key for a target, from the environment.
@@ -346,18 +355,71 @@ class Live(_Shared):
             tap = Tap(ORIGIN, ORIGIN, keep)
             yield Stage(_running(TapRunner(LocalRunner(), tap)), tap, scripted=False, provenance=provenance)
             return
+        tap = Tap(upstream, upstream, keep)
+        line = _Line(trust_env=False)
         if Capability.HTTP_CLIENT in target.adapter.capabilities:
-            tap = Tap(upstream, upstream, keep)
-            transport = TapTransport(httpx2.HTTPTransport(trust_env=False), tap)
-            with httpx2.Client(transport=transport, trust_env=False, timeout=_SECONDS) as client:
+            with httpx2.Client(transport=TapTransport(line, tap), trust_env=False, timeout=_SECONDS) as client:
                 yield Stage(Endpoint(upstream, key, client), tap, scripted=False, provenance=provenance)
+            self._check_answered(target, tap, line)
             return
         later = _Later()
         with self.mounted(later, wire.base_path) as base:
-            tap = Tap(upstream, upstream, keep)
-            with Proxy(base, upstream, tap) as proxy:
+            with Proxy(base, upstream, tap, line) as proxy:
                 later.handler = proxy
                 yield Stage(Endpoint(base, key), tap, scripted=False, provenance=provenance)
+            self._check_answered(target, tap, line)
+
+    def _check_answered(self, target: Target, tap: Tap, line: _Line) -> None:
+        """Whether there is an API where a target sends its requests, seen by its first ones. The rest of the run would
+        end like them, one cell after the other.
+
+        Raises:
+            UsageError: nobody answers there, or the server does not know the path.
+        """
+        if not tap.exchanges or target.name in self._answered:
+            return
+        found = [each.response.status for each in tap.exchanges if each.response is not None]
+        if any(status not in _NO_SUCH_PATH for status in found) or not (found or line.failure):
+            self._answered.add(target.name)
+            return
+        asked = tap.exchanges[-1].request
+        happened = f"was answered with HTTP {found[-1]}" if found else f"was not answered: {line.failure}"
+        ending = wire_format(target.api).base_url_ending
+        given = self._base_urls.get(target.name)
+        raise UsageError(
+            f"the target {target.name!r} does not reach its API, so the run was stopped: {asked.method} {asked.url} "
+            f"{happened}. {_way_out(target.name, given, ending, found)}"
+        )
+
+
+_NO_SUCH_PATH = frozenset({404, 405})
+"""What a server answers that does not have what was asked for: the path, or the model that stands in it."""
+
+
+def _way_out(name: str, given: str | None, ending: str, found: Sequence[int]) -> str:
+    path = "" if given is None else httpx2.URL(given).path.rstrip("/")
+    version = re.search(r"/v\d\w*$", path)
+    asking = [] if found else ["Is the server up?"]
+    if given is not None and not path.endswith(ending):
+        asking.append(f"Its base URL has to end in {ending}, as in --base-url {name}=http://127.0.0.1:4000{ending}.")
+    elif version is not None and not ending:
+        asking.append(f"Its base URL must not end in {version[0]}, which is added to it.")
+    elif found:
+        asking.append("Does the server have this path, and the model?")
+    return " ".join([*asking, f"--base-url {name}=URL and --model {name}=NAME name others."])
+
+
+class _Line(httpx2.HTTPTransport):
+    """The way to a provider. `failure` says why the last connection was not made."""
+
+    failure: str | None = None
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        try:
+            return super().handle_request(request)
+        except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+            self.failure = str(error) or type(error).__name__
+            raise
 
 
 class _Later:
@@ -367,6 +429,13 @@ class _Later:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         return self.handler(request)
+
+
+def _follows_script(cassette: Cassette, cell: Cell) -> bool:
+    """Whether the reference server would answer as it did: a scenario may have been edited in what is not sent."""
+    session = Session(cell.scenario, wire_format(cell.target.api), cell.target.model, cell.target.profile)
+    stored = Redactor()
+    return all(stored.response(session(each.request)) == each.response for each in cassette.interactions)
 
 
 def _runs_commands(target: Target) -> bool:

@@ -19,7 +19,7 @@ from harness.results import CellResult, Exchange, Kind, Verdict
 from harness.rules.evidence import Evidence
 from harness.rules.rule import Flaw, Rule
 from harness.runner import Recorder, Run
-from harness.scenarios.schema import Scenario, Subject
+from harness.scenarios.schema import Scenario, Subject, TurnSpec
 from harness.stages import Cell, Live, Reference, Replay, Stages
 from harness.tape.cassette import REFERENCE_URL
 from harness.tape.library import Library
@@ -236,9 +236,17 @@ def test_a_stage_says_where_its_answers_come_from(tools: Scenario, target: Targe
             assert (stage.scripted, stage.stale) == (True, False)
             assert stage.player is not None
             assert stage.player.unplayed == 2
-        changed = tools.model_copy(update={"title": "Another"})
-        with replay.stage(replace(cell, scenario=changed)) as stage:
-            assert stage.stale
+        for change, scripted, stale in (("title", True, False), ("system", True, True), ("turns", False, False)):
+            changed = tools.model_copy(update={change: said_otherwise(tools) if change == "turns" else "Another"})
+            with replay.stage(replace(cell, scenario=changed)) as stage:
+                assert (stage.scripted, stage.stale) == (scripted, stale), change
+
+
+def said_otherwise(scenario: Scenario) -> list[TurnSpec]:
+    """The turns, with other words in the model's last answer."""
+    (turn,) = scenario.turns
+    last = turn.model[-1].model_copy(update={"text": "In other words."})
+    return [turn.model_copy(update={"model": [*turn.model[:-1], last]})]
 
 
 @pytest.fixture

@@ -68,9 +68,10 @@ def audit(  # noqa: PLR0913 - a parameter for each option
     outputs = destinations(wanted)
 
     if redrive:
+        from harness.environment import isolated  # noqa: PLC0415
         from harness.redrive.redrive import Redrive  # noqa: PLC0415
 
-        with Redrive(recut) as driven:
+        with isolated(), Redrive(recut) as driven:
             result = run(paths, catalog.rules(), driven)
     else:
         result = run(paths, catalog.rules())

@@ -16,6 +16,7 @@ from harness.model import JSON, ToolCall, ToolResult
 from harness.reference.memory import Memory
 from harness.results import Blame, Chat, Exchange, Retelling, Transcript
 from harness.scenarios.schema import Provocation
+from harness.tape.cassette import REFERENCE_URL
 from harness.trimming import trimmed_result
 from harness.wire.apis import wire_format
 from harness.wire.embedding import EmbeddingFormat, EmbeddingView, VectorView
@@ -161,7 +162,7 @@ class Evidence:
         """Whose rules a request is held to: the provider's own where the reference server answers or answered, else
         those of the service that was asked."""
         transcript, services = self.transcript, self.wire.services
-        if transcript.scripted:
+        if transcript.scripted or reading.exchange.request.url.startswith(REFERENCE_URL):
             return services.provider_law(transcript.profile, transcript.model)
         return services.law_at(transcript.profile, transcript.model, reading.exchange.request.url)
 

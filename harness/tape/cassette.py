@@ -41,9 +41,10 @@ class Interaction:
 class Metadata:
     """Where a cassette of ours comes from.
 
-    `scenario_digest` is that of the parsed scenario when it was recorded. `recorded_at` is an ISO 8601 time in UTC;
-    recordings from the reference server have none, so that they repeat to the byte. `versions` maps packages to
-    versions. `recorded_from` is the address of a server that is not the provider's own.
+    `scenario_digest` is that of the parsed scenario when it was recorded, `sent_digest` that of what of it is sent;
+    recordings from before there were two have the first alone. `recorded_at` is an ISO 8601 time in UTC; recordings
+    from the reference server have none, so that they repeat to the byte. `versions` maps packages to versions.
+    `recorded_from` is the address of a server that is not the provider's own.
     """
 
     origin: Origin
@@ -54,6 +55,7 @@ class Metadata:
     variant: Variant
     model_requested: str
     scenario_digest: str
+    sent_digest: str | None = None
     model_served: str | None = None
     recorded_at: str | None = None
     versions: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -75,6 +77,12 @@ class Metadata:
             self.versions,
             self.recorded_from,
         )
+
+    def is_of(self, scenario_digest: str, sent_digest: str | None) -> bool:
+        """Whether what was sent is what the scenario with these digests sends: only that makes a recording stale."""
+        if self.sent_digest is None or sent_digest is None:
+            return self.scenario_digest == scenario_digest
+        return self.sent_digest == sent_digest
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values in the order of the fields, without the absent ones."""

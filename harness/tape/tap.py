@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from threading import Lock
-from typing import TypeAlias
+from typing import Protocol
 
 from harness.http import HttpRequest, HttpResponse
 from harness.results import Exchange
 from harness.tape.redact import REQUEST_HEADERS, RESPONSE_HEADERS, masked
 from harness.tape.redact.address import bare
 
-Keep: TypeAlias = Callable[[HttpRequest, HttpResponse], None]
-"""What else is done with an exchange, before its response is handed on: `Recording.keep`."""
+
+class Keep(Protocol):
+    """Where the exchanges of a cell are kept, each before its response is handed on: `Recording`."""
+
+    def keep(self, request: HttpRequest, response: HttpResponse) -> None:
+        """Keep an exchange. Raises `CassetteError`."""
+        ...
+
+    def taken_up(self, request: HttpRequest) -> HttpResponse | None:
+        """The answer that was kept by an earlier recording which did not come to its end. Raises `CassetteError`."""
+        ...
 
 
 class Tap:
@@ -41,6 +49,21 @@ class Tap:
             return request
         return replace(request, url=self._public + path)
 
+    def taken_up(self, request: HttpRequest) -> HttpResponse | None:
+        """The answer to a request that need not be sent, since an earlier recording has it; it is noted.
+
+        Raises:
+            CassetteError: what that recording has left cannot be put away.
+        """
+        if self._keep is None:
+            return None
+        public = self.public(request)
+        with self._lock:
+            response = self._keep.taken_up(public)
+            if response is not None:
+                self._add(public, response, None)
+        return response
+
     def note(self, request: HttpRequest, response: HttpResponse | None, recorded: HttpRequest | None = None) -> None:
         """Note an exchange; `response` is `None` if none came, `recorded` the request it was played back for.
 
@@ -50,7 +73,10 @@ class Tap:
         public = self.public(request)
         with self._lock:
             if self._keep is not None and response is not None:
-                self._keep(public, response)
-            sent = replace(public, url=bare(public.url), headers=masked(public.headers, REQUEST_HEADERS))
-            received = response and replace(response, headers=masked(response.headers, RESPONSE_HEADERS))
-            self.exchanges.append(Exchange(sent, received, recorded, self.chat))
+                self._keep.keep(public, response)
+            self._add(public, response, recorded)
+
+    def _add(self, request: HttpRequest, response: HttpResponse | None, recorded: HttpRequest | None) -> None:
+        sent = replace(request, url=bare(request.url), headers=masked(request.headers, REQUEST_HEADERS))
+        received = response and replace(response, headers=masked(response.headers, RESPONSE_HEADERS))
+        self.exchanges.append(Exchange(sent, received, recorded, self.chat))

@@ -23,6 +23,7 @@ class WireFormat:
     `key_variables`: the environment variables that hold a key, in order of precedence.
     `provider_url`: base URL of the provider itself, as the SDK takes it.
     `domain`: the provider's own, with all hosts below it.
+    `base_url_ending`: how the base URL of another server ends that speaks it (`/v1`, or nothing where the SDK adds it).
     `services`: who serves it, and so whose rules a request is held to.
     `limits`: the table of everything that can be violated, of its embeddings too.
     `recognises(request)`: the request is a chat of this API, by path and body.
@@ -50,6 +51,7 @@ class WireFormat:
     key_variables: tuple[str, ...]
     provider_url: str
     domain: str
+    base_url_ending: str
     services: Services
     limits: tuple[Limit, ...]
     recognises: Callable[[HttpRequest], bool]

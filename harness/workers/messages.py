@@ -135,6 +135,9 @@ _OURS = frozenset(
 )
 
 
+LARGEST = 32 << 20
+"""Bytes of one message: more than any conversation has. What is larger would fill the memory of the run."""
+
 CUT_OFF = 75
 """Exit code of a worker that can no longer be heard."""
 

@@ -17,6 +17,7 @@ from harness.process import Command, Completed, from_request, from_response, to_
 from harness.protocols import ChatClient, Endpoint
 from harness.tape.processes import HandlerRunner, LocalRunner, TapRunner
 from harness.tape.tap import Tap
+from tests.tape.samples import Kept
 
 ECHO = """
 import json, os, sys
@@ -150,8 +151,8 @@ class Fixed:
 
 
 def test_a_run_is_noted_as_an_exchange_as_it_was() -> None:
-    kept: list[tuple[HttpRequest, HttpResponse]] = []
-    tap = Tap("process://local", "process://local", lambda *pair: kept.append(pair))
+    kept = Kept()
+    tap = Tap("process://local", "process://local", kept)
     command = Command(("claude", "--print"), f"My key is {KEY}.")
 
     assert TapRunner(Fixed(Completed(0, f"Is it {KEY}?")), tap).run(command, 1) == Completed(0, f"Is it {KEY}?")
@@ -160,7 +161,18 @@ def test_a_run_is_noted_as_an_exchange_as_it_was() -> None:
     assert from_request(exchange.request) == command
     assert exchange.response is not None
     assert from_response(exchange.response) == Completed(0, f"Is it {KEY}?")
-    assert [from_request(request) for request, _ in kept] == [command]
+    assert [from_request(request) for request, _ in kept.exchanges] == [command]
+
+
+def test_a_command_whose_answer_is_there_already_is_not_run() -> None:
+    command = Command(("claude", "--print"), "What is 2 + 2?")
+    known = Kept({to_request(command).body: to_response(Completed(0, "4"))})
+    tap = Tap("process://local", "process://local", known)
+
+    assert TapRunner(Fixed(OSError("run")), tap).run(command, 1) == Completed(0, "4")
+
+    assert len(tap.exchanges) == 1
+    assert known.exchanges == []
 
 
 def test_a_run_without_an_end_is_noted_without_a_response() -> None:

@@ -271,7 +271,7 @@ def test_nothing_planted_reaches_the_disk_the_journal_or_what_is_told(tmp_path: 
         return httpx2.Response(401, headers=headers, content=gzip.compress(json.dumps(answer).encode()))
 
     with Recording(library, METADATA, redactor) as recording:
-        tap = Tap("http://user:pw-planted@host.example", "https://api.example", recording.keep)
+        tap = Tap("http://user:pw-planted@host.example", "https://api.example", recording)
         with httpx2.Client(transport=TapTransport(httpx2.MockTransport(upstream), tap)) as client:
             seen = client.post(
                 f"http://user:pw-planted@host.example/v1?key={quote(KEY)}&x={quote(KEY)}",

@@ -24,7 +24,7 @@ from harness.tape.proxy import Proxy
 from harness.tape.server import Server, serve
 from harness.tape.tap import Tap
 from harness.tape.transport import replaying
-from tests.tape.samples import STREAM, cassette, request, response
+from tests.tape.samples import STREAM, Kept, cassette, request, response
 
 
 @pytest.fixture(scope="module")
@@ -276,29 +276,29 @@ def test_the_proxy_forwards_and_notes(server: Server, client: httpx2.Client) -> 
         seen.append(request)
         return HttpResponse(201, {"content-type": "text/plain", "x-request-id": "1"}, b"made")
 
-    kept: list[tuple[HttpRequest, HttpResponse]] = []
+    kept = Kept()
     provider = server.mount(upstream)
-    tap = Tap(provider, "https://api.example", lambda *exchange: kept.append(exchange))
+    tap = Tap(provider, "https://api.example", kept)
     base = f"{server.origin}/cell"
     with Proxy(base, provider, tap) as proxy:
         path = server.mount(lambda sent: proxy(replace(sent, url=base + sent.url.removeprefix(path))))
         answer = client.post(f"{path}/v1/x?a=b", content=b"ask", headers={"x-api-key": "secret-key-1"})
     assert (answer.status_code, answer.content, answer.headers["x-request-id"]) == (201, b"made", "1")
     assert (seen[0].url, seen[0].body, seen[0].headers["x-api-key"]) == (f"{provider}/v1/x?a=b", b"ask", "secret-key-1")
-    assert [sent.url for sent, _ in kept] == ["https://api.example/v1/x?a=b"]
+    assert [sent.url for sent, _ in kept.exchanges] == ["https://api.example/v1/x?a=b"]
     assert tap.exchanges[0].request.headers["x-api-key"] == "REDACTED"
 
 
 @pytest.mark.parametrize("ending", ERRORS)
 def test_the_proxy_passes_on_an_answer_that_breaks_off(server: Server, client: httpx2.Client, ending: Ending) -> None:
     provider = server.mount(lambda _: HttpResponse(200, {}, STREAM, Delivery((7,), ending=ending)))
-    kept: list[HttpResponse] = []
-    tap = Tap(provider, "https://api.example", lambda _, response: kept.append(response))
+    kept = Kept()
+    tap = Tap(provider, "https://api.example", kept)
     with Proxy(provider, provider, tap) as proxy:
         _, pieces, error = stream(client, server.mount(lambda sent: proxy(replace(sent, url=provider))))
     assert b"".join(pieces) == STREAM
     assert type(error) is ERRORS[ending]
-    assert [(each.body, each.delivery) for each in kept] == [(STREAM, Delivery(ending=ending))]
+    assert [(each.body, each.delivery) for _, each in kept.exchanges] == [(STREAM, Delivery(ending=ending))]
 
 
 def test_the_proxy_follows_no_redirect_and_no_environment(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,7 @@ WIRE = WireFormat(
     provider_url="process://local",
     domain="anthropic.com",
     address_variable="ANTHROPIC_BASE_URL",
+    base_url_ending="",
     services=Services({"local": OWN}),
     limits=LIMITS,
     recognises=recognises,
