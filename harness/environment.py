@@ -10,10 +10,11 @@ import os
 from collections.abc import Generator
 from contextlib import contextmanager
 
-_PREFIXES = (
+PREFIXES = (
     "ANTHROPIC_",
     "AWS_",
     "AZURE_OPENAI_",
+    "CLAUDE_CODE_",
     "CLOUDSDK_",
     "GCE_",
     "GEMINI_",
@@ -57,4 +58,4 @@ def isolated() -> Generator[None, None, None]:
 
 def leads_out(name: str) -> bool:
     """Whether an offline run hides the variable."""
-    return name.startswith(_PREFIXES) or name in _NAMES or name.lower().endswith(_PROXY)
+    return name.startswith(PREFIXES) or name in _NAMES or name.lower().endswith(_PROXY)

@@ -28,6 +28,7 @@ from harness import catalog
 from harness.embeddings import EmbeddingRecord
 from harness.errors import MissingKey, UnknownName, UsageError
 from harness.generation import ChatGeneration
+from harness.keys import key
 from harness.protocols import Capability, ChatClient, EmbeddingProvider, Embeddings, Endpoint
 from harness.tape.processes import LocalRunner
 from harness.targets import shipped_named
@@ -75,7 +76,7 @@ def chat_client(
 
     Raises:
         UnknownName: there is no such provider.
-        UsageError: the base URL that is set is none.
+        UsageError: the base URL that is set is none, or no header takes the key.
         MissingDependency: its SDK is not installed.
         MissingKey: its key is not set.
     """
@@ -198,11 +199,11 @@ def _endpoint(provider: Provider, environ: Mapping[str, str], http_client: objec
     if Capability.PROCESS in adapter.capabilities:
         return Endpoint("", "", processes=LocalRunner())
     wire = wire_format(shipped.api)
-    key = next((environ[name] for name in wire.key_variables if environ.get(name)), None)
-    if key is None:
+    found = key(wire.key_variables, environ)
+    if found is None:
         raise MissingKey(provider.name, wire.key_variables, is_target=False)
     base = configured_base_url(provider, environ=environ) or wire.provider_url
-    return Endpoint(base.rstrip("/"), key, http_client)
+    return Endpoint(base.rstrip("/"), found, http_client)
 
 
 def _dimensions(variable: str, default: int, environ: Mapping[str, str]) -> int:

@@ -185,7 +185,7 @@ class Run:
         if self._recorder is None:
             return Survey()
         mode = self._stages.mode
-        wanted = [_metadata(cell, mode) for cell in cells if not_applicable(cell, mode) is None]
+        wanted = [_metadata(cell, self._stages) for cell in cells if not_applicable(cell, mode) is None]
         recorder = self._recorder
         self._survey = survey(recorder.library, wanted, force=recorder.force, missing=recorder.missing)
         return self._survey
@@ -229,7 +229,9 @@ class Run:
         """
         with self._stages:
             judged = self._cell(cell)
-        return judged.result, judged.evidence
+            redactor = self._stages.redactor()
+        evidence = judged.evidence
+        return judged.result, evidence and Evidence(redactor.result(evidence.transcript))
 
     def _judged(self, cells: Sequence[Cell], jobs: int, progress: Progress | None) -> Iterable[_Judged]:
         def one(cell: Cell) -> _Judged:
@@ -251,6 +253,24 @@ class Run:
                 raise
 
     def _cell(self, cell: Cell) -> _Judged:
+        """Play and judge a cell by what was really sent and received; what leaves the run of it names no secret."""
+        judged, redactor = self._played(cell), self._stages.redactor()
+        result = judged.result
+        told = replace(
+            result,
+            provenance=redactor.result(result.provenance),
+            findings=redactor.result(result.findings),
+            reason=redactor.result(result.reason),
+            spending=redactor.result(result.spending),
+            printed=redactor.result(result.printed),
+            traceback=redactor.result(result.traceback),
+        )
+        seen = judged.observations and {
+            fact: frozenset(map(redactor.text, values)) for fact, values in judged.observations.items()
+        }
+        return _Judged(told, seen, judged.evidence)
+
+    def _played(self, cell: Cell) -> _Judged:
         target = cell.target
         result = CellResult(
             cell.scenario.id,
@@ -269,7 +289,7 @@ class Run:
             evidence = Evidence(transcript)
             if cell.variant == "stream":
                 evidence = evidence.retold(tuple(retellings(cell, evidence, self._stages, self._recuts)))
-            return _Judged(self._shown(self._verdict(result, stage, evidence), cell), observe(evidence), evidence)
+            return _Judged(self._verdict(result, stage, evidence), observe(evidence), evidence)
         except (CassetteMissing, _Withheld) as error:
             return _Judged(replace(result, verdict=Verdict.MISSING, reason=str(error)))
         except CassetteError as error:
@@ -280,11 +300,11 @@ class Run:
             raise
         except Broken as broken:
             told = replace(result, printed=broken.printed or None, traceback=broken.traceback)
-            return _Judged(self._shown(replace(told, verdict=Verdict.ERROR, reason=broken.reason), cell))
+            return _Judged(replace(told, verdict=Verdict.ERROR, reason=broken.reason))
         except BROKEN as error:  # the adapter's `connect` or `close`, a rule: one cell, not the run
             told = replace(result, traceback=traceback_of(error))
             reason = f"{type(error).__name__}: {located(error)}"
-            return _Judged(self._shown(replace(told, verdict=Verdict.ERROR, reason=reason), cell))
+            return _Judged(replace(told, verdict=Verdict.ERROR, reason=reason))
 
     def _play(self, cell: Cell) -> tuple[Stage, Transcript]:
         if self._recorder is None:
@@ -307,9 +327,9 @@ class Run:
         held = self._survey.held.get(_place(cell)) if self._survey else None
         if held is not None:
             raise _Withheld(held)
-        redactor = Redactor(self._stages.secrets(cell.target))
+        redactor = self._stages.redactor()
         try:
-            return Recording(recorder.library, _metadata(cell, self._stages.mode), redactor, force=recorder.force)
+            return Recording(recorder.library, _metadata(cell, self._stages), redactor, force=recorder.force)
         except CassetteTaken as error:  # since the survey
             raise _Withheld(f"not recorded: {error}") from None
 
@@ -335,14 +355,6 @@ class Run:
         finally:
             give_back()
 
-    def _shown(self, result: CellResult, cell: Cell) -> CellResult:
-        """The result without the keys that an adapter may have printed."""
-        if result.printed is None and result.traceback is None:
-            return result
-        redactor = Redactor(self._stages.secrets(cell.target))
-        printed, traceback = (text and redactor.text(text) for text in (result.printed, result.traceback))
-        return replace(result, printed=printed, traceback=traceback)
-
     def _spend(self) -> None:
         """Count a chat, which is one request, against what the recording may send; an answer that was taken up is given
         back. Raises `_Withheld`, and `Halted` if the run has ended."""
@@ -360,7 +372,10 @@ class Run:
         if not any(finding.severity is Severity.ERROR for finding in findings):
             # else the tool was asked something that nobody had meant to ask
             findings += tuple(_unanswered(execution) for execution in transcript.executions if execution.unanswered)
-        findings = tuple(_pictured(evidence, finding) for finding in accepted(self._expected, result, linked(findings)))
+        redactor = self._stages.redactor()
+        findings = tuple(
+            _pictured(evidence, finding, redactor) for finding in accepted(self._expected, result, linked(findings))
+        )
         crashed = next((each for each in (*transcript.chats, *transcript.embedded) if each.crashed), None)
         printed = "".join(part.printed for part in (transcript, *transcript.retellings))
         recuts = sum(retelling.variant == "stream" for retelling in transcript.retellings)
@@ -397,18 +412,19 @@ class Run:
         return replace(finding, severity=Severity.ERROR if self._strict else Severity.NOTE)
 
 
-def _pictured(evidence: Evidence, finding: Finding) -> Finding:
-    """The finding with the piece of the body that it points at."""
+def _pictured(evidence: Evidence, finding: Finding, redactor: Redactor) -> Finding:
+    """The finding with the piece of the body that it points at, which is cut to the width of a page: half a key is not
+    found afterwards."""
     if finding.exchange is None or not finding.pointer:
         return finding
     reading = evidence.readings[finding.exchange]
     try:
         if not finding.of_response:
-            return replace(finding, piece=piece(loads(reading.exchange.request.body), finding.pointer))
+            return replace(finding, piece=piece(redactor.value(loads(reading.exchange.request.body)), finding.pointer))
         body = reading.response.body if reading.response else None
     except WireError:  # a body that is none is shown by the rule that says so
         return finding
-    return replace(finding, piece=piece(body, finding.pointer))
+    return replace(finding, piece=piece(redactor.value(body), finding.pointer))
 
 
 def _worst(findings: Sequence[Finding]) -> Verdict:
@@ -462,8 +478,8 @@ def _is_complete(transcript: Transcript) -> bool:
 
 def _is_answered(stage: Stage, transcript: Transcript) -> bool:
     """Whether any answers came from where the stage gets them: those of a provider may all have stayed out."""
-    provider = stage.player is None and stage.provenance.origin == "provider"
-    return not provider or any(each.response is not None for each in transcript.exchanges)
+    live = stage.player is None and stage.provenance.origin != "reference"
+    return not live or any(each.response is not None for each in transcript.exchanges)
 
 
 def _transcript(cell: Cell, stage: Stage, playing: Playing, mode: Mode) -> Transcript:
@@ -489,10 +505,11 @@ def _transcript(cell: Cell, stage: Stage, playing: Playing, mode: Mode) -> Trans
     )
 
 
-def _metadata(cell: Cell, mode: Mode) -> Metadata:
-    live = mode == "live"
+def _metadata(cell: Cell, stages: Stages) -> Metadata:
+    live = stages.mode == "live"
+    provenance = stages.provenance(cell.target)
     return Metadata(
-        origin="provider" if live else "reference",
+        origin=provenance.origin,
         scenario=cell.scenario.id,
         target=cell.target.cassettes,
         api=cell.target.api,
@@ -503,6 +520,7 @@ def _metadata(cell: Cell, mode: Mode) -> Metadata:
         sent_digest=sent_digest(cell.scenario),
         recorded_at=datetime.now(UTC).isoformat(timespec="seconds") if live else None,
         versions=versions(),
+        recorded_from=provenance.recorded_from,
     )
 
 

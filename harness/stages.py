@@ -7,12 +7,13 @@ import re
 import shutil
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol, Self
 
 import httpx2
 
+from harness import keys
 from harness.environment import isolated
 from harness.errors import CassetteMissing, MissingKey, UsageError
 from harness.http import HttpRequest, HttpResponse
@@ -28,11 +29,13 @@ from harness.tape.player import Player
 from harness.tape.processes import HandlerRunner, LocalRunner, TapRunner
 from harness.tape.proxy import Proxy
 from harness.tape.redact import Redactor
+from harness.tape.redact.address import origin
 from harness.tape.tap import Keep, Tap
 from harness.tape.telling import as_asked
 from harness.tape.transport import Handler, HandlerTransport, TapTransport, replaying
 from harness.targets import Target
 from harness.wire.apis import wire_format
+from harness.wire.format import WireFormat
 
 if TYPE_CHECKING:
     from harness.tape.server import Server
@@ -89,8 +92,12 @@ class Stages(Protocol):
         """An endpoint for a target's adapter at which `handler` answers, whatever the mode: to tell an answer again."""
         ...
 
-    def secrets(self, target: Target) -> list[str]:
-        """The keys that a cell of this target sends, which must reach no disk."""
+    def provenance(self, target: Target) -> Provenance:
+        """Where answers for a target come from where they are not played from a cassette, which says so itself."""
+        ...
+
+    def redactor(self) -> Redactor:
+        """What takes out of recordings and results what must reach no disk."""
         ...
 
     def __enter__(self) -> Self: ...
@@ -122,8 +129,9 @@ class _Shared:
                 self._server = self._stack.enter_context(serve())
             return self._server
 
-    def secrets(self, target: Target) -> list[str]:  # noqa: ARG002 - only a provider is sent a key
-        return []
+    def redactor(self) -> Redactor:
+        """See `Stages.redactor`: only a provider is sent a key, and without one there is nothing to hide."""
+        return Redactor()
 
     @contextmanager
     def answered(self, target: Target, handler: Handler) -> Generator[Endpoint, None, None]:
@@ -152,6 +160,10 @@ class _Shared:
 
 class _Offline(_Shared):
     """A run that must not leave this machine, whatever an adapter reads from its environment."""
+
+    def provenance(self, target: Target) -> Provenance:
+        """See `Stages.provenance`."""
+        return Provenance("reference", model_requested=target.model)
 
     def __enter__(self) -> Self:
         self._stack.enter_context(isolated())
@@ -188,24 +200,24 @@ class Replay(_Offline):
                 endpoint,
                 tap,
                 scripted=scripted,
-                provenance=metadata.provenance,
+                provenance=_told_by(cassette, metadata.provenance, wire),
                 player=player,
                 stale=stale,
                 recorded_by=metadata.adapter,
             )
 
         if _runs_commands(cell.target):
-            tap = Tap(ORIGIN, ORIGIN, Redactor(), keep)
+            tap = Tap(ORIGIN, ORIGIN, keep)
             yield made(_running(HandlerRunner(replaying(player, tap, told))), tap)
             return
         if Capability.HTTP_CLIENT in cell.target.adapter.capabilities:
-            tap = Tap(public, public, Redactor(), keep)
+            tap = Tap(public, public, keep)
             with httpx2.Client(transport=HandlerTransport(replaying(player, tap, told)), trust_env=False) as client:
                 yield made(Endpoint(public, _NO_KEY, client), tap)
             return
         later = _Later()
         with self.mounted(later, wire.base_path) as base:
-            tap = Tap(base, public, Redactor(), keep)
+            tap = Tap(base, public, keep)
             later.handler = replaying(player, tap, told)
             yield made(Endpoint(base, _NO_KEY), tap)
 
@@ -240,7 +252,7 @@ class Reference(_Offline):
         target = cell.target
         wire = wire_format(target.api)
         session = Session(cell.scenario, wire, target.model, target.profile)
-        provenance = Provenance("reference", model_requested=target.model)
+        provenance = self.provenance(target)
 
         def noting(tap: Tap) -> Handler:
             def handle(request: HttpRequest) -> HttpResponse:
@@ -251,12 +263,12 @@ class Reference(_Offline):
             return handle
 
         if _runs_commands(target):
-            tap = Tap(ORIGIN, ORIGIN, Redactor(), keep)
+            tap = Tap(ORIGIN, ORIGIN, keep)
             yield Stage(_running(HandlerRunner(noting(tap))), tap, scripted=True, provenance=provenance)
             return
         later = _Later()
         with self.mounted(later, wire.base_path) as base:
-            tap = Tap(base, REFERENCE_URL + wire.base_path, Redactor(), keep)
+            tap = Tap(base, REFERENCE_URL + wire.base_path, keep)
             later.handler = noting(tap)
             shares = Capability.HTTP_CLIENT in target.adapter.capabilities
             endpoint = Endpoint(base, _NO_KEY, self._client if shares else None)
@@ -280,7 +292,7 @@ class Live(_Shared):
 
         Raises:
             MissingKey: there is none.
-            UsageError: another server is given for a target that sends no request.
+            UsageError: no header takes it, or another server is given for a target that sends no request.
         """
         if _runs_commands(target) and target.name in self._base_urls:
             raise UsageError(
@@ -288,9 +300,9 @@ class Live(_Shared):
                 "set the environment variable by which the command is sent elsewhere."
             )
         variables = wire_format(target.api).key_variables
-        for name in variables:
-            if os.environ.get(name):
-                return os.environ[name]
+        found = keys.key(variables)
+        if found is not None:
+            return found
         if target.name in self._base_urls or _runs_commands(target):
             return _NO_KEY
         raise MissingKey(target.name, variables)
@@ -300,9 +312,13 @@ class Live(_Shared):
 
         Raises:
             MissingKey, UsageError: see `key`.
-            UsageError: it runs a command that is not installed.
+            UsageError: it runs a command that is not installed, or that would be given a key that no header takes.
         """
         self.key(target)
+        if _runs_commands(target):  # which chooses among its variables by itself
+            for name in wire_format(target.api).key_variables:
+                if os.environ.get(name):
+                    keys.check(name, os.environ[name])
         needed = target.adapter.requires
         if needed is not None and needed.extra is None and shutil.which(needed.name) is None:
             raise UsageError(
@@ -311,12 +327,21 @@ class Live(_Shared):
                 "'harness run --mode reference' or 'harness record --from reference' the reference server."
             )
 
-    def secrets(self, target: Target) -> list[str]:
-        """See `Stages.secrets`."""
-        key = self.key(target)
-        if _runs_commands(target):  # which chooses among its variables by itself
-            return [os.environ[name] for name in wire_format(target.api).key_variables if os.environ.get(name)]
-        return [] if key == _NO_KEY else [key]
+    def provenance(self, target: Target) -> Provenance:
+        """See `Stages.provenance`: the provider is who answers at an address of its own."""
+        url = self._address(target)
+        if wire_format(target.api).is_provider(url):
+            return Provenance("provider", model_requested=target.model)
+        return Provenance("server", model_requested=target.model, recorded_from=origin(url))
+
+    def redactor(self) -> Redactor:
+        """See `Stages.redactor`."""
+        return Redactor.of_run(self._base_urls.values(), shaped=True)
+
+    def _address(self, target: Target) -> str:
+        wire = wire_format(target.api)
+        elsewhere = os.environ.get(wire.address_variable) if wire.address_variable is not None else None
+        return self._base_urls.get(target.name) or elsewhere or wire.provider_url
 
     @contextmanager
     def stage(self, cell: Cell, keep: Keep | None = None) -> Generator[Stage, None, None]:
@@ -324,14 +349,13 @@ class Live(_Shared):
         target = cell.target
         wire = wire_format(target.api)
         key = self.key(target)
-        upstream = self._base_urls.get(target.name, wire.provider_url).rstrip("/")
-        redactor = Redactor(self.secrets(target))
-        provenance = Provenance("provider", model_requested=target.model)
+        upstream = self._address(target).rstrip("/")
+        provenance = self.provenance(target)
         if _runs_commands(target):
-            tap = Tap(ORIGIN, ORIGIN, redactor, keep)
+            tap = Tap(ORIGIN, ORIGIN, keep)
             yield Stage(_running(TapRunner(LocalRunner(), tap)), tap, scripted=False, provenance=provenance)
             return
-        tap = Tap(upstream, upstream, redactor, keep)
+        tap = Tap(upstream, upstream, keep)
         line = _Line(trust_env=False)
         if Capability.HTTP_CLIENT in target.adapter.capabilities:
             with httpx2.Client(transport=TapTransport(line, tap), trust_env=False, timeout=_SECONDS) as client:
@@ -423,5 +447,12 @@ def _running(processes: ProcessRunner) -> Endpoint:
 
 
 def _origin(cassette: Cassette) -> str:
-    url = httpx2.URL(cassette.interactions[0].request.url) if cassette.interactions else httpx2.URL(REFERENCE_URL)
-    return f"{url.scheme}://{url.netloc.decode()}"
+    return origin(cassette.interactions[0].request.url) if cassette.interactions else REFERENCE_URL
+
+
+def _told_by(cassette: Cassette, provenance: Provenance, wire: WireFormat) -> Provenance:
+    """Where a cassette comes from. Those of before `recorded_from` take every server for the provider."""
+    address = _origin(cassette)
+    if provenance.origin != "provider" or wire.is_provider(address):
+        return provenance
+    return replace(provenance, origin="server", recorded_from=address)

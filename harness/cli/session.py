@@ -29,6 +29,8 @@ from harness.results import CellResult, Invocation, Mode, Presentation, RunResul
 from harness.runner import Recorder, Run, to_record, without_held
 from harness.stages import Live, Reference, Replay, Stages
 from harness.tape.library import Library
+from harness.tape.redact import Redactor
+from harness.tape.redact.address import shown as shown_url
 from harness.targets import SHIPPED, Target
 from harness.workers.pool import LIVE_SECONDS, SECONDS, Workers
 
@@ -56,7 +58,11 @@ def show(options: Options, mode: Mode) -> int:
         UsageError: an option is wrong, something that it names is missing, or more than one cell is chosen.
     """
     libraries = _libraries(options.cassettes) if mode == "replay" else {}
-    with _environment(mode), Workers(_seconds(options, mode), offline=mode != "live") as workers:
+    with (
+        _environment(mode),
+        _redactor(options, mode).raising(),
+        Workers(_seconds(options, mode), offline=mode != "live") as workers,
+    ):
         selection = select(options, workers)
         if len(selection.cells) > 1:
             chosen = listed([f"--target {each.target.name} --variant {each.variant}" for each in selection.cells], 3)
@@ -104,7 +110,11 @@ def _play(
     presentation = Presentation(verbose=options.verbose, all_differences=options.all_differences)
     standing = Standing(wanted, "record" if recorder else mode, presentation, cassettes)
     try:
-        with interruptible(), Workers(_seconds(options, mode), offline=mode != "live") as workers:
+        with (
+            interruptible(),
+            _redactor(options, mode).raising(),
+            Workers(_seconds(options, mode), offline=mode != "live") as workers,
+        ):
             result = _played(options, mode, libraries, recorder, workers=workers, standing=standing)
     except BaseException as error:
         standing.stop(error)
@@ -196,6 +206,11 @@ def _stages(options: Options, mode: Mode, libraries: Sequence[Library], targets:
     return live
 
 
+def _redactor(options: Options, mode: Mode) -> Redactor:
+    """For what is raised, which is said on the screen and in reports of runs that did not come to their end."""
+    return Redactor.of_run((given.partition("=")[2] for given in options.base_urls or ()), shaped=mode == "live")
+
+
 def _base_urls(options: Options, mode: Mode, targets: Sequence[Target]) -> Mapping[str, str]:
     base_urls = pairs("--base-url", options.base_urls, "URL")
     known = sorted({target.name for target in targets} | {shipped.name for shipped in SHIPPED})
@@ -205,7 +220,7 @@ def _base_urls(options: Options, mode: Mode, targets: Sequence[Target]) -> Mappi
         if target not in known:
             raise UnknownName("target", target, known, "--base-url")
         if not factories.is_base_url(url):
-            raise UsageError(f"--base-url {target}={url}: {factories.NO_BASE_URL}")
+            raise UsageError(f"--base-url {target}: {factories.NO_BASE_URL}")
     if mode != "live":
         return {}
     # Given for a shipped target, it holds for whoever plays it: else what is meant for there would go to the provider.
@@ -236,7 +251,8 @@ def _jobs(given: str) -> int:
 def _invocation(options: Options, mode: Mode, selection: Selection, *, recording: bool) -> Invocation:
     alone = ("--variant", *selection.variants) if len(selection.variants) == 1 else ()
     kept = () if options.cassettes is None else ("--cassettes", options.cassettes)
-    urls = tuple(word for url in options.base_urls or () for word in ("--base-url", url))
+    given = pairs("--base-url", options.base_urls, "URL").items()
+    urls = tuple(word for target, url in given for word in ("--base-url", f"{target}={shown_url(url)}"))
     strict = ("--strict",) if options.strict else ()
     record = ("harness", "record", *kept)
     reference = ("harness", "run", "--mode", "reference")

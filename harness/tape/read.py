@@ -20,7 +20,7 @@ from harness.errors import CassetteError, CassetteMissing
 from harness.file import contents
 from harness.http import HttpRequest, HttpResponse
 from harness.tape import delivery
-from harness.tape.cassette import FORMAT, NOTES, Cassette, Interaction, Metadata, checksum
+from harness.tape.cassette import FORMAT, Cassette, Interaction, Metadata, checksum
 from harness.tape.content_encoding import decode
 from harness.tape.document import MAX_BYTES, RESTORE, parse
 
@@ -103,7 +103,7 @@ class _Reader:
             first = error.errors()[0]
             key = ".".join(str(part) for part in ("metadata", *first["loc"]))
             self._refuse(f"{first['msg']}. The file was edited. {RESTORE}", key)
-        expected = (NOTES[metadata.origin], checksum(metadata, interactions))
+        expected = (metadata.note, checksum(metadata, interactions))
         if (stated["note"], stated["checksum"]) != expected:
             reason = "the content does not match its checksum: the file was cut or edited."
             self._refuse(f"{reason} {RESTORE}", "metadata.checksum")

@@ -8,7 +8,8 @@ from typing import Protocol
 
 from harness.http import HttpRequest, HttpResponse
 from harness.results import Exchange
-from harness.tape.redact import Redactor
+from harness.tape.redact import REQUEST_HEADERS, RESPONSE_HEADERS, masked
+from harness.tape.redact.address import bare
 
 
 class Keep(Protocol):
@@ -24,18 +25,20 @@ class Keep(Protocol):
 
 
 class Tap:
-    """Notes every exchange of a cell in `exchanges`, in order, masked by `redactor`.
+    """Notes every exchange of a cell in `exchanges`, in order.
+
+    They are what was sent and received, since the adapter's values are compared with them: only what may not be stored
+    of headers and URLs is left out. Secrets go where a result leaves the run.
 
     `chat` is the index of the chat that is under way; the runner sets it. URLs under `base_url`, where the requests
     really go, are noted as URLs under `public_url`, so that they say the same wherever the server listened.
     """
 
-    def __init__(self, base_url: str, public_url: str, redactor: Redactor, keep: Keep | None = None) -> None:
+    def __init__(self, base_url: str, public_url: str, keep: Keep | None = None) -> None:
         self.chat: int | None = None
         self.exchanges: list[Exchange] = []
         self._base = base_url.rstrip("/")
         self._public = public_url.rstrip("/")
-        self._redactor = redactor
         self._keep = keep
         self._lock = Lock()
 
@@ -58,8 +61,7 @@ class Tap:
         with self._lock:
             response = self._keep.taken_up(public)
             if response is not None:
-                shown = self._redactor.shown_request(public)
-                self.exchanges.append(Exchange(shown, self._redactor.shown_response(response), None, self.chat))
+                self._add(public, response, None)
         return response
 
     def note(self, request: HttpRequest, response: HttpResponse | None, recorded: HttpRequest | None = None) -> None:
@@ -72,5 +74,9 @@ class Tap:
         with self._lock:
             if self._keep is not None and response is not None:
                 self._keep.keep(public, response)
-            shown = response and self._redactor.shown_response(response)
-            self.exchanges.append(Exchange(self._redactor.shown_request(public), shown, recorded, self.chat))
+            self._add(public, response, recorded)
+
+    def _add(self, request: HttpRequest, response: HttpResponse | None, recorded: HttpRequest | None) -> None:
+        sent = replace(request, url=bare(request.url), headers=masked(request.headers, REQUEST_HEADERS))
+        received = response and replace(response, headers=masked(response.headers, RESPONSE_HEADERS))
+        self.exchanges.append(Exchange(sent, received, recorded, self.chat))

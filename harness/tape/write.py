@@ -18,7 +18,7 @@ from harness import replacement
 from harness.errors import CassetteError
 from harness.http import HttpRequest, HttpResponse
 from harness.tape import delivery
-from harness.tape.cassette import FORMAT, NOTES, Cassette, Metadata, checksum
+from harness.tape.cassette import FORMAT, Cassette, Metadata, checksum
 from harness.tape.content_encoding import MAX_BYTES
 from harness.tape.read import loads
 
@@ -80,7 +80,7 @@ def dumps(cassette: Cassette, file: str) -> bytes:
 
 
 def _metadata(cassette: Cassette, metadata: Metadata) -> dict[str, Any]:
-    head = {"format": FORMAT, "origin": metadata.origin, "note": NOTES[metadata.origin]}
+    head = {"format": FORMAT, "origin": metadata.origin, "note": metadata.note}
     tail = {
         "interactions": len(cassette.interactions),
         "checksum": checksum(metadata, cassette.interactions),

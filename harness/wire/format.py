@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from harness.http import HttpRequest, HttpResponse
 from harness.model import JSON
@@ -21,6 +22,7 @@ class WireFormat:
     `base_path`: what its SDK's base URL has behind the origin (`/v1` or nothing).
     `key_variables`: the environment variables that hold a key, in order of precedence.
     `provider_url`: base URL of the provider itself, as the SDK takes it.
+    `domain`: the provider's own, with all hosts below it.
     `base_url_ending`: how the base URL of another server ends that speaks it (`/v1`, or nothing where the SDK adds it).
     `services`: who serves it, and so whose rules a request is held to.
     `limits`: the table of everything that can be violated, of its embeddings too.
@@ -41,12 +43,14 @@ class WireFormat:
     `model_of(request)`: the model that the request names, by body or path.
     `misheaded(request)`: what is wrong with the headers of a request that has them.
     `embeddings`: the format of its embeddings, if it has any.
+    `address_variable`: the environment variable by which a command is sent elsewhere.
     """
 
     api: str
     base_path: str
     key_variables: tuple[str, ...]
     provider_url: str
+    domain: str
     base_url_ending: str
     services: Services
     limits: tuple[Limit, ...]
@@ -64,3 +68,15 @@ class WireFormat:
     error_for: Callable[[HttpResponse, HttpRequest], HttpResponse] = lambda response, _request: response
     misheaded: Callable[[HttpRequest], Violation | None] = lambda _request: None
     embeddings: EmbeddingFormat | None = None
+    address_variable: str | None = None
+
+    def is_provider(self, url: str) -> bool:
+        """Whether a URL leads to the provider itself, and not to whatever else speaks its API."""
+        try:
+            parts = urlsplit(url)
+            host = (parts.hostname or "").lower()
+        except ValueError:  # an address that was scrubbed, as recordings have them
+            return False
+        return url == self.provider_url or (
+            parts.scheme == "https" and (host == self.domain or host.endswith(f".{self.domain}"))
+        )

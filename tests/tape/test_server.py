@@ -21,7 +21,6 @@ import pytest
 from harness.http import Delivery, Ending, HttpRequest, HttpResponse
 from harness.tape.player import Player
 from harness.tape.proxy import Proxy
-from harness.tape.redact import Redactor
 from harness.tape.server import Server, serve
 from harness.tape.tap import Tap
 from harness.tape.transport import replaying
@@ -261,7 +260,7 @@ def test_it_starts_and_stops_quickly_and_leaves_no_thread(capfd: pytest.CaptureF
 
 def test_a_cassette_is_played_for_a_client_of_any_kind(server: Server) -> None:
     player = Player(cassette("a"))
-    tap = Tap(f"{server.origin}/cell", "http://reference-server.invalid", Redactor())
+    tap = Tap(f"{server.origin}/cell", "http://reference-server.invalid")
     base = server.mount(replaying(player, tap))
     call = urllib.request.Request(f"{base}/v1/chat/completions", request("a").body)  # noqa: S310 - loopback
     with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(call) as answer:
@@ -279,7 +278,7 @@ def test_the_proxy_forwards_and_notes(server: Server, client: httpx2.Client) -> 
 
     kept = Kept()
     provider = server.mount(upstream)
-    tap = Tap(provider, "https://api.example", Redactor(), kept)
+    tap = Tap(provider, "https://api.example", kept)
     base = f"{server.origin}/cell"
     with Proxy(base, provider, tap) as proxy:
         path = server.mount(lambda sent: proxy(replace(sent, url=base + sent.url.removeprefix(path))))
@@ -294,7 +293,7 @@ def test_the_proxy_forwards_and_notes(server: Server, client: httpx2.Client) -> 
 def test_the_proxy_passes_on_an_answer_that_breaks_off(server: Server, client: httpx2.Client, ending: Ending) -> None:
     provider = server.mount(lambda _: HttpResponse(200, {}, STREAM, Delivery((7,), ending=ending)))
     kept = Kept()
-    tap = Tap(provider, "https://api.example", Redactor(), kept)
+    tap = Tap(provider, "https://api.example", kept)
     with Proxy(provider, provider, tap) as proxy:
         _, pieces, error = stream(client, server.mount(lambda sent: proxy(replace(sent, url=provider))))
     assert b"".join(pieces) == STREAM
@@ -313,7 +312,7 @@ def test_the_proxy_follows_no_redirect_and_no_environment(server: Server, monkey
 
     target = server.mount(elsewhere)
     provider = server.mount(lambda _: HttpResponse(307, {"location": target}))
-    tap = Tap(provider, "https://api.example", Redactor())
+    tap = Tap(provider, "https://api.example")
     with Proxy("http://cell", provider, tap) as proxy:
         answer = proxy(HttpRequest("POST", "http://cell/v1", {}, b"prompt"))
     assert (answer.status, visited) == (307, [])
@@ -323,7 +322,7 @@ def test_an_upstream_that_is_not_there_is_a_502_and_noted_without_an_answer() ->
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound, and not listening
         upstream = f"http://127.0.0.1:{taken.getsockname()[1]}"
-        tap = Tap(upstream, "https://api.example", Redactor())
+        tap = Tap(upstream, "https://api.example")
         with Proxy("http://cell", upstream, tap) as proxy:
             answer = proxy(HttpRequest("POST", "http://cell/v1", {}, b"prompt"))
     assert (answer.status, answer.body) == (502, b"harness: the upstream did not answer: ConnectError")

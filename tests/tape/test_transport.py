@@ -13,7 +13,6 @@ from harness.http import Delivery, Ending, HttpRequest, HttpResponse
 from harness.results import Exchange
 from harness.tape.cassette import Cassette, Interaction
 from harness.tape.player import Player
-from harness.tape.redact import Redactor
 from harness.tape.tap import Keep, Tap
 from harness.tape.transport import AsyncTapTransport, HandlerTransport, TapTransport, replaying
 from tests.tape.samples import STREAM, Kept, cassette, request, response
@@ -27,7 +26,7 @@ BASE = "http://127.0.0.1:8/cell-1"
 
 
 def tap(keep: Keep | None = None) -> Tap:
-    return Tap(BASE, PUBLIC, Redactor(), keep)
+    return Tap(BASE, PUBLIC, keep)
 
 
 def gzipped(request: httpx2.Request) -> httpx2.Response:

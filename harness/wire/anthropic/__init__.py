@@ -23,6 +23,7 @@ WIRE = WireFormat(
     base_path="",
     key_variables=("ANTHROPIC_API_KEY",),
     provider_url="https://api.anthropic.com",
+    domain="anthropic.com",
     base_url_ending="",
     services=Services(
         {

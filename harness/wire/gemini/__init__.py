@@ -21,6 +21,7 @@ WIRE = WireFormat(
     base_path="",
     key_variables=("GOOGLE_API_KEY", "GEMINI_API_KEY"),
     provider_url="https://generativelanguage.googleapis.com",
+    domain="googleapis.com",
     base_url_ending="/v1beta",
     services=Services({"googleapis.com": OWN}),
     limits=LIMITS,

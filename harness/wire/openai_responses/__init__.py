@@ -22,6 +22,7 @@ WIRE = WireFormat(
     base_path="/v1",
     key_variables=("OPENAI_API_KEY",),
     provider_url="https://api.openai.com/v1",
+    domain="openai.com",
     base_url_ending="/v1",
     services=Services({"api.openai.com": OWN, "azure.com": OWN}),  # Azure serves the same models by the same rules
     limits=LIMITS,
