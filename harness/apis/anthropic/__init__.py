@@ -24,6 +24,8 @@ API = Api(
     base_path="",
     key_variables=("ANTHROPIC_API_KEY",),
     provider_url="https://api.anthropic.com",
+    domain="anthropic.com",
+    base_url_ending="",
     services=Services(
         {
             "api.anthropic.com": OWN,

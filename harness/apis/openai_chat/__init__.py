@@ -24,6 +24,8 @@ API = Api(
     base_path="/v1",
     key_variables=("OPENAI_API_KEY",),
     provider_url="https://api.openai.com/v1",
+    domain="openai.com",
+    base_url_ending="/v1",
     services=Services(
         {"api.openai.com": OWN, "api.mistral.ai": MISTRAL},
         models=r"(ft:)?(gpt-(?!oss)|chatgpt-|codex-|text-embedding-|o\d).*",

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, cast
 from harness.apis.profile import Profile
 from harness.contract.process import Command, Completed
 from harness.contract.protocols import Requirement
-from harness.contract.shortened import shortened
+from harness.host.shortened import shortened
 from harness.running.play import Playing
 from harness.scenarios.schema import Scenario, Variant
 
@@ -134,6 +134,9 @@ _OURS = frozenset(
     f"harness.{name}" for name in ("model", "play", "process", "protocols", "results", "workers.messages")
 )
 
+
+LARGEST = 32 << 20
+"""Bytes of one message: more than any conversation has. What is larger would fill the memory of the run."""
 
 CUT_OFF = 75
 """Exit code of a worker that can no longer be heard."""
