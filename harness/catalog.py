@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 import sys
 from dataclasses import dataclass
 from functools import cache
@@ -16,7 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from harness.contract.errors import HarnessError, PluginError, UnknownName
-from harness.contract.protocols import Adapter, Capability
+from harness.contract.protocols import Adapter, Capability, Embeddings, Requirement
+from harness.host import crash
+from harness.host.shortened import shortened
 
 if TYPE_CHECKING:
     from harness.apis.api import Api
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
     from harness.rules.rule import Rule
 
 T = TypeVar("T")
+
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +74,8 @@ class Catalog(Generic[T]):
         """The value, if it is what a plug-in of this kind has to be. Raises `PluginError`."""
         module, _, class_name = self.type.partition(":")
         if not isinstance(value, getattr(importlib.import_module(module), class_name)):
-            raise PluginError(self.kind, name, f"it is {value!r}, which is no {class_name}.")
+            shown = shortened(_ADDRESS.sub("", repr(value)), 100)
+            raise PluginError(self.kind, name, f"it is {shown}, which is no {class_name}.")
         return cast("T", value)
 
     def modules(self) -> dict[str, str]:
@@ -155,9 +161,44 @@ def adapter(spec: str) -> Adapter:
     """
     module, colon, attribute = spec.partition(":")
     found = _imported_adapter(spec, module, attribute) if colon else ADAPTERS.load(spec)
+    _check(spec, found)
     for name in sorted(found.capabilities - set(Capability)):
         raise UnknownName("capability", name, [each.value for each in Capability], f"the adapter {spec!r}")
     return found
+
+
+def _check(spec: str, adapter: Adapter) -> None:
+    """Whether everything in an adapter is of its type: nobody has checked what somebody else has written."""
+
+    def expect(value: object, fits: bool, what: str, wanted: str) -> None:
+        if not fits:
+            raise PluginError("adapter", spec, f"its {what} is {shortened(repr(value), 100)}, which is no {wanted}.")
+
+    name, capabilities, made, needed = adapter.name, adapter.capabilities, adapter.embeddings, adapter.requires
+    expect(name, isinstance(name, str), "name", "text")  # pyright: ignore[reportUnnecessaryIsInstance]
+    expect(name, bool(name.strip()) and name.isprintable(), "name", "name: one line of text that can be shown")
+    expect(adapter.api, isinstance(adapter.api, str), "api", "text")  # pyright: ignore[reportUnnecessaryIsInstance]
+    are_set = isinstance(capabilities, set | frozenset) and all(isinstance(each, str) for each in capabilities)  # pyright: ignore[reportUnnecessaryIsInstance]
+    expect(capabilities, are_set, "capabilities", "set of capabilities")
+    expect(adapter.connect, callable(adapter.connect), "connect", "function")
+    expect(made, made is None or _are_embeddings(made), "embeddings", "Embeddings (harness.contract.protocols)")
+    declared = Capability.EMBEDDINGS in capabilities
+    expect(made, made is not None or not declared, "embeddings", "Embeddings, and they are declared")
+    expect(needed, needed is None or _is_requirement(needed), "requires", "Requirement (harness.contract.protocols)")
+
+
+def _are_embeddings(value: object) -> bool:
+    if not isinstance(value, Embeddings):
+        return False
+    model, dimensions = cast("object", value.model), cast("object", value.dimensions)
+    return isinstance(model, str) and type(dimensions) is int and dimensions > 0 and callable(value.connect)
+
+
+def _is_requirement(value: object) -> bool:
+    if not isinstance(value, Requirement):
+        return False
+    name, extra = cast("object", value.name), cast("object", value.extra)
+    return isinstance(name, str) and isinstance(extra, str | None)
 
 
 def _imported_adapter(spec: str, module: str, attribute: str) -> Adapter:
@@ -172,14 +213,15 @@ def _imported_adapter(spec: str, module: str, attribute: str) -> Adapter:
         raise PluginError(
             "adapter",
             spec,
-            f"no module {error.name!r}. Run from the folder that holds it, or add that folder to PYTHONPATH.",
+            f"no module {error.name!r}{crash.where(error)}. Run from the folder that holds it, or add that folder to "
+            "PYTHONPATH.",
         ) from error
     except AttributeError as error:
-        raise PluginError("adapter", spec, f"{error}.") from error
+        raise PluginError("adapter", spec, f"{crash.said(error)}{crash.where(error)}.") from error
     except HarnessError:
         raise
     except (Exception, SystemExit) as error:  # somebody's own module may fail in any way at all
-        raise PluginError("adapter", spec, f"importing {module} failed: {type(error).__name__}: {error}.") from error
+        raise PluginError("adapter", spec, f"importing {module} failed: {crash.named(error)}.") from error
     return ADAPTERS.checked(spec, value)
 
 
@@ -217,5 +259,5 @@ def _imported(kind: str, point: EntryPoint) -> object:
     except HarnessError:
         raise
     except (Exception, SystemExit) as error:  # a plug-in may fail in any way at all
-        reason = f"importing {point.value} failed: {type(error).__name__}: {error}."
+        reason = f"importing {point.value} failed: {crash.named(error)}."
         raise PluginError(kind, point.name, reason) from error

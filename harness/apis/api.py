@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 from harness.apis.embedding import EmbeddingFormat
 from harness.apis.law import Law, Services
@@ -28,15 +29,14 @@ class Api:
     `key_variables`: the environment variables that hold a key, in order of precedence.
     `provider_url`: base URL of the provider itself, as the SDK takes it.
     `base_url_variable`: the environment variable that names a server in the provider's place, if SDKs have one.
+    `domain`: the provider's own, with all hosts below it.
+    `base_url_ending`: how the base URL of another server ends that speaks it (`/v1`, or nothing where the SDK adds it).
     `services`: who serves it, and so whose rules a request is held to.
     `limits`: the table of everything that can be violated, of its embeddings too.
     `profiles`: its generations of models; the first that matches a name holds, and the last one matches any.
     `targets`: what there is to play; there is at least one. Those of the APIs that ship come with recordings.
     `system_places`: where the system prompt may stand (`SystemView.place`).
     `provocations`: what its streams can be asked to do that no provider was recorded doing.
-    `headers`: those of its requests that say something of what is asked, and that recordings keep; lower case.
-    `variables`: how the names of environment variables begin by which its clients are led elsewhere, to a proxy or an
-    account. Offline they are hidden.
     `own_stops`: stop reasons that only this API can be made to have: what only it does, as the ends of two sentences.
     `traits`: in what it is unlike others.
     `memory`: what its provider remembers of a conversation.
@@ -59,6 +59,7 @@ class Api:
     `model_of(request)`: the model that the request names, by body or path.
     `misheaded(request)`: what is wrong with the headers of a request that has them.
     `embeddings`: the format of its embeddings, if it has any.
+    `address_variable`: the environment variable by which a command is sent elsewhere.
 
     Raises:
         ValueError: nothing could be played with it; the text says why.
@@ -68,6 +69,8 @@ class Api:
     base_path: str
     key_variables: tuple[str, ...]
     provider_url: str
+    domain: str
+    base_url_ending: str
     services: Services
     limits: tuple[Limit, ...]
     profiles: tuple[Profile, ...]
@@ -88,9 +91,8 @@ class Api:
     misheaded: Callable[[HttpRequest], Violation | None] = lambda _request: None
     embeddings: EmbeddingFormat | None = None
     base_url_variable: str | None = None
+    address_variable: str | None = None
     least_body: bytes = b"{}"
-    headers: frozenset[str] = frozenset()
-    variables: tuple[str, ...] = ()
     provocations: frozenset[Provocation] = frozenset()
     own_stops: Mapping[StopReason, tuple[str, str]] = field(default_factory=dict[StopReason, tuple[str, str]])
     traits: Traits = PLAIN
@@ -111,3 +113,14 @@ class Api:
     def profile_for(self, model: str) -> Profile:
         """What holds for a model."""
         return matching(self.profiles, model)
+
+    def is_provider(self, url: str) -> bool:
+        """Whether a URL leads to the provider itself, and not to whatever else speaks its API."""
+        try:
+            parts = urlsplit(url)
+            host = (parts.hostname or "").lower()
+        except ValueError:  # an address that was scrubbed, as recordings have them
+            return False
+        return url == self.provider_url or (
+            parts.scheme == "https" and (host == self.domain or host.endswith(f".{self.domain}"))
+        )

@@ -27,6 +27,7 @@ from urllib.parse import urlsplit
 from harness import catalog
 from harness.contract.errors import MissingKey, UnknownName, UsageError
 from harness.contract.protocols import Capability, ChatClient, EmbeddingProvider, Embeddings, Endpoint
+from harness.host.keys import key
 from harness.kit.embeddings import EmbeddingRecord
 from harness.kit.generation import ChatGeneration
 from harness.kit.processes import LocalRunner
@@ -70,7 +71,7 @@ def chat_client(
 
     Raises:
         UnknownName: there is no such provider.
-        UsageError: the base URL that is set is none.
+        UsageError: the base URL that is set is none, or no header takes the key.
         MissingDependency: its SDK is not installed.
         MissingKey: its key is not set.
     """
@@ -194,11 +195,11 @@ def _endpoint(provider: Provider, environ: Mapping[str, str], http_client: objec
     if Capability.PROCESS in adapter.capabilities:
         return Endpoint("", "", processes=LocalRunner())
     wire = catalog.api(shipped.api)
-    key = next((environ[name] for name in wire.key_variables if environ.get(name)), None)
-    if key is None:
+    found = key(wire.key_variables, environ)
+    if found is None:
         raise MissingKey(provider.name, wire.key_variables, is_target=False)
     base = configured_base_url(provider, environ=environ) or wire.provider_url
-    return Endpoint(base.rstrip("/"), key, http_client)
+    return Endpoint(base.rstrip("/"), found, http_client)
 
 
 def _dimensions(variable: str, default: int, environ: Mapping[str, str]) -> int:

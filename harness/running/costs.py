@@ -88,7 +88,7 @@ def spending(evidence: Evidence, provenance: Provenance) -> Spending:
     """
     transcript = evidence.transcript
     day = _day(provenance.recorded_at)
-    is_real = provenance.origin == "provider" and _home(transcript.api) is not None
+    is_real = provenance.origin != "reference" and _home(transcript.api) is not None
 
     def priced(reading: Reading, usage: Usage) -> Decimal | None:
         served = reading.response.model if reading.response else None

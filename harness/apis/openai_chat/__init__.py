@@ -24,6 +24,8 @@ API = Api(
     base_path="/v1",
     key_variables=("OPENAI_API_KEY",),
     provider_url="https://api.openai.com/v1",
+    domain="openai.com",
+    base_url_ending="/v1",
     services=Services(
         {"api.openai.com": OWN, "api.mistral.ai": MISTRAL},
         models=r"(ft:)?(gpt-(?!oss)|chatgpt-|codex-|text-embedding-|o\d).*",
@@ -46,7 +48,6 @@ API = Api(
     embeddings=EMBEDDINGS,
     base_url_variable="OPENAI_BASE_URL",
     least_body=b'{"messages": []}',
-    variables=("OPENAI_", "AZURE_OPENAI_"),
     provocations=frozenset({Provocation.INTERLEAVED_CALLS, Provocation.RAW_LINE_SEPARATORS}),
     traits=Traits(calls_apart=True, counts_when_asked=True),
     lift=OpenAIChatLift,

@@ -16,7 +16,7 @@ from harness.apis.profile import Profile
 from harness.contract.model import Message
 from harness.contract.process import Command, Completed
 from harness.contract.protocols import Requirement
-from harness.contract.shortened import shortened
+from harness.host.shortened import shortened
 from harness.results import Chat
 from harness.running.play import Playing
 from harness.scenarios.schema import Scenario, Variant
@@ -31,9 +31,8 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Play a scenario with the adapter, as a target, against a base URL. `limit` is in seconds. Offline, what
-    would lead the adapter elsewhere is out of the environment: proxies, and variables that begin as `hidden` says
-    (`None`: nothing is)."""
+    """Play a scenario with the adapter, as a target, against a base URL. `limit` is in seconds; `offline` takes the
+    variables out of the environment that would lead the adapter elsewhere."""
 
     scenario: Scenario
     target: str
@@ -44,7 +43,7 @@ class Job:
     base_url: str
     api_key: str
     limit: float
-    hidden: tuple[str, ...] | None
+    offline: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +135,9 @@ Answer: TypeAlias = Described | Unusable | Begin | RunCommand | Played | Stopped
 _OURS = frozenset(each.__module__ for each in (Described, Playing, Chat, Message, Command, Requirement))
 """The modules whose values may come from a worker, each named by one of them."""
 
+
+LARGEST = 32 << 20
+"""Bytes of one message: more than any conversation has. What is larger would fill the memory of the run."""
 
 CUT_OFF = 75
 """Exit code of a worker that can no longer be heard."""

@@ -31,6 +31,8 @@ API = Api(
     base_path="",
     key_variables=("RELAY_KEY",),
     provider_url="https://relay.example",
+    domain="relay.example",
+    base_url_ending="",
     services=Services({"relay.example": OWN}),
     limits=LIMITS,
     profiles=PROFILES,
@@ -50,7 +52,5 @@ API = Api(
     model_of=model_of,
     base_url_variable="RELAY_URL",
     least_body=b'{"turns": []}',
-    headers=frozenset({"relay-version"}),
-    variables=("RELAY_",),
     traits=Traits(flags_errors=True),
 )
