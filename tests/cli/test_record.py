@@ -258,21 +258,6 @@ def test_a_base_url_that_is_set_and_none_is_told_without_what_may_be_a_secret_in
     assert harness("run", "call-single", "--mode", "reference", "--target", "openai-chat").code == 0
 
 
-def test_where_nobody_answered_nothing_is_said_of_a_provider_or_its_model(
-    harness: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
-    command = ("run", "call-single", "--mode", "live", "--target", "openai-chat")
-
-    outcome, document = harness(*command), json.loads(harness(*command, "--report", "json").out)
-
-    assert outcome.code == 1
-    assert "chat-failure" in outcome.out
-    assert "Answered by the provider" not in outcome.out
-    assert "model-choice" not in outcome.out
-    assert [cell["provenance"] for cell in document["cells"]] == [None, None]
-
-
 def test_what_it_will_cost_is_said_before_anything_is_sent(
     harness: Command, folder: Path, provider: tuple[Provider, str]
 ) -> None:

@@ -155,7 +155,7 @@ def plant(
         for place, kind in (("sent along", "SENDING"), ("adapter", "RAISING")):
             spec = f"tests.hardness.leaky:{kind}_{ATTRIBUTES[target]}"
             there = ("--adapter", spec, "--base-url", f"leaky-{target}={base}", "--target", target)
-            out.run("record", "scenarios/plain.yaml", *there, *folder, *reports(kind))
+            out.run("record", "scenarios/plain.yaml", *there, *folder, "--force", *reports(kind))
             played[place] += len(json.loads((out.folder / f"{kind}.json").read_text())["cells"])
     finally:
         server.unmount(origin)
