@@ -60,7 +60,7 @@ def flaw(severity: Severity = Severity.ERROR, name: str = "odd", kind: Kind = Ki
 
 def is_located(reason: str | None, text: str) -> bool:
     """It says what was raised, and on which line of whose file."""
-    return re.fullmatch(rf"{re.escape(text)} \(.*test_runner\.py, line \d+\)", reason or "") is not None
+    return re.fullmatch(rf"{re.escape(text)} \(.*test_run\.py, line \d+\)", reason or "") is not None
 
 
 def run_one(run: Run, scenario: Scenario, target: Target) -> CellResult:
