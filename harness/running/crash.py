@@ -13,7 +13,7 @@ from harness.contract.shortened import shortened
 TRACEBACK_LENGTH = 8000
 """Characters that are kept of a traceback."""
 
-_OURS = f"{Path(__file__).parent}{os.sep}"
+_OURS = f"{Path(__file__).parent.parent}{os.sep}"
 _INSTALLED = tuple(sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib"))
 _PYTHON = (*(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib")), "<")  # "<": code without a file
 

@@ -37,10 +37,9 @@ def scripted(scenario: Scenario, steps: Sequence[StepSpec], error: str | None) -
     for step in steps:
         if step.text:
             events.append(Said(step.text))
-        calls = [ToolCall("", name, arguments) for name, arguments in step.whole_calls]
-        order = step.answers or range(len(calls))
-        for call, answered in zip(calls, order, strict=True):
-            events += [Called(call), Answered(_result(scenario, calls[answered]))]
+        for name, arguments in step.whole_calls:
+            call = ToolCall("", name, arguments)
+            events += [Called(call), Answered(_result(scenario, call))]
     return [*map(told, events), _done(error)]
 
 

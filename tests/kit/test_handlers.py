@@ -6,7 +6,7 @@ import io
 from queue import Queue
 
 import pytest
-from tests.test_thread import Model, call, says
+from tests.kit.test_thread import Model, call, says
 
 from harness.contract.errors import RateLimited
 from harness.contract.model import ChatRequest, ToolCall, ToolResult

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.test_thread import Model, call, says
+from tests.kit.test_thread import Model, call, says
 
 from harness.contract.errors import HarnessError, IterationLimit, RateLimited
 from harness.contract.model import ChatRequest, Message, StopReason, ToolCall, ToolResult

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from tests.test_thread import says
+from tests.kit.test_thread import says
 
 from harness.contract.errors import MalformedResponse
 from harness.contract.model import (
