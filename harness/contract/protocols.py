@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 
-    from harness.contract.model import ChatRequest, ChatResponse, StreamEvent, ToolCall, ToolResult
+    from harness.contract.model import ChatRequest, ChatResponse, StreamEvent, ToolCall, ToolResult, Usage
     from harness.contract.process import Command, Completed
 
 
@@ -186,6 +186,15 @@ class PauseHandler(Protocol):
 
 
 @runtime_checkable
+class UsageHandler(Protocol):
+    """What a `MessageHandler` may have besides: it is told what a turn takes."""
+
+    def on_usage(self, usage: Usage) -> None:
+        """The model has answered, once more; `usage` is that of all answers of this turn so far."""
+        ...
+
+
+@runtime_checkable
 class ProcessRunner(Protocol):
     """Runs commands, without a shell."""
 
@@ -255,10 +264,15 @@ class Adapter:
     requires: Requirement | None = None
 
 
-ToolFunction: TypeAlias = "Callable[[ToolCall], ToolResult]"
-"""Runs a tool. What it raises becomes an error result."""
+ToolFunction: TypeAlias = "Callable[[ToolCall], object]"
+"""Runs a tool. It returns a `ToolResult`, or only what would be its content: a JSON value, a part, several parts. What
+it raises becomes an error result."""
 
-StatefulToolFunction: TypeAlias = "Callable[[ToolCall, Any], ToolResult]"
+StatefulToolFunction: TypeAlias = "Callable[[ToolCall, Any], object]"
 """The same for a thread with a state, which is the second argument."""
 
-AsyncToolFunction: TypeAlias = "Callable[[ToolCall], Awaitable[ToolResult]]"
+AsyncToolFunction: TypeAlias = "Callable[[ToolCall], Awaitable[object]]"
+"""The same, asynchronous."""
+
+AsyncStatefulToolFunction: TypeAlias = "Callable[[ToolCall, Any], Awaitable[object]]"
+"""The same for a thread with a state."""

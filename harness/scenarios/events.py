@@ -20,7 +20,7 @@ def told(event: HandlerEvent) -> str:
             return f"call {call.name}"
         case Answered(result):
             return f"{'error' if result.is_error else 'result'} {result.name}"
-        case Done(error):
+        case Done(error=error):
             return _done(None if error is None else error_name(class_of(error)))
 
 

@@ -6,7 +6,6 @@ import io
 from queue import Queue
 
 import pytest
-from tests.kit.test_thread import Model, call, says
 
 from harness.contract.errors import RateLimited
 from harness.contract.model import ChatRequest, ToolCall, ToolResult
@@ -22,6 +21,7 @@ from harness.kit.handlers import (
     Said,
 )
 from harness.kit.thread import Thread
+from tests.kit.test_thread import Model, call, says
 
 
 def add(call: ToolCall) -> ToolResult:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from tests.kit.test_thread import Model, call, says
 
 from harness.contract.errors import HarnessError, IterationLimit, RateLimited
 from harness.contract.model import ChatRequest, Message, StopReason, ToolCall, ToolResult
 from harness.kit.handlers import CollectingHandler, Done
 from harness.kit.handout import Handout, UnknownCall
 from harness.kit.thread import Thread
+from tests.kit.test_thread import Model, call, says
 
 
 def result(made: ToolCall, content: str = "ok") -> ToolResult:

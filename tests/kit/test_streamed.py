@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from tests.kit.test_thread import says
 
 from harness.contract.errors import MalformedResponse
 from harness.contract.model import (
@@ -27,6 +26,7 @@ from harness.contract.model import (
 from harness.kit.partial import PartialArguments
 from harness.kit.streamed import Streamed
 from harness.kit.thread import Thread
+from tests.kit.test_thread import says
 
 WRITE = ToolCall("c1", "write_file", {"path": "a.ts", "content": "let x = 1;\nlet y = 2;"})
 PIECES = ['{"path": "a.', 'ts", "content": "let x', " = 1;\\nlet y", ' = 2;"}']
