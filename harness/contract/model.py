@@ -209,12 +209,17 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A function that the model may call. `parameters` is a JSON Schema of an object; `{}` takes no arguments."""
+    """A function that the model may call. `parameters` is a JSON Schema of an object; `{}` takes no arguments.
+
+    `shown_while_written`: somebody wants to see the arguments while the model writes them (`harness.kit.streamed`), so
+    an API that else holds them back is asked to stream them at once. What arrives then may turn out to be no JSON.
+    """
 
     name: str
     description: str
     parameters: dict[str, JSON]
     provider_metadata: ProviderMetadata = field(default_factory=_no_metadata)
+    shown_while_written: bool = False
 
 
 @dataclass(frozen=True, slots=True)

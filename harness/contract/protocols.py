@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
@@ -208,6 +208,9 @@ class ProcessRunner(Protocol):
         ...
 
 
+MaxTokensField: TypeAlias = Literal["max_completion_tokens", "max_tokens"]
+
+
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """Where an adapter sends its requests.
@@ -215,13 +218,15 @@ class Endpoint:
     `base_url` has the form that the API's official SDK takes: with `/v1` for OpenAI, without for Anthropic and Gemini.
     `http_client` is an `httpx2.Client` to send through, for adapters with `Capability.HTTP_CLIENT`; it stays the
     caller's to close. An asynchronous adapter does without: it is played through the loopback server. `processes` runs
-    the commands of adapters with `Capability.PROCESS`, which have no use for the rest.
+    the commands of adapters with `Capability.PROCESS`, which have no use for the rest. `max_tokens_field` is for
+    adapters of OpenAI Chat: the field that bounds an answer, where the server knows another one than OpenAI does.
     """
 
     base_url: str
     api_key: str
     http_client: object | None = None
     processes: ProcessRunner | None = None
+    max_tokens_field: MaxTokensField | None = None
 
 
 Connect: TypeAlias = "Callable[[Endpoint, str], ChatClient | AsyncChatClient]"
