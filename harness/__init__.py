@@ -1,1 +1,237 @@
-"""Record-and-replay conformance harness for LLM tool calling."""
+"""Record-and-replay conformance harness for LLM tool calling.
+
+What stands in `__all__` is public: the values and errors of the contract, what an adapter needs, and the kit for
+applications. Each name is imported when it is first asked for, so that `import harness` loads nothing.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # as `typing` has it, which takes longer to import than `harness --help` does
+if TYPE_CHECKING:
+    from harness.contract.errors import (
+        AuthenticationFailed,
+        BillingFailed,
+        ChatError,
+        Conflict,
+        ConnectionFailed,
+        EmbeddingMismatch,
+        HarnessError,
+        InvalidRequest,
+        InvalidValue,
+        IterationLimit,
+        MalformedResponse,
+        MissingDependency,
+        MissingKey,
+        NotFound,
+        Overloaded,
+        PermissionDenied,
+        ProviderError,
+        RateLimited,
+        RequestTooLarge,
+        ServerError,
+        TimedOut,
+        ToolFailed,
+        UnknownName,
+        Unsupported,
+        UsageError,
+        provider_error,
+    )
+    from harness.contract.model import (
+        JSON,
+        SYNTHESISED_ID,
+        ArgumentsDelta,
+        ChatRequest,
+        ChatResponse,
+        File,
+        Finish,
+        Image,
+        JsonMode,
+        JsonSchema,
+        Message,
+        NamedTool,
+        Opaque,
+        Part,
+        ProviderMetadata,
+        Refusal,
+        ResponseFormat,
+        Role,
+        StopReason,
+        StreamEvent,
+        Text,
+        TextDelta,
+        Thinking,
+        ThinkingDelta,
+        ThinkingSettings,
+        Tool,
+        ToolCall,
+        ToolCallEnd,
+        ToolCallStart,
+        ToolChoice,
+        ToolResult,
+        Usage,
+    )
+    from harness.contract.process import Command, Completed
+    from harness.contract.protocols import (
+        Adapter,
+        AsyncChatClient,
+        AsyncStreamingChatClient,
+        Capability,
+        ChatClient,
+        EmbeddingProvider,
+        Embeddings,
+        Endpoint,
+        Generation,
+        GenerationProvider,
+        MessageHandler,
+        PauseHandler,
+        ProcessRunner,
+        Requirement,
+        StreamingChatClient,
+        UsageHandler,
+    )
+    from harness.kit.client import AsyncClient, Client, Embedder
+    from harness.kit.embeddings import EmbeddingRecord
+    from harness.kit.factories import async_chat_client, chat_client, embedding_provider, generation_provider
+    from harness.kit.generation import ChatGeneration
+    from harness.kit.handlers import CollectingHandler, ConsoleHandler, QueueHandler
+    from harness.kit.handout import Handout
+    from harness.kit.partial import PartialArguments
+    from harness.kit.processes import LocalRunner
+    from harness.kit.streamed import Streamed
+    from harness.kit.thread import Thread, ask
+    from harness.kit.trimming import trimmed
+    from harness.kit.workspace import Workspace
+
+_MODULES = (
+    "contract.errors",
+    "contract.model",
+    "contract.protocols",
+    "contract.process",
+    "kit.thread",
+    "kit.handlers",
+    "kit.streamed",
+    "kit.handout",
+    "kit.trimming",
+    "kit.generation",
+    "kit.processes",
+    "kit.partial",
+    "kit.workspace",
+    "kit.client",
+    "kit.embeddings",
+    "kit.factories",
+)
+"""Where the names stand, what takes long to import last: a name is looked for in this order."""
+
+__all__ = [
+    "JSON",
+    "SYNTHESISED_ID",
+    "Adapter",
+    "ArgumentsDelta",
+    "AsyncChatClient",
+    "AsyncClient",
+    "AsyncStreamingChatClient",
+    "AuthenticationFailed",
+    "BillingFailed",
+    "Capability",
+    "ChatClient",
+    "ChatError",
+    "ChatGeneration",
+    "ChatRequest",
+    "ChatResponse",
+    "Client",
+    "CollectingHandler",
+    "Command",
+    "Completed",
+    "Conflict",
+    "ConnectionFailed",
+    "ConsoleHandler",
+    "Embedder",
+    "EmbeddingMismatch",
+    "EmbeddingProvider",
+    "EmbeddingRecord",
+    "Embeddings",
+    "Endpoint",
+    "File",
+    "Finish",
+    "Generation",
+    "GenerationProvider",
+    "Handout",
+    "HarnessError",
+    "Image",
+    "InvalidRequest",
+    "InvalidValue",
+    "IterationLimit",
+    "JsonMode",
+    "JsonSchema",
+    "LocalRunner",
+    "MalformedResponse",
+    "Message",
+    "MessageHandler",
+    "MissingDependency",
+    "MissingKey",
+    "NamedTool",
+    "NotFound",
+    "Opaque",
+    "Overloaded",
+    "Part",
+    "PartialArguments",
+    "PauseHandler",
+    "PermissionDenied",
+    "ProcessRunner",
+    "ProviderError",
+    "ProviderMetadata",
+    "QueueHandler",
+    "RateLimited",
+    "Refusal",
+    "RequestTooLarge",
+    "Requirement",
+    "ResponseFormat",
+    "Role",
+    "ServerError",
+    "StopReason",
+    "StreamEvent",
+    "Streamed",
+    "StreamingChatClient",
+    "Text",
+    "TextDelta",
+    "Thinking",
+    "ThinkingDelta",
+    "ThinkingSettings",
+    "Thread",
+    "TimedOut",
+    "Tool",
+    "ToolCall",
+    "ToolCallEnd",
+    "ToolCallStart",
+    "ToolChoice",
+    "ToolFailed",
+    "ToolResult",
+    "UnknownName",
+    "Unsupported",
+    "Usage",
+    "UsageError",
+    "UsageHandler",
+    "Workspace",
+    "ask",
+    "async_chat_client",
+    "chat_client",
+    "embedding_provider",
+    "generation_provider",
+    "provider_error",
+    "trimmed",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name in __all__:
+        from importlib import import_module  # noqa: PLC0415 - who asks for nothing pays nothing
+
+        for module in _MODULES:
+            found = vars(import_module(f"harness.{module}")).get(name)
+            if found is not None:
+                return globals().setdefault(name, found)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -289,19 +289,7 @@ class Spending:
 
 def summed(usages: Iterable[Usage]) -> Usage:
     """The tokens of several answers. What only some of them say is the sum of what they say."""
-    every = list(usages)
-
-    def sum_of(counts: Iterable[int | None]) -> int | None:
-        said = [count for count in counts if count is not None]
-        return sum(said) if said else None
-
-    return Usage(
-        sum_of(usage.input_tokens for usage in every),
-        sum_of(usage.output_tokens for usage in every),
-        sum_of(usage.cache_read_tokens for usage in every),
-        sum_of(usage.cache_write_tokens for usage in every),
-        sum_of(usage.reasoning_tokens for usage in every),
-    )
+    return sum(usages, Usage())
 
 
 @dataclass(frozen=True, slots=True)

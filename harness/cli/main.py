@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+
+TYPE_CHECKING = False  # that of `typing` is not worth its import
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 from harness.cli import streams
 

@@ -27,6 +27,7 @@ HarnessError
 │       ├── RateLimited           429
 │       ├── Overloaded            503, 529
 │       └── ServerError           other 5xx
+├── InvalidValue                  a value of the contract that cannot be made of what was given; a `ValueError` too
 ├── EmbeddingMismatch             vectors of one provider, model or length were to be compared with those of another
 ├── IterationLimit                the tool loop reached its bound; the history is kept
 └── ToolFailed                    a tool of a workspace refused or failed; the text is the model's to read
@@ -291,6 +292,21 @@ def provider_error(
     """The error of the tree that an HTTP status stands for."""
     fallback = ServerError if status >= 500 else InvalidRequest
     return _BY_STATUS.get(status, fallback)(status, message, code, retry_after)
+
+
+@dataclass
+class InvalidValue(HarnessError, ValueError):
+    """A value of `harness.contract.model` was to hold something that it cannot.
+
+    It is raised where the value is made, so that its traceback shows who made it. `place` names the field, `reason`
+    says what was given and what is allowed.
+    """
+
+    place: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.reason}"
 
 
 @dataclass

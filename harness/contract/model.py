@@ -1,5 +1,9 @@
 """The canonical contract: the values that every adapter takes and gives. Frozen, without behaviour, without an SDK.
 
+Values check what they are given, since most of them reach a provider only much later: what can be meant in one way only
+is taken (`Message("user", "Hi")`, a list for a tuple, `response_format="json"`), and anything else is `InvalidValue`,
+which says what is allowed.
+
 What an adapter must do with them:
 
 - The system prompt is `ChatRequest.system`, never a message. `Role` has no third member.
@@ -31,12 +35,14 @@ their name                                         here
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, cast, get_args
 
 from typing_extensions import TypeAliasType
+
+from harness.contract.errors import InvalidValue
 
 if TYPE_CHECKING:
     JSON: TypeAlias = "None | bool | int | float | str | list[JSON] | dict[str, JSON]"
@@ -150,13 +156,35 @@ class Opaque:
 
 Part: TypeAlias = Text | Image | File | ToolCall | ToolResult | Thinking | Refusal | Opaque
 
+_PARTS = get_args(Part)
+
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One turn of the history."""
+    """One turn of the history. A role may be given by its name, and one text part by its text.
+
+    Raises:
+        InvalidValue: there is no such role, or something is no part.
+    """
 
     role: Role
     parts: tuple[Part, ...]
+
+    if TYPE_CHECKING:  # what may be given is more than what is there
+
+        def __init__(self, role: Role | Literal["user", "assistant"], parts: str | Iterable[Part]) -> None: ...
+
+    def __post_init__(self) -> None:
+        if self.role.__class__ is not Role:
+            _set(self, "role", _role(self.role))
+        if self.parts.__class__ is not tuple:
+            parts: object = self.parts
+            _set(
+                self, "parts", (Text(parts),) if isinstance(parts, str) else _sequence(parts, "Message.parts", "parts")
+            )
+        for part in self.parts:
+            if part.__class__ not in _PARTS:
+                _check("Message.parts", part, _PARTS, f"one text, or parts: {', '.join(map(_name, _PARTS))}")
 
     @staticmethod
     def user(text: str) -> Message:
@@ -181,12 +209,17 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A function that the model may call. `parameters` is a JSON Schema of an object; `{}` takes no arguments."""
+    """A function that the model may call. `parameters` is a JSON Schema of an object; `{}` takes no arguments.
+
+    `shown_while_written`: somebody wants to see the arguments while the model writes them (`harness.kit.streamed`), so
+    an API that else holds them back is asked to stream them at once. What arrives then may turn out to be no JSON.
+    """
 
     name: str
     description: str
     parameters: dict[str, JSON]
     provider_metadata: ProviderMetadata = field(default_factory=_no_metadata)
+    shown_while_written: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,22 +252,35 @@ Effort: TypeAlias = Literal["low", "medium", "high"]
 
 @dataclass(frozen=True, slots=True)
 class ThinkingSettings:
-    """Asks the model to reason. `budget_tokens` only where a profile has token budgets, else `effort`."""
+    """Asks the model to reason. `budget_tokens` only where a profile has token budgets, else `effort`.
+
+    Raises:
+        InvalidValue: there is no such effort.
+    """
 
     effort: Effort | None = None
     budget_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.effort is not None and self.effort not in get_args(Effort):
+            raise InvalidValue("ThinkingSettings.effort", f"{self.effort!r} is none. Allowed: 'low', 'medium', 'high'.")
 
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
     """One question to a model: the whole history, and how to answer.
 
-    `system=None` and `system=""` both mean that there is no system prompt. `cache` asks for a cache mark on tools and
-    system prompt where the API has one. `max_tokens` bounds the answer, in tokens.
+    All of it may be left out: what has no messages yet is a template, to begin a `harness.kit.thread.Thread` with. No
+    `model` means the one that the client was made for. `system=None` and `system=""` both mean that there is no system
+    prompt. `cache` asks for a cache mark on tools and system prompt where the API has one. `max_tokens` bounds the
+    answer, in tokens. `response_format="json"` is `JsonMode()`, and one text for `stop` a tuple of it.
+
+    Raises:
+        InvalidValue: a message or a tool is none, or there is no such tool choice, response format or thinking.
     """
 
-    model: str
-    messages: tuple[Message, ...]
+    model: str = ""
+    messages: tuple[Message, ...] = ()
     system: str | None = None
     tools: tuple[Tool, ...] = ()
     tool_choice: ToolChoice | None = None
@@ -246,6 +292,96 @@ class ChatRequest:
     thinking: ThinkingSettings | None = None
     cache: bool = False
     provider_metadata: ProviderMetadata = field(default_factory=_no_metadata)
+
+    if TYPE_CHECKING:  # what may be given is more than what is there
+
+        def __init__(  # noqa: PLR0913, PLR0917 - its fields
+            self,
+            model: str = "",
+            messages: Iterable[Message] = (),
+            system: str | None = None,
+            tools: Iterable[Tool] = (),
+            tool_choice: ToolChoice | None = None,
+            response_format: ResponseFormat | Literal["json"] | None = None,
+            max_tokens: int | None = None,
+            temperature: float | None = None,
+            top_p: float | None = None,
+            stop: str | Iterable[str] = (),
+            thinking: ThinkingSettings | None = None,
+            cache: bool = False,
+            provider_metadata: ProviderMetadata = ...,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        for name, kind in (("messages", Message), ("tools", Tool)):
+            given: Any = getattr(self, name)
+            if given.__class__ is not tuple:
+                _set(self, name, given := _sequence(given, f"ChatRequest.{name}", _name(kind)))
+            for each in given:
+                if each.__class__ is not kind:
+                    _check(f"ChatRequest.{name}", each, (kind,), f"a list or a tuple of {_name(kind)}")
+        if self.stop.__class__ is not tuple:
+            stop: object = self.stop
+            _set(self, "stop", (stop,) if isinstance(stop, str) else _sequence(stop, "ChatRequest.stop", "str"))
+        if self.tool_choice is not None and not isinstance(self.tool_choice, NamedTool):
+            _check_tool_choice(self.tool_choice)
+        if self.response_format is not None:
+            _set(self, "response_format", _response_format(self.response_format))
+        if self.thinking is not None:
+            _check("ChatRequest.thinking", self.thinking, (ThinkingSettings,), "ThinkingSettings(effort=…) or None")
+
+
+_set = object.__setattr__  # the values are frozen, and are made whole before anybody sees them
+
+
+def _role(given: object) -> Role:
+    try:
+        return Role(given)
+    except ValueError:
+        reason = f"{_shown(given)} is no role. Allowed: 'user', 'assistant'."
+        if given in ("system", "developer"):
+            reason += " The system prompt is ChatRequest.system."
+        if given in ("tool", "function"):
+            reason += " Results are ToolResult parts of a user message."
+        raise InvalidValue("Message.role", reason) from None
+
+
+def _check_tool_choice(given: object) -> None:
+    if given not in ("auto", "none", "required"):
+        _refuse("ChatRequest.tool_choice", given, "'auto', 'none', 'required', NamedTool('a name') or None")
+
+
+def _response_format(given: object) -> object:
+    if given == "json":
+        return JsonMode()
+    allowed = "'json', JsonMode(), JsonSchema({…}) or None"
+    _check("ChatRequest.response_format", given, get_args(ResponseFormat), allowed)
+    return given
+
+
+def _sequence(given: object, place: str, members: str) -> tuple[Any, ...]:
+    if not isinstance(given, Iterable) or isinstance(given, str | bytes | Mapping):
+        _refuse(place, cast("object", given), f"a list or a tuple of {members}")
+    return tuple(cast("Iterable[Any]", given))
+
+
+def _check(place: str, given: object, kinds: tuple[type, ...], allowed: str) -> None:
+    if not isinstance(given, kinds):
+        _refuse(place, given, allowed)
+
+
+def _refuse(place: str, given: object, allowed: str) -> NoReturn:
+    raise InvalidValue(place, f"{_shown(given)} is not allowed. Allowed: {allowed}.")
+
+
+def _name(kind: type) -> str:
+    return kind.__name__
+
+
+def _shown(given: object) -> str:
+    """What was given, by its value where that is short, since it may be a whole conversation."""
+    text = repr(given)
+    return text if isinstance(given, str | int) and len(text) <= 40 else f"a {type(given).__name__}"
 
 
 class StopReason(StrEnum):
@@ -275,6 +411,20 @@ class Usage:
     cache_read_tokens: int | None = None
     cache_write_tokens: int | None = None
     reasoning_tokens: int | None = None
+
+    def __add__(self, other: Usage) -> Usage:
+        """The tokens of both. What only one of them says is what that one says."""
+        return Usage(
+            _sum(self.input_tokens, other.input_tokens),
+            _sum(self.output_tokens, other.output_tokens),
+            _sum(self.cache_read_tokens, other.cache_read_tokens),
+            _sum(self.cache_write_tokens, other.cache_write_tokens),
+            _sum(self.reasoning_tokens, other.reasoning_tokens),
+        )
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return one if other is None else other if one is None else one + other
 
 
 @dataclass(frozen=True, slots=True)

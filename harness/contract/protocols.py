@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 
-    from harness.contract.model import ChatRequest, ChatResponse, StreamEvent, ToolCall, ToolResult
+    from harness.contract.model import ChatRequest, ChatResponse, StreamEvent, ToolCall, ToolResult, Usage
     from harness.contract.process import Command, Completed
 
 
@@ -186,6 +186,15 @@ class PauseHandler(Protocol):
 
 
 @runtime_checkable
+class UsageHandler(Protocol):
+    """What a `MessageHandler` may have besides: it is told what a turn takes."""
+
+    def on_usage(self, usage: Usage) -> None:
+        """The model has answered, once more; `usage` is that of all answers of this turn so far."""
+        ...
+
+
+@runtime_checkable
 class ProcessRunner(Protocol):
     """Runs commands, without a shell."""
 
@@ -199,6 +208,9 @@ class ProcessRunner(Protocol):
         ...
 
 
+MaxTokensField: TypeAlias = Literal["max_completion_tokens", "max_tokens"]
+
+
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """Where an adapter sends its requests.
@@ -206,13 +218,15 @@ class Endpoint:
     `base_url` has the form that the API's official SDK takes: with `/v1` for OpenAI, without for Anthropic and Gemini.
     `http_client` is an `httpx2.Client` to send through, for adapters with `Capability.HTTP_CLIENT`; it stays the
     caller's to close. An asynchronous adapter does without: it is played through the loopback server. `processes` runs
-    the commands of adapters with `Capability.PROCESS`, which have no use for the rest.
+    the commands of adapters with `Capability.PROCESS`, which have no use for the rest. `max_tokens_field` is for
+    adapters of OpenAI Chat: the field that bounds an answer, where the server knows another one than OpenAI does.
     """
 
     base_url: str
     api_key: str
     http_client: object | None = None
     processes: ProcessRunner | None = None
+    max_tokens_field: MaxTokensField | None = None
 
 
 Connect: TypeAlias = "Callable[[Endpoint, str], ChatClient | AsyncChatClient]"
@@ -255,10 +269,15 @@ class Adapter:
     requires: Requirement | None = None
 
 
-ToolFunction: TypeAlias = "Callable[[ToolCall], ToolResult]"
-"""Runs a tool. What it raises becomes an error result."""
+ToolFunction: TypeAlias = "Callable[[ToolCall], object]"
+"""Runs a tool. It returns a `ToolResult`, or only what would be its content: a JSON value, a part, several parts. What
+it raises becomes an error result."""
 
-StatefulToolFunction: TypeAlias = "Callable[[ToolCall, Any], ToolResult]"
+StatefulToolFunction: TypeAlias = "Callable[[ToolCall, Any], object]"
 """The same for a thread with a state, which is the second argument."""
 
-AsyncToolFunction: TypeAlias = "Callable[[ToolCall], Awaitable[ToolResult]]"
+AsyncToolFunction: TypeAlias = "Callable[[ToolCall], Awaitable[object]]"
+"""The same, asynchronous."""
+
+AsyncStatefulToolFunction: TypeAlias = "Callable[[ToolCall, Any], Awaitable[object]]"
+"""The same for a thread with a state."""

@@ -2,18 +2,20 @@
 
 | variable | what it sets | where it is not set |
 |---|---|---|
-| LLM_PROVIDER | who chats and generates: anthropic, claude-cli, gemini, openai, openai-responses | gemini |
-| EMBEDDING_PROVIDER | who embeds: gemini, openai | gemini |
+| LLM_PROVIDER | who chats and generates: anthropic, claude-cli, gemini, openai-chat, openai-responses | gemini |
+| EMBEDDING_PROVIDER | who embeds: gemini, openai-chat | gemini |
 | ANTHROPIC_API_KEY, ANTHROPIC_MODEL | for anthropic; the model for claude-cli, which logs in by itself, as well | |
 | GOOGLE_API_KEY or GEMINI_API_KEY, GEMINI_MODEL | for gemini | |
 | GEMINI_EMBEDDING_MODEL, GEMINI_EMBEDDING_DIMS | its embeddings | gemini-embedding-2, 768 |
-| OPENAI_API_KEY, OPENAI_MODEL | for openai and openai-responses | |
+| OPENAI_API_KEY, OPENAI_MODEL | for openai-chat and openai-responses | |
 | OPENAI_BASE_URL | a LiteLLM proxy or a local server, with its `/v1`; such a server may take any key | OpenAI |
+| OPENAI_MAX_TOKENS_FIELD | for openai-chat: the field that bounds an answer, `max_tokens` for a server that knows no \
+  other | max_completion_tokens |
 | OPENAI_EMBEDDING_MODEL, OPENAI_EMBEDDING_DIMS | its embeddings | text-embedding-3-small, 1536 |
 
-OPENAI_BASE_URL holds for live runs and recordings as well, the models only here. Models of chats are those of the
-shipped targets where nothing is set. A variable that is set to nothing counts as not set. Whatever is made here is the
-caller's to close.
+OPENAI_BASE_URL holds for live runs and recordings as well, the others only here. Models of chats are those of the
+shipped targets where nothing is set. A variable that is set to nothing counts as not set. A provider has the name of
+its adapter, here and everywhere. Whatever is made here is the caller's to close, by `with` or `close`.
 """
 
 from __future__ import annotations
@@ -22,12 +24,14 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import get_args
 from urllib.parse import urlsplit
 
 from harness import catalog
 from harness.contract.errors import MissingKey, UnknownName, UsageError
-from harness.contract.protocols import Capability, ChatClient, EmbeddingProvider, Embeddings, Endpoint
+from harness.contract.protocols import Adapter, Capability, Embeddings, Endpoint, MaxTokensField
 from harness.host.keys import key
+from harness.kit.client import AsyncClient, Client, Embedder
 from harness.kit.embeddings import EmbeddingRecord
 from harness.kit.generation import ChatGeneration
 from harness.kit.processes import LocalRunner
@@ -35,9 +39,9 @@ from harness.kit.processes import LocalRunner
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A provider by the name that people say, and its variables.
+    """A provider, by the name of its adapter.
 
-    `target` is the shipped target whose adapter and model are taken; `prefix` begins the names of its variables.
+    `target` is the shipped target whose model is taken; `prefix` begins the names of its variables.
     """
 
     name: str
@@ -51,7 +55,7 @@ PROVIDERS = {
         Provider("anthropic", "anthropic", "ANTHROPIC"),
         Provider("claude-cli", "claude-cli", "ANTHROPIC"),
         Provider("gemini", "gemini-3", "GEMINI"),
-        Provider("openai", "openai-chat", "OPENAI"),
+        Provider("openai-chat", "openai-chat", "OPENAI"),
         Provider("openai-responses", "openai-responses", "OPENAI"),
     )
 }
@@ -64,32 +68,38 @@ NO_BASE_URL = "this is no URL: it has to begin with http:// or https://, as in h
 
 def chat_client(
     provider: str | None = None, *, environ: Mapping[str, str] = os.environ, http_client: object | None = None
-) -> ChatClient:
+) -> Client:
     """A chat client of a provider (`None`: of LLM_PROVIDER), for requests that name no model of their own.
 
     `http_client` is an `httpx2.Client` to send through, which stays the caller's to close.
 
     Raises:
         UnknownName: there is no such provider.
-        UsageError: the base URL that is set is none, or no header takes the key.
+        UsageError: the base URL that is set is none, no header takes the key, or there is no such field for
+            `max_tokens`.
         MissingDependency: its SDK is not installed.
         MissingKey: its key is not set.
     """
-    chosen = _chosen("LLM_PROVIDER", provider, environ)
-    return _connected(chosen, environ, http_client)
+    return Client(*_connection(_chosen("LLM_PROVIDER", provider, environ), environ, http_client))
+
+
+def async_chat_client(
+    provider: str | None = None, *, environ: Mapping[str, str] = os.environ, http_client: object | None = None
+) -> AsyncClient:
+    """`chat_client` for asynchronous callers. `http_client` is the same, a synchronous one."""
+    return AsyncClient(*_connection(_chosen("LLM_PROVIDER", provider, environ), environ, http_client))
 
 
 def generation_provider(
     provider: str | None = None, *, environ: Mapping[str, str] = os.environ, http_client: object | None = None
 ) -> ChatGeneration:
     """Prompt to text by a provider (`None`: that of LLM_PROVIDER); see `chat_client`, which raises the same."""
-    chosen = _chosen("LLM_PROVIDER", provider, environ)
-    return ChatGeneration(_connected(chosen, environ, http_client), model=configured_model(chosen, environ=environ))
+    return ChatGeneration(chat_client(provider, environ=environ, http_client=http_client))
 
 
 def embedding_provider(
     provider: str | None = None, *, environ: Mapping[str, str] = os.environ, http_client: object | None = None
-) -> EmbeddingProvider:
+) -> Embedder:
     """Texts to vectors by a provider (`None`: that of EMBEDDING_PROVIDER); see `chat_client`.
 
     Raises:
@@ -100,7 +110,8 @@ def embedding_provider(
     """
     chosen, embeddings = _embedding(provider, environ)
     record = configured_embeddings(chosen.name, environ=environ)
-    return embeddings.connect(_endpoint(chosen, environ, http_client), record.model, record.dimensions)
+    adapter, endpoint, _ = _connection(chosen, environ, http_client)
+    return Embedder(adapter, embeddings, endpoint, record.model, record.dimensions)
 
 
 def configured_embeddings(provider: str | None = None, *, environ: Mapping[str, str] = os.environ) -> EmbeddingRecord:
@@ -128,7 +139,7 @@ def configured_model(provider: Provider, *, environ: Mapping[str, str] = os.envi
 
 def configured_base_url(provider: Provider, *, environ: Mapping[str, str] = os.environ) -> str | None:
     """The server that stands in for a provider, if one is set; see `base_url_for`."""
-    return base_url_for(catalog.target(provider.target).api, environ=environ)
+    return base_url_for(catalog.adapter(provider.name).api, environ=environ)
 
 
 def base_url_for(api: str, *, environ: Mapping[str, str] = os.environ) -> str | None:
@@ -155,11 +166,7 @@ def is_base_url(text: str) -> bool:
 
 def embedding_providers() -> list[str]:
     """The names of the providers that have embeddings."""
-    return [
-        name
-        for name, each in PROVIDERS.items()
-        if Capability.EMBEDDINGS in catalog.adapter(catalog.target(each.target).adapter).capabilities
-    ]
+    return [name for name in PROVIDERS if Capability.EMBEDDINGS in catalog.adapter(name).capabilities]
 
 
 def _chosen(variable: str, provider: str | None, environ: Mapping[str, str]) -> Provider:
@@ -171,16 +178,19 @@ def _chosen(variable: str, provider: str | None, environ: Mapping[str, str]) -> 
     return PROVIDERS[name]
 
 
-def _connected(provider: Provider, environ: Mapping[str, str], http_client: object | None) -> ChatClient:
-    adapter = catalog.adapter(catalog.target(provider.target).adapter)
-    client = adapter.connect(_endpoint(provider, environ, http_client), configured_model(provider, environ=environ))
-    assert isinstance(client, ChatClient)  # noqa: S101 - the shipped ones are synchronous
-    return client
+def _connection(
+    provider: Provider, environ: Mapping[str, str], http_client: object | None
+) -> tuple[Adapter, Endpoint, str]:
+    return (
+        catalog.adapter(provider.name),
+        _endpoint(provider, environ, http_client),
+        configured_model(provider, environ=environ),
+    )
 
 
 def _embedding(provider: str | None, environ: Mapping[str, str]) -> tuple[Provider, Embeddings]:
     chosen = _chosen("EMBEDDING_PROVIDER", provider, environ)
-    embeddings = catalog.adapter(catalog.target(chosen.target).adapter).embeddings
+    embeddings = catalog.adapter(chosen.name).embeddings
     if embeddings is None:
         raise UsageError(
             f"the provider {chosen.name!r} has no embedding API; use {' or '.join(embedding_providers())} "
@@ -190,16 +200,26 @@ def _embedding(provider: str | None, environ: Mapping[str, str]) -> tuple[Provid
 
 
 def _endpoint(provider: Provider, environ: Mapping[str, str], http_client: object | None) -> Endpoint:
-    shipped = catalog.target(provider.target)
-    adapter = catalog.adapter(shipped.adapter)
+    adapter = catalog.adapter(provider.name)
     if Capability.PROCESS in adapter.capabilities:
         return Endpoint("", "", processes=LocalRunner())
-    wire = catalog.api(shipped.api)
+    wire = catalog.api(adapter.api)
     found = key(wire.key_variables, environ)
     if found is None:
         raise MissingKey(provider.name, wire.key_variables, is_target=False)
     base = configured_base_url(provider, environ=environ) or wire.provider_url
-    return Endpoint(base.rstrip("/"), found, http_client)
+    return Endpoint(base.rstrip("/"), found, http_client, max_tokens_field=_max_tokens_field(provider, environ))
+
+
+def _max_tokens_field(provider: Provider, environ: Mapping[str, str]) -> MaxTokensField | None:
+    variable = f"{provider.prefix}_MAX_TOKENS_FIELD"
+    given = environ.get(variable)
+    for field in get_args(MaxTokensField):
+        if given == field:
+            return field
+    if given:
+        raise UsageError(f"{variable}: {given!r} is no such field; set {' or '.join(get_args(MaxTokensField))}.")
+    return None
 
 
 def _dimensions(variable: str, default: int, environ: Mapping[str, str]) -> int:

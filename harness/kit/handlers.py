@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TextIO, TypeAlias
+
+from harness.contract.model import Usage
 
 if TYPE_CHECKING:
     from queue import Queue
@@ -39,9 +41,10 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The turn is over, by `error` if there is one."""
+    """The turn is over, by `error` if there is one. `usage` is that of all its answers."""
 
     error: BaseException | None = None
+    usage: Usage = field(default_factory=Usage)
 
 
 HandlerEvent: TypeAlias = Said | Called | Answered | Done
@@ -81,6 +84,7 @@ class QueueHandler:
 
     def __init__(self, queue: Queue[HandlerEvent]) -> None:
         self._queue = queue
+        self._usage = Usage()
 
     def on_text(self, text: str) -> None:
         """Put `Said`."""
@@ -94,9 +98,14 @@ class QueueHandler:
         """Put `Answered`."""
         self._queue.put(Answered(result))
 
+    def on_usage(self, usage: Usage) -> None:
+        """Keep it for `Done`."""
+        self._usage = usage
+
     def on_done(self, error: BaseException | None = None) -> None:
         """Put `Done`."""
-        self._queue.put(Done(error))
+        self._queue.put(Done(error, self._usage))
+        self._usage = Usage()
 
 
 class CollectingHandler(ConsoleHandler):
@@ -105,11 +114,17 @@ class CollectingHandler(ConsoleHandler):
     def __init__(self, *, silent: bool = True, file: TextIO | None = None) -> None:
         super().__init__(silent=silent, file=file)
         self.events: list[HandlerEvent] = []
+        self._usage = Usage()
 
     @property
     def text(self) -> str:
         """All that the model said, each text on a line of its own."""
         return "\n".join(event.text for event in self.events if isinstance(event, Said))
+
+    @property
+    def usage(self) -> Usage:
+        """The tokens of all turns that are over."""
+        return sum((event.usage for event in self.events if isinstance(event, Done)), Usage())
 
     def on_text(self, text: str) -> None:
         """Keep `Said`."""
@@ -126,7 +141,12 @@ class CollectingHandler(ConsoleHandler):
         self.events.append(Answered(result))
         super().on_tool_result(result)
 
+    def on_usage(self, usage: Usage) -> None:
+        """Keep it for `Done`."""
+        self._usage = usage
+
     def on_done(self, error: BaseException | None = None) -> None:
         """Keep `Done`."""
-        self.events.append(Done(error))
+        self.events.append(Done(error, self._usage))
+        self._usage = Usage()
         super().on_done(error)

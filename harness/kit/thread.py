@@ -7,6 +7,7 @@ whatever happens: however a turn ends, every call of it has its result, so that 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -16,21 +17,28 @@ from harness.contract.errors import IterationLimit
 from harness.contract.model import (
     ChatRequest,
     ChatResponse,
+    File,
+    Image,
     Message,
     NamedTool,
+    Opaque,
     Role,
     StopReason,
+    Text,
     ToolCall,
     ToolResult,
+    Usage,
 )
 from harness.contract.protocols import (
     AsyncChatClient,
+    AsyncStatefulToolFunction,
     AsyncToolFunction,
     ChatClient,
     MessageHandler,
     PauseHandler,
     StatefulToolFunction,
     ToolFunction,
+    UsageHandler,
 )
 
 DEFAULT_MAX_TOKENS = 8192
@@ -57,19 +65,23 @@ Turn = Generator[Ask | Run, "ChatResponse | ToolResult", ChatResponse]
 class Thread:
     """A conversation with one model.
 
-    `template` is the request without its messages: it may be replaced between turns, to change the system prompt or
-    the settings. `messages` is the history, and may be replaced between turns too. `max_iterations` bounds the model's
-    answers in one user turn. A `state` that is not `None` is handed to the tools, as their second argument.
+    `template` is the request without its messages (`None`: the client's own model, and nothing set). It may be replaced
+    between turns, to change the system prompt or the settings. `messages` is the history, and may be replaced between
+    turns too. `max_iterations` bounds the model's answers in one user turn. A `state` that is not `None` is handed to
+    the tools, as their second argument.
     """
 
-    def __init__(self, template: ChatRequest, *, max_iterations: int = 10, state: object = None) -> None:
+    def __init__(self, template: ChatRequest | None = None, *, max_iterations: int = 10, state: object = None) -> None:
+        template = template or ChatRequest()
         self.template = replace(template, messages=())
         self.messages: tuple[Message, ...] = template.messages
         self.max_iterations = max_iterations
         self.state = state
 
     def turn(self, user: Message, handler: MessageHandler | None = None, *, model: str | None = None) -> Turn:
-        """One user turn: yields what it needs, returns the last response. `handler` is told all but `on_done`.
+        """One user turn: yields what it needs, returns the last response, with the usage of all responses of the turn.
+
+        `handler` is told all but `on_done`; one with `on_usage` is told after each answer what the turn has taken.
 
         `model` is asked in this turn instead of the template's.
 
@@ -90,6 +102,7 @@ class Thread:
         """
         self.messages += (user,)
         paused = False
+        used = Usage()
         template = replace(self.template, max_tokens=self.template.max_tokens or DEFAULT_MAX_TOKENS)
         if model is not None:
             template = replace(template, model=model)
@@ -98,10 +111,11 @@ class Thread:
             if not isinstance(response, ChatResponse):
                 raise TypeError("an Ask is answered by a ChatResponse")
             self.messages += (response.message,)
-            yield from self._tools(response, handler)
+            used += response.usage
+            yield from self._tools(response, handler, used)
             paused = not response.tool_calls and _goes_on(response)
             if not (response.tool_calls or paused):
-                return response
+                return replace(response, usage=used)
             if paused and isinstance(handler, PauseHandler):
                 handler.on_pause(response)
             if template.tool_choice == "required" or isinstance(template.tool_choice, NamedTool):
@@ -109,10 +123,12 @@ class Thread:
         raise IterationLimit(self.max_iterations, paused=paused)
 
     def _tools(
-        self, response: ChatResponse, handler: MessageHandler | None
+        self, response: ChatResponse, handler: MessageHandler | None, used: Usage
     ) -> Generator[Run, ChatResponse | ToolResult, None]:
         results: list[ToolResult] = []
         try:
+            if isinstance(handler, UsageHandler):
+                handler.on_usage(used)
             if handler and response.text:
                 handler.on_text(response.text)
             for call in response.tool_calls:
@@ -140,6 +156,8 @@ class Thread:
     ) -> ChatResponse:
         """Send a user message and run the tools until the model has answered; `harness.kit.streamed` shows it arrive.
 
+        The response is the last one, with the usage of all answers that the turn took.
+
         Raises:
             harness.contract.errors.ChatError: a chat failed.
             IterationLimit: see `turn`.
@@ -158,7 +176,7 @@ class Thread:
         self,
         client: AsyncChatClient,
         user: str | Message,
-        tool: AsyncToolFunction,
+        tool: AsyncToolFunction | AsyncStatefulToolFunction,
         handler: MessageHandler | None = None,
         *,
         model: str | None = None,
@@ -197,31 +215,33 @@ class Thread:
                 handler.on_done(error)
 
 
-def ask(
+def ask(  # noqa: PLR0913 - what a thread and its `send` take
     client: ChatClient,
     text: str,
     template: ChatRequest | None = None,
-    tool: ToolFunction | None = None,
+    tool: ToolFunction | StatefulToolFunction | None = None,
     handler: MessageHandler | None = None,
+    *,
+    state: object = None,
+    model: str | None = None,
 ) -> str:
-    """One question, one text: a thread that is made for it and forgotten. Without `template`, the client's own model.
+    """One question, one text: a thread that is made for it and forgotten. See `Thread`, and `Thread.send`.
 
     Raises:
         harness.contract.errors.ChatError: a chat failed.
         IterationLimit: see `Thread.turn`.
     """
-    thread = Thread(template or ChatRequest("", ()))
-    return thread.send(client, text, tool or _no_tool, handler).text
+    return Thread(template, state=state).send(client, text, tool or _no_tool, handler, model=model).text
 
 
-def _no_tool(call: ToolCall) -> ToolResult:
+def _no_tool(call: ToolCall, _state: object = None) -> ToolResult:
     raise LookupError(f"there is no tool {call.name!r}")
 
 
 def run_tool(tool: ToolFunction, call: ToolCall) -> ToolResult:
     """Run a tool; what it raises becomes an error result that carries the exception's text."""
     try:
-        return tool(call)
+        return as_result(call, tool(call))
     except Exception as raised:  # noqa: BLE001 - whatever a tool raises is the model's to know
         return failure(call, raised)
 
@@ -229,9 +249,30 @@ def run_tool(tool: ToolFunction, call: ToolCall) -> ToolResult:
 async def run_tool_async(tool: AsyncToolFunction, call: ToolCall) -> ToolResult:
     """`run_tool` for an asynchronous tool."""
     try:
-        return await tool(call)
+        return as_result(call, await tool(call))
     except Exception as raised:  # noqa: BLE001 - whatever a tool raises is the model's to know
         return failure(call, raised)
+
+
+def as_result(call: ToolCall, answer: object) -> ToolResult:
+    """What a tool has returned, as the result of its call: a `ToolResult` as it is, anything else as the content.
+
+    Raises:
+        TypeError: it is no JSON value, no part and no list or tuple of parts.
+    """
+    if isinstance(answer, ToolResult):
+        return answer
+    several: tuple[object, ...] = tuple(cast("Any", answer)) if isinstance(answer, list | tuple) else (answer,)
+    parts = tuple(part for part in several if isinstance(part, Text | Image | File | Opaque))
+    if parts and len(parts) == len(several):
+        return ToolResult(call.id, call.name, parts)
+    try:
+        content = json.loads(json.dumps(answer, allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as error:
+        kind = type(cast("object", answer)).__name__
+        reason = f"the tool {call.name!r} returned a {kind}, which is neither JSON nor parts: {error}"
+        raise TypeError(reason) from error
+    return ToolResult(call.id, call.name, content)
 
 
 def failure(call: ToolCall, raised: Exception) -> ToolResult:

@@ -7,14 +7,27 @@ It does nothing unless `harness_scenarios` is set, and then leaves the work to `
 harness_scenarios = ["scenarios"]
 harness_adapters = ["mypackage.adapter:ADAPTER"]
 ```
+
+Apart from that it has a fixture for tests of an application's own code, `harness_client`: a client without key or
+network, whose model does what a scenario says (`harness.pytest_plugin.offline`):
+
+```python
+def test_my_agent(harness_client):
+    client = harness_client("call-single", target="anthropic")
+    assert "18" in my_agent(client, "What is the weather in Paris?")
+```
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib import import_module
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import pytest
+
+if TYPE_CHECKING:
+    from harness.pytest_plugin.offline import Offline
 
 _OPTIONS: tuple[tuple[str, Literal["string", "paths", "args", "int", "bool"], str], ...] = (
     ("harness_scenarios", "paths", "scenario files and folders of them; without any, nothing is collected"),
@@ -46,3 +59,10 @@ def pytest_configure(config: pytest.Config) -> None:
     """Load the rest if there is something to do: a project without scenarios does not pay for its imports."""
     if config.getini("harness_scenarios"):
         config.pluginmanager.register(import_module("harness.pytest_plugin.cells"), "harness-cells")
+
+
+@pytest.fixture
+def harness_client() -> Iterator[Offline]:
+    """Makes clients that work offline; see `harness.pytest_plugin.offline`."""
+    with import_module("harness.pytest_plugin.offline").Offline() as offline:
+        yield offline

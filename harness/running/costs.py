@@ -24,11 +24,14 @@ PACKAGE = "genai-prices"
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A model that a price is kept for. `context` is the length of its context, in tokens, where that is known."""
+    """A model that a price is kept for. `context` is the length of its context, in tokens, where that is known;
+    `images` and `reasoning` say that there is a price for images that it reads, and one for tokens of reasoning."""
 
     id: str
     context: int | None
     deprecated: bool
+    images: bool = False
+    reasoning: bool = False
 
 
 def price_version() -> dict[str, str]:
@@ -157,7 +160,13 @@ def listed(api: str, model: str) -> tuple[Listed, ...]:
             return True
 
     return tuple(
-        Listed(each.id, each.context_window, bool(each.deprecated))
+        Listed(
+            each.id,
+            each.context_window,
+            bool(each.deprecated),
+            images=prices.input_image_mtok is not None,
+            reasoning=prices.output_reasoning_mtok is not None,
+        )
         for each in provider.models
         if is_its_own(each.id)
         and (prices := each.get_prices(noon)).input_mtok is not None

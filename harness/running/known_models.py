@@ -1,7 +1,8 @@
 """The models that are known for an API: those that a price is kept for, and those of the shipped targets.
 
-Nothing is asked of a provider, and no list is kept here: names and lengths are those of the package `genai-prices`,
-what a model can do is what its profile and the API's adapter say.
+Nothing is asked of a provider, and no list is kept here: names and lengths are those of the package `genai-prices`.
+What a model can do is claimed only where a source speaks of that very model: a price for images or for reasoning, or,
+of a shipped target's model, the profile that was written for it. That a name resembles others says nothing.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from harness import catalog
-from harness.apis.profile import Profile
 from harness.contract.protocols import Capability
 from harness.running.costs import Listed, listed
 
@@ -18,9 +18,9 @@ from harness.running.costs import Listed, listed
 class ModelInfo:
     """One model of an API.
 
-    `vision` and `thinking` say whether the API's adapter can do that with it; `None` where its profile is the one for
-    models that nobody here knows, and claims nothing. `context` is in tokens, `None` where it is not known. `targets`
-    are the shipped targets that have this model. Names may be those of families (`gpt-4o`), and not each answers chats.
+    `vision` and `thinking` say whether the API's adapter can do that with it; `None` where no source says so. `context`
+    is in tokens, `None` where it is not known. `targets` are the shipped targets that have this model. Names may be
+    those of families (`gpt-4o`), and not each answers chats.
     """
 
     id: str
@@ -48,24 +48,24 @@ def models(api: str) -> tuple[ModelInfo, ...]:
 
     def info(model: Listed) -> ModelInfo:
         profile = of_api.profile_for(model.id)
-        is_known = profile is not of_api.profiles[-1]  # that one matches any name
+        shipped_as = tuple(each.name for each in shipped if each.model == model.id)
+        able = capabilities - profile.lacks
+        thinks = model.reasoning or (bool(shipped_as) and profile.thinking != "none")
         return ModelInfo(
             model.id,
             api,
             profile.name,
-            _has(Capability.VISION, capabilities, profile, is_known=is_known),
-            _has(Capability.THINKING, capabilities, profile, is_known=is_known),
+            _known(Capability.VISION in able, is_said=model.images),
+            _known(Capability.THINKING in able, is_said=thinks),
             model.context,
             model.deprecated,
-            tuple(each.name for each in shipped if each.model == model.id),
+            shipped_as,
         )
 
     return tuple(info(known[name]) for name in sorted(known))
 
 
-def _has(
-    capability: Capability, capabilities: frozenset[Capability], profile: Profile, *, is_known: bool
-) -> bool | None:
-    if capability not in capabilities or capability in profile.lacks:
+def _known(is_able: bool, *, is_said: bool) -> bool | None:
+    if not is_able:
         return False
-    return True if is_known else None
+    return True if is_said else None

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar, cast
 
 from harness.apis.targets import Target
-from harness.contract.errors import ChatError, HarnessError, IterationLimit, ProviderError
+from harness.contract.errors import ChatError, HarnessError, InvalidValue, IterationLimit, ProviderError
 from harness.contract.model import ChatRequest, ChatResponse, Finish, StreamEvent, ToolCall, ToolResult
 from harness.contract.protocols import Endpoint, MessageHandler
 from harness.host.crash import located, said, traceback_of
@@ -117,18 +117,29 @@ class _Player:
         turn = thread.turn(user_message(self._scenario.turns[index]), handler)
         step = next(turn)
         answers = 0
-        results: list[ToolResult] = []
         try:
             while True:
                 if isinstance(step, Ask):
-                    response = self._ask(step.request, index, answers, client)
-                    results = self._run(response.tool_calls, index, answers)
+                    self._reorder(thread, index, answers)
+                    response = self._ask(replace(step.request, messages=thread.messages), index, answers, client)
                     answers += 1
                     step = turn.send(response)
                 else:
-                    step = turn.send(results.pop(0))
+                    step = turn.send(self._run(step.call))
+        except IterationLimit:
+            self._reorder(thread, index, answers)
+            raise
         except StopIteration:
             return
+
+    def _reorder(self, thread: Thread, turn: int, answers: int) -> None:
+        """Put the results behind so many answers into the order in which the script has the tools answer."""
+        script = self._scenario.turns[turn].model
+        order = script[answers - 1].answers if 0 < answers <= len(script) else None
+        *before, last = thread.messages
+        results = last.tool_results
+        if order is not None and len(order) == len(results):
+            thread.messages = (*before, replace(last, parts=tuple(results[position] for position in order)))
 
     def _ask(self, request: ChatRequest, turn: int, step: int, client: _Client) -> ChatResponse:
         self._begin(len(self._chats))
@@ -139,24 +150,19 @@ class _Player:
         except ChatError as error:
             self._chats.append(_failed(asked, error, events))
             raise _Ended from error
-        except HarnessError:
-            raise
         except BROKEN as error:
+            if isinstance(error, HarnessError) and not isinstance(error, InvalidValue):
+                raise
             failed = replace(_failed(asked, error, events), error_text=located(error), crashed=True)
             self._chats.append(replace(failed, traceback=traceback_of(error)))
             raise _Ended from error
         self._chats.append(replace(asked, response=response, events=tuple(events)))
         return response
 
-    def _run(self, calls: tuple[ToolCall, ...], turn: int, step: int) -> list[ToolResult]:
-        executions = [self._execution(call) for call in calls]
-        self._executions += executions
-        results = [execution.result for execution in executions]
-        script = self._scenario.turns[turn].model
-        order = script[step].answers if step < len(script) else None
-        if order is None or len(order) != len(results):
-            return results
-        return [results[position] for position in order]
+    def _run(self, call: ToolCall) -> ToolResult:
+        execution = self._execution(call)
+        self._executions.append(execution)
+        return execution.result
 
     def _execution(self, call: ToolCall) -> ToolExecution:
         chat = len(self._chats) - 1

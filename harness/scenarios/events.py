@@ -20,7 +20,7 @@ def told(event: HandlerEvent) -> str:
             return f"call {call.name}"
         case Answered(result):
             return f"{'error' if result.is_error else 'result'} {result.name}"
-        case Done(error):
+        case Done(error=error):
             return _done(None if error is None else error_name(class_of(error)))
 
 
@@ -37,10 +37,9 @@ def scripted(scenario: Scenario, steps: Sequence[StepSpec], error: str | None) -
     for step in steps:
         if step.text:
             events.append(Said(step.text))
-        calls = [ToolCall("", name, arguments) for name, arguments in step.whole_calls]
-        order = step.answers or range(len(calls))
-        for call, answered in zip(calls, order, strict=True):
-            events += [Called(call), Answered(_result(scenario, calls[answered]))]
+        for name, arguments in step.whole_calls:
+            call = ToolCall("", name, arguments)
+            events += [Called(call), Answered(_result(scenario, call))]
     return [*map(told, events), _done(error)]
 
 

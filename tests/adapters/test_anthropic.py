@@ -212,6 +212,12 @@ def test_tool_choice_without_tools() -> None:
     refused(asked(tool_choice="required"), "tool choice")
 
 
+def test_a_tool_that_is_shown_while_it_is_written_streams_at_once() -> None:
+    tools = (Tool("write", "", {}, shown_while_written=True), Tool("read", "", {}))
+    body = sent(asked(tools=tools))
+    assert [tool.get("eager_input_streaming") for tool in body["tools"]] == [True, None]
+
+
 def test_tools() -> None:
     strict = Tool("now", "", {}, {"anthropic": {"strict": True}, "openai-chat": {"strict": False}})
     body = sent(asked(tools=(WEATHER, strict), cache=True, system="Be brief.", response_format=JsonMode()))

@@ -84,7 +84,7 @@ def test_a_base_url_that_is_none_is_shown_without_a_traceback(
     outcome = harness("providers")
 
     assert outcome.code == 0
-    assert rows(outcome.out)["openai"]["BASE URL"] == "set, and no URL"
+    assert rows(outcome.out)["openai-chat"]["BASE URL"] == "set, and no URL"
     assert url not in outcome.out
 
 
@@ -106,7 +106,7 @@ def test_what_is_not_installed_comes_with_the_command_that_installs_it(
     found = rows(harness("providers").out)
 
     assert found["gemini"]["NEEDS"] == "google-genai: not installed: pip install 'harness[gemini]'"
-    assert found["openai"]["NEEDS"] == "openai: not installed: pip install 'harness[openai]'"
+    assert found["openai-chat"]["NEEDS"] == "openai: not installed: pip install 'harness[openai]'"
     assert found["claude-cli"]["NEEDS"] == "claude: not on the path"
 
 
@@ -140,7 +140,7 @@ def test_what_chats_and_what_embeds_is_said(harness: Command, monkeypatch: pytes
     for name, value in {
         "LLM_PROVIDER": "anthropic",
         "ANTHROPIC_MODEL": "claude-haiku-5-5",
-        "EMBEDDING_PROVIDER": "openai",
+        "EMBEDDING_PROVIDER": "openai-chat",
         "OPENAI_EMBEDDING_DIMS": "256",
     }.items():
         monkeypatch.setenv(name, value)
@@ -149,7 +149,7 @@ def test_what_chats_and_what_embeds_is_said(harness: Command, monkeypatch: pytes
     assert "LLM_PROVIDER        gemini" in usual
     assert "EMBEDDING_PROVIDER  gemini: gemini-embedding-2, 768 dimensions" in usual
     assert "LLM_PROVIDER        anthropic" in changed.splitlines()
-    assert "EMBEDDING_PROVIDER  openai: text-embedding-3-small, 256 dimensions" in changed.splitlines()
+    assert "EMBEDDING_PROVIDER  openai-chat: text-embedding-3-small, 256 dimensions" in changed.splitlines()
     assert rows(changed)["anthropic"]["MODEL"] == "claude-haiku-5-5"
 
 
@@ -158,17 +158,17 @@ def test_what_chats_and_what_embeds_is_said(harness: Command, monkeypatch: pytes
     [
         (
             "LLM_PROVIDER",
-            "opnai",
+            "opnai-chat",
             (
-                "LLM_PROVIDER        LLM_PROVIDER: unknown provider 'opnai'. Did you mean 'openai'? "
-                "Known: anthropic, claude-cli, gemini, openai, openai-responses."
+                "LLM_PROVIDER        LLM_PROVIDER: unknown provider 'opnai-chat'. Did you mean 'openai-chat'? "
+                "Known: anthropic, claude-cli, gemini, openai-chat, openai-responses."
             ),
         ),
         (
             "EMBEDDING_PROVIDER",
             "anthropic",
             (
-                "EMBEDDING_PROVIDER  the provider 'anthropic' has no embedding API; use gemini or openai "
+                "EMBEDDING_PROVIDER  the provider 'anthropic' has no embedding API; use gemini or openai-chat "
                 "(EMBEDDING_PROVIDER)."
             ),
         ),
@@ -218,9 +218,9 @@ def test_the_json_says_of_keys_only_whether_they_are_set(harness: Command, monke
 
     document = shown(harness)
 
-    openai = next(each for each in document["providers"] if each["name"] == "openai")
+    openai = next(each for each in document["providers"] if each["name"] == "openai-chat")
     assert openai == {
-        "name": "openai",
+        "name": "openai-chat",
         "target": "openai-chat",
         "model": "gpt-5.6",
         "requires": {

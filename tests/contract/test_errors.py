@@ -11,6 +11,7 @@ from harness.contract.errors import (
     EmbeddingMismatch,
     ExpectedFailuresError,
     HarnessError,
+    InvalidValue,
     IterationLimit,
     MalformedResponse,
     MissingDependency,
@@ -71,6 +72,7 @@ TEXTS: list[tuple[HarnessError, str]] = [
             "Go back to what made them, or embed the texts again."
         ),
     ),
+    (InvalidValue("Message.role", "'x' is no role."), "Message.role: 'x' is no role."),
     (IterationLimit(3), "the model still calls tools after 3 iterations"),
     (IterationLimit(3, paused=True), "the model has paused again after 3 iterations"),
 ]

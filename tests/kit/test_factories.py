@@ -13,7 +13,9 @@ from harness import catalog
 from harness.apis.view import ModelStep
 from harness.contract.errors import MissingDependency, MissingKey, UnknownName, UsageError
 from harness.contract.model import ChatRequest, Message
+from harness.contract.protocols import Capability
 from harness.kit import factories
+from harness.kit.client import Client
 from harness.kit.embeddings import EmbeddingRecord
 from harness.kit.factories import PROVIDERS, chat_client, embedding_provider, generation_provider
 from tests.stages import every_target
@@ -68,9 +70,38 @@ def test_a_client_by_the_name_of_its_provider(provider: str) -> None:
 def test_generation_by_the_name_of_its_provider(provider: str) -> None:
     service = Service(provider)
     generated = generation_provider(provider, environ=KEYS, http_client=service.http)
-    assert generated.generate("hi").text == "Ahoy"
-    generated.close()
+    with generated:
+        assert generated.generate("hi").text == "Ahoy"
+    assert (generated.name, Capability.TOOLS in generated.capabilities) == (provider, True)
     assert service.model == catalog.target(PROVIDERS[provider].target).model
+
+
+@pytest.mark.parametrize("name", PROVIDERS)
+def test_a_provider_has_the_name_of_its_adapter(name: str) -> None:
+    assert PROVIDERS[name].name == name == catalog.adapter(name).name
+    assert catalog.target(PROVIDERS[name].target).adapter == name
+
+
+def test_a_client_says_who_it_is_and_what_it_can_do_with_its_model() -> None:
+    def client(model: str) -> Client:
+        return chat_client("anthropic", environ={**KEYS, "ANTHROPIC_MODEL": model}, http_client=httpx2.Client())
+
+    for model, forces in (("claude-opus-5-5", False), ("claude-opus-5", True)):
+        with client(model) as made:
+            assert (made.name, made.model) == ("anthropic", model)
+            assert Capability.TOOLS in made.capabilities
+            assert (Capability.FORCED_TOOL_CHOICE in made.capabilities) is forces
+
+
+@pytest.mark.parametrize(("field", "sent"), [("max_tokens", "max_tokens"), ("", "max_completion_tokens")])
+def test_a_local_server_can_be_sent_max_tokens(field: str, sent: str) -> None:
+    service = Service("openai-chat")
+    environ = {**KEYS, "OPENAI_BASE_URL": "http://127.0.0.1:11434/v1", "OPENAI_MAX_TOKENS_FIELD": field}
+    chat_client("openai-chat", environ=environ, http_client=service.http).chat(
+        ChatRequest("local", (Message.user("hi"),), max_tokens=9)
+    )
+    body = json.loads(service.request.content)
+    assert {name: value for name, value in body.items() if "max" in name} == {sent: 9}
 
 
 @pytest.mark.parametrize("make", [chat_client, generation_provider])
@@ -90,7 +121,7 @@ def test_gemini_is_who_is_asked_where_nothing_is_set() -> None:
     assert service.request.headers["x-goog-api-key"] == "g"
 
 
-@pytest.mark.parametrize("provider", ["openai", "openai-responses"])
+@pytest.mark.parametrize("provider", ["openai-chat", "openai-responses"])
 def test_a_compatible_server_by_its_base_url(provider: str) -> None:
     service = Service(provider)
     environ = {**KEYS, "OPENAI_BASE_URL": "http://127.0.0.1:4000/v1/", "OPENAI_MODEL": "local-model"}
@@ -115,14 +146,14 @@ def test_the_command_line_needs_no_key() -> None:
     ("environ", "record"),
     [
         ({}, EmbeddingRecord("gemini", "gemini-embedding-2", 768)),
-        ({"EMBEDDING_PROVIDER": "openai"}, EmbeddingRecord("openai", "text-embedding-3-small", 1536)),
+        ({"EMBEDDING_PROVIDER": "openai-chat"}, EmbeddingRecord("openai-chat", "text-embedding-3-small", 1536)),
         (
             {
-                "EMBEDDING_PROVIDER": "openai",
+                "EMBEDDING_PROVIDER": "openai-chat",
                 "OPENAI_EMBEDDING_MODEL": "text-embedding-3-large",
                 "OPENAI_EMBEDDING_DIMS": "256",
             },
-            EmbeddingRecord("openai", "text-embedding-3-large", 256),
+            EmbeddingRecord("openai-chat", "text-embedding-3-large", 256),
         ),
         (
             {"GEMINI_EMBEDDING_MODEL": "gemini-embedding-001", "GEMINI_EMBEDDING_DIMS": "3072"},
@@ -141,8 +172,8 @@ def test_embeddings_as_the_environment_says(environ: dict[str, str], record: Emb
 
 
 def test_embeddings_by_the_name_of_their_provider() -> None:
-    provider = embedding_provider("openai", environ={**KEYS, "EMBEDDING_PROVIDER": "gemini"})
-    assert provider.provider == "openai"
+    provider = embedding_provider("openai-chat", environ={**KEYS, "EMBEDDING_PROVIDER": "gemini"})
+    assert provider.provider == "openai-chat"
     provider.close()
 
 
@@ -155,7 +186,7 @@ def test_embeddings_go_to_the_compatible_server_too() -> None:
 
     http = httpx2.Client(transport=httpx2.MockTransport(answer), trust_env=False)
     environ = {**KEYS, "OPENAI_BASE_URL": "http://127.0.0.1:4000/v1", "OPENAI_EMBEDDING_DIMS": "2"}
-    assert embedding_provider("openai", environ=environ, http_client=http).embed(["a"]) == [[0.5, 1.0]]
+    assert embedding_provider("openai-chat", environ=environ, http_client=http).embed(["a"]) == [[0.5, 1.0]]
     assert str(seen[0].url) == "http://127.0.0.1:4000/v1/embeddings"
 
 
@@ -167,7 +198,7 @@ REFUSED: list[tuple[Callable[..., Any], str | None, dict[str, str], type[UsageEr
         UnknownName,
         (
             "unknown provider 'antropic'. Did you mean 'anthropic'? "
-            "Known: anthropic, claude-cli, gemini, openai, openai-responses."
+            "Known: anthropic, claude-cli, gemini, openai-chat, openai-responses."
         ),
     ),
     (
@@ -175,14 +206,17 @@ REFUSED: list[tuple[Callable[..., Any], str | None, dict[str, str], type[UsageEr
         None,
         {**KEYS, "LLM_PROVIDER": "xyz"},
         UnknownName,
-        "LLM_PROVIDER: unknown provider 'xyz'. Known: anthropic, claude-cli, gemini, openai, openai-responses.",
+        "LLM_PROVIDER: unknown provider 'xyz'. Known: anthropic, claude-cli, gemini, openai-chat, openai-responses.",
     ),
     (
         embedding_provider,
         None,
-        {**KEYS, "EMBEDDING_PROVIDER": "openia"},
+        {**KEYS, "EMBEDDING_PROVIDER": "openai"},
         UnknownName,
-        "EMBEDDING_PROVIDER: unknown embedding provider 'openia'. Did you mean 'openai'? Known: gemini, openai.",
+        (
+            "EMBEDDING_PROVIDER: unknown embedding provider 'openai'. "
+            "Did you mean 'openai-chat'? Known: gemini, openai-chat."
+        ),
     ),
     *(
         (
@@ -190,7 +224,7 @@ REFUSED: list[tuple[Callable[..., Any], str | None, dict[str, str], type[UsageEr
             name,
             KEYS,
             UsageError,
-            f"the provider {name!r} has no embedding API; use gemini or openai (EMBEDDING_PROVIDER).",
+            f"the provider {name!r} has no embedding API; use gemini or openai-chat (EMBEDDING_PROVIDER).",
         )
         for name in ("anthropic", "claude-cli", "openai-responses")
     ),
@@ -210,25 +244,32 @@ REFUSED: list[tuple[Callable[..., Any], str | None, dict[str, str], type[UsageEr
     ),
     (
         embedding_provider,
-        "openai",
+        "openai-chat",
         {"GEMINI_API_KEY": SECRET},
         MissingKey,
-        "the provider 'openai' needs a key: set OPENAI_API_KEY.",
+        "the provider 'openai-chat' needs a key: set OPENAI_API_KEY.",
     ),
     *(
         (
             embedding_provider,
-            "openai",
+            "openai-chat",
             {**KEYS, "OPENAI_EMBEDDING_DIMS": text},
             UsageError,
             f"OPENAI_EMBEDDING_DIMS: {text!r} is no length of vectors; set a number above 0, such as 1536.",
         )
         for text in ("many", "0", "-1", "1.5", " 7", "٣", "1" * 5000)
     ),
+    (
+        chat_client,
+        "openai-chat",
+        {**KEYS, "OPENAI_MAX_TOKENS_FIELD": "maxTokens"},
+        UsageError,
+        "OPENAI_MAX_TOKENS_FIELD: 'maxTokens' is no such field; set max_completion_tokens or max_tokens.",
+    ),
     *(
         (
             make,
-            "openai",
+            "openai-chat",
             {**KEYS, "OPENAI_BASE_URL": text},
             UsageError,
             (
@@ -256,11 +297,11 @@ def test_what_cannot_be_made_is_said_with_the_way_out(
 @pytest.mark.parametrize(
     ("make", "provider", "package"),
     [
-        (chat_client, "openai", "openai"),
+        (chat_client, "openai-chat", "openai"),
         (generation_provider, "openai-responses", "openai"),
         (chat_client, "anthropic", "anthropic"),
         (chat_client, "gemini", "google-genai"),
-        (embedding_provider, "openai", "openai"),
+        (embedding_provider, "openai-chat", "openai"),
         (embedding_provider, "gemini", "google-genai"),
     ],
 )
@@ -268,7 +309,7 @@ def test_an_sdk_that_is_not_installed_is_named(
     make: Callable[..., Any], provider: str, package: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     module, adapter = package.partition("-")[0], catalog.target(PROVIDERS[provider].target).adapter
-    extra = provider.removesuffix("-responses")
+    extra = provider.partition("-")[0]
     for name in [*sys.modules]:
         if name == module or name.startswith((f"{module}.", f"harness.adapters.{adapter.replace('-', '_')}.")):
             monkeypatch.delitem(sys.modules, name)
@@ -289,4 +330,4 @@ def test_an_sdk_that_is_not_installed_is_named(
 
 
 def test_the_providers_with_embeddings_are_known() -> None:
-    assert factories.embedding_providers() == ["gemini", "openai"]
+    assert factories.embedding_providers() == ["gemini", "openai-chat"]

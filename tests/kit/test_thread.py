@@ -14,6 +14,7 @@ from harness.contract.errors import ConnectionFailed, InvalidRequest, IterationL
 from harness.contract.model import (
     ChatRequest,
     ChatResponse,
+    Image,
     Message,
     NamedTool,
     Role,
@@ -545,3 +546,93 @@ def test_one_question_without_tools_tells_the_model_that_there_are_none() -> Non
     assert ask(model, "1 + 2?") == "Sorry"
     (result,) = model.requests[1].messages[-1].tool_results
     assert (result.is_error, result.content) == (True, "there is no tool 'add'")
+
+
+@pytest.mark.parametrize(
+    ("answer", "content"),
+    [
+        ("18 °C", "18 °C"),
+        (None, None),
+        ({"temp_c": 18, "sky": ["clear"]}, {"temp_c": 18, "sky": ["clear"]}),
+        ((1, 2), [1, 2]),
+        ([], []),
+        (Text("So"), (Text("So"),)),
+        ([Text("So"), Image("image/png", b"P")], (Text("So"), Image("image/png", b"P"))),
+        (ToolResult("c1", "add", "itself", is_error=False), "itself"),
+    ],
+)
+def test_a_tool_may_return_a_plain_value(send: Send, answer: object, content: object) -> None:
+    thread = Thread(TEMPLATE)
+    send(thread, Model([says("", call(1)), says("Done")]), "Go", lambda call: answer)
+    assert thread.messages[2] == Message(Role.USER, (ToolResult("c1", "add", content),))
+
+
+@pytest.mark.parametrize("answer", [object(), {1, 2}, float("nan"), [Text("So"), "and so on"], {"at": b"1"}])
+def test_what_is_no_value_of_json_is_an_error_result_that_says_so(send: Send, answer: object) -> None:
+    thread = Thread(TEMPLATE)
+    send(thread, Model([says("", call(1)), says("Done")]), "Go", lambda call: answer)
+    (result,) = thread.messages[2].tool_results
+    said = f"the tool 'add' returned a {type(answer).__name__}, which is neither JSON nor parts: "
+    assert result.is_error
+    assert result.text.startswith(said)
+
+
+class Counting(Log):
+    def on_usage(self, usage: Usage) -> None:
+        self._log("usage", usage.input_tokens)
+
+
+def paid(response: ChatResponse, tokens: int) -> ChatResponse:
+    return replace(response, usage=Usage(tokens, cache_read_tokens=tokens))
+
+
+def test_a_turn_says_what_all_its_answers_took(send: Send) -> None:
+    thread, handler, collecting = Thread(TEMPLATE), Counting(), CollectingHandler()
+    script = [paid(says("", call(1)), 10), paid(says("", call(2)), 20), paid(says("Done"), 30)]
+    assert send(thread, Model(script), "Go", echo, handler).usage == Usage(60, cache_read_tokens=60)
+    assert [what for name, what in handler.events if name == "usage"] == [10, 30, 60]
+    assert send(thread, Model([paid(says("Again"), 5)]), "Go", echo, collecting).usage.input_tokens == 5
+    assert collecting.events == [Said("Again"), Done(None, Usage(5, cache_read_tokens=5))]
+    send(thread, Model([paid(says("Again"), 7)]), "Go", echo, collecting)
+    assert collecting.usage.input_tokens == 12
+
+
+def test_what_a_turn_took_is_known_however_it_ends(send: Send) -> None:
+    handler = CollectingHandler()
+    thread = Thread(TEMPLATE, max_iterations=2)
+    with pytest.raises(IterationLimit) as raised:
+        send(thread, Model([paid(says("", call(1)), 10), paid(says("", call(2)), 20)]), "Go", echo, handler)
+    assert handler.events[-1] == Done(raised.value, Usage(30, cache_read_tokens=30))
+    with pytest.raises(RateLimited) as limited:
+        send(thread, Model([RateLimited(429, "slow down")]), "Go", echo, handler)
+    assert handler.events[-1] == Done(limited.value)
+
+
+def test_a_handler_that_raises_at_the_usage_loses_nothing(send: Send) -> None:
+    thread = Thread(TEMPLATE)
+    with pytest.raises(ZeroDivisionError):
+        send(thread, Model([paid(says("", call(1)), 10)]), "Go", echo, Counting(raise_at="usage 10"))
+    assert is_valid(thread.messages)
+
+
+def test_a_thread_needs_no_template(send: Send) -> None:
+    model = Model([says("Hi")])
+    send(Thread(), model, "Hello", echo)
+    assert (model.requests[0].model, model.requests[0].system) == ("", None)
+
+
+def test_one_question_takes_state_and_model() -> None:
+    model = Model([says("", call(1)), says("18")])
+
+    def look_up(call: ToolCall, state: dict[str, int]) -> int:
+        return state["temp"]
+
+    assert ask(model, "How warm?", TEMPLATE, look_up, state={"temp": 18}, model="other") == "18"
+    assert [request.model for request in model.requests] == ["other", "other"]
+    assert model.requests[1].messages[-1].tool_results[0].content == 18
+
+
+def test_one_question_with_state_and_without_tools_says_that_there_are_none() -> None:
+    model = Model([says("", call(1)), says("So")])
+    ask(model, "How warm?", state={"temp": 18})
+    assert model.requests[1].messages[-1].tool_results[0].text == "there is no tool 'add'"

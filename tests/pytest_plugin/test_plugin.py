@@ -298,3 +298,37 @@ def test_a_limit_that_is_none_is_refused(project: pytest.Pytester, value: str) -
     done = play(project, "scenarios")
     assert done.ret == pytest.ExitCode.USAGE_ERROR
     done.stderr.fnmatch_lines([f"ERROR: harness_cell_timeout {value}: it has to be a number of seconds above 0."])
+
+
+CLIENTS = """
+import pytest
+from harness import Capability, InvalidRequest, Message, Thread, ToolResult, ToolCall, ChatRequest, UnknownName, ask
+
+def weather(call):
+    return {"temp_c": 18, "sky": "clear"}
+
+@pytest.mark.parametrize("target", ["anthropic", "openai-chat", "openai-responses", "gemini-3", "gemini-2.5"])
+def test_an_agent(harness_client, target):
+    client = harness_client("call-single", target=target)
+    tools = harness_client("call-single", target=target)
+    assert client.name == target.partition("-3")[0].partition("-2")[0]
+    assert ask(client, "What is the weather in Paris?", tool=weather) == ask(tools, "The same?", tool=weather)
+
+def test_a_file_of_ones_own(harness_client):
+    assert ask(harness_client("scenarios/plain.yaml"), "Hello.") == "Good morning."
+
+def test_the_provider_would_refuse_it(harness_client):
+    lost = ToolResult("call_nobody", "get_weather", 18)
+    with pytest.raises(InvalidRequest):
+        harness_client("call-single").chat(ChatRequest(messages=[Message("user", [lost])]))
+
+def test_a_scenario_that_does_not_exist(harness_client):
+    with pytest.raises(UnknownName, match="harness_client: unknown scenario 'call-singel'. Did you mean 'call-single'"):
+        harness_client("call-singel")
+"""
+
+
+def test_a_library_user_gets_a_client_that_works_offline(project: pytest.Pytester) -> None:
+    (project.path / "tests" / "test_clients.py").write_text(CLIENTS)
+    configure(project)
+    play(project, "tests/test_clients.py").assert_outcomes(passed=8)

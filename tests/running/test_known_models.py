@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 from genai_prices.data_snapshot import get_snapshot
 
@@ -31,20 +33,31 @@ def test_the_shipped_targets_are_named_with_their_model(api: str) -> None:
     assert named == {each.name: each.model for each in catalog.targets() if each.api == api}
 
 
-def test_vision_and_thinking_are_what_adapter_and_profile_say() -> None:
+def test_vision_and_thinking_are_claimed_only_where_a_source_says_so() -> None:
     def info(api: str, model: str) -> ModelInfo:
         return next(each for each in models(api) if each.id == model)
 
-    opus, flash, gpt = (
-        info("anthropic", "claude-opus-5-5"),
-        info("gemini", "gemini-2.5-flash"),
-        info("openai-chat", "gpt-5.6"),
-    )
+    noon = datetime.now(UTC)
+    prices = {
+        each.id: each.get_prices(noon) for each in get_snapshot().find_provider("gemini-3-flash", None, None).models
+    }
+    found = models("gemini")
+    assert {each.id for each in found if each.vision} == {
+        each.id for each in found if each.id in prices and prices[each.id].input_image_mtok is not None
+    }
+    assert any(each.vision for each in found)
+
+    opus, flash = info("anthropic", "claude-opus-5-5"), info("gemini", "gemini-2.5-flash")
+    assert (opus.vision, opus.thinking) == (None, True)  # the profile says how its reasoning is asked for
+    assert (flash.thinking, flash.context) == (True, 1048576)
+    for api, model in (
+        ("openai-chat", "gpt-4-32k"),
+        ("gemini", "gemini-2.5-flash-tts"),
+        ("gemini", "gemini-2.0-flash"),
+    ):
+        assert (info(api, model).vision, info(api, model).thinking) in {(None, None), (None, False)}
     assert Capability.THINKING not in catalog.adapter("openai-chat").capabilities
-    assert (opus.vision, opus.thinking) == (True, True)
-    assert (flash.vision, flash.thinking, flash.context) == (True, True, 1048576)
-    assert (gpt.vision, gpt.thinking, gpt.context) == (True, False, None)
-    assert info("gemini", "gemini-1.5-pro").vision is None  # its profile is the one for models that nobody knows
+    assert info("openai-chat", "gpt-5.6").thinking is False
     assert {(each.vision, each.thinking) for each in models("claude-cli")} == {(False, False)}
 
 

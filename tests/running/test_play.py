@@ -30,11 +30,14 @@ from harness.contract.model import (
     ToolCall,
     ToolCallEnd,
     ToolCallStart,
+    ToolResult,
     Usage,
 )
 from harness.contract.protocols import Adapter, Connect, Endpoint
+from harness.kit.handlers import CollectingHandler
 from harness.running.play import DEFAULT_MAX_TOKENS, Playing, play
 from harness.scenarios.schema import Scenario, Variant
+from harness.scenarios.tools import answer
 from tests.scenarios.files import WITH_TOOLS, changed, scenario
 
 Answer = ChatResponse | Exception
@@ -188,6 +191,19 @@ def test_a_crash_is_noted_as_one(made: Made, either: Callable[[Client], Any]) ->
     assert re.fullmatch(r"'id' \(.*test_play\.py, line \d+\)", chat.error_text or "")
 
 
+def test_a_value_that_an_adapter_cannot_make_is_a_crash_at_its_line(
+    made: Made, either: Callable[[Client], Any]
+) -> None:
+    class Speaker(Client):
+        def chat(self, request: ChatRequest) -> ChatResponse:
+            return replace(says(""), message=Message(cast("Any", "model"), "Hi"))
+
+    (chat,) = played(made(WITH_TOOLS), either(Speaker([]))).chats
+    assert (chat.error, chat.crashed) == ("InvalidValue", True)
+    said = r"Message\.role: 'model' is no role\. Allowed: 'user', 'assistant'\. \(.*test_play\.py, line \d+\)"
+    assert re.fullmatch(said, chat.error_text or "")
+
+
 def test_what_is_no_response_is_said_to_be_none(made: Made, either: Callable[[Client], Any]) -> None:
     client = Client([None])
     (chat,) = played(made(WITH_TOOLS), either(client)).chats
@@ -319,6 +335,24 @@ def test_results_go_back_in_the_order_of_the_script(made: Made) -> None:
     without_order = deepcopy(content)
     del without_order["turns"][0]["model"][0]["answers"]
     assert sent_back(made, without_order, *calls) == ["c1", "c2"]
+
+
+def test_a_tool_runs_when_the_thread_asks_for_it(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    log: list[str] = []
+
+    class Handler(CollectingHandler):
+        def on_tool_use(self, call: ToolCall) -> None:
+            log.append(f"told of {call.id}")
+
+    def run(scenario: Scenario, call: ToolCall) -> ToolResult:
+        log.append(f"{call.id} runs")
+        return answer(scenario, call)
+
+    monkeypatch.setattr("harness.running.play.CollectingHandler", Handler)
+    monkeypatch.setattr("harness.running.play.answer", run)
+    content = {**PARALLEL, "requires": ["tools", "parallel-tool-calls"]}
+    played(made(content), Client([says("", call(1, city="Paris"), call(2, city="Rome")), says("18")]))
+    assert log == ["told of c1", "c1 runs", "told of c2", "c2 runs"]
 
 
 def test_an_order_for_another_number_of_calls_is_let_be(made: Made) -> None:

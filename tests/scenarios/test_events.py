@@ -48,7 +48,7 @@ def test_each_event_has_a_word(event: HandlerEvent, word: str) -> None:
         ([{"calls": [PARIS, {"nobody": {}}]}], "iteration-limit",
          ["call get_weather", "result get_weather", "call nobody", "error nobody", "done iteration-limit"]),
         ([{"calls": [PARIS, {"nobody": {}}], "answers": [1, 0]}, {"text": "18"}], None,
-         ["call get_weather", "error nobody", "call nobody", "result get_weather", "text", "done"]),
+         ["call get_weather", "result get_weather", "call nobody", "error nobody", "text", "done"]),
         ([{"calls": [PARIS, PARIS], "truncated": True}, {"text": "18"}], None,
          ["call get_weather", "result get_weather", "text", "done"]),
         ([{"refusal": "No"}], None, None),

@@ -10,6 +10,8 @@ What it does with what the API has no field for:
 - Effort becomes adaptive thinking from Claude 4.6 on, and before that a token budget (AN-50).
 - What a model refuses and others take is `Unsupported`: a forced tool choice (AN-D1), types of thinking (AN-50), a
   conversation that ends with the assistant (AN-18); `models` says which.
+- A tool that is `shown_while_written` gets `eager_input_streaming`; without it the API buffers the arguments before it
+  streams them (anthropic 2.12.0, `ToolParam`). Bedrock refuses the field (AN-D18).
 - Ids that break the API's pattern are replaced one-to-one, on call and result alike (AN-7).
 - A streamed call ends only once a later block, or the stop reason, shows that it was not cut short (`stream`).
 - An `Opaque` that has a `role` is a message of its own (system text in mid-conversation, AN-31).

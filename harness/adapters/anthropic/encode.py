@@ -81,6 +81,8 @@ def _tool(tool: Tool, mark: dict[str, JSON]) -> dict[str, JSON]:
     wire: dict[str, JSON] = {"name": tool.name, "input_schema": schema}
     if tool.description:
         wire["description"] = tool.description
+    if tool.shown_while_written:
+        wire["eager_input_streaming"] = True  # in whole requests too: tools that change would miss the prompt cache
     own = tool.provider_metadata.get("anthropic")
     return {**wire, **mark, **(own if isinstance(own, dict) else {})}
 

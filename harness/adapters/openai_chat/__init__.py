@@ -6,6 +6,8 @@ What this API does not offer, and what becomes of it:
   `reasoning_effort: "none"`, and `thinking` together with tools is `Unsupported`.
 - A tool message holds text only (OC-8): media of a result move to a user message behind all tool messages.
 - There is no error flag: the text of a failed result is the JSON object `{"error": …}`.
+- `max_tokens` goes out as `max_completion_tokens`: reasoning models refuse the older `max_tokens` (OC-10), which is all
+  that some compatible servers know. `Endpoint.max_tokens_field` chooses; nothing is guessed from an address.
 - There is no cache mark to set: the API caches by itself, so `cache` sends nothing.
 - `strict` of a tool stands in its `provider_metadata` or nowhere.
 - `provider_metadata` of the request is merged into the body: objects merge, lists grow, the rest replaces.

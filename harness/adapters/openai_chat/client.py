@@ -49,6 +49,7 @@ class Client:
 
     def __init__(self, endpoint: Endpoint, model: str) -> None:
         self._model = model
+        self._max_tokens_field = endpoint.max_tokens_field or "max_completion_tokens"
         self._owned = httpx2.Client(follow_redirects=False, trust_env=False) if endpoint.http_client is None else None
         sdk = _Sdk(endpoint, self._owned or cast("httpx2.Client", endpoint.http_client))
         # the streaming variant is the one whose body can be read as it came
@@ -82,7 +83,7 @@ class Client:
 
     def _sent(self, request: ChatRequest, switches: dict[str, JSON]) -> AbstractContextManager[Any]:
         """The response to the one request, its body not read yet."""
-        body: dict[str, Any] = encode(request, request.model or self._model) | switches
+        body: dict[str, Any] = encode(request, request.model or self._model, self._max_tokens_field) | switches
         whole = merged(body, own(request.provider_metadata))
         # Beside the SDK's own parameters, not in them: it would walk them for keys to rename, of which a body in the
         # wire's words has none, and that takes longer than all the rest of the request.

@@ -33,7 +33,7 @@ _FIXED = "text-embedding-ada-002"
 class OpenAIEmbeddings:
     """A `harness.contract.protocols.EmbeddingProvider` of one model on one endpoint."""
 
-    provider = "openai"
+    provider = API
 
     def __init__(self, endpoint: Endpoint, model: str, dimensions: int) -> None:
         self._client = Client(endpoint, model)

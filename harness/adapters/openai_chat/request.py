@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from harness.contract.model import JSON, ChatRequest, ResponseFormat, Tool
 
 
-def encode(request: ChatRequest, model: str) -> dict[str, JSON]:
-    """The body, without the verbatim fields of `request.provider_metadata`.
+def encode(request: ChatRequest, model: str, max_tokens_field: str) -> dict[str, JSON]:
+    """The body, without the verbatim fields of `request.provider_metadata`; the bound stands in `max_tokens_field`.
 
     Raises:
         Unsupported: the API cannot express the request.
@@ -24,7 +24,9 @@ def encode(request: ChatRequest, model: str) -> dict[str, JSON]:
     body: dict[str, JSON] = {"model": model, "messages": [*_preamble(request, model), *wire_messages(request.messages)]}
     if request.tools:
         body["tools"] = [_tool(tool) for tool in request.tools]
-    return body | _tool_choice(request) | _response_format(request.response_format) | _settings(request, model)
+    bound: dict[str, JSON] = {} if request.max_tokens is None else {max_tokens_field: request.max_tokens}
+    settings = _sampling(request, model) | bound | _reasoning(request, model)
+    return body | _tool_choice(request) | _response_format(request.response_format) | settings
 
 
 def _preamble(request: ChatRequest, model: str) -> list[JSON]:
@@ -83,7 +85,7 @@ def _response_format(response_format: ResponseFormat | None) -> dict[str, JSON]:
             return {"response_format": {"type": "json_schema", "json_schema": form}}
 
 
-def _settings(request: ChatRequest, model: str) -> dict[str, JSON]:
+def _sampling(request: ChatRequest, model: str) -> dict[str, JSON]:
     sampling: dict[str, JSON] = {}
     if request.temperature is not None:
         sampling["temperature"] = request.temperature
@@ -93,9 +95,7 @@ def _settings(request: ChatRequest, model: str) -> dict[str, JSON]:
         sampling["stop"] = list(request.stop)
     if sampling and is_reasoning(model):
         raise Unsupported(API, ", ".join(sampling), f"{model} refuses sampling parameters")
-    if request.max_tokens is not None:
-        sampling["max_completion_tokens"] = request.max_tokens
-    return sampling | _reasoning(request, model)
+    return sampling
 
 
 def _reasoning(request: ChatRequest, model: str) -> dict[str, JSON]:

@@ -53,7 +53,7 @@ class Workspace:
     `tools` go into a request (or, as YAML, into a scenario); `run` is a `harness.contract.protocols.ToolFunction`:
 
         workspace = Workspace("my-project", commands=["node"])
-        thread = Thread(ChatRequest(model, (), tools=workspace.tools))
+        thread = Thread(ChatRequest(tools=workspace.tools))
         thread.send(client, "Update the header.", workspace.run)
 
     `timeout` is the time that a command has, in seconds. `max_output_bytes` bounds each result, in bytes of UTF-8; one
