@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 
+from harness.cli import streams
+
 TYPE_CHECKING = False  # that of `typing` is not worth its import
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-from harness.cli import streams
 
 SUMMARY = "Record-and-replay conformance harness for LLM tool calling."
 
