@@ -5,8 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from pathlib import Path
-from typing import TextIO
+
+TYPE_CHECKING = False  # that of `typing` is not worth its import, for the help
+if TYPE_CHECKING:
+    from typing import TextIO
 
 _OF_OUTPUT = frozenset(
     {
@@ -39,7 +41,8 @@ def open_closed() -> None:
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # takes the lowest number that is free
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # as Python has it for a stream that was closed
-            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - as long as the process
+            null = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - without pathlib, and to the end
+            setattr(sys, name, null)
 
 
 def tell(line: str) -> None:
