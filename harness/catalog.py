@@ -1,12 +1,14 @@
 """Finds APIs, adapters, rules and reports: the modules of a built-in folder, and entry points of other packages.
 
-Nothing is imported before it is selected, so that one broken or duplicate plug-in fails only the run that asks for it.
+No adapter and no report is imported before it is selected, so that one broken or duplicate plug-in fails only the run
+that asks for it. Every run asks for all rules and all APIs: any request may be one of theirs.
 """
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 import sys
 from dataclasses import dataclass
 from functools import cache
@@ -15,7 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from harness.contract.errors import HarnessError, PluginError, UnknownName
-from harness.contract.protocols import Adapter, Capability
+from harness.contract.protocols import Adapter, Capability, Embeddings, Requirement
+from harness.host import crash
+from harness.host.shortened import shortened
 
 if TYPE_CHECKING:
     from harness.apis.api import Api
@@ -24,6 +28,8 @@ if TYPE_CHECKING:
     from harness.rules.rule import Rule
 
 T = TypeVar("T")
+
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +74,8 @@ class Catalog(Generic[T]):
         """The value, if it is what a plug-in of this kind has to be. Raises `PluginError`."""
         module, _, class_name = self.type.partition(":")
         if not isinstance(value, getattr(importlib.import_module(module), class_name)):
-            raise PluginError(self.kind, name, f"it is {value!r}, which is no {class_name}.")
+            shown = shortened(_ADDRESS.sub("", repr(value)), 100)
+            raise PluginError(self.kind, name, f"it is {shown}, which is no {class_name}.")
         return cast("T", value)
 
     def modules(self) -> dict[str, str]:
@@ -97,13 +104,39 @@ def api(name: str) -> Api:
 
 @cache
 def apis() -> tuple[Api, ...]:
-    """Every API, in the order of the columns of a report. Raises `PluginError` as `api` does."""
-    return tuple(sorted(map(api, APIS.names()), key=lambda each: (each.column, each.name)))
+    """Every API, in the order of the columns of a report.
+
+    Raises:
+        PluginError: one cannot be used, as `api` says, or two have a limit or a target of one name.
+    """
+    ours = APIS.modules()
+    found = sorted(map(api, APIS.names()), key=lambda each: (each.name not in ours, each.column, each.name))
+    for kind, names in (("limit", [_limits(each) for each in found]), ("target", [_targets(each) for each in found])):
+        for at, each in enumerate(found):
+            for name in names[at]:
+                if any(name in others for others in names[:at]):
+                    raise PluginError("API", each.name, f"its {kind} {name!r} exists already; rename it.")
+    return tuple(found)
+
+
+def _limits(api: Api) -> frozenset[str]:
+    return frozenset(limit.id for limit in api.limits)
+
+
+def _targets(api: Api) -> frozenset[str]:
+    return frozenset(target.name for target in api.targets)
 
 
 def targets() -> tuple[Shipped, ...]:
     """The targets of all APIs."""
     return tuple(target for api in apis() for target in api.targets)
+
+
+def shipped_targets() -> tuple[Shipped, ...]:
+    """The targets that come with recordings, which are played where nobody names one: those of our own APIs, since a
+    package that happens to be installed must not change what a run is."""
+    ours = APIS.modules()
+    return tuple(each for each in targets() if each.api in ours)
 
 
 def target(name: str) -> Shipped:
@@ -128,9 +161,44 @@ def adapter(spec: str) -> Adapter:
     """
     module, colon, attribute = spec.partition(":")
     found = _imported_adapter(spec, module, attribute) if colon else ADAPTERS.load(spec)
+    _check(spec, found)
     for name in sorted(found.capabilities - set(Capability)):
         raise UnknownName("capability", name, [each.value for each in Capability], f"the adapter {spec!r}")
     return found
+
+
+def _check(spec: str, adapter: Adapter) -> None:
+    """Whether everything in an adapter is of its type: nobody has checked what somebody else has written."""
+
+    def expect(value: object, fits: bool, what: str, wanted: str) -> None:
+        if not fits:
+            raise PluginError("adapter", spec, f"its {what} is {shortened(repr(value), 100)}, which is no {wanted}.")
+
+    name, capabilities, made, needed = adapter.name, adapter.capabilities, adapter.embeddings, adapter.requires
+    expect(name, isinstance(name, str), "name", "text")  # pyright: ignore[reportUnnecessaryIsInstance]
+    expect(name, bool(name.strip()) and name.isprintable(), "name", "name: one line of text that can be shown")
+    expect(adapter.api, isinstance(adapter.api, str), "api", "text")  # pyright: ignore[reportUnnecessaryIsInstance]
+    are_set = isinstance(capabilities, set | frozenset) and all(isinstance(each, str) for each in capabilities)  # pyright: ignore[reportUnnecessaryIsInstance]
+    expect(capabilities, are_set, "capabilities", "set of capabilities")
+    expect(adapter.connect, callable(adapter.connect), "connect", "function")
+    expect(made, made is None or _are_embeddings(made), "embeddings", "Embeddings (harness.contract.protocols)")
+    declared = Capability.EMBEDDINGS in capabilities
+    expect(made, made is not None or not declared, "embeddings", "Embeddings, and they are declared")
+    expect(needed, needed is None or _is_requirement(needed), "requires", "Requirement (harness.contract.protocols)")
+
+
+def _are_embeddings(value: object) -> bool:
+    if not isinstance(value, Embeddings):
+        return False
+    model, dimensions = cast("object", value.model), cast("object", value.dimensions)
+    return isinstance(model, str) and type(dimensions) is int and dimensions > 0 and callable(value.connect)
+
+
+def _is_requirement(value: object) -> bool:
+    if not isinstance(value, Requirement):
+        return False
+    name, extra = cast("object", value.name), cast("object", value.extra)
+    return isinstance(name, str) and isinstance(extra, str | None)
 
 
 def _imported_adapter(spec: str, module: str, attribute: str) -> Adapter:
@@ -145,14 +213,15 @@ def _imported_adapter(spec: str, module: str, attribute: str) -> Adapter:
         raise PluginError(
             "adapter",
             spec,
-            f"no module {error.name!r}. Run from the folder that holds it, or add that folder to PYTHONPATH.",
+            f"no module {error.name!r}{crash.where(error)}. Run from the folder that holds it, or add that folder to "
+            "PYTHONPATH.",
         ) from error
     except AttributeError as error:
-        raise PluginError("adapter", spec, f"{error}.") from error
+        raise PluginError("adapter", spec, f"{crash.said(error)}{crash.where(error)}.") from error
     except HarnessError:
         raise
     except (Exception, SystemExit) as error:  # somebody's own module may fail in any way at all
-        raise PluginError("adapter", spec, f"importing {module} failed: {type(error).__name__}: {error}.") from error
+        raise PluginError("adapter", spec, f"importing {module} failed: {crash.named(error)}.") from error
     return ADAPTERS.checked(spec, value)
 
 
@@ -190,5 +259,5 @@ def _imported(kind: str, point: EntryPoint) -> object:
     except HarnessError:
         raise
     except (Exception, SystemExit) as error:  # a plug-in may fail in any way at all
-        reason = f"importing {point.value} failed: {type(error).__name__}: {error}."
+        reason = f"importing {point.value} failed: {crash.named(error)}."
         raise PluginError(kind, point.name, reason) from error

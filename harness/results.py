@@ -18,10 +18,11 @@ from harness.apis.profile import Profile
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import JSON, ChatRequest, ChatResponse, StreamEvent, ToolCall, ToolResult, Usage
 from harness.contract.protocols import Capability
-from harness.contract.shortened import shortened
+from harness.host.shortened import shortened
 from harness.scenarios.schema import Scenario, Subject, Variant
 
 Mode: TypeAlias = Literal["replay", "reference", "live", "record", "audit"]
+Origin: TypeAlias = Literal["reference", "provider", "server"]
 
 
 class Severity(StrEnum):
@@ -244,15 +245,17 @@ class Finding:
 class Provenance:
     """Where the responses of a cell come from.
 
-    `origin` is `reference` (our own server, never a provider) or `provider`; `recorded_at` is an ISO 8601 time, absent
-    where nothing was recorded.
+    `origin` is `reference` (our own server, never a provider), `provider` (at an address of its own), or `server`: any
+    other that speaks its API, at the address `recorded_from`. `recorded_at` is an ISO 8601 time, absent where nothing
+    was recorded.
     """
 
-    origin: Literal["reference", "provider"]
+    origin: Origin
     recorded_at: str | None = None
     model_requested: str | None = None
     model_served: str | None = None
     versions: Mapping[str, str] = field(default_factory=dict[str, str])
+    recorded_from: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

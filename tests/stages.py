@@ -52,7 +52,7 @@ class InProcess:
         runs = Capability.PROCESS in cell.target.adapter.capabilities
         base = ORIGIN if runs else REFERENCE_URL + wire.base_path
         session = Session(cell.scenario, wire, cell.target.model, cell.target.profile)
-        tap = Tap(base, base, Redactor(), keep)
+        tap = Tap(base, base, keep)
 
         def handle(request: HttpRequest) -> HttpResponse:
             response = self._provider(request, session)
@@ -60,7 +60,7 @@ class InProcess:
             return response
 
         with httpx2.Client(transport=HandlerTransport(handle), trust_env=False) as client:
-            provenance = Provenance("reference", model_requested=cell.target.model)
+            provenance = self.provenance(cell.target)
             endpoint = Endpoint(base, "not-a-key", client, HandlerRunner(handle))
             yield Stage(endpoint, tap, scripted=self._scripted, provenance=provenance)
 
@@ -69,8 +69,11 @@ class InProcess:
         with httpx2.Client(transport=HandlerTransport(handler), trust_env=False) as client:
             yield Endpoint(REFERENCE_URL + catalog.api(target.api).base_path, "not-a-key", client)
 
-    def secrets(self, target: Target) -> list[str]:
-        return []
+    def provenance(self, target: Target) -> Provenance:
+        return Provenance("reference", model_requested=target.model)
+
+    def redactor(self) -> Redactor:
+        return Redactor()
 
     def __enter__(self) -> Self:
         return self

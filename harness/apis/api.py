@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 from harness.apis.embedding import EmbeddingFormat
 from harness.apis.law import Law, Services
@@ -28,10 +29,12 @@ class Api:
     `key_variables`: the environment variables that hold a key, in order of precedence.
     `provider_url`: base URL of the provider itself, as the SDK takes it.
     `base_url_variable`: the environment variable that names a server in the provider's place, if SDKs have one.
+    `domain`: the provider's own, with all hosts below it.
+    `base_url_ending`: how the base URL of another server ends that speaks it (`/v1`, or nothing where the SDK adds it).
     `services`: who serves it, and so whose rules a request is held to.
     `limits`: the table of everything that can be violated, of its embeddings too.
     `profiles`: its generations of models; the first that matches a name holds, and the last one matches any.
-    `targets`: what comes with recordings.
+    `targets`: what there is to play; there is at least one. Those of the APIs that ship come with recordings.
     `system_places`: where the system prompt may stand (`SystemView.place`).
     `provocations`: what its streams can be asked to do that no provider was recorded doing.
     `own_stops`: stop reasons that only this API can be made to have: what only it does, as the ends of two sentences.
@@ -39,6 +42,7 @@ class Api:
     `memory`: what its provider remembers of a conversation.
     `lift`: reads canonical values off its requests, for re-drives, if those can be had.
     `recognises(request)`: the request is a chat of this API, by path and body.
+    `least_body`: one that it takes for a chat, so that the path alone says whether there is an endpoint.
     `view(request)`: the neutral view; raises `WireError`.
     `violations(request, law)`: what is refused or taken with a loss. Never raises: an unreadable body is one.
     `read(response)`: the neutral view of a response, an event stream folded; raises `WireError`.
@@ -55,12 +59,18 @@ class Api:
     `model_of(request)`: the model that the request names, by body or path.
     `misheaded(request)`: what is wrong with the headers of a request that has them.
     `embeddings`: the format of its embeddings, if it has any.
+    `address_variable`: the environment variable by which a command is sent elsewhere.
+
+    Raises:
+        ValueError: nothing could be played with it; the text says why.
     """
 
     name: str
     base_path: str
     key_variables: tuple[str, ...]
     provider_url: str
+    domain: str
+    base_url_ending: str
     services: Services
     limits: tuple[Limit, ...]
     profiles: tuple[Profile, ...]
@@ -81,6 +91,8 @@ class Api:
     misheaded: Callable[[HttpRequest], Violation | None] = lambda _request: None
     embeddings: EmbeddingFormat | None = None
     base_url_variable: str | None = None
+    address_variable: str | None = None
+    least_body: bytes = b"{}"
     provocations: frozenset[Provocation] = frozenset()
     own_stops: Mapping[StopReason, tuple[str, str]] = field(default_factory=dict[StopReason, tuple[str, str]])
     traits: Traits = PLAIN
@@ -88,6 +100,27 @@ class Api:
     lift: type[Lift] | None = None
     column: int = 100
 
+    def __post_init__(self) -> None:
+        """Refuse what would fail later, in the middle of a run."""
+        if not self.targets:
+            raise ValueError("it has no targets")
+        for each in self.targets:
+            if each.api != self.name:
+                raise ValueError(f"its target {each.name!r} is one of the API {each.api!r}")
+        if not self.profiles or self.profiles[-1].models != r".*":
+            raise ValueError("its last profile is not one for all models, r'.*'")
+
     def profile_for(self, model: str) -> Profile:
         """What holds for a model."""
         return matching(self.profiles, model)
+
+    def is_provider(self, url: str) -> bool:
+        """Whether a URL leads to the provider itself, and not to whatever else speaks its API."""
+        try:
+            parts = urlsplit(url)
+            host = (parts.hostname or "").lower()
+        except ValueError:  # an address that was scrubbed, as recordings have them
+            return False
+        return url == self.provider_url or (
+            parts.scheme == "https" and (host == self.domain or host.endswith(f".{self.domain}"))
+        )

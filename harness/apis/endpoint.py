@@ -10,15 +10,15 @@ from harness.contract.http import HttpRequest
 
 PATH_UNKNOWN = Limit("path-unknown", "Every request goes to an endpoint of the API.", "wire-facts 1.1")
 
-_CHAT = b'{"model": "", "messages": [], "max_tokens": 1, "input": [], "contents": []}'
-"""A body that every API takes for a chat: put in place of a request's own, the path alone says whether there is such an
-endpoint, and a body that is no chat is refused for what is wrong with it."""
-
 
 def turned_away(wire: Api, request: HttpRequest, *, embedded: bool = False) -> Violation | None:
     """What the provider says to a request before it looks at the body: it is sent where there are no chats, or no
-    embeddings, or a header is wrong. A request that was recorded elsewhere may have lost its headers since."""
+    embeddings, or a header is wrong. A request that was recorded elsewhere may have lost its headers since.
+
+    With a body that would do in place of the request's own, the path alone says whether there is such an endpoint, and
+    a body that is no chat is refused for what is wrong with it.
+    """
     embeddings = wire.embeddings if embedded else None
-    if embeddings.recognises(request) if embeddings else wire.recognises(replace(request, body=_CHAT)):
+    if embeddings.recognises(request) if embeddings else wire.recognises(replace(request, body=wire.least_body)):
         return wire.misheaded(request)
     return PATH_UNKNOWN.broken(f"no such endpoint: {request.method} {request.url}", "", status=404)

@@ -93,14 +93,19 @@ class ResultView:
 class OpaqueView:
     """A part that has no type here, or opaque state that has to go back as it came.
 
-    `kind` is the wire's own word (`thinking`, `redacted_thinking`, `reasoning`, `server_tool_use`, …). `returns`: the
-    API is known to take it back; of an answer it may also be something that is only shown.
+    `kind` is the wire's own word (`thinking`, `redacted_thinking`, `reasoning`, `server_tool_use`, …), but for two that
+    every API has for what is shown to people: `refusal`, of which `raw` is the words or has them under that name, and
+    `thought`. `returns`: the API is known to take it back; of an answer it may also be something that is only shown.
+    `labels`: fields of `raw` that carry no state, such as a name for the part. `signature`: state inside of `raw` that
+    also counts where it stands on a part beside it.
     """
 
     kind: str
     raw: JSON
     pointer: str
     returns: bool = True
+    labels: frozenset[str] = field(default=frozenset(), compare=False)
+    signature: JSON = field(default=None, compare=False)
 
 
 PartView: TypeAlias = TextView | MediaView | CallView | ResultView | OpaqueView

@@ -7,6 +7,7 @@ adapter was given stay silent, since a cassette does not say it.
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,6 +25,7 @@ from harness.auditing.redrive.redrive import Redrive
 from harness.auditing.redrive.result import PairCounts, RedriveResult
 from harness.contract.errors import CassetteError, CassetteMissing
 from harness.contract.model import JSON
+from harness.host.file import contents
 from harness.results import Exchange, Finding, Kind, Severity, Transcript
 from harness.rules.evidence import Evidence, Reading
 from harness.rules.rule import Rule
@@ -234,7 +236,7 @@ def audit(paths: Sequence[Path], rules: Sequence[Rule], redrive: Redrive | None 
 
 def _files(paths: Sequence[Path]) -> Iterator[tuple[Path, bool]]:
     """Each file once, and whether it was named itself."""
-    seen: set[Path] = set()
+    seen: set[str] = set()
     for path in paths:
         if not path.exists():
             raise CassetteMissing(str(path), "no such file or folder.")
@@ -243,7 +245,7 @@ def _files(paths: Sequence[Path]) -> Iterator[tuple[Path, bool]]:
         if not below:
             raise CassetteError(str(path), f"no cassette in this folder: no file ends in {', '.join(SUFFIXES)}.")
         for file in below:
-            resolved = file.resolve()
+            resolved = os.path.realpath(file)
             if resolved not in seen:
                 seen.add(resolved)
                 yield file, not folder
@@ -251,14 +253,13 @@ def _files(paths: Sequence[Path]) -> Iterator[tuple[Path, bool]]:
 
 def _may_be_one(file: Path, folder: Path) -> bool:
     hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
-    return file.suffix.lower() in SUFFIXES and not hidden and file.is_file()
+    return file.suffix.lower() in SUFFIXES and not hidden and not file.is_dir()
 
 
 def _marked(file: Path) -> bool:
     """Whether it looks like a cassette from afar: a folder also has files that never were one."""
     try:
-        with file.open("rb") as opened:
-            return _MARK.search(opened.read(_MARK_BYTES)) is not None
+        return _MARK.search(contents(file, _MARK_BYTES)) is not None
     except OSError:
         return True  # nobody can say that it is none
 

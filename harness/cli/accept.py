@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from harness.results import RunResult
 
 
+_MOST = 64 << 20
+"""Bytes of a report that are read. One of the shipped suite, all of it red, has a tenth of that."""
+
+
 def accept(
     run: Annotated[
         Path, typer.Argument(metavar="RUN.json", show_default=False, help="What 'harness run --report json:' wrote.")
@@ -60,12 +64,17 @@ def accept(
 
 
 def _read(path: Path) -> RunResult:
+    from harness.host.file import contents  # noqa: PLC0415 - the same
     from harness.results import RunResult  # noqa: PLC0415 - `harness --help` loads no pydantic
 
     try:
-        return RunResult.from_json(path.read_text(encoding="utf-8"))
+        data = contents(path, _MOST)
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}.") from None
+    if len(data) > _MOST:
+        raise UsageError(f"{path}: larger than {_MOST >> 20} MiB, the most that the report of a run may have.")
+    try:
+        return RunResult.from_json(data.decode())
     except (ValueError, RecursionError):
         raise UsageError(
             f"{path}: this is not the report of a run. 'harness run --report json:{path.name}' writes one."

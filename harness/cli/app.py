@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import sys
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
@@ -11,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from harness.cli import streams
 from harness.cli.accept import accept
 from harness.cli.audit import audit
 from harness.cli.list import list_
@@ -68,7 +68,7 @@ def _options(
 
 
 def execute(arguments: Sequence[str]) -> int:
-    """Run the command line and return its exit code."""
+    """Run the command line and return its exit code. Raises `OSError`: the system refuses something."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # texts of models and files hold what a terminal may not be able to
             stream.reconfigure(errors="backslashreplace")
@@ -80,14 +80,6 @@ def execute(arguments: Sequence[str]) -> int:
     except typer.TyperException as error:
         # Without arguments there is no message: the help was shown.
         return _failed(_sentence(error.format_message())) if error.format_message() else _USAGE
-    except OSError as error:
-        if error.filename is not None:  # not of standard output
-            raise
-        # Python would complain when it flushes at the end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if isinstance(error, BrokenPipeError):  # whoever reads has seen enough
-            return 1
-        return _failed(f"standard output cannot be written: {error.strerror}.")
     if code == INTERRUPTED:
         kept = " Cassettes that were complete by then are kept." if "record" in arguments[:1] else ""
         _failed(f"interrupted.{kept}")
@@ -101,5 +93,5 @@ def _sentence(message: str) -> str:
 
 
 def _failed(message: str) -> int:
-    typer.echo(f"harness: {' '.join(message.split())}", err=True)
+    streams.tell(f"harness: {' '.join(message.split())}")
     return _USAGE

@@ -69,8 +69,9 @@ def audit(  # noqa: PLR0913 - a parameter for each option
 
     if redrive:
         from harness.auditing.redrive.redrive import Redrive  # noqa: PLC0415
+        from harness.host.environment import isolated  # noqa: PLC0415
 
-        with Redrive(recut) as driven:
+        with isolated(), Redrive(recut) as driven:
             result = run(paths, catalog.rules(), driven)
     else:
         result = run(paths, catalog.rules())

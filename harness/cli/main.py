@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from harness.cli import streams
+
 TYPE_CHECKING = False  # that of `typing` is not worth its import
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,13 +27,17 @@ COMMANDS = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; `arguments` are those of the process unless given."""
     words = sys.argv[1:] if arguments is None else arguments
-    if not words or list(words) == ["--help"]:
+    streams.open_closed()
+    try:
+        if words and list(words) != ["--help"]:
+            from harness.cli.app import execute  # noqa: PLC0415 - typer costs more than all the rest of the help
+
+            return execute(words)
         sys.stdout.write(_help())
-        return 0 if words else 2
-
-    from harness.cli.app import execute  # noqa: PLC0415 - typer costs more than all the rest of the help
-
-    return execute(words)
+        sys.stdout.flush()
+    except OSError as error:
+        return streams.fail(error)
+    return 0 if words else 2
 
 
 def _help() -> str:

@@ -126,12 +126,11 @@ def pairs(option: str, values: Sequence[str] | None, what: str) -> Mapping[str, 
     found: dict[str, str] = {}
     for given in values or ():
         target, equals, value = given.partition("=")
-        if not (target and equals and value):
-            raise UsageError(
-                f"{option} {given!r}: it has to have the form TARGET={what}, as in {option} {_EXAMPLES[what]}."
-            )
+        said = option if what == "URL" else f"{option} {given!r}"  # there may be a password in it
+        if not (target and equals and value) or "://" in target:
+            raise UsageError(f"{said}: it has to have the form TARGET={what}, as in {option} {_EXAMPLES[what]}.")
         if target in found:
-            raise UsageError(f"{option} {given!r}: {target!r} is given twice. Each target has one {what}.")
+            raise UsageError(f"{said}: {target!r} is given twice. Each target has one {what}.")
         found[target] = value
     return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import stat
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +13,7 @@ from pathlib import Path
 
 from harness import catalog
 from harness.contract.errors import UsageError
+from harness.host import replacement
 from harness.results import Presentation, Report, RunResult
 
 _WIDTH = 120
@@ -71,7 +73,7 @@ def destinations(given: Sequence[str]) -> list[tuple[str, Path | None]]:
         )
     files = [path for _, path in made if path is not None]
     for file in files:
-        if sum(file.resolve() == other.resolve() for other in files) > 1 and not file.is_char_device():
+        if sum(os.path.realpath(file) == os.path.realpath(other) for other in files) > 1 and not file.is_char_device():
             raise UsageError(f"--report: {file} would be written twice. Give each report a file of its own.")
     return made if on_screen else [("terminal", None), *made]
 
@@ -90,23 +92,24 @@ def write(text: str, name: str, path: Path | None) -> None:
         raise _unwritable(name, path, error) from None
 
 
+_NO_ROOM_BESIDE = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY, errno.EXDEV, errno.ENAMETOOLONG})
+"""A folder in which nothing can be made, a file that is mounted by itself, or a name that nothing can be added to: the
+file takes writing all the same."""
+
+
 def _replaced(path: Path, data: bytes) -> bool:
-    """Write a file as a whole or not at all. That needs room in its folder: false if there is none for another file, or
-    if it is a pipe or a device."""
-    target = path.resolve()
+    """Write a file as a whole or not at all. That needs room in its folder: false if no other file can be made there,
+    or if it is a pipe or a device."""
+    target = Path(os.path.realpath(path))  # `resolve` refuses links that go in a circle
     if target.exists() and not target.is_file():
         return False
-    beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        beside.write_bytes(data)
-        if target.exists():
-            shutil.copymode(target, beside)
-        beside.replace(target)
+        permissions = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
+        replacement.replace(target, data, permissions)
     except OSError as error:
-        beside.unlink(missing_ok=True)
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise
-        return False
+        if error.errno in _NO_ROOM_BESIDE:
+            return False
+        raise
     return True
 
 

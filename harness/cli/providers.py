@@ -122,9 +122,10 @@ def _needed(requirement: Requirement | None) -> _Needed | None:
 
 
 def _base_url(provider: Provider, environ: Mapping[str, str]) -> str | None:
-    """The URL without what may be a secret in it: user and password, and what follows a question mark."""
+    """The URL without what may be a secret in it: user and password, what follows a question mark, and tokens."""
     from harness.contract.errors import UsageError  # noqa: PLC0415 - the same
     from harness.kit import factories  # noqa: PLC0415 - `harness --help` loads no pydantic
+    from harness.tape.redact.address import shown  # noqa: PLC0415 - the same
 
     try:
         url = factories.configured_base_url(provider, environ=environ)
@@ -133,7 +134,7 @@ def _base_url(provider: Provider, environ: Mapping[str, str]) -> str | None:
     if url is None:
         return None
     parts = urlsplit(url)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+    return shown(urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", "")))
 
 
 def _embeddings(environ: Mapping[str, str]) -> _Embeddings:

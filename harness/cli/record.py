@@ -35,7 +35,11 @@ def record(  # noqa: PLR0913 - a parameter for each option
         typer.Option("--from", help="From the providers (needs keys), or from the bundled reference server."),
     ] = "provider",
     force: Annotated[
-        bool, typer.Option("--force", help="Replace cassettes of other models, and take up after a killed recording.")
+        bool,
+        typer.Option("--force", help="Replace what was recorded live, with another model, or cannot be read."),
+    ] = False,
+    missing: Annotated[
+        bool, typer.Option("--missing", help="Only the cells that have no cassette, or one of what was sent before.")
     ] = False,
     max_requests: Annotated[
         int | None, typer.Option("--max-requests", metavar="N", min=1, help="Send no more than so many requests.")
@@ -57,6 +61,8 @@ def record(  # noqa: PLR0913 - a parameter for each option
     all_differences: AllDifferences = False,
 ) -> int:
     """Record cassettes. A cell's cassette is replaced only when the new one is complete.
+
+    What was answered is kept: the same command, or the one with --missing, goes on where a recording has stopped.
 
     From providers it says before anything is sent about how much it will cost, and after it how much it was.
 
@@ -80,4 +86,4 @@ def record(  # noqa: PLR0913 - a parameter for each option
         all_differences,
         cell_timeout=cell_timeout,
     )
-    return session.record(options, origin, force=force, max_requests=max_requests)
+    return session.record(options, origin, force=force, missing=missing, max_requests=max_requests)

@@ -113,7 +113,7 @@ def _targets(
 ) -> tuple[list[Target], dict[str, str], dict[str, str]]:
     """The targets, what names their adapters on the command line, and the targets that are left out."""
     names = list(dict.fromkeys(options.targets or ()))
-    chosen = [catalog.target(name) for name in names] or list(catalog.targets())
+    chosen = [catalog.target(name) for name in names] or list(catalog.shipped_targets())
     specs = list(dict.fromkeys(options.adapters or [shipped.adapter for shipped in chosen]))
     adapters = {spec: workers.adapter(spec) for spec in specs}
     left_out: dict[str, str] = {}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -14,22 +16,26 @@ import typer
 import harness
 from harness import catalog
 from harness.apis.targets import Target
-from harness.cli import _show_text, estimates
+from harness.cli import _show_text, estimates, recordings
+from harness.cli.interruption import interruptible
 from harness.cli.options import Options, pairs
 from harness.cli.outputs import on_screen, outputs
 from harness.cli.progress import Progress
 from harness.cli.selection import Selection, select
 from harness.cli.standing import Standing
 from harness.contract.errors import UnknownName, UsageError
+from harness.host.environment import isolated
 from harness.kit import factories
 from harness.reports._words import listed
 from harness.results import CellResult, Invocation, Mode, Presentation, RunResult
 from harness.running import expected_failures
-from harness.running.run import Recorder, Run
+from harness.running.run import Recorder, Run, to_record, without_held
 from harness.running.stages import Live, Reference, Replay, Stages
 from harness.running.workers.pool import LIVE_SECONDS, SECONDS, Workers
 from harness.scenarios import suite
 from harness.tape.library import Library
+from harness.tape.redact import Redactor
+from harness.tape.redact.address import shown as shown_url
 
 _HERE = "cassettes"
 """The folder of one's own cassettes, unless `--cassettes` names another."""
@@ -44,7 +50,8 @@ def run(options: Options, mode: Mode) -> int:
         UsageError: an option is wrong, or something that it names is missing.
     """
     libraries = _libraries(options.cassettes) if mode == "replay" else {}
-    return _play(options, mode, list(libraries.values()), None, " and ".join(libraries) or None)
+    with _environment(mode):
+        return _play(options, mode, list(libraries.values()), None, " and ".join(libraries) or None)
 
 
 def show(options: Options, mode: Mode) -> int:
@@ -54,7 +61,11 @@ def show(options: Options, mode: Mode) -> int:
         UsageError: an option is wrong, something that it names is missing, or more than one cell is chosen.
     """
     libraries = _libraries(options.cassettes) if mode == "replay" else {}
-    with Workers(_seconds(options, mode), offline=mode != "live") as workers:
+    with (
+        _environment(mode),
+        _redactor(options, mode).raising(),
+        Workers(_seconds(options, mode), offline=mode != "live") as workers,
+    ):
         selection = select(options, workers)
         if len(selection.cells) > 1:
             chosen = listed([f"--target {each.target.name} --variant {each.variant}" for each in selection.cells], 3)
@@ -66,20 +77,33 @@ def show(options: Options, mode: Mode) -> int:
     return RunResult(mode, (result,)).exit_code
 
 
-def record(options: Options, origin: Literal["provider", "reference"], *, force: bool, max_requests: int | None) -> int:
+def record(
+    options: Options,
+    origin: Literal["provider", "reference"],
+    *,
+    force: bool,
+    missing: bool,
+    max_requests: int | None,
+) -> int:
     """Record the chosen cells, write the reports, and return the exit code.
 
     Raises:
         UsageError: an option is wrong, or something that it names is missing or must not be overwritten.
     """
     folder = Path(options.cassettes or _HERE)
-    if folder.resolve().is_relative_to(Path(harness.__file__).resolve().parent):
+    if Path(os.path.realpath(folder)).is_relative_to(Path(os.path.realpath(harness.__file__)).parent):
         raise UsageError(
             f"--cassettes {folder}: this is inside the installed package, which an update replaces. "
             "Name another folder."
         )
-    recorder = Recorder(Library(folder), force, max_requests)
-    return _play(options, _FROM[origin], [], recorder, str(folder))
+    recorder = Recorder(Library(folder), force, max_requests, missing)
+    with _environment(_FROM[origin]):
+        return _play(options, _FROM[origin], [], recorder, str(folder))
+
+
+def _environment(mode: Mode) -> AbstractContextManager[None]:
+    """What a run may read of the environment: offline nothing that an SDK reads, from before one is imported."""
+    return contextlib.nullcontext() if mode == "live" else isolated()
 
 
 def _play(
@@ -87,9 +111,13 @@ def _play(
 ) -> int:
     wanted = outputs(options.reports or ())
     presentation = Presentation(verbose=options.verbose, all_differences=options.all_differences)
-    standing = Standing(wanted, "record" if recorder else mode, presentation)
+    standing = Standing(wanted, "record" if recorder else mode, presentation, cassettes)
     try:
-        with Workers(_seconds(options, mode), offline=mode != "live") as workers:
+        with (
+            interruptible(),
+            _redactor(options, mode).raising(),
+            Workers(_seconds(options, mode), offline=mode != "live") as workers,
+        ):
             result = _played(options, mode, libraries, recorder, workers=workers, standing=standing)
     except BaseException as error:
         standing.stop(error)
@@ -97,9 +125,11 @@ def _play(
     result = replace(result, cassettes=cassettes)
     if recorder is not None and mode == "live" and not any(each.shows_terminal for each in wanted):
         estimates.after(result)
+    nothing_missing = recorder is not None and recorder.missing and not result.cells
     for output in wanted:
-        output.write(result, presentation)
-    return result.exit_code
+        if output.is_file or not nothing_missing:
+            output.write(result, presentation)
+    return 0 if nothing_missing else result.exit_code
 
 
 def _played(  # noqa: PLR0913 - what a run is made of
@@ -115,8 +145,6 @@ def _played(  # noqa: PLR0913 - what a run is made of
     expected = expected_failures.load(Path(options.expected_failures)) if options.expected_failures else []
     selection = select(options, workers)
     stages = _stages(options, mode, libraries, selection.targets)
-    if recorder is not None and mode == "live":
-        estimates.before(selection.cells, _base_urls(options, mode, selection.targets), recorder.max_requests)
     playing = Run(
         stages,
         catalog.rules(),
@@ -125,19 +153,34 @@ def _played(  # noqa: PLR0913 - what a run is made of
         recuts=options.recuts,
         strict=options.strict,
     )
-    standing.begin(selection.cells)
-    with Progress(len(selection.cells)) as progress:
+    invocation = _invocation(options, mode, selection, recording=recorder is not None)
+    cells = selection.cells
+    if recorder is not None:
+        found = playing.surveyed(cells)
+        recordings.notes(found.notes)
+        cells = to_record(cells, found)
+        recordings.fresh(len(selection.cells) - len(cells), len(cells))
+        if mode == "live":
+            sent = without_held(cells, found)
+            estimates.before(sent, _base_urls(options, mode, selection.targets), recorder.max_requests)
+    standing.begin(cells)
+    with Progress(len(cells)) as progress:
 
         def told(cell: CellResult) -> None:
             standing.add(cell)
             progress(cell)
 
-        result = playing(selection.cells, jobs=jobs, progress=told)
-    return replace(
-        result,
-        left_out=selection.left_out,
-        invocation=_invocation(options, mode, selection, recording=recorder is not None),
-    )
+        try:
+            result = playing(cells, jobs=jobs, progress=told)
+        except BaseException:
+            if recorder is not None:
+                named = options.targets or options.adapters or options.models
+                targets = [target.name for target in selection.targets] if named else []
+                recordings.stopped(cells, playing.recorded, recorder, invocation, targets)
+            raise
+        finally:
+            recordings.notes(playing.notes)
+    return replace(result, left_out=selection.left_out, invocation=invocation)
 
 
 def _libraries(given: str | None) -> dict[str, Library]:
@@ -166,6 +209,11 @@ def _stages(options: Options, mode: Mode, libraries: Sequence[Library], targets:
     return live
 
 
+def _redactor(options: Options, mode: Mode) -> Redactor:
+    """For what is raised, which is said on the screen and in reports of runs that did not come to their end."""
+    return Redactor.of_run((given.partition("=")[2] for given in options.base_urls or ()), shaped=mode == "live")
+
+
 def _base_urls(options: Options, mode: Mode, targets: Sequence[Target]) -> Mapping[str, str]:
     base_urls = pairs("--base-url", options.base_urls, "URL")
     known = sorted({target.name for target in targets} | {shipped.name for shipped in catalog.targets()})
@@ -175,9 +223,12 @@ def _base_urls(options: Options, mode: Mode, targets: Sequence[Target]) -> Mappi
         if target not in known:
             raise UnknownName("target", target, known, "--base-url")
         if not factories.is_base_url(url):
-            raise UsageError(f"--base-url {target}={url}: {factories.NO_BASE_URL}")
+            raise UsageError(f"--base-url {target}: {factories.NO_BASE_URL}")
     if mode != "live":
         return {}
+    # Given for a shipped target, it holds for whoever plays it: else what is meant for there would go to the provider.
+    shipped = {target.name: base_urls.get(target.cassettes.partition("@")[0]) for target in targets}
+    base_urls = {**{name: url for name, url in shipped.items() if url is not None}, **base_urls}
     set_ = {target.name: factories.base_url_for(target.api) for target in targets if target.name not in base_urls}
     return {**{name: url for name, url in set_.items() if url is not None}, **base_urls}
 
@@ -203,7 +254,8 @@ def _jobs(given: str) -> int:
 def _invocation(options: Options, mode: Mode, selection: Selection, *, recording: bool) -> Invocation:
     alone = ("--variant", *selection.variants) if len(selection.variants) == 1 else ()
     kept = () if options.cassettes is None else ("--cassettes", options.cassettes)
-    urls = tuple(word for url in options.base_urls or () for word in ("--base-url", url))
+    given = pairs("--base-url", options.base_urls, "URL").items()
+    urls = tuple(word for target, url in given for word in ("--base-url", f"{target}={shown_url(url)}"))
     strict = ("--strict",) if options.strict else ()
     record = ("harness", "record", *kept)
     reference = ("harness", "run", "--mode", "reference")

@@ -7,27 +7,31 @@ from collections.abc import Sequence
 
 from harness.cli.outputs import Output
 from harness.contract.errors import HarnessError
+from harness.host.crash import said
 from harness.results import CellResult, Mode, Presentation, RunResult
-from harness.running.crash import said
 from harness.running.stages import Cell
 
 _BEGUN = "the run was begun and did not come to its end"
 
 
 class Standing:
-    """The cells of a run that are done, for the reports of one that is not played to its end.
+    """The cells of a run that are done, for the reports of one that is not played to its end. `cassettes` is where it
+    looks for cassettes, or writes them.
 
     Raises:
         UsageError: a report cannot be written where it is wanted.
     """
 
-    def __init__(self, outputs: Sequence[Output], mode: Mode, presentation: Presentation) -> None:
+    def __init__(
+        self, outputs: Sequence[Output], mode: Mode, presentation: Presentation, cassettes: str | None = None
+    ) -> None:
         self._outputs = outputs
+        self._cassettes = cassettes
         self._mode: Mode = mode
         self._presentation = presentation
         self._cells: Sequence[Cell] = ()
         self._done: list[CellResult] = []
-        run = RunResult(mode, (), stopped=_BEGUN)
+        run = RunResult(mode, (), cassettes=cassettes, stopped=_BEGUN)
         for output in outputs:
             if output.is_file:
                 output.write(run, presentation)
@@ -43,7 +47,7 @@ class Standing:
     def stop(self, error: BaseException) -> None:
         """Write the reports of a run that `error` has ended; on the screen only if it has played cells, unless what has
         to change is said there."""
-        run = RunResult(self._mode, self._ordered(), stopped=_why(error))
+        run = RunResult(self._mode, self._ordered(), cassettes=self._cassettes, stopped=_why(error))
         for output in self._outputs:
             if output.is_file or (self._cells and not isinstance(error, HarnessError)):
                 output.write(run, self._presentation)

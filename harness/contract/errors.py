@@ -9,7 +9,8 @@ HarnessError
 │   ├── ScenarioError             a scenario file that cannot be read
 │   ├── ExpectedFailuresError     an expected-failures file that cannot be read
 │   └── CassetteError             a cassette that cannot be read or written
-│       └── CassetteMissing       there is none: "could not look", never a pass
+│       ├── CassetteMissing       there is none: "could not look", never a pass
+│       └── CassetteTaken         its place has something that is not to be overwritten, or somebody records it
 ├── ChatError                     a chat that did not end in a response
 │   ├── Unsupported               the adapter says no before anything is sent
 │   ├── MalformedResponse         the provider answered with something that is no answer
@@ -162,6 +163,10 @@ class CassetteError(UsageError):
 
 class CassetteMissing(CassetteError):
     """There is no cassette for a cell."""
+
+
+class CassetteTaken(CassetteError):
+    """A cell is not recorded: what lies in its place stays unless that is forced, or another process records it."""
 
 
 class ChatError(HarnessError):

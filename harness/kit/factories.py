@@ -30,6 +30,7 @@ from urllib.parse import urlsplit
 from harness import catalog
 from harness.contract.errors import MissingKey, UnknownName, UsageError
 from harness.contract.protocols import Adapter, Capability, Embeddings, Endpoint, MaxTokensField
+from harness.host.keys import key
 from harness.kit.client import AsyncClient, Client, Embedder
 from harness.kit.embeddings import EmbeddingRecord
 from harness.kit.generation import ChatGeneration
@@ -74,7 +75,8 @@ def chat_client(
 
     Raises:
         UnknownName: there is no such provider.
-        UsageError: the base URL that is set is none, or there is no such field for `max_tokens`.
+        UsageError: the base URL that is set is none, no header takes the key, or there is no such field for
+            `max_tokens`.
         MissingDependency: its SDK is not installed.
         MissingKey: its key is not set.
     """
@@ -202,11 +204,11 @@ def _endpoint(provider: Provider, environ: Mapping[str, str], http_client: objec
     if Capability.PROCESS in adapter.capabilities:
         return Endpoint("", "", processes=LocalRunner())
     wire = catalog.api(adapter.api)
-    key = next((environ[name] for name in wire.key_variables if environ.get(name)), None)
-    if key is None:
+    found = key(wire.key_variables, environ)
+    if found is None:
         raise MissingKey(provider.name, wire.key_variables, is_target=False)
     base = configured_base_url(provider, environ=environ) or wire.provider_url
-    return Endpoint(base.rstrip("/"), key, http_client, max_tokens_field=_max_tokens_field(provider, environ))
+    return Endpoint(base.rstrip("/"), found, http_client, max_tokens_field=_max_tokens_field(provider, environ))
 
 
 def _max_tokens_field(provider: Provider, environ: Mapping[str, str]) -> MaxTokensField | None:

@@ -23,11 +23,6 @@ from harness.meaning import choices
 from harness.meaning.pairing import answered
 from harness.meaning.results import core
 
-_LABELS = frozenset({"id", "status"})
-"""Fields of a Responses reasoning item that carry no state (RS-7)."""
-
-_CACHE_MARK = "cache_control"
-
 
 def meant(view: RequestView) -> RequestView:
     """The request in the one form that all requests of its meaning have.
@@ -94,9 +89,8 @@ def _texts_in_one(parts: list[PartView]) -> list[PartView]:
 
 def _unlabelled(part: PartView) -> PartView:
     match part:
-        case OpaqueView(kind, {**fields}):
-            labels = _LABELS if kind == "reasoning" else frozenset[str]()
-            return replace(part, raw={key: item for key, item in fields.items() if key not in {*labels, _CACHE_MARK}})
+        case OpaqueView(raw={**fields}):
+            return replace(part, raw={key: item for key, item in fields.items() if key not in part.labels})
         case CallView():
             return replace(part, item_id=None)
         case _:

@@ -85,7 +85,7 @@ class CellItem(pytest.Item):
         result = run.cells[0]
         self.user_properties.append(("verdict", result.verdict.value))
         if result.provenance is not None:
-            self.user_properties.append(("responses_from", result.provenance.origin))
+            self.user_properties.append(("responses_from", result.provenance.recorded_from or result.provenance.origin))
         if result.printed:
             self.add_report_section("call", "printed by the adapter", result.printed)
         if result.traceback:
@@ -188,7 +188,8 @@ class _Opened:
         self.mode: Mode = stages.mode
         self.stage = stages.stage
         self.answered = stages.answered
-        self.secrets = stages.secrets
+        self.provenance = stages.provenance
+        self.redactor = stages.redactor
 
     def __enter__(self) -> Self:
         return self
@@ -198,7 +199,9 @@ class _Opened:
 
 
 def _adapters(specs: Sequence[str], targets: Sequence[str], workers: Workers) -> dict[str, Adapter]:
-    wanted = specs or [shipped.adapter for shipped in (map(catalog.target, targets) if targets else catalog.targets())]
+    wanted = specs or [
+        shipped.adapter for shipped in (map(catalog.target, targets) if targets else catalog.shipped_targets())
+    ]
     return {spec: workers.adapter(spec) for spec in wanted}
 
 

@@ -250,18 +250,21 @@ def provenance(run: RunResult) -> list[str]:
     without = {id(cell) for _, places in unrecorded(run) for place in places for cell in place.cells}
     played = [cell for cell in run.cells if cell.provenance is not None and id(cell) not in without]
     lines: list[str] = []
-    origins = grouped(played, lambda cell: cell.provenance.origin if cell.provenance else "")
+    origins = grouped(played, lambda cell: cell.provenance and (cell.provenance.origin, cell.provenance.recorded_from))
     for origin, members in origins:
-        if origin == "reference":
+        kind, address = origin or ("", None)
+        if kind == "reference":
             how = "Played against" if run.mode == "reference" else "Recorded from"
             source = "the reference server, not from a provider" if how == "Recorded from" else _REFERENCE
             lines.append(f"{how} {source}: {_by_target(members)}.")
         else:
             how = "Answered by" if run.mode == "live" else "Recorded from"
-            lines.append(f"{how} the provider: {_by_target(members)}.")
+            source = "the provider" if kind == "provider" else f"{address}, not {_BY[how]} the provider"
+            lines.append(f"{how} {source}: {_by_target(members)}.")
     return lines
 
 
+_BY = {"Answered by": "by", "Recorded from": "from"}
 _REFERENCE = "the reference server that comes with harness, not against a provider"
 
 

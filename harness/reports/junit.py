@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 from harness.reports._costs import kind
-from harness.reports._groups import missing, targets
+from harness.reports._groups import missing, provenance, targets
 from harness.reports._words import count, label, place, short, what_to_do
 from harness.results import CellResult, Finding, Presentation, Report, RunResult, StaleExpectation, Verdict
 
@@ -32,7 +33,7 @@ def render(run: RunResult, presentation: Presentation) -> str:  # noqa: ARG001 -
     commands = {id(cell): group.record for group in missing(run) for cell in group.cells}
     for target in targets(run):
         suite = ET.SubElement(root, "testsuite", name=target)
-        _cost(suite, run, target)
+        _properties(suite, run, target)
         for cell in run.cells:
             if cell.target == target:
                 _case(suite, cell, commands.get(id(cell), ""))
@@ -52,11 +53,22 @@ def render(run: RunResult, presentation: Presentation) -> str:  # noqa: ARG001 -
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
 
 
-def _cost(suite: ET.Element, run: RunResult, target: str) -> None:
-    """The target's part of what the run cost, as properties; `dollars` is left out where no price is known."""
+def _properties(suite: ET.Element, run: RunResult, target: str) -> None:
+    """Where the target's answers came from, and its part of what the run cost."""
+    cells = tuple(cell for cell in run.cells if cell.target == target)
+    values = {"responses": " ".join(provenance(replace(run, cells=cells))), **_cost(run, target)}
+    if any(values.values()):
+        properties = ET.SubElement(suite, "properties")
+        for name, value in values.items():
+            if value:
+                ET.SubElement(properties, "property", name=name, value=_legal(value))
+
+
+def _cost(run: RunResult, target: str) -> dict[str, str]:
+    """What requests of a target cost; `dollars` is left out where no price is known."""
     cost = run.costs.get(target)
     if cost is None or not cost.requests:
-        return
+        return {}
     kinds = dict.fromkeys(kind(run, cell) for cell in run.cells if cell.target == target and cell.spending is not None)
     values = {
         "cost": "; ".join(kinds),
@@ -67,10 +79,7 @@ def _cost(suite: ET.Element, run: RunResult, target: str) -> None:
         "cost.tokens.output": cost.usage.output_tokens,
         "cost.dollars": None if cost.dollars is None else f"{cost.dollars:f}",
     }
-    properties = ET.SubElement(suite, "properties")
-    for name, value in values.items():
-        if value is not None:
-            ET.SubElement(properties, "property", name=name, value=_legal(str(value)))
+    return {name: str(value) for name, value in values.items() if value is not None}
 
 
 def _case(suite: ET.Element, cell: CellResult, record: str) -> None:

@@ -23,6 +23,7 @@ from harness.contract.model import JSON, ToolCall, ToolResult
 from harness.kit.trimming import trimmed_result
 from harness.results import Blame, Chat, Exchange, Retelling, Transcript
 from harness.scenarios.schema import Provocation
+from harness.tape.cassette import REFERENCE_URL
 
 T = TypeVar("T")
 
@@ -160,7 +161,7 @@ class Evidence:
         """Whose rules a request is held to: the provider's own where the reference server answers or answered, else
         those of the service that was asked."""
         transcript, services = self.transcript, self.api.services
-        if transcript.scripted:
+        if transcript.scripted or reading.exchange.request.url.startswith(REFERENCE_URL):
             return services.provider_law(transcript.profile, transcript.model)
         return services.law_at(transcript.profile, transcript.model, reading.exchange.request.url)
 

@@ -408,7 +408,7 @@ RULES = (
         _IDS + "; wire-facts 9.3",
         _synthesised_sent,
         kind=Kind.CONVENTION,
-        because="Gemini took ids that clients had made up in every recorded follow-up (wire-facts 11)",
+        because="where ids are optional, those that clients had made up were taken in every recording (wire-facts 11)",
     ),
     Rule(
         "foreign-id-mapping",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import dropwhile, islice
 
 from harness.apis.jsonvalue import equal
@@ -12,9 +13,6 @@ from harness.results import Kind
 from harness.rules.evidence import Asked, Evidence
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
-
-_LABELS = frozenset({"id", "status"})
-"""Fields of a Responses reasoning item that carry no state (RS-7)."""
 
 
 def _lost(evidence: Evidence) -> Iterator[Flaw]:
@@ -62,7 +60,7 @@ def _is_beside(part: TextView, sent: list[PartView], roles: list[str], position:
 
 def _states(part: PartView) -> tuple[JSON, JSON]:
     """The state of a part, and a signature inside of it."""
-    return _state_of(part), _signature(part.raw) if isinstance(part, OpaqueView) else None
+    return _state_of(part), part.signature if isinstance(part, OpaqueView) else None
 
 
 def _moved(asked: Asked, part: PartView, behind: list[PartView], matched: set[int]) -> Iterator[Flaw]:
@@ -88,7 +86,7 @@ def _returned(response: ResponseView) -> Iterator[PartView]:
         if isinstance(part, CallView) and part.malformed is not None:
             continue
         if isinstance(part, OpaqueView):
-            for_people = part.kind in ("thought", "refusal") and _signature(part.raw) is None
+            for_people = part.kind in ("thought", "refusal") and part.signature is None
             if part.returns and not for_people:
                 yield part
         elif not isinstance(part, TextView) or part.text or not _is_label(part.opaque):
@@ -98,12 +96,6 @@ def _returned(response: ResponseView) -> Iterator[PartView]:
 def _is_label(state: JSON) -> bool:
     """Nothing, or what says how the words of a text are meant, which is nothing to one that has none."""
     return state is None or (isinstance(state, dict) and state.keys() == {"phase"})
-
-
-def _signature(raw: JSON) -> JSON:
-    if not isinstance(raw, dict):
-        return None
-    return raw.get("thoughtSignature", raw.get("thought_signature"))
 
 
 def _state_of(part: PartView) -> JSON:
@@ -120,7 +112,7 @@ def _is_back(issued: PartView, sent: PartView) -> bool:
     """What stands in the request is the issued part as far as its state goes; other rules look at the rest."""
     match issued, sent:
         case OpaqueView(), OpaqueView():
-            return issued.kind == sent.kind and _same_state(_without_nulls(sent.raw), _without_nulls(issued.raw))
+            return issued.kind == sent.kind and _is_same_but_for_nulls(sent, issued)
         case CallView(), CallView():
             same = issued.name == sent.name and (issued.opaque is not None or issued.id == sent.id)
         case TextView(), TextView():
@@ -137,12 +129,16 @@ def _carries(sent: JSON, issued: JSON) -> bool:
     return equal(sent, issued)
 
 
-def _same_state(sent: JSON, issued: JSON) -> bool:
-    if isinstance(sent, dict) and isinstance(issued, dict):
-        labels = _LABELS if issued.get("type") == "reasoning" else frozenset[str]()
-        keys = (sent.keys() | issued.keys()) - labels - {"cache_control"}
-        return all(equal(sent.get(key), issued.get(key)) for key in keys)
-    return equal(sent, issued)
+def _is_same(sent: OpaqueView, issued: OpaqueView) -> bool:
+    one, other = sent.raw, issued.raw
+    if isinstance(one, dict) and isinstance(other, dict):
+        keys = (one.keys() | other.keys()) - issued.labels
+        return all(equal(one.get(key), other.get(key)) for key in keys)
+    return equal(one, other)
+
+
+def _is_same_but_for_nulls(sent: OpaqueView, issued: OpaqueView) -> bool:
+    return _is_same(replace(sent, raw=_without_nulls(sent.raw)), replace(issued, raw=_without_nulls(issued.raw)))
 
 
 def _without_nulls(value: JSON) -> JSON:
@@ -155,7 +151,7 @@ def _without_nulls(value: JSON) -> JSON:
 
 def _respelled(asked: Asked, issued: PartView, sent: PartView) -> Iterator[Flaw]:
     """It is all there, and nulls were added or left out inside."""
-    if isinstance(issued, OpaqueView) and isinstance(sent, OpaqueView) and not _same_state(sent.raw, issued.raw):
+    if isinstance(issued, OpaqueView) and isinstance(sent, OpaqueView) and not _is_same(sent, issued):
         message = f"opaque state of an earlier answer ({issued.kind}) came back with other nulls"
         yield Flaw(message, asked.reading.index, sent.pointer, sent.raw, issued.raw, kind=Kind.CONVENTION)
 

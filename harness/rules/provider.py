@@ -98,7 +98,7 @@ RULES = (
     ),
     _rule(
         "provider-signature-missing",
-        "Calls of Gemini 3 and later carry a thought signature.",
+        "Calls carry a thought signature where the profile of the model has them.",
         "GM-10; wire-facts 11",
         _signatures,
         because="the call cannot go back as the API wants it",

@@ -91,7 +91,7 @@ def spending(evidence: Evidence, provenance: Provenance) -> Spending:
     """
     transcript = evidence.transcript
     day = _day(provenance.recorded_at)
-    is_real = provenance.origin == "provider" and _home(transcript.api) is not None
+    is_real = provenance.origin != "reference" and _home(transcript.api) is not None
 
     def priced(reading: Reading, usage: Usage) -> Decimal | None:
         served = reading.response.model if reading.response else None
@@ -141,13 +141,16 @@ def listed(api: str, model: str) -> tuple[Listed, ...]:
     """The models of the API's provider that tokens of text have a price for, by their names.
 
     `model` is any of its models, by which a provider without a URL is found. Not all of them need answer chats: the
-    package does not say.
+    package does not say. None, where it does not know the provider.
     """
     from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415 - its tables are large
 
     snapshot = get_snapshot()
     home = _home(api)
-    provider = snapshot.find_provider(None if home else model, None, home)
+    try:
+        provider = snapshot.find_provider(None if home else model, None, home)
+    except LookupError:
+        return ()
     noon = datetime.combine(datetime.now(UTC).date(), time(12), UTC)
 
     def is_its_own(name: str) -> bool:  # clouds sell models of others too, through other APIs

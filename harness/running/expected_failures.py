@@ -23,8 +23,17 @@ from typing import Any, cast, get_args
 import yaml
 
 from harness.contract.errors import ExpectedFailuresError
+from harness.host.file import contents
 from harness.results import CellResult, Finding, Severity, StaleExpectation
 from harness.scenarios.schema import Variant
+
+MAX_BYTES = 2 << 20
+"""Bound on the file: some twenty thousand entries."""
+
+_DEPTH = 20
+"""More levels than there are in a list of mappings of texts, so that what is wrong is said of its place."""
+
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _NEEDED = ("scenario", "target", "rule", "reason")
 _KEYS = (*_NEEDED, "variant")
@@ -74,18 +83,30 @@ def load(path: Path) -> list[ExpectedFailure]:
 
 def _composed(path: Path) -> Any:
     try:
-        text = path.read_text(encoding="utf-8")
-        return yaml.compose(text, Loader=yaml.SafeLoader)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        data = contents(path, MAX_BYTES)
+        if len(data) > MAX_BYTES:
+            raise ExpectedFailuresError(str(path), f"larger than {MAX_BYTES >> 20} MiB, the most that it may have.")
+        text = data.decode()
+        _check_depth(text, path)
+        return cast("Any", yaml).compose(text, Loader=_LOADER)
     except OSError as error:
         raise ExpectedFailuresError(str(path), f"cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:
         raise ExpectedFailuresError(str(path), "not UTF-8 text.") from None
-    except RecursionError:
-        raise ExpectedFailuresError(str(path), "not a list of entries: nested too deeply.") from None
     except yaml.YAMLError as error:
         mark: Any = getattr(error, "problem_mark", None)
         reason = getattr(error, "problem", None) or str(error).partition("\n")[0]
         raise ExpectedFailuresError(str(path), f"not YAML: {reason}.", mark.line + 1 if mark else None) from None
+
+
+def _check_depth(text: str, path: Path) -> None:
+    """Refuse what libyaml's composer would die of, and its parser does not."""
+    depth = 0
+    for event in cast("Any", yaml).parse(text, Loader=_LOADER):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEPTH:
+            line = event.start_mark.line + 1
+            raise ExpectedFailuresError(str(path), "not a list of entries: nested too deeply.", line)
 
 
 def _entry(path: Path, node: Any) -> ExpectedFailure:

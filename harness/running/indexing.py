@@ -9,9 +9,9 @@ from dataclasses import astuple, replace
 from harness.contract import errors
 from harness.contract.errors import HarnessError, PluginError, UsageError
 from harness.contract.protocols import Adapter, EmbeddingProvider, Endpoint
+from harness.host.crash import located, said, traceback_of
 from harness.kit.embeddings import EmbeddingRecord
 from harness.results import Embedded
-from harness.running.crash import located, said, traceback_of
 from harness.scenarios.schema import EmbeddingsSpec, QuerySpec
 
 _BROKEN = (Exception, SystemExit)

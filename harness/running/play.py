@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar, cast
@@ -12,11 +12,12 @@ from harness.apis.targets import Target
 from harness.contract.errors import ChatError, HarnessError, InvalidValue, IterationLimit, ProviderError
 from harness.contract.model import ChatRequest, ChatResponse, Finish, StreamEvent, ToolCall, ToolResult
 from harness.contract.protocols import Endpoint, MessageHandler
+from harness.host.crash import located, said, traceback_of
 from harness.kit.handlers import CollectingHandler
 from harness.kit.thread import Ask, Thread, failure
 from harness.kit.trimming import trimmed
 from harness.results import Chat, Embedded, ToolExecution
-from harness.running.crash import located, said, traceback_of
+from harness.running.answer import check
 from harness.running.indexing import embedded
 from harness.scenarios.canonical import history, settings_of, system_of, tools, user_message
 from harness.scenarios.events import told
@@ -173,19 +174,7 @@ class _Player:
 
 def checked(response: object, events: list[StreamEvent]) -> ChatResponse:  # noqa: ARG001 - those of a stream
     """The response, if it is one. Raises `TypeError`."""
-    if not isinstance(response, ChatResponse):
-        raise TypeError(f"chat returned a {type(response).__name__}, which is no ChatResponse")
-    for part in response.message.parts:
-        for name, kind in _TYPES.items():
-            value: object = getattr(part, name, None)
-            if hasattr(part, name) and not isinstance(value, kind):
-                what = f"{type(part).__name__}.{name}"
-                raise TypeError(f"chat returned a {type(value).__name__} as {what}, which is no {kind.__name__}")
-    return response
-
-
-_TYPES = {"text": str, "id": str, "name": str, "arguments": Mapping}
-"""What the fields of an answer's parts are, of those that a library may fill with what it could not read."""
+    return check(response)
 
 
 def _failed(asked: Chat, error: BaseException, events: list[StreamEvent]) -> Chat:
@@ -258,6 +247,8 @@ def _arrive(loop: asyncio.Runner, stream: object, events: list[StreamEvent]) -> 
 
         loop.run(wait())
         return
+    if not isinstance(stream, Iterable):
+        raise TypeError(f"stream returned a {type(stream).__name__}, which is no iterator of events")
     events.extend(cast("Iterable[StreamEvent]", stream))
 
 

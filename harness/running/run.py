@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from threading import Lock
 
@@ -14,9 +15,10 @@ from harness import catalog
 from harness.apis.jsonvalue import loads
 from harness.apis.targets import Target
 from harness.apis.view import WireError
-from harness.contract.errors import CassetteError, CassetteMissing, UsageError
+from harness.contract.errors import CassetteError, CassetteMissing, CassetteTaken, UsageError
 from harness.contract.protocols import Capability
-from harness.contract.shortened import shortened
+from harness.host.crash import located, traceback_of
+from harness.host.shortened import shortened
 from harness.results import (
     Blame,
     CellResult,
@@ -35,24 +37,21 @@ from harness.rules.evidence import Evidence
 from harness.rules.rule import Rule
 from harness.running.causes import linked
 from harness.running.costs import price_version, spending
-from harness.running.crash import located, traceback_of
 from harness.running.differences import Observations, observe, tables
 from harness.running.excerpt import piece
 from harness.running.expected_failures import ExpectedFailure, accepted, stale, unmatched
 from harness.running.play import BROKEN, Playing
 from harness.running.retelling import retellings
 from harness.running.stages import Cell, Stage, Stages
-from harness.running.workers.pool import halt, played
+from harness.running.workers.pool import Halted, halt, played
 from harness.running.workers.worker import OUTPUT_LENGTH, Broken
-from harness.scenarios.load import digest
+from harness.scenarios.load import digest, sent_digest
 from harness.scenarios.schema import Scenario, Variant
 from harness.tape.cassette import Metadata
 from harness.tape.library import Library
 from harness.tape.recording import Recording
 from harness.tape.redact import Redactor
-
-PACKAGES = ("harness", "anthropic", "openai", "google-genai", "httpx2")
-"""What a result depends on: ourselves, the SDKs, and the HTTP client that they share."""
+from harness.tape.survey import Place, Survey, survey
 
 Progress = Callable[[CellResult], None]
 """Told of every cell that is done. May be called from several threads, one at a time."""
@@ -60,11 +59,13 @@ Progress = Callable[[CellResult], None]
 
 @dataclass(frozen=True, slots=True)
 class Recorder:
-    """Writes what a run plays into `library`. `max_requests` is the most that is sent, and paid for."""
+    """Writes what a run plays into `library`. `max_requests` is the most that is sent, and paid for; `missing` leaves
+    out the cells that have a fresh cassette."""
 
     library: Library
     force: bool = False
     max_requests: int | None = None
+    missing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,20 @@ def cells(
     ]
 
 
+def to_record(cells: Sequence[Cell], found: Survey) -> list[Cell]:
+    """The cells without those that have a fresh cassette."""
+    return [cell for cell in cells if _place(cell) not in found.fresh]
+
+
+def without_held(cells: Sequence[Cell], found: Survey) -> list[Cell]:
+    """The cells without those whose cassettes must not be overwritten."""
+    return [cell for cell in cells if _place(cell) not in found.held]
+
+
+def _place(cell: Cell) -> Place:
+    return cell.target.cassettes, cell.scenario.id, cell.variant
+
+
 def _playable(scenario: Scenario, target: Target, variants: Sequence[Variant]) -> list[Variant]:
     """An adapter that cannot stream is played whole, unless there is nothing but streams to play: then it is told that
     this is not applicable."""
@@ -98,15 +113,26 @@ def _playable(scenario: Scenario, target: Target, variants: Sequence[Variant]) -
     return wanted
 
 
+def _packages() -> Iterator[str]:
+    """What a result depends on: ourselves, the SDKs of the shipped adapters, and the HTTP client that they share."""
+    needed = (catalog.adapter(shipped.adapter).requires for shipped in catalog.shipped_targets())
+    sdks = (each.name for each in needed if each is not None and each.extra is not None)
+    yield from dict.fromkeys(("harness", *sdks, "httpx2"))
+
+
 def versions() -> dict[str, str]:
     """The versions of the packages that a result depends on, of those that are installed."""
-    found: dict[str, str] = {}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
+    found = {package: _version(package) for package in _packages()}
+    return {package: number for package, number in found.items() if number is not None}
+
+
+@cache
+def _version(package: str) -> str | None:
+    """Looked up once: it takes milliseconds, and every recording states it."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 class Run:
@@ -134,6 +160,10 @@ class Run:
         self._recuts = recuts
         self._strict = strict
         self._sent = 0
+        self._ended = False
+        self._survey: Survey | None = None
+        self._notes: list[str] = []
+        self._recorded: list[Cell] = []
         self._lock = Lock()
 
     @property
@@ -141,15 +171,45 @@ class Run:
         """What kind of run it is."""
         return "record" if self._recorder else self._stages.mode
 
+    @property
+    def recorded(self) -> Sequence[Cell]:
+        """The cells whose cassettes are written."""
+        return self._recorded
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What came of what earlier recordings have left, and what this one leaves; in sentences."""
+        return self._notes
+
+    def surveyed(self, cells: Sequence[Cell]) -> Survey:
+        """What lies in the places of the cells that are to be recorded.
+
+        Raises:
+            UsageError: a cell cannot be recorded: a cassette must not be overwritten, another process records it.
+        """
+        if self._recorder is None:
+            return Survey()
+        mode = self._stages.mode
+        wanted = [_metadata(cell, self._stages) for cell in cells if not_applicable(cell, mode) is None]
+        recorder = self._recorder
+        self._survey = survey(recorder.library, wanted, force=recorder.force, missing=recorder.missing)
+        return self._survey
+
     def __call__(self, cells: Sequence[Cell], *, jobs: int = 1, progress: Progress | None = None) -> RunResult:
-        """Play the cells, `jobs` at a time.
+        """Play the cells, `jobs` at a time; those of a recording are surveyed, if they were not.
 
         Raises:
             UsageError: an adapter cannot be connected, a key is missing, a cassette must not be overwritten.
         """
         started = time.perf_counter()
-        with self._stages:
-            judged = list(self._judged(cells, jobs, progress))
+        if self._survey is None:
+            cells = to_record(cells, self.surveyed(cells))
+        self._ended = False
+        try:
+            with self._stages:
+                judged = list(self._judged(cells, jobs, progress))
+        finally:
+            self._survey = None
         results = tuple(item.result for item in judged)
         observed: dict[str, list[Observations]] = {cell.target.name: [] for cell in cells}
         for item in judged:
@@ -174,7 +234,9 @@ class Run:
         """
         with self._stages:
             judged = self._cell(cell)
-        return judged.result, judged.evidence
+            redactor = self._stages.redactor()
+        evidence = judged.evidence
+        return judged.result, evidence and Evidence(redactor.result(evidence.transcript))
 
     def _judged(self, cells: Sequence[Cell], jobs: int, progress: Progress | None) -> Iterable[_Judged]:
         def one(cell: Cell) -> _Judged:
@@ -191,10 +253,29 @@ class Run:
             try:
                 yield from pool.map(one, cells)
             except BaseException:
+                self._ended = True  # cells under way send nothing more; what they were answered is in their journals
                 halt(cell.target.adapter for cell in cells)  # else the cells under way would hold up the end
                 raise
 
     def _cell(self, cell: Cell) -> _Judged:
+        """Play and judge a cell by what was really sent and received; what leaves the run of it names no secret."""
+        judged, redactor = self._played(cell), self._stages.redactor()
+        result = judged.result
+        told = replace(
+            result,
+            provenance=redactor.result(result.provenance),
+            findings=redactor.result(result.findings),
+            reason=redactor.result(result.reason),
+            spending=redactor.result(result.spending),
+            printed=redactor.result(result.printed),
+            traceback=redactor.result(result.traceback),
+        )
+        seen = judged.observations and {
+            fact: frozenset(map(redactor.text, values)) for fact, values in judged.observations.items()
+        }
+        return _Judged(told, seen, judged.evidence)
+
+    def _played(self, cell: Cell) -> _Judged:
         target = cell.target
         result = CellResult(
             cell.scenario.id,
@@ -213,8 +294,8 @@ class Run:
             evidence = Evidence(transcript)
             if cell.variant == "stream":
                 evidence = evidence.retold(tuple(retellings(cell, evidence, self._stages, self._recuts)))
-            return _Judged(self._shown(self._verdict(result, stage, evidence), cell), observe(evidence), evidence)
-        except (CassetteMissing, _Spent) as error:
+            return _Judged(self._verdict(result, stage, evidence), observe(evidence), evidence)
+        except (CassetteMissing, _Withheld) as error:
             return _Judged(replace(result, verdict=Verdict.MISSING, reason=str(error)))
         except CassetteError as error:
             if self._recorder:
@@ -224,46 +305,70 @@ class Run:
             raise
         except Broken as broken:
             told = replace(result, printed=broken.printed or None, traceback=broken.traceback)
-            return _Judged(self._shown(replace(told, verdict=Verdict.ERROR, reason=broken.reason), cell))
+            return _Judged(replace(told, verdict=Verdict.ERROR, reason=broken.reason))
         except BROKEN as error:  # the adapter's `connect` or `close`, a rule: one cell, not the run
             told = replace(result, traceback=traceback_of(error))
             reason = f"{type(error).__name__}: {located(error)}"
-            return _Judged(self._shown(replace(told, verdict=Verdict.ERROR, reason=reason), cell))
+            return _Judged(replace(told, verdict=Verdict.ERROR, reason=reason))
 
     def _play(self, cell: Cell) -> tuple[Stage, Transcript]:
         if self._recorder is None:
             with self._stages.stage(cell) as stage:
                 return stage, _transcript(cell, stage, self._on(cell, stage), self.mode)
-        metadata = _metadata(cell, self._stages.mode)
-        redactor = Redactor(self._stages.secrets(cell.target))
-        with Recording(self._recorder.library, metadata, redactor, force=self._recorder.force) as recording:
-            with self._stages.stage(cell, recording.keep) as stage:
-                transcript = _transcript(cell, stage, self._on(cell, stage), self.mode)
-            if _is_complete(transcript):
-                recording.complete(_served(transcript))
-            return stage, transcript
+        recording = self._recording(cell, self._recorder)
+        try:
+            with recording:
+                with self._stages.stage(cell, recording) as stage:
+                    transcript = _transcript(cell, stage, self._on(cell, stage, recording), self.mode)
+                if _is_complete(transcript):
+                    recording.complete(_served(transcript))
+                    self._recorded.append(cell)
+                return stage, transcript
+        finally:
+            with self._lock:
+                self._notes += recording.notes
 
-    def _on(self, cell: Cell, stage: Stage) -> Playing:
+    def _recording(self, cell: Cell, recorder: Recorder) -> Recording:
+        held = self._survey.held.get(_place(cell)) if self._survey else None
+        if held is not None:
+            raise _Withheld(held)
+        redactor = self._stages.redactor()
+        try:
+            return Recording(recorder.library, _metadata(cell, self._stages), redactor, force=recorder.force)
+        except CassetteTaken as error:  # since the survey
+            raise _Withheld(f"not recorded: {error}") from None
+
+    def _on(self, cell: Cell, stage: Stage, recording: Recording | None = None) -> Playing:
+        begun = returned = 0
+
+        def give_back() -> None:
+            nonlocal returned
+            due = min(recording.taken, begun) - returned if recording else 0
+            returned += due
+            with self._lock:
+                self._sent -= due
+
         def begin(chat: int) -> None:
+            nonlocal begun
+            give_back()
             self._spend()
+            begun += 1
             stage.tap.chat = chat
 
-        return played(cell.scenario, cell.target, stage.endpoint, begin, cell.variant)
-
-    def _shown(self, result: CellResult, cell: Cell) -> CellResult:
-        """The result without the keys that an adapter may have printed."""
-        if result.printed is None and result.traceback is None:
-            return result
-        redactor = Redactor(self._stages.secrets(cell.target))
-        printed, traceback = (text and redactor.text(text) for text in (result.printed, result.traceback))
-        return replace(result, printed=printed, traceback=traceback)
+        try:
+            return played(cell.scenario, cell.target, stage.endpoint, begin, cell.variant)
+        finally:
+            give_back()
 
     def _spend(self) -> None:
-        """Count a chat, which is one request, against what the recording may send. Raises `_Spent`."""
+        """Count a chat, which is one request, against what the recording may send; an answer that was taken up is given
+        back. Raises `_Withheld`, and `Halted` if the run has ended."""
         limit = self._recorder.max_requests if self._recorder else None
         with self._lock:
+            if self._ended:
+                raise Halted
             if self._sent == limit:
-                raise _Spent(f"not recorded: {limit} requests were sent, --max-requests allows no more")
+                raise _Withheld(f"not recorded: {limit} requests were sent, --max-requests allows no more")
             self._sent += 1
 
     def _verdict(self, result: CellResult, stage: Stage, evidence: Evidence) -> CellResult:
@@ -272,7 +377,10 @@ class Run:
         if not any(finding.severity is Severity.ERROR for finding in findings):
             # else the tool was asked something that nobody had meant to ask
             findings += tuple(_unanswered(execution) for execution in transcript.executions if execution.unanswered)
-        findings = tuple(_pictured(evidence, finding) for finding in accepted(self._expected, result, linked(findings)))
+        redactor = self._stages.redactor()
+        findings = tuple(
+            _pictured(evidence, finding, redactor) for finding in accepted(self._expected, result, linked(findings))
+        )
         crashed = next((each for each in (*transcript.chats, *transcript.embedded) if each.crashed), None)
         printed = "".join(part.printed for part in (transcript, *transcript.retellings))
         recuts = sum(retelling.variant == "stream" for retelling in transcript.retellings)
@@ -309,18 +417,19 @@ class Run:
         return replace(finding, severity=Severity.ERROR if self._strict else Severity.NOTE)
 
 
-def _pictured(evidence: Evidence, finding: Finding) -> Finding:
-    """The finding with the piece of the body that it points at."""
+def _pictured(evidence: Evidence, finding: Finding, redactor: Redactor) -> Finding:
+    """The finding with the piece of the body that it points at, which is cut to the width of a page: half a key is not
+    found afterwards."""
     if finding.exchange is None or not finding.pointer:
         return finding
     reading = evidence.readings[finding.exchange]
     try:
         if not finding.of_response:
-            return replace(finding, piece=piece(loads(reading.exchange.request.body), finding.pointer))
+            return replace(finding, piece=piece(redactor.value(loads(reading.exchange.request.body)), finding.pointer))
         body = reading.response.body if reading.response else None
     except WireError:  # a body that is none is shown by the rule that says so
         return finding
-    return replace(finding, piece=piece(body, finding.pointer))
+    return replace(finding, piece=piece(redactor.value(body), finding.pointer))
 
 
 def _worst(findings: Sequence[Finding]) -> Verdict:
@@ -353,7 +462,7 @@ def not_applicable(cell: Cell, mode: Mode) -> str | None:
     return None
 
 
-class _Spent(Exception):  # not an error: the recording may send nothing more
+class _Withheld(Exception):  # not an error: nothing may be sent for this cell, or nothing more
     pass
 
 
@@ -374,8 +483,8 @@ def _is_complete(transcript: Transcript) -> bool:
 
 def _is_answered(stage: Stage, transcript: Transcript) -> bool:
     """Whether any answers came from where the stage gets them: those of a provider may all have stayed out."""
-    provider = stage.player is None and stage.provenance.origin == "provider"
-    return not provider or any(each.response is not None for each in transcript.exchanges)
+    live = stage.player is None and stage.provenance.origin != "reference"
+    return not live or any(each.response is not None for each in transcript.exchanges)
 
 
 def _transcript(cell: Cell, stage: Stage, playing: Playing, mode: Mode) -> Transcript:
@@ -401,10 +510,11 @@ def _transcript(cell: Cell, stage: Stage, playing: Playing, mode: Mode) -> Trans
     )
 
 
-def _metadata(cell: Cell, mode: Mode) -> Metadata:
-    live = mode == "live"
+def _metadata(cell: Cell, stages: Stages) -> Metadata:
+    live = stages.mode == "live"
+    provenance = stages.provenance(cell.target)
     return Metadata(
-        origin="provider" if live else "reference",
+        origin=provenance.origin,
         scenario=cell.scenario.id,
         target=cell.target.cassettes,
         api=cell.target.api,
@@ -412,8 +522,10 @@ def _metadata(cell: Cell, mode: Mode) -> Metadata:
         variant=cell.variant,
         model_requested=cell.target.model,
         scenario_digest=digest(cell.scenario),
+        sent_digest=sent_digest(cell.scenario),
         recorded_at=datetime.now(UTC).isoformat(timespec="seconds") if live else None,
         versions=versions(),
+        recorded_from=provenance.recorded_from,
     )
 
 

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol, Self
 
 import httpx2
 
 from harness import catalog
+from harness.apis.api import Api
 from harness.apis.targets import Target
 from harness.contract.errors import CassetteMissing, MissingKey, UsageError
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.process import ORIGIN
 from harness.contract.protocols import Capability, Endpoint, ProcessRunner
+from harness.host import keys
+from harness.host.environment import isolated
 from harness.kit.processes import LocalRunner
 from harness.reference.session import Session
 from harness.results import Mode, Provenance
-from harness.running.environment import isolated
-from harness.scenarios.load import digest
+from harness.scenarios.load import digest, sent_digest
 from harness.scenarios.schema import Scenario, Variant
 from harness.tape.cassette import REFERENCE_URL, Cassette
 from harness.tape.library import Library
@@ -30,6 +33,7 @@ from harness.tape.player import Player
 from harness.tape.processes import HandlerRunner, TapRunner
 from harness.tape.proxy import Proxy
 from harness.tape.redact import Redactor
+from harness.tape.redact.address import origin
 from harness.tape.tap import Keep, Tap
 from harness.tape.telling import as_asked
 from harness.tape.transport import Handler, HandlerTransport, TapTransport, replaying
@@ -56,7 +60,8 @@ class Cell:
 class Stage:
     """What a cell is played on.
 
-    `scripted`: the answers follow the scenario's script. `stale`: the scenario has changed since they were recorded.
+    `scripted`: the answers follow the scenario's script. `stale`: what the scenario sends has changed since they were
+    recorded.
     `recorded_by`: the adapter that recorded them.
     """
 
@@ -75,7 +80,8 @@ class Stages(Protocol):
     mode: Mode
 
     def stage(self, cell: Cell, keep: Keep | None = None) -> AbstractContextManager[Stage]:
-        """The stage of one cell. `keep` gets every exchange before its response is handed on.
+        """The stage of one cell. `keep` gets every exchange before its response is handed on, and may have answers
+        already.
 
         Raises:
             CassetteMissing, CassetteError: there is nothing to play, or it cannot be read.
@@ -87,8 +93,12 @@ class Stages(Protocol):
         """An endpoint for a target's adapter at which `handler` answers, whatever the mode: to tell an answer again."""
         ...
 
-    def secrets(self, target: Target) -> list[str]:
-        """The keys that a cell of this target sends, which must reach no disk."""
+    def provenance(self, target: Target) -> Provenance:
+        """Where answers for a target come from where they are not played from a cassette, which says so itself."""
+        ...
+
+    def redactor(self) -> Redactor:
+        """What takes out of recordings and results what must reach no disk."""
         ...
 
     def __enter__(self) -> Self: ...
@@ -120,8 +130,9 @@ class _Shared:
                 self._server = self._stack.enter_context(serve())
             return self._server
 
-    def secrets(self, target: Target) -> list[str]:  # noqa: ARG002 - only a provider is sent a key
-        return []
+    def redactor(self) -> Redactor:
+        """See `Stages.redactor`: only a provider is sent a key, and without one there is nothing to hide."""
+        return Redactor()
 
     @contextmanager
     def answered(self, target: Target, handler: Handler) -> Generator[Endpoint, None, None]:
@@ -151,6 +162,10 @@ class _Shared:
 class _Offline(_Shared):
     """A run that must not leave this machine, whatever an adapter reads from its environment."""
 
+    def provenance(self, target: Target) -> Provenance:
+        """See `Stages.provenance`."""
+        return Provenance("reference", model_requested=target.model)
+
     def __enter__(self) -> Self:
         self._stack.enter_context(isolated())
         return super().__enter__()
@@ -174,31 +189,36 @@ class Replay(_Offline):
         wire = catalog.api(cell.target.api)
         player = Player(cassette)
         told = as_asked(wire, cell.target.profile, cell.scenario.id)
+        whole_digest = digest(cell.scenario)
+        stale = not metadata.is_of(whole_digest, sent_digest(cell.scenario))
+        scripted = metadata.origin == "reference" and (
+            stale or metadata.scenario_digest == whole_digest or _follows_script(cassette, cell)
+        )
         public = (REFERENCE_URL if metadata.origin == "reference" else _origin(cassette)) + wire.base_path
 
         def made(endpoint: Endpoint, tap: Tap) -> Stage:
             return Stage(
                 endpoint,
                 tap,
-                scripted=metadata.origin == "reference",
-                provenance=metadata.provenance,
+                scripted=scripted,
+                provenance=_told_by(cassette, metadata.provenance, wire),
                 player=player,
-                stale=metadata.scenario_digest != digest(cell.scenario),
+                stale=stale,
                 recorded_by=metadata.adapter,
             )
 
         if _runs_commands(cell.target):
-            tap = Tap(ORIGIN, ORIGIN, Redactor(), keep)
+            tap = Tap(ORIGIN, ORIGIN, keep)
             yield made(_running(HandlerRunner(replaying(player, tap, told))), tap)
             return
         if Capability.HTTP_CLIENT in cell.target.adapter.capabilities:
-            tap = Tap(public, public, Redactor(), keep)
+            tap = Tap(public, public, keep)
             with httpx2.Client(transport=HandlerTransport(replaying(player, tap, told)), trust_env=False) as client:
                 yield made(Endpoint(public, _NO_KEY, client), tap)
             return
         later = _Later()
         with self.mounted(later, wire.base_path) as base:
-            tap = Tap(base, public, Redactor(), keep)
+            tap = Tap(base, public, keep)
             later.handler = replaying(player, tap, told)
             yield made(Endpoint(base, _NO_KEY), tap)
 
@@ -233,7 +253,7 @@ class Reference(_Offline):
         target = cell.target
         wire = catalog.api(target.api)
         session = Session(cell.scenario, wire, target.model, target.profile)
-        provenance = Provenance("reference", model_requested=target.model)
+        provenance = self.provenance(target)
 
         def noting(tap: Tap) -> Handler:
             def handle(request: HttpRequest) -> HttpResponse:
@@ -244,12 +264,12 @@ class Reference(_Offline):
             return handle
 
         if _runs_commands(target):
-            tap = Tap(ORIGIN, ORIGIN, Redactor(), keep)
+            tap = Tap(ORIGIN, ORIGIN, keep)
             yield Stage(_running(HandlerRunner(noting(tap))), tap, scripted=True, provenance=provenance)
             return
         later = _Later()
         with self.mounted(later, wire.base_path) as base:
-            tap = Tap(base, REFERENCE_URL + wire.base_path, Redactor(), keep)
+            tap = Tap(base, REFERENCE_URL + wire.base_path, keep)
             later.handler = noting(tap)
             shares = Capability.HTTP_CLIENT in target.adapter.capabilities
             endpoint = Endpoint(base, _NO_KEY, self._client if shares else None)
@@ -264,6 +284,7 @@ class Live(_Shared):
     def __init__(self, base_urls: Mapping[str, str]) -> None:
         super().__init__()
         self._base_urls = base_urls
+        self._answered: set[str] = set()
 
     def key(self, target: Target) -> str:
         """The key for a target, from the environment.
@@ -272,7 +293,7 @@ class Live(_Shared):
 
         Raises:
             MissingKey: there is none.
-            UsageError: another server is given for a target that sends no request.
+            UsageError: no header takes it, or another server is given for a target that sends no request.
         """
         if _runs_commands(target) and target.name in self._base_urls:
             raise UsageError(
@@ -280,9 +301,9 @@ class Live(_Shared):
                 "set the environment variable by which the command is sent elsewhere."
             )
         variables = catalog.api(target.api).key_variables
-        for name in variables:
-            if os.environ.get(name):
-                return os.environ[name]
+        found = keys.key(variables)
+        if found is not None:
+            return found
         if target.name in self._base_urls or _runs_commands(target):
             return _NO_KEY
         raise MissingKey(target.name, variables)
@@ -292,9 +313,13 @@ class Live(_Shared):
 
         Raises:
             MissingKey, UsageError: see `key`.
-            UsageError: it runs a command that is not installed.
+            UsageError: it runs a command that is not installed, or that would be given a key that no header takes.
         """
         self.key(target)
+        if _runs_commands(target):  # which chooses among its variables by itself
+            for name in catalog.api(target.api).key_variables:
+                if os.environ.get(name):
+                    keys.check(name, os.environ[name])
         needed = target.adapter.requires
         if needed is not None and needed.extra is None and shutil.which(needed.name) is None:
             raise UsageError(
@@ -303,12 +328,21 @@ class Live(_Shared):
                 "'harness run --mode reference' or 'harness record --from reference' the reference server."
             )
 
-    def secrets(self, target: Target) -> list[str]:
-        """See `Stages.secrets`."""
-        key = self.key(target)
-        if _runs_commands(target):  # which chooses among its variables by itself
-            return [os.environ[name] for name in catalog.api(target.api).key_variables if os.environ.get(name)]
-        return [] if key == _NO_KEY else [key]
+    def provenance(self, target: Target) -> Provenance:
+        """See `Stages.provenance`: the provider is who answers at an address of its own."""
+        url = self._address(target)
+        if catalog.api(target.api).is_provider(url):
+            return Provenance("provider", model_requested=target.model)
+        return Provenance("server", model_requested=target.model, recorded_from=origin(url))
+
+    def redactor(self) -> Redactor:
+        """See `Stages.redactor`."""
+        return Redactor.of_run(self._base_urls.values(), shaped=True)
+
+    def _address(self, target: Target) -> str:
+        wire = catalog.api(target.api)
+        elsewhere = os.environ.get(wire.address_variable) if wire.address_variable is not None else None
+        return self._base_urls.get(target.name) or elsewhere or wire.provider_url
 
     @contextmanager
     def stage(self, cell: Cell, keep: Keep | None = None) -> Generator[Stage, None, None]:
@@ -316,25 +350,77 @@ class Live(_Shared):
         target = cell.target
         wire = catalog.api(target.api)
         key = self.key(target)
-        upstream = self._base_urls.get(target.name, wire.provider_url).rstrip("/")
-        redactor = Redactor(self.secrets(target))
-        provenance = Provenance("provider", model_requested=target.model)
+        upstream = self._address(target).rstrip("/")
+        provenance = self.provenance(target)
         if _runs_commands(target):
-            tap = Tap(ORIGIN, ORIGIN, redactor, keep)
+            tap = Tap(ORIGIN, ORIGIN, keep)
             yield Stage(_running(TapRunner(LocalRunner(), tap)), tap, scripted=False, provenance=provenance)
             return
+        tap = Tap(upstream, upstream, keep)
+        line = _Line(trust_env=False)
         if Capability.HTTP_CLIENT in target.adapter.capabilities:
-            tap = Tap(upstream, upstream, redactor, keep)
-            transport = TapTransport(httpx2.HTTPTransport(trust_env=False), tap)
-            with httpx2.Client(transport=transport, trust_env=False, timeout=_SECONDS) as client:
+            with httpx2.Client(transport=TapTransport(line, tap), trust_env=False, timeout=_SECONDS) as client:
                 yield Stage(Endpoint(upstream, key, client), tap, scripted=False, provenance=provenance)
+            self._check_answered(target, tap, line)
             return
         later = _Later()
         with self.mounted(later, wire.base_path) as base:
-            tap = Tap(upstream, upstream, redactor, keep)
-            with Proxy(base, upstream, tap) as proxy:
+            with Proxy(base, upstream, tap, line) as proxy:
                 later.handler = proxy
                 yield Stage(Endpoint(base, key), tap, scripted=False, provenance=provenance)
+            self._check_answered(target, tap, line)
+
+    def _check_answered(self, target: Target, tap: Tap, line: _Line) -> None:
+        """Whether there is an API where a target sends its requests, seen by its first ones. The rest of the run would
+        end like them, one cell after the other.
+
+        Raises:
+            UsageError: nobody answers there, or the server does not know the path.
+        """
+        if not tap.exchanges or target.name in self._answered:
+            return
+        found = [each.response.status for each in tap.exchanges if each.response is not None]
+        if any(status not in _NO_SUCH_PATH for status in found) or not (found or line.failure):
+            self._answered.add(target.name)
+            return
+        asked = tap.exchanges[-1].request
+        happened = f"was answered with HTTP {found[-1]}" if found else f"was not answered: {line.failure}"
+        ending = catalog.api(target.api).base_url_ending
+        given = self._base_urls.get(target.name)
+        raise UsageError(
+            f"the target {target.name!r} does not reach its API, so the run was stopped: {asked.method} {asked.url} "
+            f"{happened}. {_way_out(target.name, given, ending, found)}"
+        )
+
+
+_NO_SUCH_PATH = frozenset({404, 405})
+"""What a server answers that does not have what was asked for: the path, or the model that stands in it."""
+
+
+def _way_out(name: str, given: str | None, ending: str, found: Sequence[int]) -> str:
+    path = "" if given is None else httpx2.URL(given).path.rstrip("/")
+    version = re.search(r"/v\d\w*$", path)
+    asking = [] if found else ["Is the server up?"]
+    if given is not None and not path.endswith(ending):
+        asking.append(f"Its base URL has to end in {ending}, as in --base-url {name}=http://127.0.0.1:4000{ending}.")
+    elif version is not None and not ending:
+        asking.append(f"Its base URL must not end in {version[0]}, which is added to it.")
+    elif found:
+        asking.append("Does the server have this path, and the model?")
+    return " ".join([*asking, f"--base-url {name}=URL and --model {name}=NAME name others."])
+
+
+class _Line(httpx2.HTTPTransport):
+    """The way to a provider. `failure` says why the last connection was not made."""
+
+    failure: str | None = None
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        try:
+            return super().handle_request(request)
+        except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+            self.failure = str(error) or type(error).__name__
+            raise
 
 
 class _Later:
@@ -346,6 +432,13 @@ class _Later:
         return self.handler(request)
 
 
+def _follows_script(cassette: Cassette, cell: Cell) -> bool:
+    """Whether the reference server would answer as it did: a scenario may have been edited in what is not sent."""
+    session = Session(cell.scenario, catalog.api(cell.target.api), cell.target.model, cell.target.profile)
+    stored = Redactor()
+    return all(stored.response(session(each.request)) == each.response for each in cassette.interactions)
+
+
 def _runs_commands(target: Target) -> bool:
     return Capability.PROCESS in target.adapter.capabilities
 
@@ -355,5 +448,12 @@ def _running(processes: ProcessRunner) -> Endpoint:
 
 
 def _origin(cassette: Cassette) -> str:
-    url = httpx2.URL(cassette.interactions[0].request.url) if cassette.interactions else httpx2.URL(REFERENCE_URL)
-    return f"{url.scheme}://{url.netloc.decode()}"
+    return origin(cassette.interactions[0].request.url) if cassette.interactions else REFERENCE_URL
+
+
+def _told_by(cassette: Cassette, provenance: Provenance, wire: Api) -> Provenance:
+    """Where a cassette comes from. Those of before `recorded_from` take every server for the provider."""
+    address = _origin(cassette)
+    if provenance.origin != "provider" or wire.is_provider(address):
+        return provenance
+    return replace(provenance, origin="server", recorded_from=address)

@@ -6,8 +6,9 @@ keys are text always. What the YAML versions read differently and JSON does not 
 tags, directives, `True`, `NULL`, `.nan`, `.inf`, and the line breaks of YAML 1.1. So are duplicate keys, depth beyond
 100, lone surrogates and files beyond 256 KiB.
 
-PyYAML's pure Python parser gives the events: it does not recurse (libyaml's loader dies of deep nesting), and its error
-texts are the same on every machine.
+A parser gives the events, and does not recurse (libyaml's loader dies of deep nesting). libyaml's is tried first, being
+ten times as fast. Whatever it refuses is read by PyYAML's own, whose error texts are the same on every machine, and so
+is a text with what libyaml allows more of.
 """
 
 from __future__ import annotations
@@ -79,7 +80,12 @@ def read(data: bytes, file: str) -> Document:
     if len(data) > MAX_BYTES:
         raise ScenarioError(file, f"larger than {MAX_BYTES >> 10} KiB, the most that a scenario may have.")
     text = _decode(data, file)
-    return _Reader(text, file).document()
+    if _FAST is not None and not _MORE_ALLOWED.search(text):
+        try:
+            return _Reader(text, file, _FAST).document()
+        except _Refused:
+            pass
+    return _Reader(text, file, yaml.SafeLoader).document()
 
 
 def _decode(data: bytes, file: str) -> str:
@@ -104,6 +110,16 @@ def _mark_at_end(before: str) -> Mark:
     return len(lines), len(lines[-1]) + 1
 
 
+_FAST: type | None = getattr(yaml, "CSafeLoader", None)
+
+_MORE_ALLOWED = re.compile(r"\t|^[^\[{\n]*[\[{][^?\n]*\?", re.MULTILINE)
+"""Tabs, and question marks within brackets: libyaml allows more of them than PyYAML does."""
+
+
+class _Refused(Exception):  # not an error: the other parser says what is wrong, or that nothing is
+    pass
+
+
 class _Parser(Protocol):
     """What PyYAML's loaders have, and typeshed does not type."""
 
@@ -115,9 +131,9 @@ class _Parser(Protocol):
 class _Reader:
     """Builds values from parser events, and refuses what is not strict before it is built."""
 
-    def __init__(self, text: str, file: str) -> None:
+    def __init__(self, text: str, file: str, loader: type) -> None:
         self._file = file
-        self._events = self._parse(text)
+        self._events = self._parse(text, loader)
         self._marks: dict[Path, Mark] = {}
         self._key_marks: dict[Path, Mark] = {}
 
@@ -132,24 +148,29 @@ class _Reader:
             raise self._error(more, (), "a second document. A scenario is one file of one document.")
         return Document(self._file, value, self._marks, self._key_marks)
 
-    def _parse(self, text: str) -> Iterator[yaml.Event]:
+    def _parse(self, text: str, kind: type) -> Iterator[yaml.Event]:
         """All events after the stream's start; the parser's own errors as ours."""
-        loader = cast("_Parser", yaml.SafeLoader(text))
+        loader = cast("_Parser", kind(text))
         try:
             while (event := loader.get_event()) is not None:
                 if isinstance(event, yaml.DocumentStartEvent) and (event.version or event.tags):
                     raise self._error(event, (), "YAML directives are not allowed. Remove the line.")
                 if not isinstance(event, yaml.StreamStartEvent):
                     yield event
-        except yaml.MarkedYAMLError as error:
-            mark = error.problem_mark or error.context_mark
-            place = (mark.line + 1, mark.column + 1) if mark else (None, None)
-            reason = "; ".join(part for part in (error.context, error.problem) if part)
-            way_out = " A text with punctuation may need quotes." if "flow" in reason else ""
-            raise ScenarioError(self._file, f"not YAML: {reason}.{way_out}", *place) from None
         except (yaml.YAMLError, ValueError, OverflowError) as error:  # numbers out of range in escapes and directives
+            if kind is not yaml.SafeLoader:
+                raise _Refused from error
+            raise self._not_yaml(error, loader) from None
+
+    def _not_yaml(self, error: Exception, loader: _Parser) -> ScenarioError:
+        if not isinstance(error, yaml.MarkedYAMLError):
             mark = loader.get_mark()
-            raise ScenarioError(self._file, f"not YAML: {error}.", mark.line + 1, mark.column + 1) from None
+            return ScenarioError(self._file, f"not YAML: {error}.", mark.line + 1, mark.column + 1)
+        mark = error.problem_mark or error.context_mark
+        place = (mark.line + 1, mark.column + 1) if mark else (None, None)
+        reason = "; ".join(part for part in (error.context, error.problem) if part)
+        way_out = " A text with punctuation may need quotes." if "flow" in reason else ""
+        return ScenarioError(self._file, f"not YAML: {reason}.{way_out}", *place)
 
     def _value(self, event: yaml.Event, path: Path) -> JSON:
         self._marks[path] = _mark(event)
@@ -186,13 +207,13 @@ class _Reader:
     def _key(self, event: yaml.Event, path: Path) -> str:
         if not isinstance(event, yaml.ScalarEvent) or event.anchor is not None or event.tag is not None:
             raise self._error(event, path, "a key has to be a plain or quoted text, without anchor, alias or tag.")
-        if event.value == "" and event.style is None:
+        if event.value == "" and not event.style:
             raise self._error(event, path, "a key is missing before the colon.")
         return self._text(event, path)
 
     def _scalar(self, event: yaml.ScalarEvent, path: Path) -> JSON:
         text = self._text(event, path)
-        if event.style is not None:
+        if event.style:  # libyaml says "" of a plain scalar, PyYAML nothing
             return text
         if text in _CONSTANTS:
             return _CONSTANTS[text]
@@ -208,7 +229,7 @@ class _Reader:
             number = float(event.value) if is_float else int(event.value)
         except ValueError:
             raise self._error(event, path, "an integer of too many digits. Quote it if a text is meant.") from None
-        if math.isinf(number):
+        if is_float and math.isinf(number):
             raise self._error(event, path, f"{event.value} is too large for a double. Quote it if a text is meant.")
         return number
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable
 from pathlib import Path as FilePath
+from typing import Any
 
 from pydantic import ValidationError
 
 from harness.contract.errors import ScenarioError
+from harness.host.file import contents
 from harness.scenarios.check import problems as contradictions
 from harness.scenarios.document import MAX_BYTES, read
 from harness.scenarios.explain import explain, kind
@@ -58,7 +61,7 @@ def scenario_files(paths: Iterable[FilePath]) -> list[FilePath]:
     Raises:
         ScenarioError: a path does not exist, or a folder has no such file.
     """
-    found: dict[FilePath, FilePath] = {}
+    found: dict[str, FilePath] = {}
     for path in paths:
         if not path.exists():
             raise ScenarioError(str(path), "there is no such file or folder.")
@@ -66,7 +69,7 @@ def scenario_files(paths: Iterable[FilePath]) -> list[FilePath]:
         if not files:
             raise ScenarioError(str(path), f"no scenario in this folder: no file ends in {' or '.join(SUFFIXES)}.")
         for file in files:
-            found.setdefault(file.resolve(), file)
+            found.setdefault(os.path.realpath(file), file)  # `resolve` refuses links that go in a circle
     return list(found.values())
 
 
@@ -74,6 +77,36 @@ def digest(scenario: Scenario) -> str:
     """SHA-256 of what the file says: comments, layout and the order of keys do not count, nor do new defaults."""
     content = scenario.model_dump(exclude_unset=True)
     return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+_SENT = (
+    "system",
+    "settings",
+    "tools",
+    "history",
+    "embeddings",
+    "max_iterations",
+    "trim",
+    "faults",
+)
+"""What of a scenario decides which requests are sent: a fault does, since a chat ends with it or asks again."""
+
+_SENT_IN_TURN = ("user", "system", "settings")
+
+
+def sent_digest(scenario: Scenario) -> str:
+    """SHA-256 of what of the file is sent: the rest is judged afresh against what was recorded.
+
+    What the model answers is no part of it, other than the order in which the results of its calls go back.
+    """
+    content: dict[str, Any] = scenario.model_dump(exclude_unset=True)
+    sent = {key: content[key] for key in _SENT if key in content}
+    sent["turns"] = [
+        {key: turn[key] for key in _SENT_IN_TURN if key in turn}
+        | {"answers": {at: step["answers"] for at, step in enumerate(turn["model"]) if step.get("answers") is not None}}
+        for turn in content.get("turns", ())
+    ]
+    return hashlib.sha256(json.dumps(sent, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def _load(path: FilePath) -> tuple[Scenario | None, list[ScenarioError]]:
@@ -94,11 +127,10 @@ def _load(path: FilePath) -> tuple[Scenario | None, list[ScenarioError]]:
 
 
 def _bytes(path: FilePath) -> bytes:
-    if not path.is_file():
-        raise ScenarioError(str(path), "not a file." if path.exists() else "there is no such file.")
     try:
-        with path.open("rb") as file:
-            return file.read(MAX_BYTES + 1)
+        return contents(path, MAX_BYTES)
+    except FileNotFoundError:
+        raise ScenarioError(str(path), "there is no such file.") from None
     except OSError as error:
         raise ScenarioError(str(path), f"cannot be read: {error.strerror}.") from None
 

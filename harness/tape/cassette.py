@@ -7,12 +7,12 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import TypeAdapter
 
 from harness.contract.http import HttpRequest, HttpResponse
-from harness.results import Provenance, Variant
+from harness.results import Origin, Provenance, Variant
 from harness.tape import delivery
 
 FORMAT = "harness 1"
@@ -22,11 +22,11 @@ REFERENCE_URL = "http://reference-server.invalid"
 """Origin that stands in reference recordings for wherever the reference server listened: they repeat to the byte, and
 no provider has this name (RFC 6761)."""
 
-NOTES: Mapping[str, str] = {
+_NOTES: Mapping[Origin, str] = {
     "reference": "Recorded from the reference server that comes with harness, not from a provider.",
     "provider": "Recorded from the provider.",
+    "server": "Recorded from {address}, not from the provider.",
 }
-"""`metadata.note`: the origin in plain words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +41,13 @@ class Interaction:
 class Metadata:
     """Where a cassette of ours comes from.
 
-    `scenario_digest` is that of the parsed scenario when it was recorded. `recorded_at` is an ISO 8601 time in UTC;
-    recordings from the reference server have none, so that they repeat to the byte. `versions` maps packages to
-    versions.
+    `scenario_digest` is that of the parsed scenario when it was recorded, `sent_digest` that of what of it is sent;
+    recordings from before there were two have the first alone. `recorded_at` is an ISO 8601 time in UTC; recordings
+    from the reference server have none, so that they repeat to the byte. `versions` maps packages to versions.
+    `recorded_from` is the address of a server that is not the provider's own.
     """
 
-    origin: Literal["reference", "provider"]
+    origin: Origin
     scenario: str
     target: str
     api: str
@@ -54,14 +55,34 @@ class Metadata:
     variant: Variant
     model_requested: str
     scenario_digest: str
+    sent_digest: str | None = None
     model_served: str | None = None
     recorded_at: str | None = None
     versions: Mapping[str, str] = field(default_factory=dict[str, str])
+    recorded_from: str | None = None
+
+    @property
+    def note(self) -> str:
+        """The origin in plain words."""
+        return _NOTES[self.origin].format(address=self.recorded_from)
 
     @property
     def provenance(self) -> Provenance:
         """The part of it that reports show."""
-        return Provenance(self.origin, self.recorded_at, self.model_requested, self.model_served, self.versions)
+        return Provenance(
+            self.origin,
+            self.recorded_at,
+            self.model_requested,
+            self.model_served,
+            self.versions,
+            self.recorded_from,
+        )
+
+    def is_of(self, scenario_digest: str, sent_digest: str | None) -> bool:
+        """Whether what was sent is what the scenario with these digests sends: only that makes a recording stale."""
+        if self.sent_digest is None or sent_digest is None:
+            return self.scenario_digest == scenario_digest
+        return self.sent_digest == sent_digest
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values in the order of the fields, without the absent ones."""

@@ -1,26 +1,36 @@
 """A cassette file as plain values: YAML or JSON, read strictly and safely.
 
-libyaml's loader overflows the stack at some 25,000 open brackets, and 400 bytes of aliases unfold into gigabytes, so
-the events are looked over before anything is built.
+libyaml's loader overflows the stack at some 25,000 open brackets, 400 bytes of aliases unfold into gigabytes, and of
+two values of one key it keeps the last and says nothing. So the values are built here, from its parser's events.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any, cast
+from dataclasses import dataclass
+from typing import Any, NoReturn, cast
 
 import yaml
 
 from harness.contract.errors import CassetteError
+from harness.host.shortened import shortened
 from harness.tape import layout
-from harness.tape.content_encoding import MAX_BYTES
+
+MAX_BYTES = 32 << 20
+"""Bound on a cassette, and on all that its bodies unpack to."""
 
 MAX_DEPTH = 100
 
+MAX_VALUES = 1_000_000
+"""Bound on the keys, texts and numbers of a cassette: a short text can hold more of them than memory does."""
+
 _YAML = "tag:yaml.org,2002:"
 _TEXT_TAGS = (f"{_YAML}python/str", f"{_YAML}python/unicode")
-_TAGS = frozenset({"!", *(_YAML + name for name in ("binary", "map", "seq", "str")), *_TEXT_TAGS})
+
+_ALIAS = "YAML aliases are not read: they can unfold without bound. Write the value out in full."
+
+_NO_KEY: Any = object()
 
 RESTORE = "Restore the file from version control or record it again."
 
@@ -66,13 +76,15 @@ def parse(data: bytes, file: str) -> Any:
 
 
 def _parse_json(text: str, file: str) -> Any:
+    if sum(map(text.count, "[{,")) > MAX_VALUES:
+        raise CassetteError(file, f"more than {MAX_VALUES} values, as no cassette has. {RESTORE}")
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=_unrepeated)
     except json.JSONDecodeError as error:
         reason = f"not complete JSON: {error.msg}. The file was cut or edited. {RESTORE}"
         raise CassetteError(file, reason, f"line {error.lineno}, column {error.colno}") from None
     except (ValueError, RecursionError) as error:  # digits without end, brackets without end
-        raise CassetteError(file, f"this JSON cannot be read: {error}. {RESTORE}") from None
+        raise CassetteError(file, f"this JSON cannot be read: {str(error).rstrip('.')}. {RESTORE}") from None
 
 
 def _parse_yaml(text: str, file: str) -> Any:
@@ -81,8 +93,7 @@ def _parse_yaml(text: str, file: str) -> Any:
     except layout.Unknown:
         pass
     try:
-        _look_over(text, file)
-        return yaml.load(text, Loader=_LOADER)  # noqa: S506 - a safe loader
+        return _built(text, file)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         reason = f"not complete YAML: {error.problem or error.context}. The file was cut or edited. {RESTORE}"
@@ -92,24 +103,130 @@ def _parse_yaml(text: str, file: str) -> Any:
         raise CassetteError(file, f"this YAML cannot be read: {problem}. {RESTORE}") from None
 
 
-def _look_over(text: str, file: str) -> None:
-    depth = 0
-    events: Iterator[Any] = cast("Any", yaml).parse(text, Loader=_SAFE_LOADER)
-    for event in events:
-        if isinstance(event, yaml.AliasEvent):
-            reason = "YAML aliases are not read: they can unfold without bound. Write the value out in full."
-            raise CassetteError(file, reason, _place(event.start_mark))
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-            if depth > MAX_DEPTH:
-                reason = f"nested more than {MAX_DEPTH} levels deep, as no cassette is. {RESTORE}"
-                raise CassetteError(file, reason, _place(event.start_mark))
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-        tag: str | None = getattr(event, "tag", None)
-        if tag is not None and tag not in _TAGS:
-            reason = f"the YAML tag {tag!r} is not read: it can build objects. Only text and !!binary may be tagged."
-            raise CassetteError(file, reason, _place(event.start_mark))
+def _built(text: str, file: str) -> Any:
+    """The values of a YAML document, built while its events are looked over."""
+    builder = _Builder(file)
+    for event in cast("Iterator[Any]", cast("Any", yaml).parse(text, Loader=_SAFE_LOADER)):
+        builder.add(event)
+    return builder.value
+
+
+class _Builder:
+    """Takes the events of a YAML document one by one. What could hurt, or would be lost, is refused where it stands."""
+
+    def __init__(self, file: str) -> None:
+        self.value: Any = None
+        self._file = file
+        self._documents = 0
+        self._count = 0
+        self._open: list[_Open] = []
+        self._plain: dict[str, Any] = {}
+        self._scalars = _LOADER("")
+
+    def add(self, event: Any) -> None:
+        kind: object = type(event)  # pyright: ignore[reportUnknownVariableType]
+        if kind is yaml.ScalarEvent:
+            self._put(self._scalar(event), event)
+        elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
+            self._begin(event)
+        elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
+            self._open.pop()
+        elif kind is yaml.AliasEvent:
+            self._refuse(_ALIAS, event)
+        elif kind is yaml.DocumentStartEvent:
+            self._documents += 1
+            if self._documents > 1:
+                self._refuse(f"a second document, where a cassette is one. {RESTORE}", event)
+
+    def _begin(self, event: Any) -> None:
+        if len(self._open) >= MAX_DEPTH:
+            self._refuse(f"nested more than {MAX_DEPTH} levels deep, as no cassette is. {RESTORE}", event)
+        is_mapping = isinstance(event, yaml.MappingStartEvent)
+        if event.tag is not None:
+            self._check_tag(event, "map" if is_mapping else "seq")
+        value: dict[Any, Any] | list[Any] = {} if is_mapping else []
+        self._put(value, event)
+        self._open.append(_Open(value))
+
+    def _put(self, value: Any, event: Any) -> None:
+        """Put a value where it belongs: into what is open, as an item, a key or the value of a key."""
+        self._count += 1
+        if self._count > MAX_VALUES:
+            self._refuse(f"more than {MAX_VALUES} values, as no cassette has. {RESTORE}", event)
+        if not self._open:
+            self.value = value
+            return
+        inner = self._open[-1]
+        if isinstance(inner.value, list):
+            inner.value.append(value)
+        elif inner.key is not _NO_KEY:
+            inner.value[inner.key] = value
+            inner.key = _NO_KEY
+        elif isinstance(value, list | dict):
+            self._refuse(f"a key that is no text. The file was cut or edited. {RESTORE}", event)
+        elif value in inner.value:
+            self._refuse(_twice(value), event)
+        else:
+            inner.key = value
+
+    def _scalar(self, event: Any) -> Any:
+        text: str = event.value
+        tag: str | None = event.tag
+        if tag is None or tag == "!":
+            if not event.implicit[0]:
+                return text
+            if text not in self._plain:
+                self._plain[text] = self._resolved(text, event)
+            return self._plain[text]
+        self._check_tag(event, "str", "binary", "python/str", "python/unicode")
+        return self._made(tag, text, event) if tag == f"{_YAML}binary" else text
+
+    def _resolved(self, text: str, event: Any) -> Any:
+        """What a plain scalar is by its look."""
+        for tag, pattern in _LOADER.yaml_implicit_resolvers.get(text[:1], ()):
+            if pattern.match(text):
+                if tag == f"{_YAML}merge":
+                    self._refuse("YAML merge keys are not read: write the values out in full.", event)
+                return self._made(tag, text, event)
+        return text
+
+    def _made(self, tag: str, text: str, event: Any) -> Any:
+        construct = _LOADER.yaml_constructors.get(tag, _LOADER.yaml_constructors[None])
+        return construct(self._scalars, yaml.ScalarNode(tag, text, event.start_mark, event.end_mark))
+
+    def _check_tag(self, event: Any, *allowed: str) -> None:
+        if event.tag not in {None, "!", *(_YAML + name for name in allowed)}:
+            reason = (
+                f"the YAML tag {event.tag!r} is not read: it can build objects. Only text and !!binary may be tagged."
+            )
+            self._refuse(reason, event)
+
+    def _refuse(self, reason: str, event: Any) -> NoReturn:
+        raise CassetteError(self._file, reason, _place(event.start_mark))
+
+
+@dataclass(slots=True)
+class _Open:
+    """A list or mapping whose end has not come, and the key of a mapping that waits for its value."""
+
+    value: dict[Any, Any] | list[Any]
+    key: Any = _NO_KEY
+
+
+def _unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON. Raises `ValueError`: a key stands in it twice."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise ValueError(_twice(key))
+            seen.add(key)
+    return made
+
+
+def _twice(key: Any) -> str:
+    return f"the key {shortened(repr(key), 100)} stands here twice, and a reader keeps one of the values. Remove one."
 
 
 def _place(mark: Any) -> str:

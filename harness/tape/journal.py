@@ -1,68 +1,155 @@
 """The journal of a recording: every exchange is safe on disk before the next one begins.
 
-It lies beside the cassette and is gone when the cassette is complete. One that is left over tells of a process that
-was killed: it can be looked at, and is never used in silence. It is also the lock by which two processes do not record
-the same cassette.
+It lies beside the cassette and is gone when the cassette is complete. One that is left over tells of a recording that
+did not come to its end, and the next recording of the cell goes on from there. It is also the lock by which two
+processes do not record the same cassette.
+
+Its first line is the metadata of the recording, every other one an exchange, each as JSON.
 """
 
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import os
+from collections.abc import Generator
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, cast
 
-from harness.contract.errors import CassetteError
+from pydantic import ValidationError
+
+from harness.contract.errors import CassetteError, CassetteTaken
 from harness.contract.http import HttpRequest, HttpResponse
+from harness.host import replacement
 from harness.tape import delivery
-from harness.tape.cassette import Interaction
-from harness.tape.write import sync_folder
+from harness.tape.cassette import Interaction, Metadata
 
 SUFFIX = ".journal"
+
+_DAMAGED = "not a journal, or damaged. Delete it."
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """What stands in a journal whose recording did not come to its end; `metadata` is `None` in those of an earlier
+    version."""
+
+    metadata: Metadata | None
+    interactions: tuple[Interaction, ...]
 
 
 class Journal:
     """The open journal of the cassette at `cassette`. Takes what is already redacted.
 
+    `leftover` is what was found in it.
+
     Raises:
-        CassetteError: another process records this cassette, one that was killed left its journal (unless
-            `discard_leftover`), or the folder cannot be written.
+        CassetteTaken: another process records this cassette.
+        CassetteError: what is left in it cannot be read (unless `force`, which drops it), or the folder cannot be
+            written.
     """
 
-    def __init__(self, cassette: Path, *, discard_leftover: bool = False) -> None:
-        self.path = cassette.with_name(cassette.name + SUFFIX)
+    def __init__(self, cassette: Path, metadata: Metadata, *, force: bool = False) -> None:
+        self.path = path_of(cassette)
+        self._metadata = metadata
         self._lock = Lock()
-        try:
+        with _writing(cassette, "no journal can be written beside it"):
             cassette.parent.mkdir(parents=True, exist_ok=True)
-            self._handle = _open_locked(self.path, str(cassette))
-            if os.fstat(self._handle).st_size and not discard_leftover:
-                os.close(self._handle)
-                raise CassetteError(str(cassette), _leftover(self.path))
-            os.ftruncate(self._handle, 0)
-            sync_folder(cassette.parent)
-        except OSError as error:
-            raise CassetteError(str(cassette), f"no journal can be written beside it: {error.strerror}.") from None
+            self._handle = _open_locked(self.path, cassette)
+        try:
+            self.leftover = _found(self.path, force=force)
+            with _writing(cassette, "no journal can be written beside it"):
+                if self.leftover.interactions:
+                    _cut_behind_last_line(self._handle)
+                else:
+                    self._begin()
+                replacement.sync_folder(cassette.parent)
+        except BaseException:
+            os.close(self._handle)
+            raise
 
     def append(self, interaction: Interaction) -> None:
         """Add an exchange; it is on the disk when this returns. Raises `CassetteError`."""
-        line = json.dumps(_plain(interaction), ensure_ascii=True) + "\n"
-        with self._lock:
+        with self._lock, _writing(self.path):
+            end = os.fstat(self._handle).st_size
             try:
-                _write_all(self._handle, line.encode())
+                replacement.write_all(self._handle, _line(_plain(interaction)))
                 os.fsync(self._handle)
-            except OSError as error:
-                raise CassetteError(str(self.path), f"cannot be written: {error.strerror}.") from None
+            except OSError:
+                with contextlib.suppress(OSError):  # half a line would spoil the journal
+                    os.ftruncate(self._handle, end)
+                raise
+
+    def cut(self, count: int) -> None:
+        """Go on behind the first `count` of the exchanges that were found. Raises `CassetteError`."""
+        with self._lock, _writing(self.path):
+            if not count:
+                self._begin()
+                return
+            lines = os.pread(self._handle, os.fstat(self._handle).st_size, 0).splitlines(keepends=True)
+            os.ftruncate(self._handle, sum(map(len, lines[: 1 + count])))
+            os.fsync(self._handle)
+
+    def keep_leftover(self) -> Path:
+        """Put what was found under a name at which no recording looks for it, and return that. Raises
+        `CassetteError`."""
+        with _writing(self.path):
+            data = self.path.read_bytes()
+            kept, number = self.path.with_name(f"{self.path.name}.left"), 1
+            while kept.exists() and kept.read_bytes() != data:
+                number += 1
+                kept = self.path.with_name(f"{self.path.name}.left-{number}")
+            replacement.replace(kept, data)
+        return kept
 
     def remove(self) -> None:
         """Remove the file and let go of the lock."""
-        self.path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # the cassette has all that is in it, as the next recording will find
+            self.path.unlink(missing_ok=True)
         os.close(self._handle)
 
+    def close(self) -> None:
+        """Let go of the lock. The file stays, for the next recording to go on from."""
+        os.close(self._handle)
 
-def read_journal(path: Path) -> list[Interaction]:
-    """The exchanges in a left-over journal, up to where its process was killed.
+    def _begin(self) -> None:
+        os.ftruncate(self._handle, 0)
+        replacement.write_all(self._handle, _line({"metadata": self._metadata.to_dict()}))
+        os.fsync(self._handle)
+
+
+def path_of(cassette: Path) -> Path:
+    """Where the journal of a cassette lies."""
+    return cassette.with_name(cassette.name + SUFFIX)
+
+
+def leftover(cassette: Path, *, force: bool = False) -> Leftover | None:
+    """What a recording of `cassette` would find that nobody is writing, `None` if there is no journal.
+
+    Raises:
+        CassetteTaken: another process records this cassette.
+        CassetteError: it cannot be read (unless `force`, by which it counts as empty).
+    """
+    path = path_of(cassette)
+    try:
+        handle = os.open(path, os.O_RDWR)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise CassetteError(str(path), f"cannot be opened: {error.strerror}.") from None
+    try:
+        if not replacement.lock(handle):
+            raise _taken(cassette)
+        return _found(path, force=force)
+    finally:
+        os.close(handle)
+
+
+def read_journal(path: Path) -> Leftover:
+    """What stands in a left-over journal, up to where its process was killed.
 
     Raises:
         CassetteError: it cannot be opened, or it is no journal.
@@ -71,42 +158,60 @@ def read_journal(path: Path) -> list[Interaction]:
         lines = path.read_bytes().split(b"\n")
     except OSError as error:
         raise CassetteError(str(path), f"cannot be opened: {error.strerror}.") from None
+    metadata: Metadata | None = None
     interactions: list[Interaction] = []
     for number, line in enumerate(lines[:-1], 1):  # what follows the last line end was never acknowledged
         try:
-            interactions.append(_interaction(json.loads(line)))
-        except (ValueError, TypeError, KeyError):
-            raise CassetteError(str(path), "not a journal, or damaged. Delete it.", f"line {number}") from None
-    return interactions
+            values = cast("dict[str, Any]", json.loads(line))
+            if number == 1 and "metadata" in values:
+                metadata = Metadata.from_dict(values["metadata"])
+            else:
+                interactions.append(_interaction(values))
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError, ValidationError):
+            raise CassetteError(str(path), _DAMAGED, f"line {number}") from None
+    return Leftover(metadata, tuple(interactions))
 
 
-def _open_locked(path: Path, cassette: str) -> int:
-    import fcntl  # noqa: PLC0415 - cassettes can still be played where it is missing
+def _found(path: Path, *, force: bool) -> Leftover:
+    try:
+        return read_journal(path)
+    except CassetteError:
+        if force:
+            return Leftover(None, ())
+        raise
 
+
+@contextlib.contextmanager
+def _writing(file: Path, what: str = "cannot be written") -> Generator[None, None, None]:
+    try:
+        yield
+    except OSError as error:
+        raise CassetteError(str(file), f"{what}: {error.strerror}.") from None
+
+
+def _taken(cassette: Path) -> CassetteTaken:
+    return CassetteTaken(str(cassette), "another process is recording it. Wait for it, or end it.")
+
+
+def _open_locked(path: Path, cassette: Path) -> int:
     while True:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if path.exists() and path.stat().st_ino == os.fstat(handle).st_ino:
-                return handle
-        except BlockingIOError:
+        if not replacement.lock(handle):
             os.close(handle)
-            raise CassetteError(cassette, "another process is recording it. Wait for it, or end it.") from None
+            raise _taken(cassette)
+        if path.exists() and path.stat().st_ino == os.fstat(handle).st_ino:
+            return handle
         os.close(handle)  # its owner finished and removed it between our open and our lock
 
 
-def _leftover(path: Path) -> str:
-    count = len(read_journal(path))
-    exchanges = "1 exchange" if count == 1 else f"{count} exchanges"
-    return (
-        f"a recording that was killed left {exchanges} in {path.name}. The cassette is as it was before. "
-        "Look at the journal if you need it, then delete it, or record with --force."
-    )
+def _cut_behind_last_line(handle: int) -> None:
+    size = os.fstat(handle).st_size
+    data = os.pread(handle, size, 0)
+    os.ftruncate(handle, data.rfind(b"\n") + 1)
 
 
-def _write_all(handle: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(handle, data) :]
+def _line(values: dict[str, Any]) -> bytes:
+    return json.dumps(values, ensure_ascii=True).encode() + b"\n"
 
 
 def _plain(interaction: Interaction) -> dict[str, Any]:

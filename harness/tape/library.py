@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
-from harness.contract.errors import CassetteError, CassetteMissing
+from harness.contract.errors import CassetteError, CassetteMissing, CassetteTaken
 from harness.results import Variant
 from harness.tape.cassette import Cassette, Metadata
 from harness.tape.document import RESTORE
@@ -37,7 +38,8 @@ class Library:
         path = self.root / target / f"{scenario}{'.stream' if variant == 'stream' else ''}.yaml"
         # Below the root only links lead elsewhere, and a name that is none costs one look instead of one per folder.
         linked = path.is_symlink() or path.parent.is_symlink()
-        if linked and not path.resolve().is_relative_to(self.root.resolve()):
+        # `resolve` refuses links that go in a circle, of which whoever opens the file will say so.
+        if linked and not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(self.root)):
             raise CassetteError(str(path), "a symbolic link leads out of the cassette folder. Remove the link.")
         return path
 
@@ -72,26 +74,30 @@ class Library:
         """Where a recording may be saved. Asked before anything is sent, so that nothing is paid for in vain.
 
         Raises:
-            CassetteError: a cassette of another model, or one that cannot be read, is there (unless `force`).
+            CassetteTaken: a cassette of another model, or one that somebody may have paid for, is there (unless
+                `force`).
+            CassetteError: what is there cannot be read (unless `force`).
         """
         path = self.path(metadata.target, metadata.scenario, metadata.variant)
-        if force:
-            return path
+        present = None if force else self.present(metadata)
+        if present is not None:
+            check_free(path, present.metadata, metadata)
+        return path
+
+    def present(self, metadata: Metadata) -> Cassette | None:
+        """What lies in the place of a recording, `None` if nothing does.
+
+        Raises:
+            CassetteError: it cannot be read.
+        """
+        path = self.path(metadata.target, metadata.scenario, metadata.variant)
         try:
-            present = read(path).metadata
+            return read(path)
         except CassetteMissing:
-            return path
+            return None
         except CassetteError as error:  # says "record it again", which is what is being tried
             reason = f"what is there cannot be read: {error.reason.removesuffix(RESTORE).strip()}"
             raise CassetteError(str(path), f"{reason} {_REPLACE}", error.place) from None
-        model = present.model_requested if present else "an unknown model"
-        if model != metadata.model_requested:
-            reason = (
-                f"it was recorded with {model}, not with {metadata.model_requested}. Record into another folder "
-                "(--cassettes DIR) to keep both, or with --force to replace it."
-            )
-            raise CassetteError(str(path), reason)
-        return path
 
     def paths(self) -> list[Path]:
         """The cassettes that are there, in order."""
@@ -100,6 +106,33 @@ class Library:
     def journals(self) -> list[Path]:
         """The journals of recordings that run, or were killed."""
         return sorted(self.root.glob(f"*/*{SUFFIX}"))
+
+
+def check_free(path: Path, present: Metadata | None, metadata: Metadata) -> None:
+    """Whether a recording may take the place of `present`, unless that is forced. Raises `CassetteTaken`."""
+    model = present.model_requested if present else "an unknown model"
+    if model != metadata.model_requested:
+        reason = (
+            f"it was recorded with {model}, not with {metadata.model_requested}. Record into another folder "
+            "(--cassettes DIR) to keep both, or with --force to replace it."
+        )
+        raise CassetteTaken(str(path), reason)
+    if present is not None and is_paid(present):
+        reason = (
+            f"it was recorded live{recorded_on(present)}, and may have been paid for. Record with --missing to leave "
+            "it as it is, with --force to replace it, or into another folder (--cassettes DIR) to keep both."
+        )
+        raise CassetteTaken(str(path), reason)
+
+
+def is_paid(present: Metadata) -> bool:
+    """Whether somebody may have paid for a recording: the reference server alone costs nothing."""
+    return present.origin != "reference"
+
+
+def recorded_on(present: Metadata) -> str:
+    """The day of a recording, in words that follow another word; nothing if it has none."""
+    return f" on {present.recorded_at[:10]}" if present.recorded_at else ""
 
 
 def _check_place(metadata: Metadata, cell: tuple[str, str, Variant], path: Path) -> None:

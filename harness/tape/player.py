@@ -15,7 +15,7 @@ from harness.apis.view import WireError
 from harness.contract.http import EXHAUSTED, HttpRequest, HttpResponse, endpoint
 from harness.tape.cassette import Cassette
 
-_Key: TypeAlias = tuple[str, str, str, str | bytes]
+Key: TypeAlias = tuple[str, str, str, str | bytes]
 
 _NOTHING_LEFT = HttpResponse(
     500,
@@ -39,11 +39,11 @@ class Player:
         self._lock = Lock()
 
     @cached_property
-    def _index(self) -> Mapping[_Key, deque[int]]:
+    def _index(self) -> Mapping[Key, deque[int]]:
         """The positions of each request, made when one is played out of order or in another spelling."""
-        index: defaultdict[_Key, deque[int]] = defaultdict(deque)
+        index: defaultdict[Key, deque[int]] = defaultdict(deque)
         for position, (request, _) in enumerate(self._interactions):
-            index[_normalised(request)].append(position)
+            index[normalised(request)].append(position)
         return index
 
     @property
@@ -73,7 +73,7 @@ class Player:
         position = self._next
         # Most cells send what was recorded, letter for letter and in order, which is told without reading any JSON.
         if not _is_spelled_alike(self._interactions[position][0], request):
-            same = self._index.get(_normalised(request), deque())
+            same = self._index.get(normalised(request), deque())
             while same and self._played[same[0]]:
                 same.popleft()
             position = same.popleft() if same else position
@@ -90,7 +90,7 @@ def _is_spelled_alike(recorded: HttpRequest, sent: HttpRequest) -> bool:
     return (recorded.body, recorded.method, recorded.url) == (sent.body, sent.method, sent.url)
 
 
-def _normalised(request: HttpRequest) -> _Key:
+def normalised(request: HttpRequest) -> Key:
     """What makes two requests the same: method, endpoint, query and JSON body, whatever base URL and key order."""
     try:
         body: str | bytes = canonical(loads(request.body))

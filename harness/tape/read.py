@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn, TypeGuard
@@ -19,10 +18,11 @@ from pydantic import ValidationError
 
 from harness.contract.errors import CassetteError, CassetteMissing
 from harness.contract.http import HttpRequest, HttpResponse
+from harness.host.file import contents
 from harness.tape import delivery
-from harness.tape.cassette import FORMAT, NOTES, Cassette, Interaction, Metadata, checksum
-from harness.tape.content_encoding import MAX_BYTES, decode
-from harness.tape.document import RESTORE, parse
+from harness.tape.cassette import FORMAT, Cassette, Interaction, Metadata, checksum
+from harness.tape.content_encoding import decode
+from harness.tape.document import MAX_BYTES, RESTORE, parse
 
 _OBSOLETE_HEADERS = ("content-encoding", "content-length", "transfer-encoding")
 """What no longer holds of a body whose encoding is undone."""
@@ -36,10 +36,10 @@ def read(path: Path) -> Cassette:
         CassetteError: it cannot be read, or it is no whole cassette.
     """
     try:
-        with path.open("rb") as file:
-            # Not more than there is: Python makes room for all that it is told to read before it looks.
-            data = file.read(min(os.fstat(file.fileno()).st_size, MAX_BYTES) + 1)
+        data = contents(path, MAX_BYTES)
     except FileNotFoundError:
+        if path.is_symlink():
+            raise CassetteError(str(path), "a symbolic link that leads nowhere. Remove the link.") from None
         raise CassetteMissing(str(path), "there is no such cassette.") from None
     except OSError as error:
         raise CassetteError(str(path), f"cannot be opened: {error.strerror}.") from None
@@ -68,6 +68,7 @@ class _Reader:
 
     def __init__(self, file: str) -> None:
         self._file = file
+        self._unpacked = 0
 
     def cassette(self, document: Any) -> Cassette:
         if not _is_mapping(document) or "interactions" not in document:
@@ -102,7 +103,7 @@ class _Reader:
             first = error.errors()[0]
             key = ".".join(str(part) for part in ("metadata", *first["loc"]))
             self._refuse(f"{first['msg']}. The file was edited. {RESTORE}", key)
-        expected = (NOTES[metadata.origin], checksum(metadata, interactions))
+        expected = (metadata.note, checksum(metadata, interactions))
         if (stated["note"], stated["checksum"]) != expected:
             reason = "the content does not match its checksum: the file was cut or edited."
             self._refuse(f"{reason} {RESTORE}", "metadata.checksum")
@@ -150,6 +151,9 @@ class _Reader:
                 body = decode(body, encoding)
             except ValueError as error:
                 self._refuse(f"{error}. {RESTORE}", f"{place}.body")
+            self._unpacked += len(body)
+            if self._unpacked > MAX_BYTES:
+                self._refuse(f"the bodies up to here unpack to more than {MAX_BYTES} bytes. {RESTORE}", f"{place}.body")
             headers = {name: value for name, value in headers.items() if name not in _OBSOLETE_HEADERS}
         return headers, body
 

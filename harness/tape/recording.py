@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import replace
 from types import TracebackType
 from typing import Self
+from urllib.parse import urlsplit
 
+from harness import catalog
+from harness.apis.view import WireError
 from harness.contract.errors import CassetteError
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.tape.cassette import Cassette, Interaction, Metadata
-from harness.tape.journal import Journal
+from harness.tape.journal import Journal, Leftover
 from harness.tape.library import Library
+from harness.tape.player import normalised
 from harness.tape.redact import Redactor
 from harness.tape.write import dumps
 from harness.tape.write import replace as replace_file
@@ -19,25 +24,63 @@ from harness.tape.write import replace as replace_file
 class Recording:
     """A cell that is being recorded into `library`; a context manager.
 
-    Leaving it before `complete` discards the recording and leaves the cassette as it was. If the process is killed, the
-    journal stays.
+    Leaving it before `complete` leaves the cassette as it was, and the journal with whatever was answered. What an
+    earlier recording has left so is taken up: the same requests, in the same order, get the answers that are there.
+
+    `taken` counts the exchanges that were taken up. `notes` are sentences on what happened to what was left.
 
     Raises:
-        CassetteError: the place is taken by another model, another process, or a killed one's journal; `force` takes
-            it from the first and the last.
+        CassetteTaken: the place is taken by another model or by what a provider was paid for (unless `force`), or by
+            another process.
+        CassetteError: what lies there cannot be read (unless `force`), or the folder cannot be written.
     """
 
     def __init__(self, library: Library, metadata: Metadata, redactor: Redactor, *, force: bool = False) -> None:
+        self.taken = 0
+        self.notes: list[str] = []
         self._path = library.place_for(metadata, force=force)
         self._metadata = metadata
         self._redactor = redactor
+        self._force = force
         self._interactions: list[Interaction] = []
-        self._journal = Journal(self._path, discard_leftover=force)
+        self._lines = 0
+        self._failure: CassetteError | None = None
+        self._completed = False
+        self._journal = Journal(self._path, metadata, force=force)
+        self._left = deque(answers(self._journal.leftover))
+        if self._left and not _is_continued(self._journal.leftover, metadata):
+            try:
+                self._part()
+            except CassetteError:
+                self._journal.close()
+                raise
+
+    def taken_up(self, request: HttpRequest) -> HttpResponse | None:
+        """The answer that an earlier recording got to this request, if it comes next in what it has left.
+
+        Raises:
+            CassetteError: it is another request, and what was left cannot be put away.
+        """
+        if not self._left:
+            return None
+        if not _is_same(self._left[0][1].request, self._redactor.request(request)):
+            self._part()
+            return None
+        return self._take().response
 
     def keep(self, request: HttpRequest, response: HttpResponse) -> None:
         """Add an exchange. It is on the disk, without secrets, when this returns. Raises `CassetteError`."""
         interaction = Interaction(self._redactor.request(request), self._redactor.response(response))
-        self._journal.append(interaction)
+        if self._left and self._left[0][1] == interaction:  # asked of who answers the same for nothing
+            self._take()
+            return
+        if self._left and _is_answer(interaction, self._metadata.api):
+            self._part()
+        try:
+            self._journal.append(interaction)
+        except CassetteError as error:
+            self._failure = error
+            raise
         self._interactions.append(interaction)
 
     def complete(self, model_served: str | None = None) -> Cassette:
@@ -46,9 +89,15 @@ class Recording:
         Raises:
             CassetteError: nothing was recorded, a secret would be written, or the folder cannot be written.
         """
+        if self._failure is not None:
+            raise self._failure
         if not self._interactions:
             raise CassetteError(str(self._path), "no exchange was recorded, so there is no cassette to write.")
-        metadata = replace(self._metadata, model_served=model_served)
+        if self._left:
+            self._part()
+        begun = self._journal.leftover.metadata if self.taken else None
+        recorded_at = begun.recorded_at if begun else self._metadata.recorded_at
+        metadata = replace(self._metadata, model_served=model_served, recorded_at=recorded_at)
         cassette = Cassette(tuple(self._interactions), metadata)
         data = dumps(cassette, str(self._path))
         if self._redactor.finds(data):
@@ -57,6 +106,7 @@ class Recording:
             )
             raise CassetteError(str(self._path), reason)
         replace_file(self._path, data)
+        self._completed = True
         return cassette
 
     def __enter__(self) -> Self:
@@ -65,4 +115,79 @@ class Recording:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._journal.remove()
+        kept = [each for each in self._interactions if _is_answer(each, self._metadata.api)]
+        if self.taken:
+            self.notes.append(f"Took up {_exchanges(self.taken, 'answered ')} of {self._path} without asking again.")
+        if self._completed or not (kept or self._left):
+            self._journal.remove()
+        else:
+            self._journal.close()
+            self.notes.append(
+                f"{self._path} is not complete. What was answered ({_exchanges(len(kept) + len(self._left))}) is in "
+                f"{self._journal.path.name}, and the next recording of the cell takes it up; delete the file to ask "
+                "again."
+            )
+        if error is None and self._failure is not None:
+            raise self._failure  # an SDK may have taken it for a failure of the connection
+
+    def _take(self) -> Interaction:
+        self._lines, interaction = self._left.popleft()
+        self._interactions.append(interaction)
+        self.taken += 1
+        return interaction
+
+    def _part(self) -> None:
+        """What was left is not what is asked now: put it away, and go on alone."""
+        unasked = len(self._left)
+        try:
+            kept = None if self._force else self._journal.keep_leftover()
+            self._journal.cut(self._lines)
+        except CassetteError as error:
+            self._failure = error
+            raise
+        self._left.clear()
+        where = "dropped, as --force says" if kept is None else f"kept in {kept}"
+        self.notes.append(
+            f"{self._path}: what an earlier recording has left ({_exchanges(unasked)}) was not asked for again, since "
+            f"other requests are sent now, and is {where}."
+        )
+
+
+def answers(leftover: Leftover) -> list[tuple[int, Interaction]]:
+    """The exchanges of a journal that have an answer, each with how many stand up to it.
+
+    A failure is none: who asks again may have better luck.
+    """
+    if leftover.metadata is None:  # from before journals said whose they are
+        return [*enumerate(leftover.interactions, 1)]
+    api = leftover.metadata.api
+    return [(number, each) for number, each in enumerate(leftover.interactions, 1) if _is_answer(each, api)]
+
+
+def _is_answer(interaction: Interaction, api: str) -> bool:
+    response = interaction.response
+    if response is None or response.status >= 400 or response.delivery.ending != "complete":
+        return False
+    wire = catalog.api(api)
+    if wire.embeddings is not None and wire.embeddings.recognises(interaction.request):
+        return True
+    try:
+        view = wire.read(response)
+    except WireError:
+        return False
+    return view.error is None and view.complete
+
+
+def _is_continued(leftover: Leftover, metadata: Metadata) -> bool:
+    """Whether it was left by a recording from the same kind of place: a command sends the same to either."""
+    return leftover.metadata is not None and leftover.metadata.origin == metadata.origin
+
+
+def _is_same(one: HttpRequest, other: HttpRequest) -> bool:
+    if (urlsplit(one.url)[:2], one.headers) != (urlsplit(other.url)[:2], other.headers):
+        return False
+    return normalised(one) == normalised(other)
+
+
+def _exchanges(count: int, kind: str = "") -> str:
+    return f"1 {kind}exchange" if count == 1 else f"{count} {kind}exchanges"

@@ -54,17 +54,14 @@ class HandlerTransport(httpx2.BaseTransport, httpx2.AsyncBaseTransport):
         return self._response(request)
 
     def _response(self, request: httpx2.Request) -> httpx2.Response:
-        response = self._handler(plain_request(request))
-        delivery = response.delivery
-        stream = _Pieces(delivery.pieces(response.body), delivery.pause, _failure(delivery.ending))
-        return httpx2.Response(response.status, headers=dict(response.headers), stream=stream)
+        return _delivered(self._handler(plain_request(request)))
 
 
 class TapTransport(httpx2.BaseTransport):
     """Notes in `tap` what goes through `inner`. The response is handed on as it came, once all of it has come.
 
     One that breaks off behind its head is noted with what came of its body, and breaks off for the adapter as well. One
-    that is awaited for too long is noted as none.
+    that is awaited for too long is noted as none. What an earlier recording has the answer to is not sent.
     """
 
     def __init__(self, inner: httpx2.BaseTransport, tap: Tap) -> None:
@@ -74,6 +71,9 @@ class TapTransport(httpx2.BaseTransport):
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request on. Raises what `inner` raises, and `CassetteError` if the exchange cannot be kept."""
         request.read()
+        known = self._tap.taken_up(plain_request(request))
+        if known is not None:
+            return _delivered(known)
         try:
             response = self._inner.handle_request(request)
             raw, failure = bytearray(), None
@@ -104,6 +104,9 @@ class AsyncTapTransport(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request on; see `TapTransport.handle_request`."""
         await request.aread()
+        known = self._tap.taken_up(plain_request(request))
+        if known is not None:
+            return _delivered(known)
         try:
             response = await self._inner.handle_async_request(request)
             raw, failure = bytearray(), None
@@ -147,6 +150,12 @@ class _Pieces(httpx2.SyncByteStream, httpx2.AsyncByteStream):
             yield piece
         if self._failure is not None:
             raise self._failure
+
+
+def _delivered(response: HttpResponse) -> httpx2.Response:
+    delivery = response.delivery
+    stream = _Pieces(delivery.pieces(response.body), delivery.pause, _failure(delivery.ending))
+    return httpx2.Response(response.status, headers=dict(response.headers), stream=stream)
 
 
 BROKEN_OFF = (httpx2.RemoteProtocolError, httpx2.ReadError)

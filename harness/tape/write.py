@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import http.client
 import importlib
-import os
-import tempfile
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import yaml
 
 from harness.contract.errors import CassetteError
 from harness.contract.http import HttpRequest, HttpResponse
+from harness.host import replacement
 from harness.tape import delivery
-from harness.tape.cassette import FORMAT, NOTES, Cassette, Metadata, checksum
+from harness.tape.cassette import FORMAT, Cassette, Metadata, checksum
 from harness.tape.content_encoding import MAX_BYTES
 from harness.tape.read import loads
 
@@ -80,7 +80,7 @@ def dumps(cassette: Cassette, file: str) -> bytes:
 
 
 def _metadata(cassette: Cassette, metadata: Metadata) -> dict[str, Any]:
-    head = {"format": FORMAT, "origin": metadata.origin, "note": NOTES[metadata.origin]}
+    head = {"format": FORMAT, "origin": metadata.origin, "note": metadata.note}
     tail = {
         "interactions": len(cassette.interactions),
         "checksum": checksum(metadata, cassette.interactions),
@@ -88,9 +88,22 @@ def _metadata(cassette: Cassette, metadata: Metadata) -> dict[str, Any]:
     return head | metadata.to_dict() | tail
 
 
+def prepare() -> None:
+    """Import what writing a cassette takes: better while nothing was sent, and before threads ask for it at once."""
+    for module in ("serialize", "request"):
+        _vcr(module)
+
+
 def _vcr(module: str) -> Any:
-    """A module of vcrpy, which has no types and is not needed, nor paid for, until something is recorded."""
-    return importlib.import_module(f"vcr.{module}")
+    """A module of vcrpy, which has no types and is not needed, nor paid for, until something is recorded.
+
+    Threads that import two modules of one package at once can get one of them half made: Python breaks the deadlock.
+    """
+    with _IMPORTING:
+        return importlib.import_module(f"vcr.{module}")
+
+
+_IMPORTING = Lock()
 
 
 def _request(request: HttpRequest) -> Any:
@@ -116,28 +129,6 @@ def replace(path: Path, data: bytes) -> None:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(name).chmod(0o644)
-            Path(name).replace(path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
-        sync_folder(path.parent)
+        replacement.replace(path, data)
     except OSError as error:
         raise CassetteError(str(path), f"cannot be written: {error.strerror}. What was there is unchanged.") from None
-
-
-def sync_folder(folder: Path) -> None:
-    """Make a rename or a new name in `folder` survive a power loss, where folders can be synced at all."""
-    if os.name != "posix":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

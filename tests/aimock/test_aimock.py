@@ -109,7 +109,7 @@ def test_everything_is_recorded_but_what_aimock_refuses(recorded: Recorded) -> N
     library = Library(recorded.root)
     assert len(library.paths()) == len(fine)
     assert library.journals() == []
-    assert {cell.provenance.origin for cell in recorded.result.cells if cell.provenance} == {"provider"}
+    assert {cell.provenance.origin for cell in recorded.result.cells if cell.provenance} == {"server"}
 
 
 def test_what_was_recorded_replays_without_the_server(recorded: Recorded) -> None:
@@ -118,7 +118,7 @@ def test_what_was_recorded_replays_without_the_server(recorded: Recorded) -> Non
     assert replayed.pop(REFUSED) is Verdict.MISSING
     assert replayed == {cell: verdict for cell, verdict in verdicts(recorded.result).items() if cell != REFUSED}
     played = [cell for cell in recorded.replayed.cells if cell.provenance]
-    assert {cell.provenance.origin for cell in played if cell.provenance} == {"provider"}
+    assert {cell.provenance.origin for cell in played if cell.provenance} == {"server"}
     assert all(cell.provenance.recorded_at for cell in played if cell.provenance)
 
 

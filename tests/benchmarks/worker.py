@@ -13,7 +13,6 @@ import httpx2
 from harness.tape.library import Library
 from harness.tape.player import Player
 from harness.tape.read import read
-from harness.tape.redact import Redactor
 from harness.tape.tap import Tap
 from harness.tape.transport import HandlerTransport, replaying
 from tests.benchmarks.contenders import BODY_MATCHING, Field, contenders, lead, ready, timed
@@ -42,7 +41,7 @@ def from_cassette(task: Task) -> float:
 
     def work() -> None:
         player = Player(read(Path(task.folder) / "harness.yaml"))
-        transport = HandlerTransport(replaying(player, Tap(field.base_url, field.base_url, Redactor())))
+        transport = HandlerTransport(replaying(player, Tap(field.base_url, field.base_url)))
         with httpx2.Client(transport=transport, trust_env=False) as client:
             lead(field.sdk(client), field.conversations)
 

@@ -52,7 +52,7 @@ def test_the_shipped_adapter_in_its_place_is_not(library: Library, fault: Fault,
 @pytest.mark.parametrize("target", ALL)
 def test_a_cassette_of_an_earlier_scenario_is_stale(tmp_path: Path, target: str) -> None:
     now = cell("call-single", target)
-    then = Cell(now.scenario.model_copy(update={"title": "What it was about then"}), now.target, now.variant)
+    then = Cell(now.scenario.model_copy(update={"max_iterations": 4}), now.target, now.variant)
     library = Library(tmp_path)
     Run(InProcess(), RULES, recorder=Recorder(library))([then])
     result = replayed(library, "call-single", target)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import signal
 import subprocess
@@ -22,6 +23,11 @@ from harness.adapters.anthropic import ADAPTER as SHIPPED
 
 CLAIMS = replace(SHIPPED, name="claims", capabilities=frozenset({"toools"}))
 NAMELESS = replace(SHIPPED, name=5)
+LINES = replace(SHIPPED, name="a\\nb")
+INCAPABLE = replace(SHIPPED, name="x", capabilities=None)
+UNCONNECTED = replace(SHIPPED, name="x", connect="here")
+EMBEDS = replace(SHIPPED, name="x", capabilities=frozenset({"embeddings"}))
+REQUIRES = replace(SHIPPED, name="x", requires="curl")
 NONE = 5
 """
 
@@ -36,6 +42,15 @@ def inputs(folder: Path) -> None:
     (folder / "exits_hard.py").write_text("import os\nprint('a last word')\nos._exit(3)\n")
     (folder / "interrupts.py").write_text("raise KeyboardInterrupt('stop')\n")
     (folder / "empty").mkdir()
+    os.mkfifo(folder / "pipe.yaml")
+    (folder / "circle.yaml").symlink_to("circle.yaml")
+    (folder / "twice.yaml").write_text(
+        "version: 1\ninteractions:\n- request:\n    method: POST\n    uri: http://a.invalid\n    body: ''\n"
+        "    uri: http://b.invalid\n  response: null\n"
+    )
+    (folder / "twice.json").write_text(
+        '{"version": 1, "interactions": [{"request": {"method": "POST", "uri": "http://a.invalid", "uri": "b"}}]}'
+    )
     (folder / "unreasoned.yaml").write_text("- {scenario: '*', target: '*', rule: usage}\n")
     (folder / "whole-only.yaml").write_text(
         "version: 1\nid: whole-only\ntitle: Whole\ncovers: [tools]\nvariants: [whole]\n"
@@ -114,6 +129,37 @@ def test_a_full_disk_is_told_in_one_line(arguments: list[str]) -> None:
 
     assert failed.returncode == 2
     assert failed.stderr == "harness: standard output cannot be written: No space left on device.\n"
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("command", ["list targets", "--help"])
+def test_a_stream_that_was_closed_before_is_not_missed(closed: str, command: str) -> None:
+    done = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m harness {command} {closed}"], cwd=ROOT, capture_output=True, check=False
+    )
+
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_what_is_printed_into_a_closed_stream_reaches_no_file_that_is_opened_then(folder: Path) -> None:
+    command = "run call-single --target anthropic --variant whole --report json:run.json >&- 2>&-"
+
+    done = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m harness {command}"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=False,
+    )
+
+    assert done.returncode == 0
+    assert json.loads((folder / "run.json").read_text())["summary"]["pass"] == 1
+
+
+def test_a_full_standard_error_changes_no_exit_code() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([sys.executable, "-m", "harness", "run", "nosuch"], cwd=ROOT, stderr=full, check=False)
+
+    assert done.returncode == 2
 
 
 def test_an_interrupted_run_says_so_in_one_line_and_in_its_reports(folder: Path) -> None:

@@ -226,11 +226,11 @@ def test_without_a_key_the_command_may_have_logged_in_by_itself(
 ) -> None:
     for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"):
         monkeypatch.delenv(name, raising=False)
-    assert Live({}).secrets(target) == []
+    Live({}).key(target)
 
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
-    monkeypatch.setenv("CLAUDE_CODE_OAUTH_TOKEN", "another")
-    assert Live({}).secrets(target) == [KEY, "another"]
+    monkeypatch.setenv("CLAUDE_CODE_OAUTH_TOKEN", "another-token")
+    assert Live({}).redactor().text(f"{KEY} and another-token") == "REDACTED and REDACTED"
 
 
 def test_a_command_is_not_sent_elsewhere_by_a_base_url(target: Target) -> None:

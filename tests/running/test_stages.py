@@ -22,7 +22,7 @@ from harness.rules.rule import Flaw, Rule
 from harness.running import stages
 from harness.running.run import Recorder, Run
 from harness.running.stages import Cell, Live, Reference, Replay, Stages
-from harness.scenarios.schema import Scenario, Subject
+from harness.scenarios.schema import Scenario, Subject, TurnSpec
 from harness.tape.cassette import REFERENCE_URL
 from harness.tape.library import Library
 from harness.tape.server import serve
@@ -236,9 +236,17 @@ def test_a_stage_says_where_its_answers_come_from(tools: Scenario, target: Targe
             assert (stage.scripted, stage.stale) == (True, False)
             assert stage.player is not None
             assert stage.player.unplayed == 2
-        changed = tools.model_copy(update={"title": "Another"})
-        with replay.stage(replace(cell, scenario=changed)) as stage:
-            assert stage.stale
+        for change, scripted, stale in (("title", True, False), ("system", True, True), ("turns", False, False)):
+            changed = tools.model_copy(update={change: said_otherwise(tools) if change == "turns" else "Another"})
+            with replay.stage(replace(cell, scenario=changed)) as stage:
+                assert (stage.scripted, stage.stale) == (scripted, stale), change
+
+
+def said_otherwise(scenario: Scenario) -> list[TurnSpec]:
+    """The turns, with other words in the model's last answer."""
+    (turn,) = scenario.turns
+    last = turn.model[-1].model_copy(update={"text": "In other words."})
+    return [turn.model_copy(update={"model": [*turn.model[:-1], last]})]
 
 
 @pytest.fixture
@@ -273,9 +281,9 @@ def test_live_sends_the_key_to_the_provider_and_shows_it_nowhere(
     played = run_one(live, Cell(tools, way(target), "whole"), seen.rule)
     assert (played.verdict, played.exchanges) == (Verdict.PASS, 2)
     assert played.provenance is not None
-    assert played.provenance.origin == "provider"
+    assert (played.provenance.origin, played.provenance.recorded_from) == ("server", base.rpartition("/")[0])
     assert [request.headers["authorization"] for request in requests] == [f"Bearer {KEY}"] * 2
-    assert live.secrets(target) == [KEY]
+    assert live.redactor().text(f"It is {KEY}.") == "It is REDACTED."
     assert [exchange.request.url for exchange in seen.exchanges] == [f"{base}/v1/messages"] * 2
     assert KEY not in repr(seen.exchanges)
 
@@ -287,7 +295,6 @@ def test_live_without_a_key(tools: Scenario, target: Target, provider: tuple[str
     assert raised.value.target == "anthropic"
     assert tuple(raised.value.variables) == catalog.api("anthropic").key_variables
     own = Live({"anthropic": base})  # a server of one's own may need none
-    assert own.secrets(target) == []
     assert run_one(own, Cell(tools, target, "whole")).verdict is Verdict.PASS
     assert [request.headers["authorization"] for request in requests] == ["Bearer not-a-key"] * 2
 
@@ -312,7 +319,7 @@ def test_what_live_records_can_be_replayed(
     replayed = run_one(Replay([library]), cell, *catalog.rules())
     assert [finding for finding in replayed.findings if finding.severity == "error"] == []
     assert replayed.provenance is not None
-    assert replayed.provenance.origin == "provider"
+    assert replayed.provenance.recorded_from == provider[0].rpartition("/")[0]
 
 
 def test_the_clients_of_a_run_are_closed_with_it(tools: Scenario, target: Target) -> None:

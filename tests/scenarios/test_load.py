@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from harness.contract.errors import ScenarioError
 from harness.contract.model import StopReason
 from harness.contract.protocols import Capability
-from harness.scenarios.load import digest, load_file, load_paths, problems
+from harness.scenarios.load import digest, load_file, load_paths, problems, sent_digest
+from harness.scenarios.schema import Scenario
 from tests.scenarios.files import ABSENT, MINIMAL, WITH_TOOLS, changed, scenario, written
 
 WHOLE = """\
@@ -335,7 +336,7 @@ def test_paths_that_lead_nowhere_are_named(tmp_path: Path) -> None:
         load_paths([tmp_path])
     with pytest.raises(ScenarioError, match=r"there is no such file\."):
         load_file(tmp_path / "nowhere.yaml")
-    with pytest.raises(ScenarioError, match=r"not a file\."):
+    with pytest.raises(ScenarioError, match=r"Is a directory\."):
         load_file(tmp_path)
 
 
@@ -366,6 +367,35 @@ def test_comments_layout_and_key_order_do_not_change_the_digest(tmp_path: Path) 
 def test_content_changes_the_digest(tmp_path: Path, path: str, value: object) -> None:
     one = digest(scenario(tmp_path, WITH_TOOLS))
     assert digest(scenario(tmp_path, changed(WITH_TOOLS, path, value))) != one
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "is_sent"),
+    [
+        ("turns.0.user", "Rome?", True),
+        ("turns.0.system", None, True),
+        ("turns.0.settings", {"max_tokens": 9}, True),
+        ("system", "Be brief.", True),
+        ("settings", {"tool_choice": "required"}, True),
+        ("tools.0.description", "The weather.", True),
+        ("tools.0.parameters.properties.city", {}, True),
+        ("tools.0.results.0.return.temp_c", 18.5, True),
+        ("history", [{"role": "user", "text": "Hi."}, {"role": "assistant", "text": "Hello."}], True),
+        ("max_iterations", 4, True),
+        ("turns.0.model.0.answers", [0], True),
+        ("title", "Another", False),
+        ("covers", ["history"], False),
+        ("turns.0.model.1.text", "It is 18", False),
+        ("turns.0.model.0.thinking", "Paris, then.", False),
+        ("turns.0.expect", {"text": {"contains": "18"}}, False),
+        ("variants", ["whole"], False),
+    ],
+)
+def test_what_is_sent_has_a_digest_of_its_own(path: str, value: object, is_sent: bool) -> None:
+    one = Scenario.model_validate_json(json.dumps(WITH_TOOLS))
+    other = Scenario.model_validate_json(json.dumps(changed(WITH_TOOLS, path, value)))
+    assert (sent_digest(one) != sent_digest(other)) is is_sent
+    assert digest(one) != digest(other)
 
 
 JSON_VALUES = st.recursive(

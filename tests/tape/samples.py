@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +24,20 @@ METADATA = Metadata(
 )
 
 STREAM = b'event: a\ndata: {"text": "18 \xc2\xb0C \xe2\x80\xa8"}\n\ndata: [DONE]\n\n'
+
+
+class Kept:
+    """Keeps exchanges in a list, and answers by their bodies the requests whose answers it is told of."""
+
+    def __init__(self, known: Mapping[bytes, HttpResponse] | None = None) -> None:
+        self.exchanges: list[tuple[HttpRequest, HttpResponse]] = []
+        self._known = known or {}
+
+    def keep(self, request: HttpRequest, response: HttpResponse) -> None:
+        self.exchanges.append((request, response))
+
+    def taken_up(self, request: HttpRequest) -> HttpResponse | None:
+        return self._known.get(request.body)
 
 
 def request(question: str, path: str = "/v1/chat/completions") -> HttpRequest:

@@ -155,10 +155,10 @@ def test_what_could_not_be_read_back_is_not_written(delivery: Delivery) -> None:
 @settings(deadline=None)
 def test_the_journal_keeps_it(tmp_path_factory: pytest.TempPathFactory, delivery: Delivery) -> None:
     path = tmp_path_factory.mktemp("journal") / "cell.yaml"
-    journal = Journal(path)
+    journal = Journal(path, METADATA)
     [interaction] = streamed(delivery).interactions
     journal.append(interaction)
-    assert read_journal(journal.path) == [interaction]
+    assert read_journal(journal.path).interactions == (interaction,)
     journal.remove()
 
 
@@ -166,7 +166,7 @@ def test_journals_from_before_it_was_kept_are_read_and_damaged_ones_refused(tmp_
     path = tmp_path / "cell.yaml.journal"
     line = b'{"request": ["GET", "http://host.example/", {}, ""], "response": [200, {}, "text"%s]}\n'
     path.write_bytes(line % b"")
-    assert [each.response for each in read_journal(path)] == [HttpResponse(200, {}, b"text")]
+    assert [each.response for each in read_journal(path).interactions] == [HttpResponse(200, {}, b"text")]
     path.write_bytes(line % b', {"ending": "rest"}')
     with pytest.raises(CassetteError, match=r"\(line 1\): not a journal, or damaged"):
         read_journal(path)

@@ -95,6 +95,15 @@ def test_provenance_is_what_reports_show() -> None:
     assert METADATA.provenance.recorded_at is None
 
 
+def test_of_a_recording_from_before_there_were_two_digests_the_first_counts() -> None:
+    before = replace(METADATA, scenario_digest="whole", sent_digest=None)
+    now = replace(METADATA, scenario_digest="whole", sent_digest="sent")
+    assert before.is_of("whole", "sent")
+    assert not before.is_of("title", "sent")
+    assert now.is_of("title", "sent")
+    assert not now.is_of("whole", "other")
+
+
 @pytest.mark.parametrize("change", [{"target": "gemini-3"}, {"scenario": "another"}, {"variant": "stream"}])
 def test_the_recording_of_another_cell_is_refused(tmp_path: Path, change: dict[str, str]) -> None:
     library = Library(tmp_path)

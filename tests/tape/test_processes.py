@@ -17,8 +17,8 @@ from harness.contract.process import Command, Completed, from_request, from_resp
 from harness.contract.protocols import ChatClient, Endpoint
 from harness.kit.processes import LocalRunner
 from harness.tape.processes import HandlerRunner, TapRunner
-from harness.tape.redact import Redactor
 from harness.tape.tap import Tap
+from tests.tape.samples import Kept
 
 ECHO = """
 import json, os, sys
@@ -151,22 +151,33 @@ class Fixed:
         return self._outcome
 
 
-def test_a_run_is_noted_as_an_exchange_without_its_secrets() -> None:
-    kept: list[tuple[HttpRequest, HttpResponse]] = []
-    tap = Tap("process://local", "process://local", Redactor([KEY]), lambda *pair: kept.append(pair))
+def test_a_run_is_noted_as_an_exchange_as_it_was() -> None:
+    kept = Kept()
+    tap = Tap("process://local", "process://local", kept)
     command = Command(("claude", "--print"), f"My key is {KEY}.")
 
     assert TapRunner(Fixed(Completed(0, f"Is it {KEY}?")), tap).run(command, 1) == Completed(0, f"Is it {KEY}?")
 
     (exchange,) = tap.exchanges
-    assert from_request(exchange.request) == Command(("claude", "--print"), "My key is REDACTED.")
+    assert from_request(exchange.request) == command
     assert exchange.response is not None
-    assert from_response(exchange.response) == Completed(0, "Is it REDACTED?")
-    assert [from_request(request) for request, _ in kept] == [command]
+    assert from_response(exchange.response) == Completed(0, f"Is it {KEY}?")
+    assert [from_request(request) for request, _ in kept.exchanges] == [command]
+
+
+def test_a_command_whose_answer_is_there_already_is_not_run() -> None:
+    command = Command(("claude", "--print"), "What is 2 + 2?")
+    known = Kept({to_request(command).body: to_response(Completed(0, "4"))})
+    tap = Tap("process://local", "process://local", known)
+
+    assert TapRunner(Fixed(OSError("run")), tap).run(command, 1) == Completed(0, "4")
+
+    assert len(tap.exchanges) == 1
+    assert known.exchanges == []
 
 
 def test_a_run_without_an_end_is_noted_without_a_response() -> None:
-    tap = Tap("process://local", "process://local", Redactor())
+    tap = Tap("process://local", "process://local")
 
     with pytest.raises(TimeoutError):
         TapRunner(Fixed(TimeoutError("late")), tap).run(Command(("claude",)), 1)

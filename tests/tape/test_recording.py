@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -11,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from harness.contract.errors import CassetteError
-from harness.tape.journal import read_journal
+from harness.contract.http import Delivery, HttpResponse
+from harness.tape.journal import Leftover, read_journal
 from harness.tape.library import Library
 from harness.tape.recording import Recording
 from harness.tape.redact import Redactor
@@ -65,25 +68,146 @@ def test_a_recording_becomes_a_cassette_when_it_is_complete(tmp_path: Path) -> N
         recording.keep(request("Paris?"), response("re: Paris?"))
         assert library.paths() == []
         [journal] = library.journals()
-        assert read_journal(journal) == list(cassette("Paris?").interactions)
+        assert read_journal(journal) == Leftover(METADATA, cassette("Paris?").interactions)
         assert recording.complete("gpt-5.4-x").metadata == replace(METADATA, model_served="gpt-5.4-x")
     assert library.journals() == []
     assert library.load("openai-chat", "weather", "whole").interactions == cassette("Paris?").interactions
 
 
-def test_an_incomplete_recording_leaves_the_cassette_as_it_was(tmp_path: Path) -> None:
+def broken_off(library: Library, *questions: str, force: bool = False) -> Recording:
+    """A recording that answered these and broke off."""
+    recording = Recording(library, METADATA, Redactor(), force=force)
+    with recording:
+        for question in questions:
+            recording.keep(request(question), response(f"re: {question}"))
+    return recording
+
+
+def test_an_incomplete_recording_leaves_the_cassette_as_it_was_and_what_was_answered(tmp_path: Path) -> None:
     library = Library(tmp_path)
     library.save(cassette("old"))
-
-    def break_off() -> None:
-        with Recording(library, METADATA, Redactor()) as recording:
-            recording.keep(request("new"), response("new"))
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        break_off()
+    told = broken_off(library, "new").notes
     assert library.load("openai-chat", "weather", "whole") == cassette("old")
+    [journal] = library.journals()
+    assert read_journal(journal).interactions == cassette("new").interactions
+    place = tmp_path / "openai-chat" / "weather.yaml"
+    assert told == [
+        (
+            f"{place} is not complete. What was answered (1 exchange) is in weather.yaml.journal, and the "
+            "next recording of the cell takes it up; delete the file to ask again."
+        )
+    ]
+
+
+def test_what_was_left_is_answered_without_asking_again(tmp_path: Path) -> None:
+    library = Library(tmp_path)
+    broken_off(library, "a", "b")
+    with Recording(library, METADATA, Redactor()) as recording:
+        assert recording.taken_up(request("a")) == response("re: a")
+        assert recording.taken_up(request("b")) == response("re: b")
+        assert recording.taken_up(request("c")) is None
+        recording.keep(request("c"), response("re: c"))
+        recording.complete()
+    assert library.load("openai-chat", "weather", "whole").interactions == cassette("a", "b", "c").interactions
+    assert recording.notes == [
+        f"Took up 2 answered exchanges of {tmp_path}/openai-chat/weather.yaml without asking again."
+    ]
     assert library.journals() == []
+
+
+def test_what_is_asked_again_of_who_answers_the_same_is_no_new_exchange(tmp_path: Path) -> None:
+    library = Library(tmp_path)
+    broken_off(library, "a", "b")
+    with Recording(library, METADATA, Redactor()) as recording:
+        for question in "abc":
+            recording.keep(request(question), response(f"re: {question}"))
+        [journal] = library.journals()
+        assert len(read_journal(journal).interactions) == 3
+        recording.complete()
+    assert recording.taken == 2
+    assert library.load("openai-chat", "weather", "whole").interactions == cassette("a", "b", "c").interactions
+
+
+def test_the_order_of_keys_makes_no_other_request(tmp_path: Path) -> None:
+    library = Library(tmp_path)
+    broken_off(library, "a")
+    body = json.loads(request("a").body)
+    spelled = replace(request("a"), body=json.dumps(dict(reversed(body.items())), indent=1).encode())
+    with Recording(library, METADATA, Redactor()) as recording:
+        assert recording.taken_up(spelled) == response("re: a")
+
+
+@pytest.mark.parametrize("other", ["body", "host", "header"])
+@pytest.mark.parametrize("force", [False, True])
+def test_from_another_request_on_what_was_left_is_put_away(tmp_path: Path, other: str, force: bool) -> None:
+    library = Library(tmp_path)
+    broken_off(library, "a", "b", "c")
+    [journal] = library.journals()
+    before = journal.read_bytes()
+    asked = {
+        "body": request("B"),
+        "host": replace(request("b"), url="http://127.0.0.1:4000/v1/chat/completions"),
+        "header": replace(request("b"), headers={"anthropic-beta": "x"}),
+    }[other]
+    recording = Recording(library, METADATA, Redactor(), force=force)
+    with recording:
+        assert recording.taken_up(request("a")) == response("re: a")
+        assert recording.taken_up(asked) is None
+        assert [each.request for each in read_journal(journal).interactions] == [request("a")]
+        recording.keep(asked, response("new"))
+        assert recording.taken_up(request("b")) is None
+    assert [each.request for each in read_journal(journal).interactions] == [request("a"), asked]
+    kept = journal.with_name("weather.yaml.journal.left")
+    assert kept.exists() is not force
+    where = "dropped, as --force says" if force else f"kept in {kept}"
+    assert recording.notes[0] == (
+        f"{tmp_path}/openai-chat/weather.yaml: what an earlier recording has left (2 exchanges) was not asked "
+        f"for again, since other requests are sent now, and is {where}."
+    )
+    if not force:
+        assert kept.read_bytes() == before
+
+
+def test_what_was_put_away_before_is_not_overwritten(tmp_path: Path) -> None:
+    library = Library(tmp_path)
+    for number, question in enumerate("abc", 1):
+        broken_off(library, question)
+        with Recording(library, METADATA, Redactor()) as recording:
+            assert recording.taken_up(request("another")) is None
+        assert len(list(tmp_path.rglob("*.left*"))) == number
+
+
+def test_what_another_kind_of_place_has_answered_is_not_taken_up(tmp_path: Path) -> None:
+    library = Library(tmp_path)
+    broken_off(library, "a")
+    with Recording(library, replace(METADATA, origin="provider"), Redactor()) as recording:
+        assert recording.taken_up(request("a")) is None
+    assert len(list(tmp_path.rglob("*.left"))) == 1
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        HttpResponse(529, {}, b"{}"),
+        HttpResponse(200, {}, b"<html>"),
+        HttpResponse(200, {}, response("x").body, Delivery(ending="cut")),
+    ],
+    ids=["status", "no answer", "cut"],
+)
+def test_a_failure_is_asked_again_and_is_nothing_to_keep(tmp_path: Path, failure: HttpResponse) -> None:
+    library = Library(tmp_path)
+    with Recording(library, METADATA, Redactor()) as recording:
+        recording.keep(request("a"), failure)
+    assert library.journals() == []
+    with Recording(library, METADATA, Redactor()) as recording:
+        recording.keep(request("a"), response("re: a"))
+        recording.keep(request("b"), failure)
+    with Recording(library, METADATA, Redactor()) as recording:
+        assert recording.taken_up(request("a")) == response("re: a")
+        assert recording.taken_up(request("b")) is None
+        recording.keep(request("b"), response("re: b"))
+        recording.complete()
+    assert library.load("openai-chat", "weather", "whole").interactions == cassette("a", "b").interactions
 
 
 def test_an_empty_recording_is_no_cassette(tmp_path: Path) -> None:
@@ -102,24 +226,19 @@ def test_another_model_is_refused_before_anything_is_sent(tmp_path: Path) -> Non
     assert library.journals() == []
 
 
-def test_a_killed_recording_keeps_every_exchange_and_is_never_used_in_silence(tmp_path: Path) -> None:
+def test_a_killed_recording_keeps_every_exchange(tmp_path: Path) -> None:
     library = Library(tmp_path)
     library.save(cassette("old"))
     kill(child(tmp_path, "record"))
     [journal] = library.journals()
-    assert [each.request for each in read_journal(journal)] == [request("a"), request("b")]
-    with pytest.raises(CassetteError) as refusal:
-        Recording(library, METADATA, Redactor())
-    assert str(refusal.value) == (
-        f"{tmp_path}/openai-chat/weather.yaml: a recording that was killed left 2 exchanges in weather.yaml.journal. "
-        "The cassette is as it was before. Look at the journal if you need it, then delete it, or record with --force."
-    )
+    assert [each.request for each in read_journal(journal).interactions] == [request("a"), request("b")]
     assert library.load("openai-chat", "weather", "whole") == cassette("old")
-    with Recording(library, METADATA, Redactor(), force=True) as recording:
-        recording.keep(request("Paris?"), response("re: Paris?"))
+    with Recording(library, METADATA, Redactor()) as recording:
+        assert recording.taken_up(request("a")) == response("a")
+        assert recording.taken_up(request("b")) == response("b")
         recording.complete()
     assert library.journals() == []
-    assert len(library.load("openai-chat", "weather", "whole").interactions) == 1
+    assert len(library.load("openai-chat", "weather", "whole").interactions) == 2
 
 
 def test_two_processes_do_not_record_the_same_cassette(tmp_path: Path) -> None:
@@ -171,22 +290,40 @@ def test_a_journal_that_was_cut_in_a_line_is_read_up_to_there(tmp_path: Path) ->
     [journal] = Library(tmp_path).journals()
     data = journal.read_bytes()
     journal.write_bytes(data[:-5])
-    assert len(read_journal(journal)) == 1
+    assert len(read_journal(journal).interactions) == 1
+    with Recording(Library(tmp_path), METADATA, Redactor()) as recording:
+        recording.keep(request("c"), response("c"))  # behind what was acknowledged, not in the middle of a line
+    assert [each.request for each in read_journal(journal).interactions] == [request("c")]
     journal.write_bytes(b"{}\n" + data)
     with pytest.raises(CassetteError) as refusal:
-        read_journal(journal)
+        Recording(Library(tmp_path), METADATA, Redactor())
     assert str(refusal.value) == f"{journal} (line 1): not a journal, or damaged. Delete it."
+    with Recording(Library(tmp_path), METADATA, Redactor(), force=True):
+        pass
+    assert not journal.exists()
 
 
-def test_a_disk_that_is_full_stops_the_recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_is_full_stops_the_recording_whatever_became_of_the_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(handle: int) -> None:
         raise OSError(28, "No space left on device")
 
-    with Recording(Library(tmp_path), METADATA, Redactor()) as recording:
-        monkeypatch.setattr("os.fsync", full)
-        with pytest.raises(CassetteError, match="cannot be written: No space left on device"):
-            recording.keep(request("a"), response("a"))
-        monkeypatch.undo()
+    library = Library(tmp_path)
+    recording = Recording(library, METADATA, Redactor())
+
+    def recorded() -> None:
+        with recording:
+            recording.keep(request("a"), response("re: a"))
+            monkeypatch.setattr("os.fsync", full)
+            with contextlib.suppress(CassetteError):  # as SDKs do that see a failed connection in it
+                recording.keep(request("b"), response("re: b"))
+            monkeypatch.undo()
+
+    with pytest.raises(CassetteError, match="cannot be written: No space left on device"):
+        recorded()
+    [journal] = library.journals()
+    assert read_journal(journal).interactions == cassette("a").interactions
 
 
 def test_recording_twice_gives_the_same_bytes(tmp_path: Path) -> None:

@@ -21,11 +21,10 @@ import pytest
 from harness.contract.http import Delivery, Ending, HttpRequest, HttpResponse
 from harness.tape.player import Player
 from harness.tape.proxy import Proxy
-from harness.tape.redact import Redactor
 from harness.tape.server import Server, serve
 from harness.tape.tap import Tap
 from harness.tape.transport import replaying
-from tests.tape.samples import STREAM, cassette, request, response
+from tests.tape.samples import STREAM, Kept, cassette, request, response
 
 
 @pytest.fixture(scope="module")
@@ -261,7 +260,7 @@ def test_it_starts_and_stops_quickly_and_leaves_no_thread(capfd: pytest.CaptureF
 
 def test_a_cassette_is_played_for_a_client_of_any_kind(server: Server) -> None:
     player = Player(cassette("a"))
-    tap = Tap(f"{server.origin}/cell", "http://reference-server.invalid", Redactor())
+    tap = Tap(f"{server.origin}/cell", "http://reference-server.invalid")
     base = server.mount(replaying(player, tap))
     call = urllib.request.Request(f"{base}/v1/chat/completions", request("a").body)  # noqa: S310 - loopback
     with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(call) as answer:
@@ -277,29 +276,29 @@ def test_the_proxy_forwards_and_notes(server: Server, client: httpx2.Client) -> 
         seen.append(request)
         return HttpResponse(201, {"content-type": "text/plain", "x-request-id": "1"}, b"made")
 
-    kept: list[tuple[HttpRequest, HttpResponse]] = []
+    kept = Kept()
     provider = server.mount(upstream)
-    tap = Tap(provider, "https://api.example", Redactor(), lambda *exchange: kept.append(exchange))
+    tap = Tap(provider, "https://api.example", kept)
     base = f"{server.origin}/cell"
     with Proxy(base, provider, tap) as proxy:
         path = server.mount(lambda sent: proxy(replace(sent, url=base + sent.url.removeprefix(path))))
         answer = client.post(f"{path}/v1/x?a=b", content=b"ask", headers={"x-api-key": "secret-key-1"})
     assert (answer.status_code, answer.content, answer.headers["x-request-id"]) == (201, b"made", "1")
     assert (seen[0].url, seen[0].body, seen[0].headers["x-api-key"]) == (f"{provider}/v1/x?a=b", b"ask", "secret-key-1")
-    assert [sent.url for sent, _ in kept] == ["https://api.example/v1/x?a=b"]
+    assert [sent.url for sent, _ in kept.exchanges] == ["https://api.example/v1/x?a=b"]
     assert tap.exchanges[0].request.headers["x-api-key"] == "REDACTED"
 
 
 @pytest.mark.parametrize("ending", ERRORS)
 def test_the_proxy_passes_on_an_answer_that_breaks_off(server: Server, client: httpx2.Client, ending: Ending) -> None:
     provider = server.mount(lambda _: HttpResponse(200, {}, STREAM, Delivery((7,), ending=ending)))
-    kept: list[HttpResponse] = []
-    tap = Tap(provider, "https://api.example", Redactor(), lambda _, response: kept.append(response))
+    kept = Kept()
+    tap = Tap(provider, "https://api.example", kept)
     with Proxy(provider, provider, tap) as proxy:
         _, pieces, error = stream(client, server.mount(lambda sent: proxy(replace(sent, url=provider))))
     assert b"".join(pieces) == STREAM
     assert type(error) is ERRORS[ending]
-    assert [(each.body, each.delivery) for each in kept] == [(STREAM, Delivery(ending=ending))]
+    assert [(each.body, each.delivery) for _, each in kept.exchanges] == [(STREAM, Delivery(ending=ending))]
 
 
 def test_the_proxy_follows_no_redirect_and_no_environment(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -313,7 +312,7 @@ def test_the_proxy_follows_no_redirect_and_no_environment(server: Server, monkey
 
     target = server.mount(elsewhere)
     provider = server.mount(lambda _: HttpResponse(307, {"location": target}))
-    tap = Tap(provider, "https://api.example", Redactor())
+    tap = Tap(provider, "https://api.example")
     with Proxy("http://cell", provider, tap) as proxy:
         answer = proxy(HttpRequest("POST", "http://cell/v1", {}, b"prompt"))
     assert (answer.status, visited) == (307, [])
@@ -323,7 +322,7 @@ def test_an_upstream_that_is_not_there_is_a_502_and_noted_without_an_answer() ->
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound, and not listening
         upstream = f"http://127.0.0.1:{taken.getsockname()[1]}"
-        tap = Tap(upstream, "https://api.example", Redactor())
+        tap = Tap(upstream, "https://api.example")
         with Proxy("http://cell", upstream, tap) as proxy:
             answer = proxy(HttpRequest("POST", "http://cell/v1", {}, b"prompt"))
     assert (answer.status, answer.body) == (502, b"harness: the upstream did not answer: ConnectError")

@@ -13,10 +13,9 @@ from harness.contract.http import Delivery, Ending, HttpRequest, HttpResponse
 from harness.results import Exchange
 from harness.tape.cassette import Cassette, Interaction
 from harness.tape.player import Player
-from harness.tape.redact import Redactor
-from harness.tape.tap import Tap
+from harness.tape.tap import Keep, Tap
 from harness.tape.transport import AsyncTapTransport, HandlerTransport, TapTransport, replaying
-from tests.tape.samples import STREAM, cassette, request, response
+from tests.tape.samples import STREAM, Kept, cassette, request, response
 
 Receive: TypeAlias = Callable[[HandlerTransport], tuple[list[bytes], BaseException | None]]
 Upstream: TypeAlias = httpx2.MockTransport
@@ -26,9 +25,8 @@ PUBLIC = "http://reference-server.invalid"
 BASE = "http://127.0.0.1:8/cell-1"
 
 
-def tap(keep: object = None) -> Tap:
-    assert keep is None or callable(keep)
-    return Tap(BASE, PUBLIC, Redactor(), keep)
+def tap(keep: Keep | None = None) -> Tap:
+    return Tap(BASE, PUBLIC, keep)
 
 
 def gzipped(request: httpx2.Request) -> httpx2.Response:
@@ -212,11 +210,11 @@ tapped = pytest.mark.parametrize("receive", [receive_tapped, receive_tapped_asyn
 def test_an_answer_that_breaks_off_is_noted_kept_and_breaks_off_for_the_adapter(
     receive: ReceiveTapped, failure: Exception, ending: Ending
 ) -> None:
-    kept: list[HttpResponse] = []
-    noted = tap(lambda _, response: kept.append(response))
+    kept = Kept()
+    noted = tap(kept)
     assert receive(failing(failure), noted) == ([b"half"], failure)
     half = HttpResponse(200, {}, b"half", Delivery(ending=ending))
-    assert (kept, [each.response for each in noted.exchanges]) == ([half], [half])
+    assert [response for _, response in kept.exchanges] == [each.response for each in noted.exchanges] == [half]
 
 
 @tapped
@@ -235,12 +233,12 @@ def test_of_a_compressed_answer_that_breaks_off_what_came_is_noted_unpacked(rece
 def test_an_answer_that_is_awaited_for_too_long_is_noted_as_none_and_not_kept(
     receive: ReceiveTapped, failure: Exception
 ) -> None:
-    kept: list[object] = []
-    noted = tap(lambda *exchange: kept.append(exchange))
+    kept = Kept()
+    noted = tap(kept)
     with pytest.raises(type(failure)):
         receive(failing(failure), noted)
     assert noted.exchanges == [Exchange(noted.exchanges[0].request, None)]
-    assert kept == []
+    assert kept.exchanges == []
 
 
 @tapped
@@ -256,14 +254,27 @@ def test_a_connection_that_breaks_off_before_the_head_is_no_answer(receive: Rece
 
 
 def test_an_exchange_is_kept_before_its_answer_is_handed_on() -> None:
-    def keep(request: HttpRequest, response: HttpResponse) -> None:
-        raise OSError("disk")
+    class Full(Kept):
+        def keep(self, request: HttpRequest, response: HttpResponse) -> None:
+            raise OSError("disk")
 
     with (
-        httpx2.Client(transport=TapTransport(httpx2.MockTransport(gzipped), tap(keep))) as client,
+        httpx2.Client(transport=TapTransport(httpx2.MockTransport(gzipped), tap(Full()))) as client,
         pytest.raises(OSError, match="disk"),
     ):
         client.post(f"{BASE}/v1")
+
+
+@tapped
+def test_what_an_earlier_recording_has_the_answer_to_is_not_sent(receive: ReceiveTapped) -> None:
+    def refuse(request: httpx2.Request) -> httpx2.Response:
+        raise AssertionError("sent")
+
+    kept = Kept({b"": HttpResponse(203, {"content-type": "text/plain"}, b"known")})
+    noted = tap(kept)
+    assert receive(httpx2.MockTransport(refuse), noted) == ([b"known"], None)
+    assert [each.response and each.response.body for each in noted.exchanges] == [b"known"]
+    assert kept.exchanges == []
 
 
 @pytest.mark.parametrize(

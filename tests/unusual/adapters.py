@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Literal, cast
 
 from harness.contract.model import ChatRequest, ChatResponse, Message, StreamEvent, Text
-from harness.contract.protocols import Adapter, Endpoint, StreamingChatClient
+from harness.contract.protocols import Adapter, Capability, Endpoint, StreamingChatClient
 from tests.stages import shipped_targets
 from tests.unusual.form import Form
 from tests.unusual.forms import FORMS
@@ -32,9 +32,9 @@ def mark(form: Form) -> str:
     return f" (It takes the form {form.name}.)"
 
 
-def spec(side: Side, target: str) -> str:
+def spec(side: Side, target: str, lacks: Capability | None = None) -> str:
     """What the command takes for `--adapter`."""
-    return f"tests.unusual.adapters:{side}.{_attribute(target)}"
+    return f"tests.unusual.adapters:{side}.{_attribute(target, lacks)}"
 
 
 class _Chosen:
@@ -70,19 +70,23 @@ def _marked(messages: tuple[Message, ...]) -> str:
     return next(found[1] for text in texts if (found := _MARK.search(text)))
 
 
-def _attribute(target: str) -> str:
-    return target.replace("-", "_").replace(".", "_")
+def _attribute(target: str, lacks: Capability | None) -> str:
+    name = target if lacks is None else f"{target}_without_{lacks}"
+    return name.replace("-", "_").replace(".", "_")
 
 
-def _adapter(side: Side, target: str) -> Adapter:
+def _adapter(side: Side, target: str, lacks: Capability | None) -> Adapter:
     def connect(endpoint: Endpoint, model: str) -> _Chosen:
         return _Chosen(side, target, endpoint, model)
 
-    return replace(shipped_targets()[target].adapter, name=f"unusual-{side.lower()}", connect=connect)
+    shipped = shipped_targets()[target].adapter
+    name, capabilities = f"unusual-{side.lower()}", shipped.capabilities - {lacks}
+    return replace(shipped, name=name, capabilities=capabilities, connect=connect)
 
 
 def _all(side: Side) -> SimpleNamespace:
-    return SimpleNamespace(**{_attribute(target): _adapter(side, target) for target in TARGETS})
+    made = {(target, form.lacks) for form in FORMS for target in form.targets} | {(target, None) for target in TARGETS}
+    return SimpleNamespace(**{_attribute(*each): _adapter(side, *each) for each in made})
 
 
 EQUAL = _all("EQUAL")

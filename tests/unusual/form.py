@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.contract.protocols import Capability
 from harness.results import Verdict
 from harness.scenarios import suite
 from harness.scenarios.schema import Variant
@@ -18,8 +19,8 @@ class Form:
     """An equal form of a request, the scenario that shows it, and a real change right next to it.
 
     `alarm` is the false alarm that it stands for. `verdict` is that of the equal form, by `notes` if it is a note;
-    `rule` catches the change. `targets` are those on which the form can be expressed, `variant` is how
-    the cell is played, and `replayed` what replay alone notes.
+    `rule` catches the change. `targets` are those on which the form can be expressed, `variant` is how the cell is
+    played, and `replayed` what replay alone notes. The equal form's adapter does not declare what it `lacks`.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Form:
     notes: frozenset[str] = frozenset()
     variant: Variant = "whole"
     replayed: frozenset[str] = frozenset()
+    lacks: Capability | None = None
 
     @property
     def path(self) -> Path:

@@ -22,16 +22,16 @@ Key: TypeAlias = tuple[str, Side, Mode]
 def play(target: str, folder: Path) -> dict[Key, CellResult]:
     """All cells of a target: one command for each variant, side and mode, after the shipped adapter recorded them."""
     found: dict[Key, CellResult] = {}
-    for variant in sorted({form.variant for form in FORMS if target in form.targets}):
-        place = folder / variant
+    for variant, lacks in {(form.variant, form.lacks): None for form in FORMS if target in form.targets}:
+        place = folder / f"{variant}-{lacks}"
         place.mkdir()
-        forms = [form for form in FORMS if target in form.targets and form.variant == variant]
+        forms = [form for form in FORMS if target in form.targets and (form.variant, form.lacks) == (variant, lacks)]
         chosen = [*(_written(form, place) for form in forms), "--target", target, "--variant", variant]
         chosen += ["--cassettes", str(place / "cassettes")]
         _command(place / "recorded", "record", "--from", "reference", *chosen)
         for side in SIDES:
             for mode in MODES:
-                adapted = ["--adapter", spec(side, target), "--mode", mode]
+                adapted = ["--adapter", spec(side, target, lacks if side == "EQUAL" else None), "--mode", mode]
                 result = _command(place / f"{side}-{mode}", "run", *adapted, *chosen)
                 found |= {(cell.scenario, side, mode): cell for cell in result.cells}
     return found

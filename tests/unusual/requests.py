@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from harness.contract.model import ChatRequest, Part, ToolCall
-from harness.contract.protocols import Adapter, Capability
+from harness.contract.protocols import Capability
 from harness.results import Verdict
 from tests.broken.fault import ALL, OPENAI, Wrap, Wrapped, asks, client, edited_parts, sends
 from tests.unusual.form import Form
@@ -15,11 +15,6 @@ from tests.unusual.form import Form
 
 def _with(**fields: Any) -> Wrap:
     return sends(lambda _api, body: body | fields)
-
-
-def _one_at_a_time(adapter: Adapter) -> Adapter:
-    able = adapter.capabilities - {Capability.PARALLEL_TOOL_CALLS}
-    return replace(_with(parallel_tool_calls=False)(adapter), capabilities=able)
 
 
 class _Reordering(Wrapped):
@@ -65,11 +60,12 @@ FORMS = (
         "calls one at a time, by an adapter that declares no parallel ones",
         "call-single",
         OPENAI,
-        _one_at_a_time,
+        _with(parallel_tool_calls=False),
         _with(parallel_tool_calls=False),
         "setting-uninvited",
         Verdict.NOTE,
         frozenset({"setting-uninvited"}),
+        lacks=Capability.PARALLEL_TOOL_CALLS,
     ),
     Form(
         "model-dated",

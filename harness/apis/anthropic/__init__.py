@@ -24,6 +24,8 @@ API = Api(
     base_path="",
     key_variables=("ANTHROPIC_API_KEY",),
     provider_url="https://api.anthropic.com",
+    domain="anthropic.com",
+    base_url_ending="",
     services=Services(
         {
             "api.anthropic.com": OWN,
@@ -54,6 +56,7 @@ API = Api(
     fail=fail,
     stream_error=stream_error,
     model_of=model_of,
+    least_body=b'{"messages": [], "max_tokens": 1}',
     provocations=frozenset({Provocation.UNKNOWN_EVENTS, Provocation.RAW_LINE_SEPARATORS}),
     own_stops={StopReason.PAUSE: ("only Anthropic pauses a turn that can go on", "pauses")},
     traits=Traits(

@@ -181,7 +181,7 @@ def _plain(block: dict[str, JSON], pointer: str) -> TextView | MediaView | Opaqu
         media = _media(source, pointer, "application/pdf" if kind == "document" else None)
         if media is not None:
             return media
-    return OpaqueView(_string(kind) or "", block, pointer)
+    return OpaqueView(_string(kind) or "", block, pointer, labels=frozenset({"cache_control"}))
 
 
 def _media(source: dict[str, JSON], pointer: str, assumed: str | None) -> MediaView | None:

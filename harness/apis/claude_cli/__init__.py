@@ -22,6 +22,8 @@ API = Api(
     base_path="",
     key_variables=("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
     provider_url="process://local",
+    domain="anthropic.com",
+    base_url_ending="",
     services=Services({"local": OWN}),
     limits=LIMITS,
     profiles=PROFILES,
@@ -39,6 +41,7 @@ API = Api(
     stream_error=stream_error,
     model_of=model_of,
     traits=Traits(flags_errors=True),
+    address_variable="ANTHROPIC_BASE_URL",
     column=5,
 )
 

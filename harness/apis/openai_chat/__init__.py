@@ -24,6 +24,8 @@ API = Api(
     base_path="/v1",
     key_variables=("OPENAI_API_KEY",),
     provider_url="https://api.openai.com/v1",
+    domain="openai.com",
+    base_url_ending="/v1",
     services=Services(
         {"api.openai.com": OWN, "api.mistral.ai": MISTRAL},
         models=r"(ft:)?(gpt-(?!oss)|chatgpt-|codex-|text-embedding-|o\d).*",
@@ -45,6 +47,7 @@ API = Api(
     model_of=model_of,
     embeddings=EMBEDDINGS,
     base_url_variable="OPENAI_BASE_URL",
+    least_body=b'{"messages": []}',
     provocations=frozenset({Provocation.INTERLEAVED_CALLS, Provocation.RAW_LINE_SEPARATORS}),
     traits=Traits(calls_apart=True, counts_when_asked=True),
     lift=OpenAIChatLift,

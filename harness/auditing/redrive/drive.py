@@ -12,6 +12,7 @@ from typing import cast
 import httpx2
 
 from harness import catalog
+from harness.apis.api import Api
 from harness.apis.lift import Lift
 from harness.apis.view import CallView, MediaView, OpaqueView, PartView, ResultView, SystemView, TextView
 from harness.auditing.redrive.pairing import issued, origins
@@ -49,12 +50,12 @@ class Driven:
 class Driver:
     """One adapter of an API, and the HTTP that it sees: recorded answers in, its requests out."""
 
-    def __init__(self, api: str) -> None:
+    def __init__(self, api: Api) -> None:
         self._sent: list[HttpRequest] = []
         self._response = HttpResponse(200)
         self._http = httpx2.Client(transport=HandlerTransport(self._play))
-        endpoint = Endpoint(catalog.api(api).provider_url, "key-of-nobody", self._http)
-        self._client = cast("StreamingChatClient", catalog.adapter(api).connect(endpoint, ""))
+        endpoint = Endpoint(api.provider_url, "key-of-nobody", self._http)
+        self._client = cast("StreamingChatClient", catalog.adapter(api.targets[0].adapter).connect(endpoint, ""))
 
     def close(self) -> None:
         """Close the clients."""

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Self
 
 from harness import catalog
+from harness.apis.api import Api
 from harness.apis.jsonvalue import loads
 from harness.apis.view import OpaqueView
 from harness.auditing.redrive.comparison import Comparison, Disagreement
@@ -21,6 +22,7 @@ from harness.auditing.redrive.result import PairCounts, PairDisagreement, Redriv
 from harness.auditing.redrive.retelling import retellings
 from harness.auditing.redrive.turns import answered_turns
 from harness.contract.http import HttpRequest, HttpResponse
+from harness.contract.protocols import Capability
 from harness.tape.cassette import Cassette
 
 RECUTS = 3
@@ -38,7 +40,7 @@ class Redrive:
     def __init__(self, recuts: int = RECUTS) -> None:
         self._recuts = recuts
         self._drivers: dict[str, Driver] = {}
-        apis = [api.name for api in catalog.apis() if api.lift is not None]
+        apis = [api.name for api in catalog.apis() if _is_driven(api)]
         self._counts = {api: Counter[str]() for api in apis}
         self._not_redrivable = {api: Counter[str]() for api in apis}
         self._allowances = {api: Counter[str]() for api in apis}
@@ -92,10 +94,10 @@ class Redrive:
         return RedriveResult(counts, tuple(self._disagreements), self._recuts)
 
     def _driven(self, pair: Pair) -> Comparison:
-        api = pair.j.wire.name
-        if api not in self._drivers:
-            self._drivers[api] = Driver(api)
-        driver, stream = self._drivers[api], _stream(pair)
+        api = pair.j.wire
+        if api.name not in self._drivers:
+            self._drivers[api.name] = Driver(api)
+        driver, stream = self._drivers[api.name], _stream(pair)
         try:
             driven = driver.streamed(pair, stream) if stream else driver.whole(pair)
             found = compare(pair, driven.request)
@@ -104,6 +106,13 @@ class Redrive:
         if stream:
             found.disagreements += retellings(driver, pair, driven, stream, self._recuts)
         return found
+
+
+def _is_driven(api: Api) -> bool:
+    """Whether its requests can be lifted, and its adapter sends through the client that it is handed, and nowhere else:
+    nothing that was recorded is sent to anybody."""
+    needed = {Capability.HTTP_CLIENT, Capability.STREAMING}
+    return api.lift is not None and needed <= catalog.adapter(api.targets[0].adapter).capabilities
 
 
 def _stream(pair: Pair) -> HttpResponse | None:

@@ -13,9 +13,11 @@ from enum import Enum
 from typing import Any, TypeAlias, cast
 
 from harness.apis.profile import Profile
+from harness.contract.model import Message
 from harness.contract.process import Command, Completed
 from harness.contract.protocols import Requirement
-from harness.contract.shortened import shortened
+from harness.host.shortened import shortened
+from harness.results import Chat
 from harness.running.play import Playing
 from harness.scenarios.schema import Scenario, Variant
 
@@ -130,10 +132,12 @@ class Failed:
 Answer: TypeAlias = Described | Unusable | Begin | RunCommand | Played | Stopped | Failed
 """What a worker says."""
 
-_OURS = frozenset(
-    f"harness.{name}" for name in ("model", "play", "process", "protocols", "results", "workers.messages")
-)
+_OURS = frozenset(each.__module__ for each in (Described, Playing, Chat, Message, Command, Requirement))
+"""The modules whose values may come from a worker, each named by one of them."""
 
+
+LARGEST = 32 << 20
+"""Bytes of one message: more than any conversation has. What is larger would fill the memory of the run."""
 
 CUT_OFF = 75
 """Exit code of a worker that can no longer be heard."""

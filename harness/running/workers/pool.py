@@ -12,6 +12,7 @@ from harness import catalog
 from harness.apis.targets import Target
 from harness.contract.errors import PluginError, UsageError
 from harness.contract.protocols import Adapter, Capability, Embeddings, Endpoint, ProcessRunner
+from harness.host.environment import leads_out
 from harness.running.play import Playing, play
 from harness.running.workers.messages import Described, Job
 from harness.running.workers.worker import Broken, Worker
@@ -58,7 +59,8 @@ class Workers:
     def __init__(self, limit: float, *, offline: bool) -> None:
         self.limit = limit
         self.offline = offline
-        self._environment = dict(os.environ)
+        # Hidden from the import as well: what an SDK reads then holds for as long as the process.
+        self._environment = {name: value for name, value in os.environ.items() if not (offline and leads_out(name))}
         self._idle: dict[str, list[Worker]] = {}
         self._busy: set[Worker] = set()
         self._halted = False

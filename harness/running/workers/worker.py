@@ -17,11 +17,12 @@ from multiprocessing.connection import wait
 from harness.contract.errors import UsageError
 from harness.contract.process import Command
 from harness.contract.protocols import ProcessRunner
-from harness.contract.shortened import shortened
-from harness.running.crash import TRACEBACK_LENGTH, place
+from harness.host.crash import TRACEBACK_LENGTH, place
+from harness.host.shortened import shortened
 from harness.running.play import Playing
 from harness.running.workers.messages import (
     CUT_OFF,
+    LARGEST,
     Answer,
     Begin,
     Described,
@@ -49,9 +50,6 @@ _START = (
     "import sys; sys.path[:] = sys.argv[3:]; from harness.running.workers.child import main; "
     "main(int(sys.argv[1]), int(sys.argv[2]))"
 )
-
-_LARGEST = 2**28
-"""Bytes of one message; more is no message, but something that was written to the wrong file descriptor."""
 
 _SLICE = 0.5
 """Seconds after which a process is looked at that neither says something nor closes what it could say it through: what
@@ -160,6 +158,7 @@ class Worker:
         """End it now, with all that it has started."""
         with contextlib.suppress(ProcessLookupError, PermissionError):  # nothing of it is left
             os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.kill()  # should it have left its group
         self._process.wait()
 
     def _outcome(self, answer: Answer, stopped: Exception | None) -> Playing:
@@ -197,7 +196,7 @@ class Worker:
                 stream.drain()
             if self._connection in ready:
                 try:
-                    return decode_answer(self._connection.recv_bytes(_LARGEST))
+                    return decode_answer(self._connection.recv_bytes(LARGEST))
                 except (EOFError, OSError):
                     raise self._ended() from None
                 except ValueError as error:

@@ -66,8 +66,7 @@ def test_what_is_said_of_accepted_requests_is_little_and_warns() -> None:
     assert {finding.severity for finding in said} == {Severity.WARNING}
     contract = [finding for finding in said if finding.kind is not Kind.LIMIT]
     assert len(contract) < 10
-    # an empty user message between a call and its result
-    assert [finding.rule for finding in contract if finding.blame is Blame.ADAPTER] == ["result-misplaced"]
+    assert [finding.rule for finding in contract if finding.blame is Blame.ADAPTER] == []
     # a default on which the provider's own pages disagree
     limits = {finding.rule for finding in said if finding.kind is Kind.LIMIT}
     assert limits == {"openai-responses-tool-strict-unsaid"}

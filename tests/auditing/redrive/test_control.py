@@ -259,7 +259,7 @@ def test_there_is_a_place_for_every_fault() -> None:
 def sent(seed: int) -> HttpRequest:
     """What the adapter sends where pair number `seed` of those that agree has its follow-up."""
     pair = agreeing()[seed]
-    driver = Driver(pair.j.wire.name)
+    driver = Driver(pair.j.wire)
     request = driver.whole(pair).request
     driver.close()
     return request

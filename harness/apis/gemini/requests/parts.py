@@ -119,7 +119,8 @@ def _opaque(part: ProtoMessage, kind: str | None) -> OpaqueView:
         raw["thoughtSignature"] = canonical(raw["thoughtSignature"])
     if part.get("thought"):
         kind = "thought"
-    return OpaqueView(kind or next(iter(part.names), "part"), raw, part.pointer)
+    signature = raw.get("thoughtSignature")
+    return OpaqueView(kind or next(iter(part.names), "part"), raw, part.pointer, signature=signature)
 
 
 def _required(part: ProtoMessage, name: str) -> ProtoMessage:

@@ -152,7 +152,8 @@ def _part_view(part: JSON, pointer: str) -> ContentView:
         media = _media_view(part, kind, pointer)
         if media is not None:
             return media
-    return OpaqueView(kind if isinstance(kind, str) else "content", part, pointer)
+    labels = frozenset({"cache_control"})  # of servers that hand on to Anthropic
+    return OpaqueView(kind if isinstance(kind, str) else "content", part, pointer, labels=labels)
 
 
 def _media_view(part: dict[str, JSON], kind: str, pointer: str) -> MediaView | None:

@@ -38,6 +38,10 @@ def item_kind(item: dict[str, JSON]) -> str:
     return "item_reference" if kind is None and "id" in item else ""
 
 
+_LABELS = frozenset({"id", "status"})
+"""Fields of a reasoning item that carry no state (RS-7)."""
+
+
 def item_parts(item: dict[str, JSON], pointer: str) -> tuple[PartView, ...]:
     """The parts of one item: those of a message, or the one that any other item is."""
     match item_kind(item):
@@ -48,7 +52,7 @@ def item_parts(item: dict[str, JSON], pointer: str) -> tuple[PartView, ...]:
         case "function_call_output":
             return (_result(item, pointer),)
         case kind:
-            return (OpaqueView(kind, item, pointer),)
+            return (OpaqueView(kind, item, pointer, labels=_LABELS if kind == "reasoning" else frozenset()),)
 
 
 def message_parts(item: dict[str, JSON], pointer: str) -> tuple[TextView | MediaView | OpaqueView, ...]:

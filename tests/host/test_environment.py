@@ -1,4 +1,7 @@
 import os
+import subprocess
+import sys
+from pathlib import Path
 
 import httpx2
 import pytest
@@ -7,8 +10,8 @@ from harness import catalog
 from harness.apis.targets import targets_for
 from harness.contract.model import ChatRequest, ChatResponse, Message, Role, StopReason, Text, Usage
 from harness.contract.protocols import Adapter, Capability, Endpoint
+from harness.host.environment import isolated
 from harness.results import Verdict
-from harness.running.environment import isolated
 from harness.running.run import Run, cells
 from harness.running.stages import Reference
 from harness.scenarios.load import load_paths
@@ -20,6 +23,15 @@ POISON = {
     "GEMINI_API_KEY": "real",
     "HTTP_PROXY": "http://127.0.0.1:9",
     "https_proxy": "http://127.0.0.1:9",
+    "ANTHROPIC_LOG": "debug",
+    "OPENAI_LOG": "debug",
+    "HTTPX_LOG_LEVEL": "debug",
+    "GOOGLE_GENAI_HTTP_CLIENT": "aiohttp",
+    "OTEL_TRACES_EXPORTER": "console",
+    "AWS_REGION": "eu-west-1",
+    "SSL_CERT_FILE": "/nonexistent",
+    "SSL_CERT_DIR": "/nonexistent",
+    "SSLKEYLOGFILE": "/nonexistent/keys",
 }
 
 
@@ -65,3 +77,35 @@ def test_an_adapter_that_trusts_its_environment_stays_on_the_machine(monkeypatch
     # it reads no usage, which is a convention; that it was answered is the point
     assert {finding.rule for finding in cell.findings} == {"usage-offered"}
     assert cell.verdict is Verdict.NOTE
+
+
+def test_nothing_of_it_reaches_an_offline_run_not_even_the_import_of_an_adapter(tmp_path: Path) -> None:
+    """In a process of its own: an SDK reads its switches of debugging once, when it is imported."""
+    root = Path(__file__).parent.parent
+    names = sorted(POISON)
+    (tmp_path / "looks.py").write_text(
+        f"import os\nassert not [name for name in {names} if name in os.environ]\n"
+        "from tests.examples.async_sdk import OPENAI_CHAT as ADAPTER\n"
+    )
+    run = ["run", "call-single", "--mode", "reference", "--variant", "whole"]
+    adapters = [
+        "--adapter",
+        "anthropic",
+        "--adapter",
+        "openai-chat",
+        "--adapter",
+        "gemini",
+        "--adapter",
+        "looks:ADAPTER",
+    ]
+
+    done = subprocess.run(
+        [sys.executable, "-m", "harness", *run, *adapters],
+        cwd=tmp_path,
+        env={**os.environ, **POISON, "PYTHONPATH": str(root)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")

@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.contract.shortened import shortened
+from harness.host.shortened import shortened
 
 TRACEBACK_LENGTH = 8000
 """Characters that are kept of a traceback."""
@@ -29,8 +29,19 @@ def said(error: BaseException) -> str:
 def located(error: BaseException) -> str:
     """The text of an exception, with the last line that it came from outside of installed packages, where an adapter's
     author has to look; or, where there is none, with the last one of an installed package."""
+    return said(error) + where(error)
+
+
+def where(error: BaseException) -> str:
+    """The line that `located` shows, as ` (file.py, line 3)`, or nothing."""
     frames = traceback.extract_tb(error.__traceback__)
-    return said(error) + place([(frame.filename, frame.lineno or 0) for frame in frames])
+    return place([(frame.filename, frame.lineno or 0) for frame in frames])
+
+
+def named(error: BaseException) -> str:
+    """The class of an exception, what `located` shows of it, and nothing between them if it has no text."""
+    text = said(error)
+    return f"{type(error).__name__}{text and ': '}{text.rstrip('.')}{where(error)}"
 
 
 def place(frames: Sequence[tuple[str, int]]) -> str:
@@ -63,4 +74,8 @@ def _is_installed(filename: str) -> bool:
 def _shown(filename: str) -> str:
     """A file by its path below the working directory, if it lies there."""
     path = Path(filename)
-    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else filename
+    try:
+        here = Path.cwd()
+    except OSError:  # the folder is gone
+        return filename
+    return str(path.relative_to(here)) if path.is_relative_to(here) else filename

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.running import crash
-from harness.running.crash import located, place, said, traceback_of
+from harness.host import crash
+from harness.host.crash import located, place, said, traceback_of
 
 LIBRARY = f"{sysconfig.get_path('purelib')}/sdk/client.py"
 PYTHON = json.__file__

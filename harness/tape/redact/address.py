@@ -1,0 +1,84 @@
+"""What of a URL is secret: its user and password, its parameters, and a token in its path."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from urllib.parse import SplitResult, unquote, urlsplit
+
+PLACEHOLDER = "REDACTED"
+
+_SECRET_PARAMETERS = frozenset(
+    {"access_token", "api-key", "api_key", "apikey", "auth", "key", "password", "secret", "sig", "signature", "token"}
+)
+
+_KNOWN = frozenset({"chat-completions", "compatible-mode", "generativelanguage", "openai-compatible"})
+"""Names in base URLs that are as long as tokens are."""
+
+_NAME = re.compile(r"[a-z]+(?:-[a-z]+)*-?[0-9]{0,2}|v[0-9][0-9a-z.]*|[0-9.-]+(?:-[a-z]+)?")
+"""Words, a region, a version, a date: what nobody would take for a token."""
+
+_LONGEST_NAME = 15
+_SHORTEST_TOKEN = 8
+
+
+def bare(url: str) -> str:
+    """A URL without user, password, fragment and parameters that carry keys."""
+    parts = urlsplit(url)
+    pairs = [pair for pair in parts.query.split("&") if not _carries_key(pair)]
+    return parts._replace(netloc=_host(parts), query="&".join(pairs), fragment="").geturl()
+
+
+def origin(url: str) -> str:
+    """Scheme, host and port of a URL."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{_host(parts)}"
+
+
+def shown(url: str) -> str:
+    """A base URL as it may be shown: a placeholder stands for what is secret, and has to be replaced to use it."""
+    parts = urlsplit(url)
+    user = f"{PLACEHOLDER}@" if "@" in parts.netloc else ""
+    path = "/".join(PLACEHOLDER if _is_token(segment) else segment for segment in parts.path.split("/"))
+    pairs = [
+        f"{name}={PLACEHOLDER}" if _carries_key(pair) or _is_token(value) else pair
+        for pair, (name, _, value) in ((pair, pair.partition("=")) for pair in parts.query.split("&"))
+    ]
+    return parts._replace(netloc=user + _host(parts), path=path, query="&".join(pairs), fragment="").geturl()
+
+
+def secrets(url: str) -> Iterator[str]:
+    """What has to be searched for wherever an answer or an error may repeat a part of a base URL."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # no URL, which is told elsewhere
+        yield url
+        return
+    user, at, _ = parts.netloc.rpartition("@")
+    if at:
+        yield from (unquote(each) for each in user.split(":", 1))
+        yield user + at
+    for pair in parts.query.split("&"):
+        value = pair.partition("=")[2]
+        if _carries_key(pair) or _is_token(value):
+            yield unquote(value)
+            yield pair
+    yield from (unquote(segment) for segment in parts.path.split("/") if _is_token(segment))
+    if parts.fragment:
+        yield unquote(parts.fragment)
+
+
+def _host(parts: SplitResult) -> str:
+    return parts.netloc.rpartition("@")[2]
+
+
+def _carries_key(pair: str) -> bool:
+    name = pair.partition("=")[0].lower().removeprefix("x-")
+    return name in _SECRET_PARAMETERS or name.startswith(("amz-", "goog-"))
+
+
+def _is_token(text: str) -> bool:
+    """Whether a part of a path, or the value of a parameter, may be a secret rather than a name."""
+    is_name = _NAME.fullmatch(text) is not None and len(text) <= _LONGEST_NAME
+    is_date = re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:-[a-z]+)?", text) is not None
+    return len(text) >= _SHORTEST_TOKEN and text not in _KNOWN and not is_name and not is_date

@@ -1,0 +1,219 @@
+"""What must never reach the disk, a report or a log is taken out of requests, responses and texts.
+
+Headers are kept by allow-list. The secrets of the run are searched for in every spelling that was seen to slip through
+other recorders' filters: escaped for JSON, percent-encoded, as HTML entities, as numbers, hexadecimal, base32, base64,
+broken over lines, and cut over the deltas of a stream or off at the end of a body; whole, or 16 characters of them. In
+recordings, what has the shape of a provider's key or account goes as well.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeVar, cast
+
+from harness import catalog
+from harness.contract.errors import HarnessError, UsageError
+from harness.contract.http import EXHAUSTED, Delivery, HttpRequest, HttpResponse
+from harness.contract.model import JSON
+from harness.host import keys
+from harness.host.crash import traceback_of
+from harness.tape.redact.address import bare, secrets
+from harness.tape.redact.edits import REDACTED, Found, Part, Way, edited, parts
+from harness.tape.redact.needles import Alphabet, Needle, fold, needles
+from harness.tape.redact.numbers import written
+from harness.tape.redact.pieces import Group, joined, pieces
+from harness.tape.redact.shapes import shapes
+from harness.tape.redact.view import View, read
+
+T = TypeVar("T")
+
+REQUEST_HEADERS = frozenset({"accept", "anthropic-beta", "anthropic-version", "content-type"})
+RESPONSE_HEADERS = frozenset({"content-type", "request-id", "retry-after", "retry-after-ms", "x-request-id", EXHAUSTED})
+
+_HALF_ESCAPE = re.compile(rb"[\\%&][A-Za-z0-9\\%&#]{0,11}\Z")
+"""What the end of a body may leave of an escape."""
+
+
+class Redactor:
+    """Takes `secrets` (the values of keys, tokens and passwords of this run) out of HTTP messages, values and texts.
+
+    With `shaped`, what has the shape of anybody's key or account goes too: for what a provider is asked and answers.
+    Without secrets and shapes everything is left as it is.
+    """
+
+    def __init__(self, secrets: Collection[str] = (), *, shaped: bool = False) -> None:
+        self._needles = [needle for secret in sorted(set(secrets)) for needle in needles(secret)]
+        self._plain = [needle for needle in self._needles if needle.alphabet == "any case"]
+        self._shaped = shaped
+
+    @classmethod
+    def of_run(cls, urls: Iterable[str], *, shaped: bool = False) -> Redactor:
+        """For the keys of providers in the environment, and what is secret of the base URLs there and of `urls`."""
+        # APIs of other packages have variables of their own.
+        own = [name for api in catalog.apis() for name in api.key_variables if os.environ.get(name)]
+        servers = [name for api in catalog.apis() if (name := api.base_url_variable) and os.environ.get(name)]
+        at = (*urls, *keys.addresses(), *(os.environ[name] for name in servers))
+        in_urls = (secret for url in at for secret in secrets(url))
+        return cls([*keys.secrets(), *(os.environ[name] for name in own), *in_urls], shaped=shaped)
+
+    def request(self, request: HttpRequest) -> HttpRequest:
+        """The request as it may be stored."""
+        headers = self._headers(request.headers, REQUEST_HEADERS)
+        return HttpRequest(request.method, self.url(request.url), headers, self.body(request.body))
+
+    def response(self, response: HttpResponse) -> HttpResponse:
+        """The response as it may be stored."""
+        headers = self._headers(response.headers, RESPONSE_HEADERS)
+        body = self.body(response.body, whole=response.delivery.ending == "complete")
+        return HttpResponse(response.status, headers, body, _still_fitting(response, body))
+
+    def url(self, url: str) -> str:
+        """A URL without user, password and parameters that carry keys."""
+        return self.text(bare(url))
+
+    def text(self, text: str) -> str:
+        """A text without secrets."""
+        if not (self._needles or self._shaped):
+            return text
+        data = text.encode("utf-8", "surrogatepass")
+        found = [*self._known(data), *(_shapes(data) if self._shaped else ())]
+        taken = parts(data, Group(((0, len(data)),), is_cut_up=True), found, 0)
+        return edited(data, taken).decode("utf-8", "surrogatepass")
+
+    def value(self, value: JSON) -> JSON:
+        """A JSON value without secrets, be they cut over the entries of a list."""
+        if not (self._needles or self._shaped):
+            return value
+        data = json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        clean = self.body(data)
+        return value if clean == data else json.loads(clean.decode("utf-8", "surrogatepass"))
+
+    def result(self, value: T) -> T:
+        """Any value of the harness without secrets: its texts, its JSON, its exchanges."""
+        return value if not (self._needles or self._shaped) else cast("T", self._within(value))
+
+    def body(self, body: bytes, *, whole: bool = True) -> bytes:
+        """A body without secrets. Bytes change only where a secret was. One that is not `whole` may end within one."""
+        if not (self._needles or self._shaped):
+            return body
+        said = pieces(body)
+        taken = [*self._parts(body, Group(((0, len(body)),), is_cut_up=False), 0, whole=whole)]
+        for rank, groups in ((2, said.groups), (1, said.loose)):
+            for group in groups:
+                taken += self._parts(body, group, rank, whole=whole)
+        if self._shaped and shapes(read(body, squeezed=False)):
+            alone = (where for group in said.groups if not group.is_cut_up for where in group.slices)
+            for where in (*said.alone, *alone):
+                taken += parts(body, Group((where,), is_cut_up=True), _shapes(body[slice(*where)]), 0)
+        return edited(body, taken)
+
+    @contextmanager
+    def raising(self) -> Generator[None, None, None]:
+        """What is raised within names no secret: an error whose text does is raised as one without it.
+
+        Raises:
+            UsageError, RuntimeError: in place of an error of ours, and of any other, which then is a text.
+        """
+        try:
+            yield
+        except HarnessError as error:
+            told = self.text(str(error))
+            if told == str(error):
+                raise
+            raise UsageError(told) from None
+        except Exception as error:
+            text = traceback_of(error)
+            told = self.text(text)
+            if told == text:
+                raise
+            raise RuntimeError(told) from None
+
+    def finds(self, data: bytes) -> bool:
+        """Whether a secret of this run is still in there."""
+        return next(self._known(data), None) is not None
+
+    def _headers(self, headers: Mapping[str, str], allowed: Collection[str]) -> dict[str, str]:
+        return {name: self.text(value) for name, value in headers.items() if name in allowed}
+
+    def _parts(self, body: bytes, group: Group, rank: int, *, whole: bool) -> Iterator[Part]:
+        """What goes of a text that is cut into pieces, or of the whole body; single pieces are parts of that."""
+        text = joined(body, group)
+        found = [*self._known(text, whole=whole)] if len(group.slices) > 1 or not rank else []
+        if self._shaped and group.is_cut_up:
+            found += _shapes(text)
+        return parts(body, group, found, rank)
+
+    def _known(self, data: bytes, *, whole: bool = True) -> Iterator[Found]:
+        """Where secrets of this run stand, and what the end of the data has begun of one if they are not `whole`."""
+        if not self._needles:
+            return
+        if self._hits(read(data, squeezed=True)):
+            view = View(data, squeezed=True)
+            for needle, begin, end in self._hits(view.text):
+                yield Found(*view.source(begin, end), Way.LETTERS if needle.alphabet == "base64" else Way.CUT)
+        for begin, end, reading in written(data):
+            if any(next(needle.spans(reading.lower()), None) for needle in self._plain):
+                yield Found(begin, end, Way.NUMBERS)
+        if not whole:
+            yield from self._begun(data)
+
+    def _hits(self, text: bytes) -> list[tuple[Needle, int, int]]:
+        """Where needles stand in the text of a squeezed view."""
+        texts: dict[Alphabet, bytes] = {each: fold(text, each) for each in ("any case", "base64")}
+        return [(needle, *span) for needle in self._needles for span in needle.spans(texts[needle.alphabet])]
+
+    def _begun(self, data: bytes) -> Iterator[Found]:
+        half = _HALF_ESCAPE.search(data, max(len(data) - 12, 0))
+        for each in (View(text, squeezed=True) for text in ([data, data[: half.start()]] if half else [data])):
+            for needle in self._needles:
+                begin = needle.begun(fold(each.text, needle.alphabet))
+                if begin is not None:
+                    yield Found(each.source(begin, len(each.text))[0], len(data))
+
+    def _within(self, value: Any) -> Any:
+        """The same for a value of any type; what is none of a result's stays as it is."""
+        if type(value) is str:
+            return self.text(value)
+        if isinstance(value, HttpRequest | HttpResponse):
+            return self._exchanged(value)
+        if isinstance(value, list | dict):
+            return self.value(cast("JSON", value))
+        if isinstance(value, tuple):
+            return tuple(map(self._within, cast("tuple[Any, ...]", value)))
+        if is_dataclass(value) and not isinstance(value, type):
+            changed = {each.name: self._within(getattr(value, each.name)) for each in fields(value) if each.init}
+            return replace(value, **changed)
+        return value
+
+    def _exchanged(self, message: HttpRequest | HttpResponse) -> HttpRequest | HttpResponse:
+        """A message whose headers were masked when it was noted."""
+        headers = {name: self.text(value) for name, value in message.headers.items()}
+        clean = self.request(message) if isinstance(message, HttpRequest) else self.response(message)
+        return replace(clean, headers=headers)
+
+
+def masked(headers: Mapping[str, str], allowed: Collection[str]) -> dict[str, str]:
+    """Every header by its name; only those that may be stored have their value."""
+    return {name: value if name in allowed else REDACTED for name, value in headers.items()}
+
+
+def _shapes(data: bytes) -> list[Found]:
+    if not shapes(read(data, squeezed=False)):
+        return []
+    view = View(data, squeezed=False)
+    return [Found(*view.source(begin, end)) for begin, end in shapes(view.text)]
+
+
+def _still_fitting(response: HttpResponse, body: bytes) -> Delivery:
+    """The delivery of a response whose body became `body`: cuts count from the start, and hold up to the change."""
+    delivery = response.delivery
+    if not delivery.cuts or body == response.body:
+        return delivery
+    pairs = zip(response.body, body, strict=False)
+    same = next((at for at, (one, other) in enumerate(pairs) if one != other), min(len(body), len(response.body)))
+    return replace(delivery, cuts=tuple(cut for cut in delivery.cuts if cut <= same))

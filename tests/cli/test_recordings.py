@@ -1,0 +1,326 @@
+"""Recordings that stop, and those that go on: what is asked, what is kept, and what is said of it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness import catalog
+from harness.cli import standing
+from harness.contract.http import HttpRequest, HttpResponse
+from harness.host import replacement
+from harness.reference.session import Session
+from harness.results import RunResult
+from harness.scenarios.load import load_file
+from harness.tape.cassette import Metadata
+from harness.tape.journal import Journal, path_of
+from harness.tape.read import read
+from harness.tape.server import serve
+from tests.cli.conftest import Command, Outcome
+
+MODEL = "gpt-5.6"
+SCENARIO = """\
+version: 1
+id: {id}
+title: A tool is called
+covers: [tools]
+requires: [tools]
+variants: [whole]
+tools:
+  - name: look
+    parameters: {{type: object, properties: {{at: {{type: string}}}}, required: [at]}}
+    results: [{{return: seen}}]
+turns:
+  - user: Look at {id}.
+    model: [{{calls: [{{look: {{at: there}}}}]}}, {{text: Seen.}}]
+"""
+
+
+class Provider:
+    """Stands in for OpenAI: plays each scenario's script. `failing` is answered with 529 as often as it says."""
+
+    def __init__(self, folder: Path) -> None:
+        self.asked: list[str] = []
+        self.failing: dict[int, int] = {}
+        self._folder = folder
+        self._sessions: dict[str, Session] = {}
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        (name,) = (
+            path.stem for path in self._folder.glob("*.yaml") if f"Look at {path.stem}.".encode() in request.body
+        )
+        later = b'"role":"tool"' in request.body
+        self.asked.append(f"{name} {1 + later}")
+        if self.failing.get(len(self.asked)):
+            return HttpResponse(529, {"content-type": "application/json"}, b'{"error": {"message": "overloaded"}}')
+        if not later or name not in self._sessions:
+            scenario = load_file(self._folder / f"{name}.yaml")
+            self._sessions[name] = Session(
+                scenario, catalog.api("openai-chat"), MODEL, catalog.api("openai-chat").profile_for(MODEL)
+            )
+        return self._sessions[name](request)
+
+
+class Place:
+    """A folder with the scenarios `a`, `b` and `c`, a provider to record them from, and the command."""
+
+    def __init__(self, harness: Command, provider: Provider, url: str) -> None:
+        self.provider = provider
+        self.url = url
+        self._harness = harness
+
+    def __call__(self, *words: str) -> Outcome:
+        return self._harness(
+            "record", "--target", "openai-chat", "--base-url", f"openai-chat={self.url}/v1", *(words or ("scenarios",))
+        )
+
+    def again(self, command: str) -> Outcome:
+        return self._harness(*shlex.split(command)[1:])
+
+
+@pytest.fixture
+def place(harness: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+    monkeypatch.setenv("OPENAI_API_KEY", "a-key-that-nobody-checks")
+    (folder / "scenarios").mkdir()
+    for name in "abc":
+        (folder / "scenarios" / f"{name}.yaml").write_text(SCENARIO.format(id=name))
+    provider = Provider(folder / "scenarios")
+    with serve() as server:
+        yield Place(harness, provider, server.mount(provider))
+
+
+def cassette(name: str) -> Path:
+    return Path("cassettes/openai-chat") / f"{name}.yaml"
+
+
+def said(outcome: Outcome) -> list[str]:
+    """What was said of recordings on standard error, without estimates."""
+    return [line for line in outcome.err.splitlines() if not line.startswith(("To be sent", "  openai-chat (gpt"))]
+
+
+def test_what_was_answered_before_a_failure_is_not_asked_again(place: Place) -> None:
+    place.provider.failing = {2: 1}
+
+    failed, again = place("scenarios/a.yaml"), place("scenarios/a.yaml")
+
+    assert (failed.code, again.code) == (1, 0)
+    assert place.provider.asked == ["a 1", "a 2", "a 2"]
+    assert said(failed) == [
+        (
+            "cassettes/openai-chat/a.yaml is not complete. What was answered (1 exchange) is in "
+            "a.yaml.journal, and the next recording of the cell takes it up; delete the file to ask again."
+        )
+    ]
+    assert said(again) == [
+        (
+            "cassettes/openai-chat/a.yaml.journal holds 1 answered exchange of a recording that did not come to its "
+            "end: what is asked for again is taken up."
+        ),
+        "Took up 1 answered exchange of cassettes/openai-chat/a.yaml without asking again.",
+    ]
+    assert len(read(cassette("a")).interactions) == 2
+    assert not path_of(cassette("a")).exists()
+
+
+def test_answers_that_are_taken_up_count_for_nothing(place: Place) -> None:
+    place("scenarios/a.yaml", "--max-requests", "1")
+
+    assert place("scenarios/a.yaml", "--max-requests", "1").code == 0
+    assert place.provider.asked == ["a 1", "a 2"]
+
+
+def test_what_another_scenario_has_left_is_put_away_and_said(place: Place, folder: Path) -> None:
+    place("scenarios/a.yaml", "--max-requests", "1")
+    scenario = folder / "scenarios" / "a.yaml"
+    scenario.write_text(scenario.read_text().replace("user: Look", "user: Please. Look"))
+
+    outcome = place("scenarios/a.yaml")
+
+    assert outcome.code == 0
+    assert place.provider.asked == ["a 1", "a 1", "a 2"]
+    assert said(outcome)[-1] == (
+        "cassettes/openai-chat/a.yaml: what an earlier recording has left (1 exchange) was not asked for "
+        "again, since other requests are sent now, and is kept in cassettes/openai-chat/a.yaml.journal.left."
+    )
+    assert Path("cassettes/openai-chat/a.yaml.journal.left").exists()
+
+
+def test_what_was_recorded_live_is_replaced_by_force_only(place: Place) -> None:
+    place("scenarios/a.yaml")
+    day = str(read(cassette("a")).metadata.recorded_at)[:10]  # type: ignore[union-attr]
+
+    refused = place()
+    assert (refused.code, refused.out) == (2, "")
+    assert refused.err == (
+        f"harness: cassettes/openai-chat/a.yaml: it was recorded live on {day}, and may have been paid for. Record "
+        "with --missing to leave it as it is, with --force to replace it, or into another folder (--cassettes DIR) to "
+        "keep both.\n"
+    )
+    assert place.provider.asked == ["a 1", "a 2"]
+    assert place("scenarios/a.yaml", "--force").code == 0
+    assert len(place.provider.asked) == 4
+
+
+def test_all_that_stands_in_the_way_is_found_before_anything_is_sent(place: Place) -> None:
+    place("scenarios/a.yaml")
+    cassette("b").write_text("version: 1\ninteractions: []\n")
+    metadata = read(cassette("a")).metadata
+    assert isinstance(metadata, Metadata)
+    recorder = Journal(cassette("c"), metadata)
+
+    refused = place("scenarios", "--report", "json:run.json")
+
+    recorder.remove()
+    assert refused.code == 2
+    assert refused.err.startswith("harness: 3 of 3 cells cannot be recorded, so nothing was sent for any. cassettes/")
+    assert "b.yaml: it was recorded with an unknown model" in refused.err
+    assert "c.yaml: another process is recording it. Wait for it, or end it." in refused.err
+    assert place.provider.asked == ["a 1", "a 2"]
+    assert "another process" in str(RunResult.from_json(Path("run.json").read_text()).stopped)
+
+
+def test_of_many_cells_that_cannot_be_recorded_some_are_named(place: Place, folder: Path) -> None:
+    for name in "de":
+        (folder / "scenarios" / f"{name}.yaml").write_text(SCENARIO.format(id=name))
+    place()
+    assert place().err.endswith(" So it is with 2 more.\n")
+
+
+def test_missing_records_what_is_missing(place: Place) -> None:
+    place("scenarios/b.yaml")
+
+    some, none = place("scenarios", "--missing"), place("scenarios", "--missing", "--report", "json:run.json")
+
+    assert (some.code, none.code, none.out) == (0, 0, "")
+    assert place.provider.asked == ["b 1", "b 2", "a 1", "a 2", "c 1", "c 2"]
+    assert said(some) == ["1 chosen cell with a fresh cassette: --missing leaves what is there; 2 cells to record."]
+    assert said(none) == ["3 chosen cells with a fresh cassette: --missing leaves what is there; nothing to record."]
+    assert RunResult.from_json(Path("run.json").read_text()).finished
+
+
+def test_missing_leaves_what_may_have_been_paid_for_and_says_so(place: Place, folder: Path) -> None:
+    place("scenarios/a.yaml", "scenarios/b.yaml")
+    for name, words in (("a", "user: Please. Look"), ("b", "user: Look")):
+        scenario = folder / "scenarios" / f"{name}.yaml"
+        scenario.write_text(scenario.read_text().replace("user: Look", words).replace("is called", "was called"))
+    before = cassette("a").read_bytes()
+
+    outcome = place("scenarios", "--missing")
+
+    assert outcome.code == 2
+    assert place.provider.asked[4:] == ["c 1", "c 2"]  # a title is not sent, so that b is as fresh as it was
+    assert "Not recorded: 1 cell" in outcome.out
+    assert "before the scenario or the model changed, and may have been" in " ".join(outcome.out.split())
+    assert cassette("a").read_bytes() == before
+    assert place("scenarios", "--missing", "--force").code == 0
+    assert place.provider.asked[6:] == ["a 1", "a 2"]
+
+
+def test_what_the_reference_server_has_recorded_is_missing_from_the_provider(place: Place, harness: Command) -> None:
+    harness("record", "scenarios/a.yaml", "--target", "openai-chat", "--from", "reference")
+
+    assert place("scenarios/a.yaml", "--missing").code == 0
+    assert place.provider.asked == ["a 1", "a 2"]
+
+
+def interrupted(place: Place, monkeypatch: pytest.MonkeyPatch, after: int, *words: str) -> Outcome:
+    """The command, interrupted once so many cells are done."""
+    add, done = standing.Standing.add, 0
+
+    def adding(self: standing.Standing, result: object) -> None:
+        nonlocal done
+        add(self, result)  # type: ignore[arg-type]
+        done += 1
+        if done == after:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(standing.Standing, "add", adding)
+        return place(*words)
+
+
+def test_an_interrupt_names_what_is_done_and_the_command_that_goes_on(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outcome = interrupted(place, monkeypatch, 2, "scenarios", "--report", "json:run.json")
+
+    assert outcome.code == 130
+    command = f"harness record --base-url openai-chat={place.url}/v1 --missing scenarios --target openai-chat"
+    assert said(outcome) == [
+        "Recorded before it stopped: 2 of 3 cells:",
+        "  openai-chat: a, b",
+        f"To go on: {command}",
+        "harness: interrupted. Cassettes that were complete by then are kept.",
+    ]
+    assert [cell.scenario for cell in RunResult.from_json(Path("run.json").read_text()).cells] == ["a", "b"]
+    assert place.again(command).code == 0
+    assert place.provider.asked == ["a 1", "a 2", "b 1", "b 2", "c 1", "c 2"]
+
+
+def test_what_was_to_be_replaced_goes_on_with_what_was_not(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    place()
+    outcome = interrupted(place, monkeypatch, 1, "scenarios", "--force")
+
+    (line,) = (line for line in said(outcome) if line.startswith("To go on: "))
+    assert line == (
+        f"To go on: harness record --base-url openai-chat={place.url}/v1 --force scenarios/b.yaml scenarios/c.yaml "
+        "--target openai-chat"
+    )
+    assert place.again(line.removeprefix("To go on: ")).code == 0
+    assert place.provider.asked[6:] == ["a 1", "a 2", "b 1", "b 2", "c 1", "c 2"]
+
+
+def test_a_journal_that_was_left_beside_its_complete_cassette_goes_and_is_said(place: Place) -> None:
+    place("scenarios/a.yaml", "--max-requests", "1")
+    journal = path_of(cassette("a"))
+    left = journal.read_bytes()
+    place("scenarios/a.yaml")
+    journal.write_bytes(left)
+
+    outcome = place("scenarios/a.yaml", "--missing")
+
+    assert outcome.code == 0
+    assert said(outcome)[0] == (
+        "cassettes/openai-chat/a.yaml.journal was left by a recording that was killed once its cassette was complete: "
+        "it held nothing that the cassette does not have, and was removed."
+    )
+    assert not journal.exists()
+
+
+def test_a_fresh_cassette_keeps_the_journal_of_a_recording_that_was_to_replace_it(place: Place) -> None:
+    place("scenarios/a.yaml")
+    before = cassette("a").read_bytes()
+    place.provider._sessions.clear()
+    (Path("scenarios") / "a.yaml").write_text(SCENARIO.format(id="a").replace("user: Look", "user: Now. Look"))
+    place("scenarios/a.yaml", "--force", "--max-requests", "1")
+    (Path("scenarios") / "a.yaml").write_text(SCENARIO.format(id="a"))
+
+    outcome = place("scenarios/a.yaml", "--missing")
+
+    assert said(outcome)[0] == (
+        "cassettes/openai-chat/a.yaml.journal holds 1 answered exchange of a recording that did not come to its end. "
+        "It stays, since a.yaml is fresh: record with --force, and without --missing, to take it up."
+    )
+    assert cassette("a").read_bytes() == before
+
+
+def test_what_killed_writers_have_left_goes_and_what_living_ones_write_stays(place: Place) -> None:
+    folder = cassette("a").parent
+    folder.mkdir(parents=True)
+    names = (".a.yaml.0123456789abcdef.tmp", ".z.stream.yaml.0123456789abcdef.tmp", ".a.yaml.0000000000000000.tmp")
+    dead, other, living = (folder / name for name in names)
+    foreign = folder / ".notes.tmp"
+    report = Path(".run.json.0123456789abcdef.tmp")
+    for path in (dead, other, living, foreign, report):
+        path.write_text("half")
+    handle = os.open(living, os.O_RDONLY)
+    assert replacement.lock(handle)
+
+    place("scenarios/a.yaml", "--report", "json:run.json")
+
+    os.close(handle)
+    assert [path.exists() for path in (dead, other, report, living, foreign)] == [False, False, False, True, True]

@@ -1,0 +1,9 @@
+"""The generations of Relay's models."""
+
+from harness.apis.profile import Profile
+from harness.contract.protocols import Capability
+
+PROFILES = (
+    Profile("relay-1", r"relay-1(\..*)?"),
+    Profile("relay", r".*", lacks=frozenset({Capability.JSON_WITH_TOOLS})),
+)

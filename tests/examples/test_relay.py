@@ -1,0 +1,175 @@
+"""An API of another distribution, through the public command, as whoever has installed that distribution has it."""
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness import catalog
+from harness.results import Blame, CellResult, RunResult, Verdict
+
+RELAY = Path(__file__).parent / "relay"
+OURS = Path(catalog.__file__).parent.parent
+BROKEN = "tests.examples.broken_relay"
+CALLS = "call-parallel-same-tool"
+
+Harness = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What an installation leaves of its entry points."""
+    project = tomllib.loads((RELAY / "pyproject.toml").read_text())["project"]
+    folder = tmp_path_factory.mktemp("site")
+    info = folder / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.4\nName: {project['name']}\nVersion: {project['version']}\n")
+    groups = [
+        f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in points.items())
+        for group, points in project["entry-points"].items()
+    ]
+    (info / "entry_points.txt").write_text("\n".join(groups))
+    return folder
+
+
+@pytest.fixture
+def harness(site: Path, tmp_path: Path) -> Harness:
+    """The command, in a folder of its own, where Relay is installed."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, (site, RELAY, OURS)))}
+
+    def command(*words: str, status: int = 0) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "harness", *words],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == status, done.stdout + done.stderr
+        return done
+
+    return command
+
+
+def played(done: subprocess.CompletedProcess[str]) -> tuple[CellResult, ...]:
+    return tuple(RunResult.from_json(done.stdout).cells)
+
+
+def test_the_suite_plays_it_whole(harness: Harness) -> None:
+    cells = played(
+        harness("run", "--mode", "reference", "--adapter", "relay", "--variant", "whole", "--report", "json")
+    )
+
+    assert [(cell.scenario, cell.findings) for cell in cells if cell.findings] == []
+    assert {cell.target for cell in cells} == {"relay"}
+    passed = [cell.scenario for cell in cells if cell.verdict is Verdict.PASS]
+    left = {cell.scenario: cell.reason or "" for cell in cells if cell.verdict is not Verdict.PASS}
+    assert len(passed) > 140
+    lacking = r"the adapter 'relay' does not have: (thinking|cache-marks|vision|image-results|embeddings)"
+    assert [
+        reason for reason in left.values() if not re.match(f"{lacking}|it holds only for the profiles", reason)
+    ] == []
+    assert len(left) < 20
+
+
+def test_the_suite_plays_its_streams(harness: Harness) -> None:
+    words = ("--variant", "stream", "--recut", "2", "-k", "streaming")
+    cells = played(harness("run", "--mode", "reference", "--adapter", "relay", *words, "--report", "json"))
+
+    assert [(cell.scenario, cell.findings) for cell in cells if cell.findings] == []
+    assert sum(cell.verdict is Verdict.PASS for cell in cells) > 8
+
+
+def test_its_faults_are_found_and_its_limits_fire_by_their_ids(harness: Harness) -> None:
+    adapters = ("--adapter", f"{BROKEN}:SWAPPED", "--adapter", f"{BROKEN}:FORGETFUL")
+    words = ("--mode", "reference", "--variant", "whole", *adapters, "--report", "json")
+    cells = played(harness("run", CALLS, *words, status=1))
+
+    found = {cell.target: {finding.rule for finding in cell.findings} for cell in cells}
+    assert found == {
+        "swapped": {"result-swapped"},
+        "forgetful": {"result-missing", "relay-call-unanswered", "chat-refused"},
+    }
+    assert {finding.blame for cell in cells for finding in cell.findings} == {Blame.ADAPTER}
+
+
+def test_a_known_fault_is_accepted_by_the_id_of_its_limit(harness: Harness, tmp_path: Path) -> None:
+    rules = ("result-missing", "relay-call-unanswered", "chat-refused")
+    entry = "- {{scenario: '*', target: forgetful, rule: {}, reason: known}}\n"
+    (tmp_path / "known.yaml").write_text("".join(map(entry.format, rules)))
+
+    words = ("--mode", "reference", "--variant", "whole", "--adapter", f"{BROKEN}:FORGETFUL", "--report", "json")
+    (cell,) = played(harness("run", CALLS, *words, "--expected-failures", "known.yaml"))
+
+    assert cell.verdict is Verdict.EXPECTED_FAILURE
+
+
+def test_it_is_listed_with_all_else(harness: Harness) -> None:
+    (target,) = [line for line in harness("list", "targets").stdout.splitlines() if line.startswith("relay ")]
+    assert target.split() == ["relay", "relay", "relay", "relay-1", "relay-1", "RELAY_KEY"]
+
+    rules = harness("list", "rules").stdout.splitlines()
+    (limit,) = [line for line in rules if line.startswith("relay-call-unanswered")]
+    assert re.split(r"  +", limit)[1:6] == [
+        "limit",
+        "error",
+        "adapter",
+        "the manual of Relay, 'Turns'",
+        "Every call is answered in the turn behind it.",
+    ]
+
+    models = harness("list", "models", "--api", "relay").stdout.splitlines()
+    assert [line.split() for line in models[1:]] == [["relay-1", "relay", "relay-1", "no", "no", "?", "relay", "-"]]
+    assert "relay" in harness("providers").stdout
+
+
+def test_it_is_recorded_replayed_and_audited(harness: Harness, tmp_path: Path) -> None:
+    harness("record", CALLS, "--from", "reference", "--target", "relay")
+    assert len([*(tmp_path / "cassettes").rglob("*.yaml")]) == 2
+
+    cells = played(harness("run", CALLS, "--target", "relay", "--report", "json"))
+    assert [(cell.variant, cell.verdict) for cell in cells] == [("whole", Verdict.PASS), ("stream", Verdict.PASS)]
+
+    audit = harness("audit", "cassettes").stdout
+    assert re.search(r"^relay +4 +0 +4 +0 ", audit, re.MULTILINE), audit
+    harness("audit", "--redrive", "cassettes")  # nobody lifts values off its requests
+
+
+def test_who_has_it_installed_and_asks_for_nothing_gets_what_ships(harness: Harness) -> None:
+    cells = played(harness("run", CALLS, "--variant", "whole", "--report", "json"))
+    assert [cell.target for cell in cells] == [each.name for each in catalog.shipped_targets()]
+
+
+def test_a_key_is_asked_for_by_the_name_of_its_variable(harness: Harness) -> None:
+    done = harness("run", CALLS, "--mode", "live", "--target", "relay", status=2)
+    assert "set RELAY_KEY" in done.stderr
+
+
+def test_its_key_reaches_no_output(site: Path) -> None:
+    path = os.pathsep.join(map(str, (site, RELAY, OURS)))
+    show = (
+        "from harness.tape.redact import Redactor; print(Redactor.of_run(()).text('the key is so-secret-0123456789'))"
+    )
+    environment = os.environ | {"PYTHONPATH": path, "RELAY_KEY": "so-secret-0123456789"}
+
+    done = subprocess.run([sys.executable, "-c", show], env=environment, capture_output=True, text=True, check=True)
+
+    assert done.stdout == "the key is REDACTED\n"
+
+
+def test_scenarios_put_its_wire_parts_into_answers(harness: Harness, tmp_path: Path) -> None:
+    (tmp_path / "badge.yaml").write_text(
+        "version: 1\nid: badge\ntitle: A part without a type\ncovers: [history]\nrequires: [history]\n"
+        "turns:\n"
+        "  - {user: Hello, model: [{text: Hello., raw: {relay: [{badge: gold}]}}]}\n"
+        "  - {user: Again, model: [{text: Again.}]}\n"
+    )
+    harness("validate", "badge.yaml")
+    cells = played(harness("run", "badge.yaml", "--mode", "reference", "--target", "relay", "--report", "json"))
+    assert [cell.verdict for cell in cells] == [Verdict.PASS, Verdict.PASS]
