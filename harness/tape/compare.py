@@ -135,7 +135,7 @@ def _in_schema(found: SchemaChange, path: str, pointer: str) -> RequestDifferenc
 def _in_fields(one: Any, other: Any, path: str, pointer: str) -> Iterator[RequestDifference]:
     here = _pointer_of(other, pointer)
     for field in fields(one):
-        if not _is_pointer(field.name):
+        if field.compare and not _is_pointer(field.name):
             own = f"{field.name.removeprefix('call_')}_pointer"  # a result's `call_id` stands at its `id_pointer`
             below = getattr(other, own, None) or here
             name = f"{path}.{field.name}".lstrip(".")
@@ -208,10 +208,10 @@ def _difference(one: Any, other: Any, place: str, pointer: str, *, neutral: bool
 
 
 def _plain(value: Any) -> JSON:
-    """A view as a JSON value, without its pointers."""
+    """A view as a JSON value, without its pointers, and without what another view of the same part need not have."""
     if _is_view(value):
-        shown = {field.name: getattr(value, field.name) for field in fields(value) if not _is_pointer(field.name)}
-        return {name: _plain(each) for name, each in shown.items() if each is not None}
+        told = [field.name for field in fields(value) if field.compare and not _is_pointer(field.name)]
+        return {name: _plain(each) for name in told if (each := getattr(value, name)) is not None}
     if isinstance(value, bytes):
         return f"{len(value)} bytes: {value[:16].hex()}"
     if isinstance(value, tuple | list):

@@ -130,7 +130,10 @@ def test_junit_has_it_as_properties_before_the_cases() -> None:
         assert suite[0].tag == "properties"
         return {each.attrib["name"]: each.attrib["value"] for each in suite[0]}
 
-    assert properties("anthropic") == {
+    anthropic, chat = properties("anthropic"), properties("openai-chat")
+    assert anthropic.pop("responses").startswith("Recorded from the provider: 1 cell of anthropic")
+    assert chat.pop("responses").startswith("Recorded from the reference server")
+    assert anthropic == {
         "cost": "Cost when it was recorded",
         "cost.model": "a-model-1",
         "cost.requests": "4",
@@ -139,7 +142,7 @@ def test_junit_has_it_as_properties_before_the_cases() -> None:
         "cost.tokens.output": "200",
         "cost.dollars": "0.0000003",
     }
-    assert properties("openai-chat") == {
+    assert chat == {
         "cost": "Would cost at the providers, by the reference server's made-up token counts",
         "cost.model": "my-model",
         "cost.requests": "3",

@@ -13,7 +13,7 @@ from harness.results import Blame, Exchange, Severity, Transcript
 from harness.rules.evidence import Evidence
 from harness.rules.provider import RULES
 from harness.running.run import Run
-from harness.running.stages import Cell, Live
+from harness.running.stages import Cell
 from tests.stages import InProcess, shipped_scenarios, shipped_targets
 from tests.traffic import needs_traffic, recorded
 
@@ -141,13 +141,3 @@ def test_a_refusal_of_a_request_with_nothing_wrong_is_the_providers() -> None:
     refusal = HttpResponse(404, {"content-type": "application/json"}, b'{"error": {"message": "No fixture matched"}}')
 
     assert blamed(refusal, scripted=False) == {("chat-refused", Blame.PROVIDER)}
-
-
-def test_no_answer_at_all_is_the_providers() -> None:
-    cell = Cell(shipped_scenarios()["call-single"], shipped_targets()["openai-chat"], "whole")
-    nobody_listens = Live({"openai-chat": "http://127.0.0.1:1/v1"})
-
-    found = Run(nobody_listens, catalog.rules())([cell]).cells[0].findings
-
-    (finding,) = found  # no model-choice: the model was never asked
-    assert (finding.rule, finding.actual, finding.blame) == ("chat-failure", "ConnectionFailed", Blame.PROVIDER)
