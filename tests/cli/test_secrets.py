@@ -112,7 +112,7 @@ def test_a_key_that_no_header_takes_is_refused_before_anything_is_sent(
 )
 def test_where_the_flaw_of_a_key_is(key: str, flaw: str) -> None:
     with pytest.raises(UsageError) as refusal:
-        factories.chat_client("openai", environ={"OPENAI_API_KEY": key})
+        factories.chat_client("openai-chat", environ={"OPENAI_API_KEY": key})
     assert str(refusal.value) == (
         f"OPENAI_API_KEY: the key {flaw}, and no header takes that. Set the variable again without it."
     )

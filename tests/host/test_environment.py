@@ -81,7 +81,7 @@ def test_an_adapter_that_trusts_its_environment_stays_on_the_machine(monkeypatch
 
 def test_nothing_of_it_reaches_an_offline_run_not_even_the_import_of_an_adapter(tmp_path: Path) -> None:
     """In a process of its own: an SDK reads its switches of debugging once, when it is imported."""
-    root = Path(__file__).parent.parent
+    root = Path(__file__).parents[2]
     names = sorted(POISON)
     (tmp_path / "looks.py").write_text(
         f"import os\nassert not [name for name in {names} if name in os.environ]\n"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from harness.contract.model import JSON, ChatRequest, ResponseFormat, Tool
 
 
-def encode(request: ChatRequest, model: str, max_tokens_field: str) -> dict[str, JSON]:
+def encode(request: ChatRequest, model: str, max_tokens_field: str = "max_completion_tokens") -> dict[str, JSON]:
     """The body, without the verbatim fields of `request.provider_metadata`; the bound stands in `max_tokens_field`.
 
     Raises:
