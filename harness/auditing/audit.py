@@ -144,7 +144,7 @@ class Audit:
     def __init__(self, rules: Sequence[Rule]) -> None:
         self._rules = rules
         self._files = 0
-        self._counts = {api: Counter[str]() for api in catalog.APIS.names()}
+        self._counts = {api.name: Counter[str]() for api in catalog.apis()}
         self._unknown = 0
         self._findings: list[AuditFinding] = []
 
