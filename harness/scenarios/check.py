@@ -362,10 +362,9 @@ def _provocations(scenario: Scenario) -> Iterator[Problem]:
 
 
 def _step(scenario: Scenario, path: Path, step: StepSpec) -> Iterator[Problem]:
-    known = sorted(api.name for api in catalog.apis())  # which are looked up once: a folder has many steps
     for name in step.raw:
-        if name not in known:
-            yield Problem((*path, "raw", name), str(UnknownName("API", name, known)))
+        if all(name != api.name for api in catalog.apis()):  # which are looked up once: a folder has many steps
+            yield Problem((*path, "raw", name), str(UnknownName("API", name, catalog.APIS.names())))
     for api in catalog.apis():
         if step.stop is not None and step.stop in api.own_stops:
             yield from _of_one_api(scenario, (*path, "stop"), api, *api.own_stops[step.stop])
