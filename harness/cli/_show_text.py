@@ -32,7 +32,7 @@ from harness.contract.model import (
 )
 from harness.reports._page import Page, heading, indented
 from harness.reports._words import count, place, plain, plain_line, short
-from harness.results import CellResult, Embedded, Finding, Presentation, Severity
+from harness.results import CellResult, Embedded, EmbeddingTranscript, Finding, Presentation, Severity
 from harness.rules.evidence import Evidence, Reading
 from harness.running import excerpt
 
@@ -86,7 +86,8 @@ def _findings(found: Sequence[_Numbered]) -> Iterator[RenderableType]:
 
 def _exchanges(evidence: Evidence, found: Sequence[_Numbered], width: int) -> Iterator[Iterable[RenderableType]]:
     """A section for each exchange, beside the chat that sent it; chats that sent nothing come last."""
-    chats, embedded = evidence.transcript.chats, evidence.transcript.embedded
+    transcript = evidence.transcript
+    chats, embedded = transcript.chats, transcript.embedded if isinstance(transcript, EmbeddingTranscript) else ()
     side = width * 3 // 5 - 4 if width >= _SIDE_BY_SIDE else width - 4
     before: Reading | None = None
     for reading in evidence.readings:

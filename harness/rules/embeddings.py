@@ -12,8 +12,8 @@ from itertools import zip_longest
 
 from harness.apis.embedding import VectorView
 from harness.apis.view import TextView
-from harness.results import Blame, Embedded, Kind
-from harness.rules.evidence import Evidence, Reading
+from harness.results import Blame, Embedded, EmbeddingTranscript, Kind
+from harness.rules.evidence import EmbeddingReading, Evidence
 from harness.rules.rule import Check, Flaw, Rule
 from harness.scenarios.schema import Subject
 
@@ -24,20 +24,24 @@ class _Step:
 
     name: str
     made: Embedded
-    readings: Sequence[Reading]
+    readings: Sequence[EmbeddingReading]
 
     @property
-    def texts(self) -> list[tuple[Reading, TextView]]:
-        return [(each, text) for each in self.readings if each.embedding for text in each.embedding.texts]
+    def texts(self) -> list[tuple[EmbeddingReading, TextView]]:
+        return [(each, text) for each in self.readings if each.asked for text in each.asked.texts]
 
     @property
-    def vectors(self) -> list[tuple[Reading, VectorView]]:
+    def vectors(self) -> list[tuple[EmbeddingReading, VectorView]]:
         return [(each, vector) for each in self.readings for vector in each.vectors or ()]
 
 
 def _steps(evidence: Evidence) -> Iterator[_Step]:
-    for index, made in enumerate(evidence.transcript.embedded):
-        yield _Step(f"query {index - 1}" if index else "the index", made, evidence.exchanges(index))
+    transcript = evidence.transcript
+    if not isinstance(transcript, EmbeddingTranscript):
+        return
+    for index, made in enumerate(transcript.embedded):
+        readings = [each for each in evidence.exchanges(index) if isinstance(each, EmbeddingReading)]
+        yield _Step(f"query {index - 1}" if index else "the index", made, readings)
 
 
 def _made(evidence: Evidence) -> Iterator[_Step]:
@@ -85,7 +89,7 @@ def _dimensions(evidence: Evidence) -> Iterator[Flaw]:
         if declared != wanted:
             yield Flaw(f"{step.name}: {wanted} dimensions were asked for", None, None, declared, wanted)
         for reading in step.readings:
-            view = reading.embedding
+            view = reading.asked
             if view is not None and view.dimensions != declared:
                 message = f"{step.name}: the vectors are declared to have {declared} dimensions"
                 yield Flaw(message, reading.index, view.dimensions_pointer, view.dimensions, declared)
@@ -97,7 +101,7 @@ def _dimensions(evidence: Evidence) -> Iterator[Flaw]:
 def _model(evidence: Evidence) -> Iterator[Flaw]:
     for step in _steps(evidence):
         for reading in step.readings:
-            view = reading.embedding
+            view = reading.asked
             if view is not None and step.made.declared is not None and view.model != step.made.declared[1]:
                 message = f"{step.name}: the vectors are declared to be of another model"
                 yield Flaw(message, reading.index, "", view.model, step.made.declared[1])
@@ -132,9 +136,9 @@ def _failed(evidence: Evidence) -> Iterator[Flaw]:
         )
 
 
-def _is_right(reading: Reading) -> bool:
+def _is_right(reading: EmbeddingReading) -> bool:
     """Whether the provider gave what it was asked for."""
-    view, vectors = reading.embedding, reading.vectors
+    view, vectors = reading.asked, reading.vectors
     if view is None or vectors is None or len(vectors) != len(view.texts):
         return False
     return all(view.dimensions in (None, len(vector.values)) for vector in vectors)

@@ -21,7 +21,7 @@ from harness.apis.view import CallView, RequestView, ResponseView, WireError
 from harness.contract.http import EXHAUSTED
 from harness.contract.model import JSON, ToolCall, ToolResult
 from harness.kit.trimming import trimmed_result
-from harness.results import Blame, Chat, Exchange, Retelling, Transcript
+from harness.results import Blame, Chat, EmbeddingTranscript, Exchange, Retelling, Transcript
 from harness.scenarios.schema import Provocation
 from harness.tape.cassette import REFERENCE_URL
 
@@ -30,18 +30,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One exchange as the witness reads it. A side that cannot be read is `None`, with the reason in `unread`.
-
-    Of an exchange for embeddings the sides are `embedding` and `vectors`; a failure of the provider has no vectors.
-    """
+    """One exchange as the witness reads it. A side that cannot be read is `None`, with the reason in `unread`."""
 
     index: int
     exchange: Exchange
     request: RequestView | None
     response: ResponseView | None
     unread: str | None = None
-    embedding: EmbeddingView | None = None
-    vectors: tuple[VectorView, ...] | None = None
 
     @property
     def answer(self) -> ResponseView | None:
@@ -60,6 +55,14 @@ class Reading:
     def is_made_up(self) -> bool:
         """The harness had nothing left to answer with."""
         return self.exchange.response is not None and EXHAUSTED in self.exchange.response.headers
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingReading(Reading):
+    """One exchange for embeddings: its sides are `asked` and `vectors`. A failure of the provider has no vectors."""
+
+    asked: EmbeddingView | None = None
+    vectors: tuple[VectorView, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +132,7 @@ class Evidence:
         return tuple(self._read(index, exchange) for index, exchange in enumerate(self.transcript.exchanges))
 
     def _read(self, index: int, exchange: Exchange) -> Reading:
-        if self.transcript.embedded and self.api.embeddings is not None:
+        if isinstance(self.transcript, EmbeddingTranscript) and self.api.embeddings is not None:
             return _read_embedding(index, exchange, self.api.embeddings)
         request: RequestView | None = None
         response: ResponseView | None = None
@@ -148,7 +151,7 @@ class Evidence:
     def violations(self, reading: Reading) -> list[Violation]:
         """What the provider refuses in a request, or takes with a loss."""
         transcript, request, law = self.transcript, reading.exchange.request, self.law(reading)
-        embedded = bool(transcript.embedded)
+        embedded = isinstance(transcript, EmbeddingTranscript)
         lost = turned_away(self.api, request, embedded=embedded) if transcript.scripted else None
         if lost is not None:
             return [lost]
@@ -270,14 +273,14 @@ class Evidence:
         return executed[0] if executed else None
 
 
-def _read_embedding(index: int, exchange: Exchange, embeddings: EmbeddingFormat) -> Reading:
+def _read_embedding(index: int, exchange: Exchange, embeddings: EmbeddingFormat) -> EmbeddingReading:
     try:
         view = embeddings.view(exchange.request)
     except WireError as error:
-        return Reading(index, exchange, None, None, f"request {error}")
+        return EmbeddingReading(index, exchange, None, None, f"request {error}")
     answered = exchange.response is not None and exchange.response.status < 400
     try:
         vectors = embeddings.read(exchange.response) if answered and exchange.response else None
     except WireError as error:
-        return Reading(index, exchange, None, None, f"response {error}", view)
-    return Reading(index, exchange, None, None, None, view, vectors)
+        return EmbeddingReading(index, exchange, None, None, f"response {error}", view)
+    return EmbeddingReading(index, exchange, None, None, None, view, vectors)

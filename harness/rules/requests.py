@@ -10,7 +10,7 @@ from harness.contract.model import JSON, ChatRequest
 from harness.contract.protocols import Capability
 from harness.meaning.models import is_named
 from harness.results import Blame, Kind, Severity
-from harness.rules.evidence import Asked, Evidence, Reading
+from harness.rules.evidence import Asked, EmbeddingReading, Evidence, Reading
 from harness.rules.failures import is_retriable, is_spoilt
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
@@ -89,8 +89,13 @@ def _unreadable(evidence: Evidence) -> Iterator[Flaw]:
                 f"the witness cannot read this exchange: {reading.unread}",
                 reading.index,
                 "",
-                blame=_author(evidence) if reading.request or reading.embedding else None,
+                blame=_author(evidence) if _is_read(reading) else None,
             )
+
+
+def _is_read(reading: Reading) -> bool:
+    """Whether the request can be read."""
+    return reading.request is not None or (isinstance(reading, EmbeddingReading) and reading.asked is not None)
 
 
 def _author(evidence: Evidence) -> Blame:

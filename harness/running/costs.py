@@ -16,7 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 from harness import catalog
 from harness.contract.model import Usage
 from harness.results import Provenance, Spending, summed
-from harness.rules.evidence import Evidence, Reading
+from harness.rules.evidence import EmbeddingReading, Evidence, Reading
 
 PACKAGE = "genai-prices"
 """Where prices come from."""
@@ -95,7 +95,7 @@ def spending(evidence: Evidence, provenance: Provenance) -> Spending:
 
     def priced(reading: Reading, usage: Usage) -> Decimal | None:
         served = reading.response.model if reading.response else None
-        asked = reading.embedding.model if reading.embedding else transcript.model
+        asked = _asked(reading) or transcript.model
         url = reading.exchange.request.url if is_real else None
         for model in dict.fromkeys(filter(None, (served, asked))):
             dollars = cost(transcript.api, model, usage, url=url, day=day)
@@ -108,7 +108,7 @@ def spending(evidence: Evidence, provenance: Provenance) -> Spending:
     prices = [None if reading.is_cut else priced(reading, usage) for reading, usage in paid]
     known = [dollars for dollars in prices if dollars is not None]
     return Spending(
-        next((reading.embedding.model for reading in sent if reading.embedding), None) or transcript.model,
+        next(filter(None, map(_asked, sent)), None) or transcript.model,
         len(sent),
         summed(usage for _, usage in paid),
         sum(known, Decimal(0)) if known or not prices else None,
@@ -116,13 +116,19 @@ def spending(evidence: Evidence, provenance: Provenance) -> Spending:
     )
 
 
+def _asked(reading: Reading) -> str | None:
+    """The model that a request for embeddings names."""
+    return reading.asked.model if isinstance(reading, EmbeddingReading) and reading.asked else None
+
+
 def _usage(evidence: Evidence, reading: Reading) -> Usage:
     if reading.response is not None:
         return reading.response.usage
     embeddings, response = evidence.api.embeddings, reading.exchange.response
-    if reading.vectors is None or response is None or embeddings is None or embeddings.usage is None:
+    if embeddings is None or embeddings.usage is None or response is None:
         return Usage()
-    return embeddings.usage(response)
+    came = isinstance(reading, EmbeddingReading) and reading.vectors is not None
+    return embeddings.usage(response) if came else Usage()
 
 
 def _day(recorded_at: str | None) -> date | None:

@@ -43,14 +43,20 @@ Accept: TypeAlias = Callable[[object, list[StreamEvent]], ChatResponse]
 
 @dataclass(frozen=True, slots=True)
 class Playing:
-    """What came of a cell: its chats, the tools that ran, what a message handler was told of each turn; or, in place of
-    all that, what was embedded. `printed` is what the adapter printed, where it was not the command that got it."""
+    """What came of a cell: its chats, the tools that ran, what a message handler was told of each turn. `printed` is
+    what the adapter printed, where it was not the command that got it."""
 
-    chats: tuple[Chat, ...]
-    executions: tuple[ToolExecution, ...]
-    handled: tuple[tuple[str, ...], ...]
-    embedded: tuple[Embedded, ...] = ()
+    chats: tuple[Chat, ...] = ()
+    executions: tuple[ToolExecution, ...] = ()
+    handled: tuple[tuple[str, ...], ...] = ()
     printed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingPlaying(Playing):
+    """What came of a cell of embeddings, which has no chats."""
+
+    embedded: tuple[Embedded, ...] = ()
 
 
 class _Player:
@@ -207,7 +213,7 @@ def play(  # noqa: PLR0913 - a cell, where it is played, and who watches
         harness.contract.errors.UsageError: the adapter cannot be connected.
     """
     if scenario.embeddings is not None:
-        return Playing((), (), (), embedded(scenario.embeddings, target.adapter, endpoint, begin))
+        return EmbeddingPlaying(embedded=embedded(scenario.embeddings, target.adapter, endpoint, begin))
     with _connected(target, endpoint, variant) as client:
         return _Player(scenario, target, begin, accept).play(client)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from threading import Lock
 
@@ -22,6 +22,8 @@ from harness.host.shortened import shortened
 from harness.results import (
     Blame,
     CellResult,
+    Embedded,
+    EmbeddingTranscript,
     Finding,
     Kind,
     Mode,
@@ -40,7 +42,7 @@ from harness.running.costs import price_version, spending
 from harness.running.differences import Observations, observe, tables
 from harness.running.excerpt import piece
 from harness.running.expected_failures import ExpectedFailure, accepted, stale, unmatched
-from harness.running.play import BROKEN, Playing
+from harness.running.play import BROKEN, EmbeddingPlaying, Playing
 from harness.running.retelling import retellings
 from harness.running.stages import Cell, Stage, Stages
 from harness.running.workers.pool import Halted, halt, played
@@ -381,7 +383,7 @@ class Run:
         findings = tuple(
             _pictured(evidence, finding, redactor) for finding in accepted(self._expected, result, linked(findings))
         )
-        crashed = next((each for each in (*transcript.chats, *transcript.embedded) if each.crashed), None)
+        crashed = next((each for each in (*transcript.chats, *_embedded(transcript)) if each.crashed), None)
         printed = "".join(part.printed for part in (transcript, *transcript.retellings))
         recuts = sum(retelling.variant == "stream" for retelling in transcript.retellings)
         result = replace(
@@ -476,7 +478,7 @@ def _is_complete(transcript: Transcript) -> bool:
     """Whether each chat has its answer, be it the failure that the scenario asks for."""
     scenario = transcript.scenario
     fails = scenario is not None and bool(scenario.faults)
-    if any(each.vectors is None and not each.refuses for each in transcript.embedded):
+    if any(each.vectors is None and not each.refuses for each in _embedded(transcript)):
         return False
     return all(chat.response is not None or (fails and not chat.crashed) for chat in transcript.chats)
 
@@ -488,7 +490,10 @@ def _is_answered(stage: Stage, transcript: Transcript) -> bool:
 
 
 def _transcript(cell: Cell, stage: Stage, playing: Playing, mode: Mode) -> Transcript:
-    return Transcript(
+    made = partial(Transcript)
+    if isinstance(playing, EmbeddingPlaying):
+        made = partial(EmbeddingTranscript, embedded=playing.embedded)
+    return made(
         api=cell.target.api,
         model=cell.target.model,
         profile=cell.target.profile,
@@ -505,9 +510,12 @@ def _transcript(cell: Cell, stage: Stage, playing: Playing, mode: Mode) -> Trans
         recorded_by=stage.recorded_by,
         capabilities=cell.target.adapter.capabilities,
         handled=playing.handled,
-        embedded=playing.embedded,
         printed=playing.printed,
     )
+
+
+def _embedded(transcript: Transcript) -> tuple[Embedded, ...]:
+    return transcript.embedded if isinstance(transcript, EmbeddingTranscript) else ()
 
 
 def _metadata(cell: Cell, stages: Stages) -> Metadata:

@@ -6,15 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from harness.results import Transcript
+from harness.results import EmbeddingTranscript
 from harness.running.stages import Cell
 from tests.broken.embeddings import EMBEDDING, INDEX, SWITCHED
 from tests.rules.transcripts import found, only, transcript_of
 from tests.stages import shipped_scenarios, shipped_targets
 
 
-def transcript(scenario: str, target: str) -> Transcript:
-    return transcript_of(Cell(shipped_scenarios()[scenario], shipped_targets()[target], "whole"))
+def transcript(scenario: str, target: str) -> EmbeddingTranscript:
+    played = transcript_of(Cell(shipped_scenarios()[scenario], shipped_targets()[target], "whole"))
+    assert isinstance(played, EmbeddingTranscript)
+    return played
 
 
 @pytest.mark.parametrize("target", EMBEDDING)
@@ -39,8 +41,8 @@ def test_a_refusal_by_another_error(target: str) -> None:
 def test_a_vector_of_another_length(target: str) -> None:
     played = transcript(INDEX, target)
     first, *rest = played.embedded
-    vectors = first.vectors or ()
-    changed = replace(first, vectors=(*vectors[:-1], vectors[-1][:-1]))
+    assert first.vectors
+    changed = replace(first, vectors=(*first.vectors[:-1], first.vectors[-1][:-1]))
     rules = {finding.rule: finding for finding in found(replace(played, embedded=(changed, *rest)))}
     assert rules.keys() == {"embedding-vector", "embedding-dimensions"}
     assert rules["embedding-dimensions"].message == "the index: vectors of another length than is declared"

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing import Pipe
 from multiprocessing.connection import wait
 
@@ -167,7 +167,7 @@ class Worker:
             raise stopped
         match answer:
             case Played(playing):
-                return Playing(playing.chats, playing.executions, playing.handled, playing.embedded, printed)
+                return replace(playing, printed=printed)
             case Failed(reason, traceback):
                 raise Broken(reason, traceback, printed, alive=True)
             case Unusable(reason):

@@ -1,0 +1,58 @@
+"""What a run produces: transcripts, findings, cells, the run; and all that reports may read."""
+
+from harness.contract.model import JSON
+from harness.results.findings import Blame, Finding, Kind, Severity
+from harness.results.invocation import Invocation
+from harness.results.report import Presentation, Report
+from harness.results.run import (
+    CellResult,
+    Difference,
+    Origin,
+    Provenance,
+    RunResult,
+    Spending,
+    StaleExpectation,
+    Verdict,
+    summed,
+)
+from harness.results.transcript import (
+    Chat,
+    Embedded,
+    EmbeddingTranscript,
+    Exchange,
+    Mode,
+    Retelling,
+    ToolExecution,
+    Transcript,
+)
+from harness.scenarios.schema import Subject, Variant
+
+__all__ = [
+    "JSON",
+    "Blame",
+    "CellResult",
+    "Chat",
+    "Difference",
+    "Embedded",
+    "EmbeddingTranscript",
+    "Exchange",
+    "Finding",
+    "Invocation",
+    "Kind",
+    "Mode",
+    "Origin",
+    "Presentation",
+    "Provenance",
+    "Report",
+    "Retelling",
+    "RunResult",
+    "Severity",
+    "Spending",
+    "StaleExpectation",
+    "Subject",
+    "ToolExecution",
+    "Transcript",
+    "Variant",
+    "Verdict",
+    "summed",
+]

@@ -1,0 +1,96 @@
+"""What is wrong: findings, with how bad each is and whose fault."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from harness.contract.model import JSON
+from harness.host.shortened import shortened
+from harness.scenarios.schema import Subject
+
+
+class Severity(StrEnum):
+    """How bad a finding is. An error fails its cell; a note never changes a verdict for the worse than `note`."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+class Kind(StrEnum):
+    """What a breach of a rule comes to: the provider refuses it, information was changed, lost, invented or answered
+    wrongly, or a custom of ours was not kept. The first two fail any adapter; the last one is a note unless a run is
+    strict."""
+
+    LIMIT = "limit"
+    LOSS = "loss"
+    CONVENTION = "convention"
+
+
+class Blame(StrEnum):
+    """Whose fault a finding is."""
+
+    ADAPTER = "adapter"
+    PROVIDER = "provider"
+    CASSETTE = "cassette"
+    MODEL = "model"
+    SCENARIO = "scenario"
+    HARNESS = "harness"
+
+
+_LENGTH = 20_000
+"""Characters that are kept of each text in a finding, and of why a cell broke."""
+
+
+def writable(value: JSON) -> JSON:
+    """The value with texts that can be written anywhere: see `Finding`."""
+    if isinstance(value, str):
+        return shortened(shortened(value, _LENGTH).encode("utf-8", "backslashreplace").decode(), _LENGTH)
+    if isinstance(value, list):
+        return [writable(item) for item in value]
+    if isinstance(value, dict):
+        return {str(writable(key)): writable(item) for key, item in value.items()}
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What is wrong, how bad, whose fault, with evidence.
+
+    `pointer` leads into the body of the request, or of the response if it is `of_response`, of exchange `exchange`, an
+    index into the cell's exchanges; `piece` is what stands there, as lines for people. `source` says where the rule
+    comes from, `subject` what it is about. In an audit `file` and `index` name the exchange. `accepted` is the reason
+    for which it is listed as an expected failure: it then fails nothing. `follows` is the index, among the cell's
+    findings, of the one that it follows from (`harness.running.causes`).
+
+    The texts can be written anywhere: half of a surrogate pair, which JSON can escape and UTF-8 cannot write, becomes
+    the text of its escape. What is longer than a report can take is shortened in its middle.
+    """
+
+    rule: str
+    kind: Kind
+    severity: Severity
+    blame: Blame
+    message: str
+    pointer: str | None = None
+    actual: JSON = None
+    expected: JSON = None
+    source: str = ""
+    exchange: int | None = None
+    file: str | None = None
+    index: int | None = None
+    accepted: str | None = None
+    of_response: bool = False
+    piece: tuple[str, ...] = ()
+    subject: Subject | None = None
+    follows: int | None = None
+
+    @property
+    def fails(self) -> bool:
+        """Whether it fails its cell."""
+        return self.severity is Severity.ERROR and self.accepted is None
+
+    def __post_init__(self) -> None:
+        for name in ("message", "pointer", "actual", "expected"):
+            object.__setattr__(self, name, writable(getattr(self, name)))

@@ -1,0 +1,237 @@
+"""What a run comes to: cells with their verdicts, what they cost, where targets differ. JSON in and out."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any, Literal, TypeAlias, cast
+
+from pydantic import TypeAdapter
+
+from harness.contract.model import Usage
+from harness.results.findings import Finding, writable
+from harness.results.invocation import Invocation
+from harness.results.transcript import Mode
+from harness.scenarios.schema import Variant
+
+Origin: TypeAlias = Literal["reference", "provider", "server"]
+
+
+class Verdict(StrEnum):
+    """How a cell ended."""
+
+    PASS = "pass"  # noqa: S105 - a verdict
+    NOTE = "note"
+    WARN = "warn"
+    FAIL = "fail"
+    NOT_APPLICABLE = "not-applicable"
+    MISSING = "missing"
+    ERROR = "error"
+    EXPECTED_FAILURE = "expected-failure"
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Where the responses of a cell come from.
+
+    `origin` is `reference` (our own server, never a provider), `provider` (at an address of its own), or `server`: any
+    other that speaks its API, at the address `recorded_from`. `recorded_at` is an ISO 8601 time, absent where nothing
+    was recorded.
+    """
+
+    origin: Origin
+    recorded_at: str | None = None
+    model_requested: str | None = None
+    model_served: str | None = None
+    versions: Mapping[str, str] = field(default_factory=dict[str, str])
+    recorded_from: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What requests to a model took, as far as it is known.
+
+    `usage` sums what the answers say of tokens. `dollars` is the price, in US dollars, of the requests whose price is
+    known (`None`: of none of them), `unpriced` counts the others: nobody keeps a price for the model or the server, or
+    the answer does not say what it took. What a provider refused costs nothing.
+    """
+
+    model: str
+    requests: int
+    usage: Usage
+    dollars: Decimal | None
+    unpriced: int = 0
+
+    @staticmethod
+    def together(parts: Iterable[Spending]) -> Spending:
+        """Several of them as one; `model` names each model once. There has to be one at least."""
+        every = list(parts)
+        known = [part.dollars for part in every if part.dollars is not None]
+        return Spending(
+            ", ".join(dict.fromkeys(part.model for part in every)),
+            sum(part.requests for part in every),
+            summed(part.usage for part in every),
+            sum(known, Decimal(0)) if known else None,
+            sum(part.unpriced for part in every),
+        )
+
+
+def summed(usages: Iterable[Usage]) -> Usage:
+    """The tokens of several answers. What only some of them say is the sum of what they say."""
+    return sum(usages, Usage())
+
+
+@dataclass(frozen=True, slots=True)
+class CellResult:
+    """One cell: scenario × target × variant. `reason` says why it was not played, or what broke; `covers` what the
+    scenario is about, the main subject first; `recuts` how many other cuts of its streams were played; `spending` what
+    its requests took, of what was played once: retellings send nothing. `printed` is what an adapter in a process of
+    its own printed while the cell was played, and `traceback` that of what broke; both are shortened."""
+
+    scenario: str
+    target: str
+    adapter: str
+    api: str
+    variant: Variant
+    verdict: Verdict
+    provenance: Provenance | None = None
+    findings: tuple[Finding, ...] = ()
+    reason: str | None = None
+    exchanges: int = 0
+    covers: tuple[str, ...] = ()
+    recuts: int = 0
+    spending: Spending | None = None
+    printed: str | None = None
+    traceback: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("reason", "printed", "traceback"):
+            object.__setattr__(self, name, writable(getattr(self, name)))
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One fact observed on the wire, for each target. `differs` says that it is not the same for all."""
+
+    subject: str
+    fact: str
+    values: Mapping[str, str]
+    differs: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StaleExpectation:
+    """An entry of expected failures that is true of nothing, in the one variant that it speaks of (`None`: in any).
+
+    Its failure did not happen in cells that were played; or, in `RunResult.unmatched`, it names no cell of the run.
+    """
+
+    scenario: str
+    target: str
+    rule: str
+    reason: str
+    variant: Variant | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """A whole run. Everything but `timing` repeats to the byte when a run is repeated; prices may change with the day.
+
+    `unmatched` are entries of expected failures that speak of no cell of this run: it may be a part of the suite, or
+    the entry may be misspelt. `left_out` says of targets that nobody named why they are not in the run; `cassettes`
+    where cassettes were looked for, or written to. `stopped` says why a run was not played to its end: `cells` are then
+    those that were done.
+    """
+
+    mode: Mode
+    cells: tuple[CellResult, ...]
+    differences: tuple[Difference, ...] = ()
+    stale: tuple[StaleExpectation, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict[str, str])
+    timing: Mapping[str, float] = field(default_factory=dict[str, float])
+    cassettes: str | None = None
+    left_out: Mapping[str, str] = field(default_factory=dict[str, str])
+    invocation: Invocation = field(default_factory=Invocation)
+    unmatched: tuple[StaleExpectation, ...] = ()
+    stopped: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "stopped", writable(self.stopped))
+
+    @property
+    def finished(self) -> bool:
+        """Whether every cell of the run was played."""
+        return self.stopped is None
+
+    @property
+    def summary(self) -> dict[str, int]:
+        """How many cells ended in each verdict."""
+        counts = {verdict.value: 0 for verdict in Verdict}
+        for cell in self.cells:
+            counts[cell.verdict.value] += 1
+        return counts
+
+    @property
+    def costs(self) -> dict[str, Spending]:
+        """What was spent, or would have been, on each target that was played."""
+        parts: dict[str, list[Spending]] = {}
+        for cell in self.cells:
+            if cell.spending is not None:
+                parts.setdefault(cell.target, []).append(cell.spending)
+        return {target: Spending.together(each) for target, each in parts.items()}
+
+    @property
+    def exit_code(self) -> int:
+        """1 nonconformant, broken or stale; else 2 when something could not be looked at, nothing ran, or the run was
+        not played to its end; else 0."""
+        summary = self.summary
+        if summary["fail"] or summary["error"] or self.stale:
+            return 1
+        played = summary["pass"] + summary["note"] + summary["warn"] + summary["expected-failure"]
+        return 2 if summary["missing"] or not played or not self.finished else 0
+
+    def to_json(self) -> str:
+        """The canonical report; `from_json` gives back an equal value.
+
+        Numbers that JSON does not have, and that an adapter may hand on all the same, are texts in it.
+        """
+        document: dict[str, Any] = _ADAPTER.dump_python(replace(self, timing={}), mode="json")
+        document["finished"] = self.finished
+        document["summary"] = self.summary
+        document["costs"] = _COSTS.dump_python(self.costs, mode="json")
+        document["timing"] = dict(self.timing)
+        try:
+            text = json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False)
+        except ValueError:
+            text = json.dumps(_finite(document), ensure_ascii=False, indent=2)
+        return text + "\n"
+
+    @staticmethod
+    def from_json(text: str) -> RunResult:
+        """Read what `to_json` wrote.
+
+        Raises:
+            ValueError: it is not the JSON of a run.
+        """
+        document: Any = json.loads(text)
+        if isinstance(document, dict):
+            for derived in ("finished", "summary", "costs"):
+                cast("dict[str, Any]", document).pop(derived, None)
+        return _ADAPTER.validate_python(document)
+
+
+def _finite(value: Any) -> Any:
+    """The value with a text in place of each number that is not finite."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in cast("dict[str, Any]", value).items()}
+    return [_finite(item) for item in cast("list[Any]", value)] if isinstance(value, list) else value
+
+
+_ADAPTER: TypeAdapter[RunResult] = TypeAdapter(RunResult)
+_COSTS: TypeAdapter[dict[str, Spending]] = TypeAdapter(dict[str, Spending])

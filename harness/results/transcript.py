@@ -1,0 +1,140 @@
+"""What is played: exchanges, chats, tools that ran, embeddings, and the transcript that holds them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from harness.apis.profile import Profile
+from harness.contract.http import HttpRequest, HttpResponse
+from harness.contract.model import ChatRequest, ChatResponse, StreamEvent, ToolCall, ToolResult
+from harness.contract.protocols import Capability
+from harness.scenarios.schema import Scenario, Variant
+
+Mode: TypeAlias = Literal["replay", "reference", "live", "record", "audit"]
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One HTTP request and its response.
+
+    `response` is `None` if none came. `recorded` is the request of the cassette that this one was answered from, in
+    replay; `chat` the index of the chat that sent it, `None` in an audit.
+    """
+
+    request: HttpRequest
+    response: HttpResponse | None
+    recorded: HttpRequest | None = None
+    chat: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """One question to the adapter and what it gave back: a response, or an error by class name and text.
+
+    `turn` is the index of the user turn, `step` that of the answer in this turn. `events` are those of a streamed
+    answer, also the ones before an error. `error` is the name of a class of `harness.contract.errors`, or, when
+    `crashed`, of what else was raised, with its `traceback`; `status` and `retry_after` are those of a `ProviderError`.
+    `limit_reached` says that the loop ended behind this chat, at its bound.
+    """
+
+    turn: int
+    step: int
+    request: ChatRequest
+    response: ChatResponse | None = None
+    error: str | None = None
+    error_text: str | None = None
+    crashed: bool = False
+    limit_reached: bool = False
+    events: tuple[StreamEvent, ...] = ()
+    status: int | None = None
+    retry_after: float | None = None
+    traceback: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Retelling:
+    """A streamed cell played again with the same answers, told in another way.
+
+    `variant` is `whole` if each stream came as the one body that it amounts to, `stream` if its bytes came in other
+    pieces or another spelling. `way` says how, as the end of a sentence. `printed` is as in `Transcript`.
+    """
+
+    way: str
+    variant: Variant
+    chats: tuple[Chat, ...]
+    printed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """Texts that were given to an embedding provider, and its vectors or what it raised instead.
+
+    `declared` is what the provider says of itself: its name, model and dimensions (`None`: it broke before that).
+    `error` is the name of a class of `harness.contract.errors`, or, when `crashed`, of what else was raised, with its
+    `traceback`. `refuses` says that the vectors to compare with were made by something else.
+    """
+
+    texts: tuple[str, ...]
+    declared: tuple[str, str, int] | None
+    vectors: tuple[tuple[float, ...], ...] | None = None
+    error: str | None = None
+    error_text: str | None = None
+    crashed: bool = False
+    refuses: bool = False
+    traceback: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolExecution:
+    """A tool that ran: `chat` is the index of the chat whose response called it.
+
+    `unanswered` says that the scenario has no result for the call; the error result then says so.
+    """
+
+    chat: int
+    call: ToolCall
+    result: ToolResult
+    unanswered: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """All that one playing of a cell produced.
+
+    An audit has exchanges only: no scenario, no chats. `scripted` says that the answers follow the scenario's script
+    (the reference server and its recordings), so that the script is an expectation. `unplayed` counts exchanges of the
+    cassette that no request asked for; `stale` says that the scenario has changed since the cassette was recorded,
+    `recorded_by` which adapter recorded it. `capabilities` are the adapter's. `handled` is what a message handler was
+    told of each turn, in the words of `harness.scenarios.events`. `printed` is what the adapter printed meanwhile, in a
+    process of its own.
+    """
+
+    api: str
+    model: str
+    profile: Profile
+    exchanges: tuple[Exchange, ...]
+    mode: Mode
+    adapter: str = ""
+    variant: Variant = "whole"
+    scenario: Scenario | None = None
+    chats: tuple[Chat, ...] = ()
+    executions: tuple[ToolExecution, ...] = ()
+    scripted: bool = False
+    unplayed: int = 0
+    stale: bool = False
+    recorded_by: str | None = None
+    retellings: tuple[Retelling, ...] = ()
+    capabilities: frozenset[Capability] = frozenset()
+    handled: tuple[tuple[str, ...], ...] = ()
+    printed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingTranscript(Transcript):
+    """All that one playing of embeddings produced.
+
+    There are no chats: `embedded` are the index and its queries, and the `chat` of an exchange is an index into these.
+    """
+
+    embedded: tuple[Embedded, ...] = ()
