@@ -86,6 +86,7 @@ if TYPE_CHECKING:
         PauseHandler,
         ProcessRunner,
         Requirement,
+        Route,
         StreamingChatClient,
         UsageHandler,
     )
@@ -187,6 +188,7 @@ __all__ = [
     "Requirement",
     "ResponseFormat",
     "Role",
+    "Route",
     "ServerError",
     "StopReason",
     "StreamEvent",

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from harness.contract.errors import HarnessError, PluginError, UnknownName
-from harness.contract.protocols import Adapter, Capability, Embeddings, Requirement
+from harness.contract.protocols import Adapter, Capability, Embeddings, Requirement, Route
 from harness.host import crash
 from harness.host.shortened import shortened
 
@@ -175,6 +175,7 @@ def _check(spec: str, adapter: Adapter) -> None:
             raise PluginError("adapter", spec, f"its {what} is {shortened(repr(value), 100)}, which is no {wanted}.")
 
     name, capabilities, made, needed = adapter.name, adapter.capabilities, adapter.embeddings, adapter.requires
+    route = cast("object", adapter.route)
     expect(name, isinstance(name, str), "name", "text")  # pyright: ignore[reportUnnecessaryIsInstance]
     expect(name, bool(name.strip()) and name.isprintable(), "name", "name: one line of text that can be shown")
     expect(adapter.api, isinstance(adapter.api, str), "api", "text")  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -185,6 +186,7 @@ def _check(spec: str, adapter: Adapter) -> None:
     declared = Capability.EMBEDDINGS in capabilities
     expect(made, made is not None or not declared, "embeddings", "Embeddings, and they are declared")
     expect(needed, needed is None or _is_requirement(needed), "requires", "Requirement (harness.contract.protocols)")
+    expect(route, isinstance(route, Route), "route", "Route (harness.contract.protocols)")
 
 
 def _are_embeddings(value: object) -> bool:

@@ -14,7 +14,7 @@ from harness import catalog
 from harness.apis.targets import Target, target
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.process import ORIGIN
-from harness.contract.protocols import Capability, Endpoint
+from harness.contract.protocols import Endpoint, Route
 from harness.reference.session import Session
 from harness.results import Mode, Provenance
 from harness.running.stages import Cell, Stage
@@ -49,7 +49,7 @@ class InProcess:
     @contextmanager
     def stage(self, cell: Cell, keep: Keep | None = None) -> Generator[Stage, None, None]:
         wire = catalog.api(cell.target.api)
-        runs = Capability.PROCESS in cell.target.adapter.capabilities
+        runs = cell.target.adapter.route is Route.PROCESS
         base = ORIGIN if runs else REFERENCE_URL + wire.base_path
         session = Session(cell.scenario, wire, cell.target.model, cell.target.profile)
         tap = Tap(base, base, keep)
@@ -85,7 +85,7 @@ class InProcess:
 @cache
 def shipped_targets() -> dict[str, Target]:
     """The shipped targets that send requests by name, each with its shipped adapter."""
-    return {name: each for name, each in every_target().items() if Capability.PROCESS not in each.adapter.capabilities}
+    return {name: each for name, each in every_target().items() if each.adapter.route is not Route.PROCESS}
 
 
 @cache

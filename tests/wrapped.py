@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from harness.apis.targets import Target
 from harness.contract.model import ChatRequest, ChatResponse, StreamEvent
-from harness.contract.protocols import AsyncChatClient, Capability, ChatClient, Endpoint, StreamingChatClient
+from harness.contract.protocols import AsyncChatClient, ChatClient, Endpoint, Route, StreamingChatClient
 
 Chat = Callable[[ChatRequest], ChatResponse]
 
@@ -63,7 +63,7 @@ def chatting(target: Target, chat: Callable[[Chat, ChatRequest], ChatResponse]) 
 def without_http_client(target: Target) -> Target:
     """The target with an adapter that takes no HTTP client, as those in other languages."""
     adapter = target.adapter
-    return replace(target, adapter=replace(adapter, capabilities=adapter.capabilities - {Capability.HTTP_CLIENT}))
+    return replace(target, adapter=replace(adapter, route=Route.LOOPBACK))
 
 
 def asynchronous(target: Target) -> Target:

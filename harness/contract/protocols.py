@@ -40,16 +40,22 @@ class Capability(StrEnum):
     """Hands on what there is of an answer that reached `max_tokens`; the `claude` command line reports an error."""
     STREAMING = "streaming"
     """Has `stream`. An adapter without it is played whole only."""
-    HTTP_CLIENT = "http-client"
-    """Sends through `Endpoint.http_client`, a synchronous client. An adapter without it, as every asynchronous one, is
-    played through a loopback server instead."""
     RETRIES = "retries"
     """Sends a request again when the provider fails or cannot be reached, up to five times. An adapter without it sends
     one request for each chat."""
-    PROCESS = "process"
-    """Runs a command through `Endpoint.processes`, and sends no HTTP request of its own."""
     EMBEDDINGS = "embeddings"
     """Has `Adapter.embeddings`: turns texts into vectors."""
+
+
+class Route(StrEnum):
+    """How what an adapter sends is reached, to answer or to note it."""
+
+    CLIENT = "client"
+    """It sends through `Endpoint.http_client`, a synchronous client."""
+    LOOPBACK = "loopback"
+    """It opens connections of its own, to `Endpoint.base_url`: a loopback server. Every asynchronous adapter does."""
+    PROCESS = "process"
+    """It runs a command through `Endpoint.processes`, and sends no HTTP request of its own."""
 
 
 @runtime_checkable
@@ -216,9 +222,9 @@ class Endpoint:
     """Where an adapter sends its requests.
 
     `base_url` has the form that the API's official SDK takes: with `/v1` for OpenAI, without for Anthropic and Gemini.
-    `http_client` is an `httpx2.Client` to send through, for adapters with `Capability.HTTP_CLIENT`; it stays the
-    caller's to close. An asynchronous adapter does without: it is played through the loopback server. `processes` runs
-    the commands of adapters with `Capability.PROCESS`, which have no use for the rest. `max_tokens_field` is for
+    `http_client` is an `httpx2.Client` to send through, for adapters of `Route.CLIENT`; it stays the caller's to
+    close. An asynchronous adapter does without: it is played through the loopback server. `processes` runs
+    the commands of adapters of `Route.PROCESS`, which have no use for the rest. `max_tokens_field` is for
     adapters of OpenAI Chat: the field that bounds an answer, where the server knows another one than OpenAI does.
     """
 
@@ -258,7 +264,8 @@ class Adapter:
     """The code under test: a name, the API it speaks, what it can do, and how to get a client for a model.
 
     `connect(endpoint, model)` imports the SDK, so that listing adapters imports none. `embeddings` is there where
-    `Capability.EMBEDDINGS` is. `requires` is what `harness providers` looks for, without importing it.
+    `Capability.EMBEDDINGS` is. `requires` is what `harness providers` looks for, without importing it. `route` is how
+    its requests are reached: `LOOPBACK` is possible for anybody, in any language.
     """
 
     name: str
@@ -267,6 +274,7 @@ class Adapter:
     connect: Connect
     embeddings: Embeddings | None = None
     requires: Requirement | None = None
+    route: Route = Route.LOOPBACK
 
 
 ToolFunction: TypeAlias = "Callable[[ToolCall], object]"

@@ -29,7 +29,7 @@ from urllib.parse import urlsplit
 
 from harness import catalog
 from harness.contract.errors import MissingKey, UnknownName, UsageError
-from harness.contract.protocols import Adapter, Capability, Embeddings, Endpoint, MaxTokensField
+from harness.contract.protocols import Adapter, Capability, Embeddings, Endpoint, MaxTokensField, Route
 from harness.host.keys import key
 from harness.kit.client import AsyncClient, Client, Embedder
 from harness.kit.embeddings import EmbeddingRecord
@@ -201,7 +201,7 @@ def _embedding(provider: str | None, environ: Mapping[str, str]) -> tuple[Provid
 
 def _endpoint(provider: Provider, environ: Mapping[str, str], http_client: object | None) -> Endpoint:
     adapter = catalog.adapter(provider.name)
-    if Capability.PROCESS in adapter.capabilities:
+    if adapter.route is Route.PROCESS:
         return Endpoint("", "", processes=LocalRunner())
     wire = catalog.api(adapter.api)
     found = key(wire.key_variables, environ)

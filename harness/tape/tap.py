@@ -37,14 +37,14 @@ class Tap:
     def __init__(self, base_url: str, public_url: str, keep: Keep | None = None) -> None:
         self.chat: int | None = None
         self.exchanges: list[Exchange] = []
-        self._base = base_url.rstrip("/")
+        self.base_url = base_url.rstrip("/")
         self._public = public_url.rstrip("/")
         self._keep = keep
         self._lock = Lock()
 
     def public(self, request: HttpRequest) -> HttpRequest:
         """The request under its public URL."""
-        path = request.url.removeprefix(self._base)
+        path = request.url.removeprefix(self.base_url)
         if path == request.url or path[:1] not in {"", "/", "?"}:
             return request
         return replace(request, url=self._public + path)

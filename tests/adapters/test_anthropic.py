@@ -116,7 +116,6 @@ def test_it_is_an_adapter_with_every_capability() -> None:
     assert (ADAPTER.name, ADAPTER.api) == ("anthropic", "anthropic")
     assert set(Capability) - ADAPTER.capabilities == {
         Capability.EMBEDDINGS,
-        Capability.PROCESS,
         Capability.RETRIES,
     }
 

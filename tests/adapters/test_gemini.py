@@ -126,7 +126,7 @@ def test_it_is_an_adapter_with_every_capability() -> None:
     server = Server()
     assert isinstance(ADAPTER.connect(Endpoint(BASE, "key-1", server.http), WITH_IDS), ChatClient)
     assert (ADAPTER.name, ADAPTER.api) == ("gemini", "gemini")
-    assert set(Capability) - ADAPTER.capabilities == {Capability.PROCESS, Capability.RETRIES}
+    assert set(Capability) - ADAPTER.capabilities == {Capability.RETRIES}
 
 
 # The request on the wire

@@ -604,7 +604,6 @@ def test_capabilities() -> None:
     assert (ADAPTER.name, ADAPTER.api) == (API, API)
     assert set(Capability) - ADAPTER.capabilities == {
         Capability.EMBEDDINGS,
-        Capability.PROCESS,
         Capability.RETRIES,
     }
 

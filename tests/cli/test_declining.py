@@ -18,7 +18,7 @@ import httpx2
 from harness.adapters.openai_chat import ADAPTER as SHIPPED
 from harness.contract.errors import Unsupported, provider_error
 from harness.contract.model import ChatResponse, Message, NamedTool, Role, StopReason, Text, Usage
-from harness.contract.protocols import Adapter, Capability
+from harness.contract.protocols import Adapter, Capability, Route
 
 
 class Declining:
@@ -108,8 +108,9 @@ class Forcing:
 FORCING = Adapter(
     "forcing",
     "anthropic",
-    frozenset({Capability.TOOLS, Capability.TOOL_CHOICE, Capability.FORCED_TOOL_CHOICE, Capability.HTTP_CLIENT}),
+    frozenset({Capability.TOOLS, Capability.TOOL_CHOICE, Capability.FORCED_TOOL_CHOICE}),
     Forcing,
+    route=Route.CLIENT,
 )
 '''
 

@@ -219,7 +219,7 @@ class BodyKeeper(httpx2.AsyncClient):
 
 
 def asynchronous(shipped: Adapter, connect: Connect) -> Adapter:
-    can = shipped.capabilities - {Capability.EMBEDDINGS, Capability.HTTP_CLIENT}
+    can = shipped.capabilities - {Capability.EMBEDDINGS}
     return Adapter(f"{shipped.name}-async", shipped.api, can, connect)
 
 

@@ -9,7 +9,7 @@ from harness.apis.targets import targets_for
 from harness.apis.view import ModelStep
 from harness.contract.http import HttpRequest
 from harness.contract.model import ChatRequest, Finish, Message, StreamEvent, TextDelta
-from harness.contract.protocols import Adapter, AsyncStreamingChatClient, Capability, Endpoint
+from harness.contract.protocols import Adapter, AsyncStreamingChatClient, Capability, Endpoint, Route
 from harness.results import RunResult, Verdict
 from harness.running.run import Run, cells
 from harness.running.stages import Reference, Replay, Stages
@@ -177,5 +177,5 @@ def test_a_caller_that_has_heard_enough_closes_the_connection(target: str) -> No
 
 def test_they_are_played_on_loopback_since_they_take_no_client() -> None:
     adapters: list[Adapter] = [*TARGETS.values()]
-    assert {Capability.HTTP_CLIENT in adapter.capabilities for adapter in adapters} == {False}
+    assert {adapter.route for adapter in adapters} == {Route.LOOPBACK}
     assert {Capability.STREAMING in adapter.capabilities for adapter in adapters} == {True}

@@ -19,9 +19,8 @@ from harness.reference.session import Session
 from harness.results import CellResult, Exchange, Kind, Verdict
 from harness.rules.evidence import Evidence
 from harness.rules.rule import Flaw, Rule
-from harness.running import stages
 from harness.running.run import Recorder, Run
-from harness.running.stages import Cell, Live, Reference, Replay, Stages
+from harness.running.stages import Cell, Live, Reference, Replay, Stages, reference
 from harness.scenarios.schema import Scenario, Subject, TurnSpec
 from harness.tape.cassette import REFERENCE_URL
 from harness.tape.library import Library
@@ -184,7 +183,7 @@ def raw(monkeypatch: pytest.MonkeyPatch) -> list[HttpRequest]:
             requests.append(request)
             return super().__call__(request)
 
-    monkeypatch.setattr(stages, "Session", Spy)
+    monkeypatch.setattr(reference, "Session", Spy)
     return requests
 
 

@@ -92,8 +92,8 @@ MISTAKES: list[tuple[dict[str, Any], str, object, str]] = [
      "embeddings, errors, history, id-matching, json-mode, limits, requests, responses, streaming, "
      "system-prompt, tools.")),
     (MINIMAL, "requires", ["json-shema"], ("requires[0]: unknown capability 'json-shema'. Did you mean 'json-schema'? "
-     "Known: cache-marks, embeddings, forced-tool-choice, history, http-client, image-results, json-mode, "
-     "json-schema, json-with-tools, parallel-tool-calls, process, retries, streaming, system-prompt, thinking, "
+     "Known: cache-marks, embeddings, forced-tool-choice, history, image-results, json-mode, "
+     "json-schema, json-with-tools, parallel-tool-calls, retries, streaming, system-prompt, thinking, "
      "tool-choice, tools, truncation, vision.")),
     (MINIMAL, "requires", ["vision"], "requires[0]: nothing in the scenario uses 'vision'. Remove it."),
     (MINIMAL, "max_iterations", 0, "max_iterations: must be at least 1."),

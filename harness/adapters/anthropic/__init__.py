@@ -23,7 +23,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness.contract.errors import MissingDependency
-from harness.contract.protocols import Adapter, Capability, Requirement
+from harness.contract.protocols import Adapter, Capability, Requirement, Route
 
 if TYPE_CHECKING:
     from harness.adapters.anthropic.client import AnthropicClient
@@ -48,7 +48,26 @@ def connect(endpoint: Endpoint, model: str) -> AnthropicClient:
 ADAPTER = Adapter(
     "anthropic",
     "anthropic",
-    frozenset(Capability) - {Capability.EMBEDDINGS, Capability.PROCESS, Capability.RETRIES},
+    frozenset(
+        {
+            Capability.SYSTEM_PROMPT,
+            Capability.TOOLS,
+            Capability.PARALLEL_TOOL_CALLS,
+            Capability.TOOL_CHOICE,
+            Capability.FORCED_TOOL_CHOICE,
+            Capability.JSON_MODE,
+            Capability.JSON_SCHEMA,
+            Capability.JSON_WITH_TOOLS,
+            Capability.VISION,
+            Capability.IMAGE_RESULTS,
+            Capability.THINKING,
+            Capability.CACHE_MARKS,
+            Capability.HISTORY,
+            Capability.TRUNCATION,
+            Capability.STREAMING,
+        }
+    ),
     connect,
     requires=Requirement("anthropic", "anthropic"),
+    route=Route.CLIENT,
 )

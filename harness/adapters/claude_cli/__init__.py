@@ -26,7 +26,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness.contract.errors import PluginError
-from harness.contract.protocols import Adapter, Capability, Requirement
+from harness.contract.protocols import Adapter, Capability, Requirement, Route
 
 if TYPE_CHECKING:
     from harness.contract.protocols import ChatClient, Endpoint
@@ -49,7 +49,8 @@ def connect(endpoint: Endpoint, model: str) -> ChatClient:
 ADAPTER = Adapter(
     name="claude-cli",
     api="claude-cli",
-    capabilities=frozenset({Capability.SYSTEM_PROMPT, Capability.PROCESS}),
+    capabilities=frozenset({Capability.SYSTEM_PROMPT}),
     connect=connect,
     requires=Requirement("claude"),
+    route=Route.PROCESS,
 )

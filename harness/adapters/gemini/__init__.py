@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from harness.contract.errors import MissingDependency
-from harness.contract.protocols import Adapter, Capability, Embeddings, Requirement
+from harness.contract.protocols import Adapter, Capability, Embeddings, Requirement, Route
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -66,8 +66,28 @@ def _needing_the_sdk() -> Generator[None]:
 ADAPTER = Adapter(
     name="gemini",
     api="gemini",
-    capabilities=frozenset(Capability) - {Capability.PROCESS, Capability.RETRIES},
+    capabilities=frozenset(
+        {
+            Capability.SYSTEM_PROMPT,
+            Capability.TOOLS,
+            Capability.PARALLEL_TOOL_CALLS,
+            Capability.TOOL_CHOICE,
+            Capability.FORCED_TOOL_CHOICE,
+            Capability.JSON_MODE,
+            Capability.JSON_SCHEMA,
+            Capability.JSON_WITH_TOOLS,
+            Capability.VISION,
+            Capability.IMAGE_RESULTS,
+            Capability.THINKING,
+            Capability.CACHE_MARKS,
+            Capability.HISTORY,
+            Capability.TRUNCATION,
+            Capability.STREAMING,
+            Capability.EMBEDDINGS,
+        }
+    ),
     connect=connect,
     embeddings=Embeddings("gemini-embedding-2", 768, connect_embeddings),
     requires=Requirement("google-genai", "gemini"),
+    route=Route.CLIENT,
 )

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from harness.adapters.openai_chat.metadata import API
 from harness.contract.errors import MissingDependency
-from harness.contract.protocols import Adapter, Capability, Embeddings, Requirement
+from harness.contract.protocols import Adapter, Capability, Embeddings, Requirement, Route
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -66,8 +66,27 @@ def _needing_the_sdk() -> Generator[None]:
 ADAPTER = Adapter(
     name=API,
     api=API,
-    capabilities=frozenset(Capability) - {Capability.PROCESS, Capability.RETRIES, Capability.THINKING},
+    capabilities=frozenset(
+        {
+            Capability.SYSTEM_PROMPT,
+            Capability.TOOLS,
+            Capability.PARALLEL_TOOL_CALLS,
+            Capability.TOOL_CHOICE,
+            Capability.FORCED_TOOL_CHOICE,
+            Capability.JSON_MODE,
+            Capability.JSON_SCHEMA,
+            Capability.JSON_WITH_TOOLS,
+            Capability.VISION,
+            Capability.IMAGE_RESULTS,
+            Capability.CACHE_MARKS,
+            Capability.HISTORY,
+            Capability.TRUNCATION,
+            Capability.STREAMING,
+            Capability.EMBEDDINGS,
+        }
+    ),
     connect=connect,
     embeddings=Embeddings("text-embedding-3-small", 1536, connect_embeddings),
     requires=Requirement("openai", "openai"),
+    route=Route.CLIENT,
 )

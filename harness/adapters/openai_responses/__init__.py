@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from harness.adapters.openai_responses.metadata import API
 from harness.contract.errors import MissingDependency
-from harness.contract.protocols import Adapter, Capability, Requirement
+from harness.contract.protocols import Adapter, Capability, Requirement, Route
 
 if TYPE_CHECKING:
     from harness.contract.protocols import ChatClient, Endpoint
@@ -45,7 +45,26 @@ def connect(endpoint: Endpoint, model: str) -> ChatClient:
 ADAPTER = Adapter(
     name=API,
     api=API,
-    capabilities=frozenset(Capability) - {Capability.EMBEDDINGS, Capability.PROCESS, Capability.RETRIES},
+    capabilities=frozenset(
+        {
+            Capability.SYSTEM_PROMPT,
+            Capability.TOOLS,
+            Capability.PARALLEL_TOOL_CALLS,
+            Capability.TOOL_CHOICE,
+            Capability.FORCED_TOOL_CHOICE,
+            Capability.JSON_MODE,
+            Capability.JSON_SCHEMA,
+            Capability.JSON_WITH_TOOLS,
+            Capability.VISION,
+            Capability.IMAGE_RESULTS,
+            Capability.THINKING,
+            Capability.CACHE_MARKS,
+            Capability.HISTORY,
+            Capability.TRUNCATION,
+            Capability.STREAMING,
+        }
+    ),
     connect=connect,
     requires=Requirement("openai", "openai"),
+    route=Route.CLIENT,
 )

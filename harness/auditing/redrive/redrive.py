@@ -22,7 +22,7 @@ from harness.auditing.redrive.result import PairCounts, PairDisagreement, Redriv
 from harness.auditing.redrive.retelling import retellings
 from harness.auditing.redrive.turns import answered_turns
 from harness.contract.http import HttpRequest, HttpResponse
-from harness.contract.protocols import Capability
+from harness.contract.protocols import Capability, Route
 from harness.tape.cassette import Cassette
 
 RECUTS = 3
@@ -111,8 +111,8 @@ class Redrive:
 def _is_driven(api: Api) -> bool:
     """Whether its requests can be lifted, and its adapter sends through the client that it is handed, and nowhere else:
     nothing that was recorded is sent to anybody."""
-    needed = {Capability.HTTP_CLIENT, Capability.STREAMING}
-    return api.lift is not None and needed <= catalog.adapter(api.targets[0].adapter).capabilities
+    adapter = catalog.adapter(api.targets[0].adapter)
+    return api.lift is not None and adapter.route is Route.CLIENT and Capability.STREAMING in adapter.capabilities
 
 
 def _stream(pair: Pair) -> HttpResponse | None:

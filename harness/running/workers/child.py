@@ -25,7 +25,7 @@ from harness.apis.targets import Target
 from harness.contract.errors import PluginError, UsageError
 from harness.contract.model import ChatResponse, StreamEvent
 from harness.contract.process import Command, Completed
-from harness.contract.protocols import Adapter, Capability, Endpoint
+from harness.contract.protocols import Adapter, Endpoint, Route
 from harness.host.crash import located, named, said, traceback_of
 from harness.host.environment import isolated
 from harness.running.play import checked, play
@@ -162,8 +162,8 @@ class _Worker:
         endpoint = Endpoint(
             job.base_url,
             job.api_key,
-            self._http_client if Capability.HTTP_CLIENT in adapter.capabilities else None,
-            _Commands(self) if Capability.PROCESS in adapter.capabilities else None,
+            self._http_client if adapter.route is Route.CLIENT else None,
+            _Commands(self) if adapter.route is Route.PROCESS else None,
         )
         try:
             with isolated() if job.offline else contextlib.nullcontext():
@@ -215,6 +215,7 @@ def _described(adapter: Adapter) -> Described:
         tuple(sorted(map(str, adapter.capabilities))),
         None if made is None else plain((made.model, made.dimensions), "its embeddings"),
         plain(adapter.requires, "its requires"),
+        adapter.route is Route.PROCESS,
     )
 
 

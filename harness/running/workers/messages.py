@@ -78,13 +78,15 @@ Order: TypeAlias = Load | Job | Go | Stop | Ran | NotRun
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """The adapter, without what it does. `embeddings` are the model and the dimensions of those that it makes."""
+    """The adapter, without what it does. `embeddings` are the model and the dimensions of those that it makes;
+    `runs_commands` says that it sends no HTTP request."""
 
     name: str
     api: str
     capabilities: tuple[str, ...]
     embeddings: tuple[str, int] | None
     requires: Requirement | None
+    runs_commands: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Any, NoReturn, Self
 from harness import catalog
 from harness.apis.targets import Target
 from harness.contract.errors import PluginError, UsageError
-from harness.contract.protocols import Adapter, Capability, Embeddings, Endpoint, ProcessRunner
+from harness.contract.protocols import Adapter, Capability, Embeddings, Endpoint, ProcessRunner, Route
 from harness.host.environment import leads_out
 from harness.running.play import Playing, play
 from harness.running.workers.messages import Described, Job
@@ -36,7 +36,7 @@ def _elsewhere(*_: Any) -> NoReturn:
 class Foreign(Adapter):
     """What is known here of an adapter that only its workers have imported.
 
-    It never has `Capability.HTTP_CLIENT`: from another process everybody sends to the loopback server.
+    It never has `Route.CLIENT`: from another process everybody sends to the loopback server.
     """
 
     _: KW_ONLY
@@ -145,7 +145,7 @@ class Workers:
         embeddings = None
         if description.embeddings is not None:
             embeddings = Embeddings(*description.embeddings, connect=_elsewhere)
-        capabilities = frozenset(map(Capability, description.capabilities)) - {Capability.HTTP_CLIENT}
+        capabilities = frozenset(map(Capability, description.capabilities))
         return Foreign(
             description.name,
             description.api,
@@ -153,6 +153,7 @@ class Workers:
             _elsewhere,
             embeddings,
             description.requires,
+            Route.PROCESS if description.runs_commands else Route.LOOPBACK,
             spec=spec,
             workers=self,
         )

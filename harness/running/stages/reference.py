@@ -1,0 +1,57 @@
+"""Against the reference server."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Self
+
+import httpx2
+
+from harness import catalog
+from harness.contract.http import HttpRequest, HttpResponse
+from harness.reference.session import Session
+from harness.results import Mode
+from harness.running.stages.offline import Offline
+from harness.running.stages.routes import SECONDS, Answering
+from harness.running.stages.stage import Cell, Stage
+from harness.tape.cassette import REFERENCE_URL
+from harness.tape.tap import Keep, Tap
+from harness.tape.transport import Handler
+
+
+class Reference(Offline):
+    """Against the reference server, over HTTP on loopback; commands it answers in this process."""
+
+    mode: Mode = "reference"
+
+    def __enter__(self) -> Self:
+        # One plain client for all cells: an SDK's own costs more to build than a conversation takes.
+        transport = httpx2.HTTPTransport(verify=False, trust_env=False)
+        self._client = self.open.enter_context(httpx2.Client(transport=transport, trust_env=False, timeout=SECONDS))
+        return super().__enter__()
+
+    @contextmanager
+    def stage(self, cell: Cell, keep: Keep | None = None) -> Generator[Stage, None, None]:
+        """See `Stages.stage`."""
+        target = cell.target
+        wire = catalog.api(target.api)
+        end = _Served(Session(cell.scenario, wire, target.model, target.profile), self._client)
+        with self.reached(target, end, REFERENCE_URL + wire.base_path, keep) as (endpoint, tap):
+            yield Stage(endpoint, tap, scripted=True, provenance=self.provenance(target))
+
+
+class _Served(Answering):
+    """The reference server. What it says of a URL repeats, wherever it listens."""
+
+    def __init__(self, session: Session, client: httpx2.Client) -> None:
+        self.client = client
+        self._session = session
+
+    def handler(self, tap: Tap) -> Handler:
+        def handle(request: HttpRequest) -> HttpResponse:
+            response = self._session(tap.public(request))
+            tap.note(request, response)
+            return response
+
+        return handle

@@ -1,0 +1,101 @@
+"""From cassettes, with the network shut."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+from harness import catalog
+from harness.apis.api import Api
+from harness.contract.errors import CassetteMissing
+from harness.reference.session import Session
+from harness.results import Mode, Provenance
+from harness.running.stages.offline import Offline
+from harness.running.stages.routes import Answering
+from harness.running.stages.stage import Cell, Stage
+from harness.scenarios.load import digest, sent_digest
+from harness.tape.cassette import REFERENCE_URL, Cassette
+from harness.tape.library import Library
+from harness.tape.player import Player
+from harness.tape.redact import Redactor
+from harness.tape.redact.address import origin
+from harness.tape.tap import Keep, Tap
+from harness.tape.telling import Telling, as_asked
+from harness.tape.transport import Handler, replaying
+
+
+class Replay(Offline):
+    """From cassettes, with the network shut. The first of `libraries` that has a cell's cassette is played."""
+
+    mode: Mode = "replay"
+
+    def __init__(self, libraries: Sequence[Library]) -> None:
+        super().__init__()
+        self._libraries = libraries
+
+    @contextmanager
+    def stage(self, cell: Cell, keep: Keep | None = None) -> Generator[Stage, None, None]:
+        """See `Stages.stage`."""
+        cassette = self._cassette(cell)
+        metadata = cassette.metadata
+        assert metadata is not None  # noqa: S101 - Library.load gives no other
+        wire = catalog.api(cell.target.api)
+        player = Player(cassette)
+        whole_digest = digest(cell.scenario)
+        stale = not metadata.is_of(whole_digest, sent_digest(cell.scenario))
+        scripted = metadata.origin == "reference" and (
+            stale or metadata.scenario_digest == whole_digest or _follows_script(cassette, cell)
+        )
+        url = (REFERENCE_URL if metadata.origin == "reference" else _origin(cassette)) + wire.base_path
+        end = _Played(player, as_asked(wire, cell.target.profile, cell.scenario.id))
+        with self.reached(cell.target, end, url, keep) as (endpoint, tap):
+            yield Stage(
+                endpoint,
+                tap,
+                scripted=scripted,
+                provenance=_told_by(cassette, metadata.provenance, wire),
+                player=player,
+                stale=stale,
+                recorded_by=metadata.adapter,
+            )
+
+    def _cassette(self, cell: Cell) -> Cassette:
+        missing: CassetteMissing | None = None
+        for library in self._libraries:
+            try:
+                return library.load(cell.target.cassettes, cell.scenario.id, cell.variant)
+            except CassetteMissing as error:
+                missing = missing or error
+        assert missing is not None  # noqa: S101 - there is always a library to look in
+        raise missing
+
+
+class _Played(Answering):
+    """A cassette, each answer told as it is asked for."""
+
+    def __init__(self, player: Player, told: Telling) -> None:
+        self._player = player
+        self._told = told
+
+    def handler(self, tap: Tap) -> Handler:
+        return replaying(self._player, tap, self._told)
+
+
+def _follows_script(cassette: Cassette, cell: Cell) -> bool:
+    """Whether the reference server would answer as it did: a scenario may have been edited in what is not sent."""
+    session = Session(cell.scenario, catalog.api(cell.target.api), cell.target.model, cell.target.profile)
+    stored = Redactor()
+    return all(stored.response(session(each.request)) == each.response for each in cassette.interactions)
+
+
+def _origin(cassette: Cassette) -> str:
+    return origin(cassette.interactions[0].request.url) if cassette.interactions else REFERENCE_URL
+
+
+def _told_by(cassette: Cassette, provenance: Provenance, wire: Api) -> Provenance:
+    """Where a cassette comes from. Those of before `recorded_from` take every server for the provider."""
+    address = _origin(cassette)
+    if provenance.origin != "provider" or wire.is_provider(address):
+        return provenance
+    return replace(provenance, origin="server", recorded_from=address)

@@ -1,0 +1,40 @@
+"""A capability is claimed by who names it: a new one must not become four adapters' claim at once."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import harness.adapters
+from harness import catalog
+from harness.contract.protocols import Capability, Route
+
+SHIPPED = ("anthropic", "claude-cli", "gemini", "openai-chat", "openai-responses")
+FILES = sorted(Path(harness.adapters.__path__[0]).rglob("*.py"))
+
+
+def whole(tree: ast.AST) -> list[int]:
+    """The lines at which the vocabulary is used as a whole: all that is not one of its names."""
+    named = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    uses = (node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == "Capability")
+    return [node.lineno for node in uses if id(node) not in named]
+
+
+def test_no_adapter_claims_what_it_does_not_name() -> None:
+    found = {path: whole(ast.parse(path.read_text())) for path in FILES}
+    assert {path: lines for path, lines in found.items() if lines} == {}
+    assert any("Capability.STREAMING" in path.read_text() for path in FILES)
+
+
+@pytest.mark.parametrize("claim", ["frozenset(Capability) - {Capability.RETRIES}", "{*Capability}", "set(Capability)"])
+def test_a_claim_of_all_is_seen(claim: str) -> None:
+    assert whole(ast.parse(f"can = {claim}")) == [1]
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_how_it_is_reached_is_no_capability(name: str) -> None:
+    adapter = catalog.adapter(name)
+    assert adapter.route is (Route.PROCESS if name == "claude-cli" else Route.CLIENT)
+    assert not {route.value for route in Route} & {capability.value for capability in Capability}
