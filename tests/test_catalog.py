@@ -165,7 +165,7 @@ def test_an_error_of_ours_says_it_better(module: Callable[[str, str], None]) -> 
     )
     assert failure(MissingDependency, lambda: catalog.adapter("lacks_sdk:ADAPTER")) == (
         "the adapter 'mine' needs the package 'sdk', which is not installed. "
-        "Install it with: pip install 'harness[all]' (in a checkout: pip install -e '.[all]')"
+        "Install it with: pip install 'toolcall-harness[all]' (in a checkout: pip install -e '.[all]')"
     )
 
 

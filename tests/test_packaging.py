@@ -20,7 +20,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if built.returncode and "hatchling" in built.stderr and "No matching distribution" in built.stderr:
         pytest.skip("offline: pip cannot fetch hatchling to build the wheel")
     assert built.returncode == 0, built.stderr
-    return next(folder.glob("harness-*.whl"))
+    return next(folder.glob("toolcall_harness-*.whl"))
 
 
 def test_a_wheel_ships_every_scenario_and_cassette(wheel: Path) -> None:

@@ -20,6 +20,7 @@ from harness.cli.record import record
 from harness.cli.run import run
 from harness.cli.show import show
 from harness.cli.validate import validate
+from harness.contract import distribution
 from harness.contract.errors import HarnessError
 
 INTERRUPTED = 130
@@ -51,7 +52,7 @@ for _name, _function in _FUNCTIONS.items():
 def _version(wanted: bool) -> None:
     if wanted:
         try:
-            typer.echo(f"harness {version('harness')}")
+            typer.echo(f"harness {version(distribution.NAME)}")
         except PackageNotFoundError:
             typer.echo("harness (not installed)")
         raise typer.Exit

@@ -26,8 +26,8 @@ class Progress:
         self._total = total
         self._done = 0
         self._started = time.monotonic()
-        console = Console(stderr=True)
-        self._bar = Bar(console=console, transient=True, disable=not sys.stderr.isatty())
+        self._watched = sys.stderr.isatty()
+        self._bar = Bar(console=Console(stderr=True), transient=True)
         self._task: TaskID | None = None
 
     def __enter__(self) -> Self:
@@ -37,7 +37,7 @@ class Progress:
         """One cell is done."""
         self._done += 1
         if self._task is None:
-            if time.monotonic() - self._started < _PATIENCE:
+            if not self._watched or time.monotonic() - self._started < _PATIENCE:
                 return
             self._bar.start()
             self._task = self._bar.add_task("", total=self._total)
@@ -46,4 +46,5 @@ class Progress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._bar.stop()
+        if self._task is not None:  # rich before 15 ends a line that it never began
+            self._bar.stop()

@@ -14,6 +14,7 @@ import typer
 
 from harness import catalog
 from harness.cli.list import aligned
+from harness.contract import distribution
 
 if TYPE_CHECKING:
     from harness.apis.targets import Shipped
@@ -114,7 +115,7 @@ def _needed(requirement: Requirement | None) -> _Needed | None:
     if requirement.extra is None:
         found = shutil.which(requirement.name) is not None
         return {"name": requirement.name, "version": "" if found else None, "install": None}
-    install = f"pip install 'harness[{requirement.extra}]'"
+    install = distribution.install(requirement.extra)
     try:
         return {"name": requirement.name, "version": version(requirement.name), "install": install}
     except PackageNotFoundError:

@@ -13,6 +13,7 @@ from harness import catalog
 from harness.apis.targets import Target, targets_for
 from harness.cli import keywords
 from harness.cli.options import Options, pairs
+from harness.contract import distribution
 from harness.contract.errors import MissingDependency, UnknownName, UsageError
 from harness.contract.protocols import Adapter, Endpoint
 from harness.kit.processes import LocalRunner
@@ -145,7 +146,7 @@ def _without_sdk(adapters: Mapping[str, Adapter]) -> dict[str, str]:
     if len(absent) == len(adapters):
         raise UsageError(
             "none of the SDKs that the shipped adapters need is installed. Install one or all, as in: "
-            "pip install 'harness[all]' (in a checkout: pip install -e '.[all]')"
+            f"{distribution.install('all')} (in a checkout: pip install -e '.[all]')"
         )
     return absent
 

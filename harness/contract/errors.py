@@ -39,6 +39,8 @@ import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from harness.contract.distribution import install
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -94,7 +96,7 @@ class MissingDependency(UsageError):
     def __str__(self) -> str:
         return (
             f"the adapter {self.adapter!r} needs the package {self.module!r}, which is not installed. "
-            f"Install it with: pip install 'harness[{self.extra}]' (in a checkout: pip install -e '.[{self.extra}]')"
+            f"Install it with: {install(self.extra)} (in a checkout: pip install -e '.[{self.extra}]')"
         )
 
 

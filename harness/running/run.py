@@ -15,6 +15,7 @@ from harness import catalog
 from harness.apis.jsonvalue import loads
 from harness.apis.targets import Target
 from harness.apis.view import WireError
+from harness.contract import distribution
 from harness.contract.errors import CassetteError, CassetteMissing, CassetteTaken, UsageError
 from harness.contract.protocols import Capability
 from harness.host.crash import located, traceback_of
@@ -119,7 +120,7 @@ def _packages() -> Iterator[str]:
     """What a result depends on: ourselves, the SDKs of the shipped adapters, and the HTTP client that they share."""
     needed = (catalog.adapter(shipped.adapter).requires for shipped in catalog.shipped_targets())
     sdks = (each.name for each in needed if each is not None and each.extra is not None)
-    yield from dict.fromkeys(("harness", *sdks, "httpx2"))
+    yield from dict.fromkeys((distribution.NAME, *sdks, "httpx2"))
 
 
 def versions() -> dict[str, str]:

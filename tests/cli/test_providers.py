@@ -105,8 +105,8 @@ def test_what_is_not_installed_comes_with_the_command_that_installs_it(
 
     found = rows(harness("providers").out)
 
-    assert found["gemini"]["NEEDS"] == "google-genai: not installed: pip install 'harness[gemini]'"
-    assert found["openai-chat"]["NEEDS"] == "openai: not installed: pip install 'harness[openai]'"
+    assert found["gemini"]["NEEDS"] == "google-genai: not installed: pip install 'toolcall-harness[gemini]'"
+    assert found["openai-chat"]["NEEDS"] == "openai: not installed: pip install 'toolcall-harness[openai]'"
     assert found["claude-cli"]["NEEDS"] == "claude: not on the path"
 
 
@@ -226,7 +226,7 @@ def test_the_json_says_of_keys_only_whether_they_are_set(harness: Command, monke
         "requires": {
             "name": "openai",
             "version": metadata.version("openai"),
-            "install": "pip install 'harness[openai]'",
+            "install": "pip install 'toolcall-harness[openai]'",
         },
         "keys": {"OPENAI_API_KEY": True},
         "base_url": None,

@@ -128,7 +128,7 @@ def test_the_json_has_every_cell_every_difference_and_the_summary(harness: Comma
     assert document["summary"]["pass"] == 4
     assert {"subject", "fact", "values", "differs"} == set(document["differences"][0])
     assert {difference["differs"] for difference in document["differences"]} == {True, False}
-    assert "harness" in document["versions"] or "httpx2" in document["versions"]
+    assert {"toolcall-harness", "httpx2"} <= document["versions"].keys()
 
 
 def test_several_reports_go_to_files_and_the_terminal_report_to_the_screen(
@@ -353,12 +353,12 @@ def test_targets_whose_sdk_is_missing_are_left_out_aloud(
 
     assert rest.code == 0
     assert "openai-chat is left out: the adapter 'openai-chat' needs the package 'openai'" in rest.out
-    assert "pip install 'harness[openai]'" in rest.out
+    assert "pip install 'toolcall-harness[openai]'" in rest.out
     assert chosen.code == 2
     assert chosen.out == ""
     assert chosen.err == (
         "harness: the adapter 'openai-chat' needs the package 'openai', which is not installed. "
-        "Install it with: pip install 'harness[openai]' (in a checkout: pip install -e '.[openai]')\n"
+        "Install it with: pip install 'toolcall-harness[openai]' (in a checkout: pip install -e '.[openai]')\n"
     )
 
 

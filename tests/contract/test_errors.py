@@ -39,7 +39,7 @@ TEXTS: list[tuple[HarnessError, str]] = [
         MissingDependency("gemini", "google.genai", "gemini"),
         (
             "the adapter 'gemini' needs the package 'google.genai', which is not installed. "
-            "Install it with: pip install 'harness[gemini]' (in a checkout: pip install -e '.[gemini]')"
+            "Install it with: pip install 'toolcall-harness[gemini]' (in a checkout: pip install -e '.[gemini]')"
         ),
     ),
     (

@@ -325,7 +325,7 @@ def test_an_sdk_that_is_not_installed_is_named(
         make(provider, environ=KEYS)
     assert str(raised.value) == (
         f"the adapter {adapter!r} needs the package {package!r}, which is not installed. "
-        f"Install it with: pip install 'harness[{extra}]' (in a checkout: pip install -e '.[{extra}]')"
+        f"Install it with: pip install 'toolcall-harness[{extra}]' (in a checkout: pip install -e '.[{extra}]')"
     )
 
 

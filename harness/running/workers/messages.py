@@ -199,7 +199,9 @@ class _Copier:
 
 def encode(message: Order | Answer) -> bytes:
     """The message as bytes."""
-    return pickle.dumps(message)
+    written = io.BytesIO()
+    _Writer(written).dump(message)
+    return written.getvalue()
 
 
 def decode_order(data: bytes) -> Order:
@@ -217,6 +219,13 @@ def decode_answer(data: bytes) -> Answer:
     if not isinstance(answer, Answer):
         raise ValueError(f"it is a {type(answer).__name__}")  # noqa: TRY004 - one error for all of it
     return answer
+
+
+class _Writer(pickle.Pickler):
+    def reducer_override(self, value: object, /) -> Any:
+        """Members of enumerations by their value, as Python itself does but for 3.11.0 to 3.11.3, which call `getattr`:
+        that is none of ours, and is refused where it is read."""
+        return (type(value), (value.value,)) if isinstance(value, Enum) else NotImplemented
 
 
 class _Reader(pickle.Unpickler):

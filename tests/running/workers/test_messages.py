@@ -10,7 +10,7 @@ import pytest
 
 from harness import catalog
 from harness.apis.targets import targets_for
-from harness.contract.model import File, Text, ToolCall
+from harness.contract.model import File, StopReason, Text, ToolCall
 from harness.running.run import Run, cells
 from harness.running.stages import Reference
 from harness.running.workers.messages import Failed, Stopped, decode_answer, encode, plain
@@ -62,6 +62,17 @@ def test_what_is_no_value_of_the_contract_is_named_with_its_place(value: object,
 @pytest.mark.parametrize("answer", [Stopped(), Failed("no", "Traceback")])
 def test_an_answer_is_read_as_it_was_written(answer: Stopped | Failed) -> None:
     assert decode_answer(encode(answer)) == answer
+
+
+def test_a_member_of_an_enumeration_is_read_whichever_python_wrote_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python 3.11.0 to 3.11.3 write the call of `getattr` that gives the member."""
+    monkeypatch.setattr(StopReason, "__reduce_ex__", lambda self, _: (getattr, (StopReason, self.name)), raising=False)
+
+    read = decode_answer(encode(Failed("no", StopReason.REFUSAL)))
+
+    assert read == Failed("no", StopReason.REFUSAL)
+    assert isinstance(read, Failed)
+    assert read.traceback is StopReason.REFUSAL
 
 
 @pytest.mark.parametrize(
