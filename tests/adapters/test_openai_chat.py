@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 from harness.adapters.openai_chat import ADAPTER
-from harness.adapters.openai_chat.taken_back import RECEIVED
+from harness.adapters.openai_chat.api import RECEIVED
 from harness.contract import errors
 from harness.contract.model import (
     JSON_INSTRUCTION,

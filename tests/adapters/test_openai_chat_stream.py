@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.adapters.openai_chat import ADAPTER
-from harness.adapters.openai_chat.taken_back import RECEIVED
+from harness.adapters.openai_chat.api import RECEIVED
 from harness.apis.openai_chat import API as WITNESS
 from harness.contract import errors
 from harness.contract.model import (

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.adapters.openai_chat import eventstream as chat
-from harness.adapters.openai_responses import eventstream as responses
+from harness.adapters._openai.eventstream import events
 from harness.contract import errors
 from tests.adapters.openai_streams import cut
 
@@ -31,17 +30,12 @@ BYTES = st.lists(
 ).map(b"".join)
 
 
-@pytest.fixture(params=[chat, responses], ids=["chat", "responses"])
-def parser(request: pytest.FixtureRequest) -> Any:
-    return request.param
-
-
-def parsed(parser: Any, *chunks: bytes) -> list[tuple[str | None, str]]:
-    return [(event.name, event.data) for event in parser.events(chunks)]
+def parsed(*chunks: bytes) -> list[tuple[str | None, str]]:
+    return [(event.name, event.data) for event in events(chunks)]
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])
-def test_the_grammar_in_every_cut(parser: Any, end: bytes) -> None:
+def test_the_grammar_in_every_cut(end: bytes) -> None:
     lines = [
         "\ufeffdata: first",
         "",
@@ -64,14 +58,14 @@ def test_the_grammar_in_every_cut(parser: Any, end: bytes) -> None:
     ]
     body = end.join(line.encode() for line in lines) + end
     wanted = [(None, "first"), ("named", "one\u2028\u2029\x85\x0b\x0c\ntwo😀\n\n spaced"), (None, "last")]
-    assert parsed(parser, body) == wanted
+    assert parsed(body) == wanted
     for place in range(len(body) + 1):
-        assert parsed(parser, *cut(body, [place])) == wanted
-        assert parsed(parser, body[:place], b"", body[place:]) == wanted
-    assert parsed(parser, *cut(body, range(len(body)))) == wanted
+        assert parsed(*cut(body, [place])) == wanted
+        assert parsed(body[:place], b"", body[place:]) == wanted
+    assert parsed(*cut(body, range(len(body)))) == wanted
 
 
-def test_an_event_comes_with_its_last_byte(parser: Any) -> None:
+def test_an_event_comes_with_its_last_byte() -> None:
     taken: list[int] = []
 
     def chunks() -> Any:
@@ -79,19 +73,18 @@ def test_an_event_comes_with_its_last_byte(parser: Any) -> None:
             taken.append(number)
             yield chunk
 
-    assert next(parser.events(chunks())).data == "a"
+    assert next(events(chunks())).data == "a"
     assert taken == [0, 1]
 
 
 @given(BYTES | st.binary(max_size=60), st.lists(st.integers(0, 60), max_size=8))
 def test_no_cut_changes_what_any_bytes_are(body: bytes, places: list[int]) -> None:
     chunks = cut(body, [min(place, len(body)) for place in places])
-    for parser in (chat, responses):
-        assert _outcome(parser, *chunks) == _outcome(parser, body)
+    assert _outcome(*chunks) == _outcome(body)
 
 
-def _outcome(parser: Any, *chunks: bytes) -> Any:
+def _outcome(*chunks: bytes) -> Any:
     try:
-        return parsed(parser, *chunks)
+        return parsed(*chunks)
     except errors.MalformedResponse as error:
         return error

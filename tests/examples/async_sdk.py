@@ -19,6 +19,7 @@ from google.genai import types
 
 from harness.adapters import anthropic as messages
 from harness.adapters import gemini, openai_chat, openai_responses
+from harness.adapters._openai.metadata import merged, own
 from harness.adapters.anthropic import decode, encode
 from harness.adapters.anthropic.failures import translated as anthropic_failure
 from harness.adapters.anthropic.stream import answer as message_events
@@ -28,9 +29,7 @@ from harness.adapters.gemini.failures import translated as gemini_failure
 from harness.adapters.gemini.stream import answer as gemini_events
 from harness.adapters.openai_chat import request as chat_request
 from harness.adapters.openai_chat import response as chat_response
-from harness.adapters.openai_chat.metadata import merged, own
 from harness.adapters.openai_chat.stream import stream_events as chat_events
-from harness.adapters.openai_responses import metadata
 from harness.adapters.openai_responses import request as responses_request
 from harness.adapters.openai_responses import response as responses_response
 from harness.adapters.openai_responses.stream import stream_events as responses_events
@@ -142,7 +141,7 @@ class Chat(OpenAI):
     async def _sent(self, request: ChatRequest, *, stream: bool) -> AsyncIterator[httpx2.Response]:
         switches: Any = {"stream": True, "stream_options": {"include_usage": True}} if stream else {}
         wire = chat_request.encode(request, request.model or self._model) | switches
-        body = merged(wire, own(request.provider_metadata))
+        body = merged(wire, own(request.provider_metadata, openai_chat.ADAPTER.api))
         send: Any = self._sdk.chat.completions.with_streaming_response.create
         async with send(model=body["model"], messages=(), extra_body=body) as response:
             yield response.http_response
@@ -158,7 +157,7 @@ class Responses(OpenAI):
     @asynccontextmanager
     async def _sent(self, request: ChatRequest, *, stream: bool) -> AsyncIterator[httpx2.Response]:
         wire = responses_request.encode(request, request.model or self._model) | ({"stream": True} if stream else {})
-        body = metadata.merged(wire, metadata.own(request.provider_metadata))
+        body = merged(wire, own(request.provider_metadata, openai_responses.ADAPTER.api))
         async with self._sdk.responses.with_streaming_response.create(extra_body=body) as response:
             yield response.http_response
 

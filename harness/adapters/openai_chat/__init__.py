@@ -18,16 +18,13 @@ What this API does not offer, and what becomes of it:
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from harness.adapters.openai_chat.metadata import API
-from harness.contract.errors import MissingDependency
-from harness.contract.protocols import Adapter, Capability, Embeddings, Requirement, Route
+from harness.adapters._openai.requirement import SDK, needing_the_sdk
+from harness.adapters.openai_chat.api import API
+from harness.contract.protocols import Adapter, Capability, Embeddings, Route
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-
     from harness.contract.protocols import ChatClient, EmbeddingProvider, Endpoint
 
 
@@ -37,7 +34,7 @@ def connect(endpoint: Endpoint, model: str) -> ChatClient:
     Raises:
         MissingDependency: the SDK is not installed.
     """
-    with _needing_the_sdk():
+    with needing_the_sdk(API):
         from harness.adapters.openai_chat.client import Client  # noqa: PLC0415 - the SDK loads when it is needed
     return Client(endpoint, model)
 
@@ -48,19 +45,9 @@ def connect_embeddings(endpoint: Endpoint, model: str, dimensions: int) -> Embed
     Raises:
         MissingDependency: the SDK is not installed.
     """
-    with _needing_the_sdk():
+    with needing_the_sdk(API):
         from harness.adapters.openai_chat.embeddings import OpenAIEmbeddings  # noqa: PLC0415 - as above
     return OpenAIEmbeddings(endpoint, model, dimensions)
-
-
-@contextmanager
-def _needing_the_sdk() -> Generator[None]:
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if error.name != "openai":
-            raise
-        raise MissingDependency(API, "openai", "openai") from error
 
 
 ADAPTER = Adapter(
@@ -87,6 +74,6 @@ ADAPTER = Adapter(
     ),
     connect=connect,
     embeddings=Embeddings("text-embedding-3-small", 1536, connect_embeddings),
-    requires=Requirement("openai", "openai"),
+    requires=SDK,
     route=Route.CLIENT,
 )

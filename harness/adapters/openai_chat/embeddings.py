@@ -14,9 +14,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from harness.adapters._openai.jsontext import loads
+from harness.adapters.openai_chat.api import API
 from harness.adapters.openai_chat.client import Client
-from harness.adapters.openai_chat.metadata import API
-from harness.adapters.openai_chat.response import loads
 from harness.contract.errors import MalformedResponse, Unsupported
 
 if TYPE_CHECKING:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import base64
-import json
-import mimetypes
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from harness.adapters.openai_chat.ids import WireIds
-from harness.adapters.openai_chat.metadata import API, merged, own
-from harness.contract.errors import Unsupported
+from harness.adapters._openai.content import collapsed, encoded, filename, unsupported, url
+from harness.adapters._openai.ids import WireIds
+from harness.adapters._openai.jsontext import compact
+from harness.adapters._openai.metadata import merged, own
+from harness.adapters.openai_chat.api import API, LONGEST_ID
 from harness.contract.model import (
     File,
     Image,
@@ -40,7 +39,7 @@ def wire_messages(messages: Sequence[Message]) -> list[JSON]:
 
     Results come right after the assistant message with their calls, before anything else that the user says (OC-6).
     """
-    ids = WireIds(messages)
+    ids = WireIds(messages, LONGEST_ID)
     answered = {part.call_id for message in messages for part in message.tool_results}
     result: list[JSON] = []
     for role, turn in groupby(messages, key=lambda message: message.role):
@@ -51,18 +50,13 @@ def wire_messages(messages: Sequence[Message]) -> list[JSON]:
     return result
 
 
-def compact(value: JSON) -> str:
-    """JSON text without needless spaces, code points as they are."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
 def _user_turn(messages: Sequence[Message], ids: WireIds) -> Iterator[dict[str, JSON]]:
     moved: list[JSON] = []
     for result in (result for message in messages for result in message.tool_results):
         call_id = ids.of_result(result)
         content, media = _result(result)
         wire: dict[str, JSON] = {"role": "tool", "tool_call_id": call_id, "content": content}
-        yield merged(wire, own(result.provider_metadata))
+        yield merged(wire, own(result.provider_metadata, API))
         if media:
             moved.append({"type": "text", "text": _MOVED_FROM.format(name=result.name, call_id=call_id)})
             moved.extend(media)
@@ -90,7 +84,7 @@ def _said(parts: Iterable[Part]) -> Iterator[dict[str, JSON]]:
 def _user_message(parts: Iterable[Part]) -> Iterator[dict[str, JSON]]:
     content = _parts(parts)
     if content:
-        yield {"role": "user", "content": _collapsed(content)}
+        yield {"role": "user", "content": collapsed(content, "text")}
 
 
 def _result(result: ToolResult) -> tuple[JSON, list[JSON]]:
@@ -105,7 +99,7 @@ def _result(result: ToolResult) -> tuple[JSON, list[JSON]]:
     if result.is_error:
         texts = [part.text for part in result.content if isinstance(part, Text)]
         return compact({"error": "".join(texts)}), media
-    return _collapsed(text) if text else "", media
+    return collapsed(text, "text") if text else "", media
 
 
 def _assistant(message: Message, ids: WireIds, answered: set[str]) -> dict[str, JSON] | None:
@@ -133,12 +127,12 @@ class _Assistant:
             case ToolCall():
                 self._calls.append(_call(part, self._ids))
             case Thinking():
-                self._fields |= own(part.provider_metadata)
+                self._fields |= own(part.provider_metadata, API)
             case Opaque():
                 if part.api == API and isinstance(part.raw, dict):
                     self._put_back(part.raw)
             case _:
-                raise _unsupported(part, "an assistant message holds text, refusals and calls only")
+                raise unsupported(API, part, "an assistant message holds text, refusals and calls only")
 
     def _put_back(self, raw: dict[str, JSON]) -> None:
         """A call, a part of the content, or fields of the message itself.
@@ -160,7 +154,7 @@ class _Assistant:
         """The message, or `None` if nothing is left of it: the API takes no empty one (OC-5)."""
         if not (self._content or self._calls or self._fields):
             return None
-        content = _collapsed(self._content) if self._content else None if self._calls else ""
+        content = collapsed(self._content, "text") if self._content else None if self._calls else ""
         wire: dict[str, JSON] = {"role": "assistant", "content": content}
         if self._calls:
             wire["tool_calls"] = self._calls
@@ -169,23 +163,14 @@ class _Assistant:
 
 def _spoken(part: Text | Refusal) -> dict[str, JSON]:
     kind = "text" if isinstance(part, Text) else "refusal"
-    return merged({"type": kind, kind: part.text}, own(part.provider_metadata))
+    return merged({"type": kind, kind: part.text}, own(part.provider_metadata, API))
 
 
 def _call(call: ToolCall, ids: WireIds) -> dict[str, JSON]:
     function: dict[str, JSON] = {"name": call.name, "arguments": compact(call.arguments)}
-    fields = own(call.provider_metadata)
+    fields = own(call.provider_metadata, API)
     call_id = ids.issued(call.id) if fields.get("id") == call.id else ids.of_call(call.id, call.name)
     return merged({"id": call_id, "type": "function", "function": function}, fields)
-
-
-def _collapsed(content: list[JSON]) -> JSON:
-    """One plain text as a string, anything else as a list of parts."""
-    match content:
-        case [{"type": "text", "text": text, **others}] if not others:
-            return text
-        case _:
-            return content
 
 
 def _parts(parts: Iterable[Part]) -> list[JSON]:
@@ -197,35 +182,24 @@ def _parts(parts: Iterable[Part]) -> list[JSON]:
                 result.append(_spoken(part))
             case Image():
                 result.append(
-                    merged({"type": "image_url", "image_url": {"url": _url(part)}}, own(part.provider_metadata))
+                    merged(
+                        {"type": "image_url", "image_url": {"url": url(part, API)}}, own(part.provider_metadata, API)
+                    )
                 )
             case File():
-                result.append(merged(_file(part), own(part.provider_metadata)))
+                result.append(merged(_file(part), own(part.provider_metadata, API)))
             case Opaque(api=api, raw=raw):
                 if api == API:
                     result.append(raw)
             case _:
-                raise _unsupported(part, "it belongs to the assistant")
+                raise unsupported(API, part, "it belongs to the assistant")
     return result
-
-
-def _url(part: Image | File) -> str:
-    if part.data is not None:
-        return f"data:{part.media_type};base64,{base64.b64encode(part.data).decode()}"
-    if part.uri is None:
-        raise _unsupported(part, "it has neither data nor a place")
-    return part.uri
 
 
 def _file(part: File) -> dict[str, JSON]:
     if part.data is None:
-        raise _unsupported(part, "the API takes files by their data only")
+        raise unsupported(API, part, "the API takes files by their data only")
     if part.media_type in _AUDIO:
-        data = base64.b64encode(part.data).decode()
-        return {"type": "input_audio", "input_audio": {"data": data, "format": _AUDIO[part.media_type]}}
-    suffix = mimetypes.guess_extension(part.media_type) or ""
-    return {"type": "file", "file": {"filename": f"file{suffix}", "file_data": _url(part)}}
-
-
-def _unsupported(part: Part, reason: str) -> Unsupported:
-    return Unsupported(API, type(part).__name__, reason)
+        audio: dict[str, JSON] = {"data": encoded(part.data), "format": _AUDIO[part.media_type]}
+        return {"type": "input_audio", "input_audio": audio}
+    return {"type": "file", "file": {"filename": filename(part.media_type), "file_data": url(part, API)}}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.adapters.openai_chat.response import loads
+from harness.adapters._openai.jsontext import loads
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
+from harness.adapters._openai.metadata import merged, own
+from harness.adapters._openai.models import is_reasoning
+from harness.adapters._openai.schema import strict_form
+from harness.adapters._openai.settings import effort, sampling, tool_choice, user_says_json
+from harness.adapters.openai_chat.api import API
 from harness.adapters.openai_chat.messages import wire_messages
-from harness.adapters.openai_chat.metadata import API, merged, own
-from harness.adapters.openai_chat.models import is_reasoning, refuses_tools_with_reasoning
-from harness.adapters.openai_chat.schema import strict_form
 from harness.contract.errors import Unsupported
-from harness.contract.model import JSON_INSTRUCTION, JsonMode, JsonSchema, NamedTool, Role, Text
+from harness.contract.model import JSON_INSTRUCTION, JsonMode, JsonSchema, NamedTool
 
 if TYPE_CHECKING:
     from harness.contract.model import JSON, ChatRequest, ResponseFormat, Tool
@@ -25,7 +28,7 @@ def encode(request: ChatRequest, model: str, max_tokens_field: str = "max_comple
     if request.tools:
         body["tools"] = [_tool(tool) for tool in request.tools]
     bound: dict[str, JSON] = {} if request.max_tokens is None else {max_tokens_field: request.max_tokens}
-    settings = _sampling(request, model) | bound | _reasoning(request, model)
+    settings = sampling(request, model, API, stop=list(request.stop) or None) | bound | _reasoning(request, model)
     return body | _tool_choice(request) | _response_format(request.response_format) | settings
 
 
@@ -39,16 +42,8 @@ def _preamble(request: ChatRequest, model: str) -> list[JSON]:
 
 
 def _asks_for_json(request: ChatRequest) -> bool:
-    """System or user say "json". What the model or a tool said does not count, lest a growing history drops the
-    instruction from its beginning."""
-    said = [
-        part.text
-        for message in request.messages
-        if message.role is Role.USER
-        for part in message.parts
-        if isinstance(part, Text)
-    ]
-    return any("json" in text.lower() for text in (request.system or "", *said))
+    """System or user say "json"."""
+    return "json" in (request.system or "").lower() or user_says_json(request.messages)
 
 
 def _tool(tool: Tool) -> dict[str, JSON]:
@@ -57,20 +52,14 @@ def _tool(tool: Tool) -> dict[str, JSON]:
         "description": tool.description,
         "parameters": tool.parameters or {"type": "object", "properties": {}},
     }
-    return {"type": "function", "function": merged(function, own(tool.provider_metadata))}
+    return {"type": "function", "function": merged(function, own(tool.provider_metadata, API))}
 
 
 def _tool_choice(request: ChatRequest) -> dict[str, JSON]:
-    choice = request.tool_choice
-    if choice is None:
-        return {}
-    if not request.tools:  # the field is refused then (OC-4); without tools "auto" and "none" mean what is so anyway
-        if choice in ("auto", "none"):
-            return {}
-        raise Unsupported(API, "tool_choice", "a call is demanded and there are no tools")
+    choice = tool_choice(request, API)
     if isinstance(choice, NamedTool):
         return {"tool_choice": {"type": "function", "function": {"name": choice.name}}}
-    return {"tool_choice": choice}
+    return {"tool_choice": choice} if choice else {}
 
 
 def _response_format(response_format: ResponseFormat | None) -> dict[str, JSON]:
@@ -85,25 +74,15 @@ def _response_format(response_format: ResponseFormat | None) -> dict[str, JSON]:
             return {"response_format": {"type": "json_schema", "json_schema": form}}
 
 
-def _sampling(request: ChatRequest, model: str) -> dict[str, JSON]:
-    sampling: dict[str, JSON] = {}
-    if request.temperature is not None:
-        sampling["temperature"] = request.temperature
-    if request.top_p is not None:
-        sampling["top_p"] = request.top_p
-    if request.stop:
-        sampling["stop"] = list(request.stop)
-    if sampling and is_reasoning(model):
-        raise Unsupported(API, ", ".join(sampling), f"{model} refuses sampling parameters")
-    return sampling
-
-
 def _reasoning(request: ChatRequest, model: str) -> dict[str, JSON]:
-    exclusive = bool(request.tools) and refuses_tools_with_reasoning(model)
+    exclusive = bool(request.tools) and _refuses_tools_with_reasoning(model)
     if request.thinking is None:
         return {"reasoning_effort": "none"} if exclusive else {}
     if exclusive:
         raise Unsupported(API, "thinking", f"{model} refuses it together with tools")
-    if request.thinking.effort is None and request.thinking.budget_tokens is not None:
-        raise Unsupported(API, "thinking", "the API has efforts and no token budgets")
-    return {"reasoning_effort": request.thinking.effort or "medium"}
+    return {"reasoning_effort": effort(request.thinking, API)}
+
+
+def _refuses_tools_with_reasoning(model: str) -> bool:
+    """Function tools need `reasoning_effort: "none"`, and its absence means another effort (OC-0)."""
+    return re.match(r"gpt-(5\.([4-9]|\d\d)|6)", model) is not None

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import math
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
-from harness.adapters.openai_chat.failures import reported
-from harness.adapters.openai_chat.ids import is_legal, synthesised
-from harness.adapters.openai_chat.metadata import API, kept, own
-from harness.adapters.openai_chat.taken_back import REASONING, RECEIVED, of_call, of_message, received
+from harness.adapters._openai.failures import reported
+from harness.adapters._openai.ids import is_legal, synthesised
+from harness.adapters._openai.jsontext import count, loads, string
+from harness.adapters._openai.metadata import own
+from harness.adapters.openai_chat.api import API, LONGEST_ID, RECEIVED
+from harness.adapters.openai_chat.taken_back import REASONING, of_call, of_message, received
 from harness.contract.errors import MalformedResponse
 from harness.contract.model import (
     SYNTHESISED_ID,
@@ -69,13 +69,13 @@ def response_of(body: JSON, status: int, history: Sequence[Message]) -> ChatResp
             raise reported(error)
         case _:
             raise MalformedResponse("there is no choice with a message", status)
-    raw_stop = _text(choice.get("finish_reason"))
+    raw_stop = string(choice.get("finish_reason"))
     parts = (*_thinking(message), *_content(message), *_calls(message, raw_stop, history))
     return ChatResponse(
         Message(Role.ASSISTANT, parts),
         _stop_reason(raw_stop, parts),
         _usage(rest.get("usage")),
-        _text(rest.get("model")),
+        string(rest.get("model")),
         raw_stop,
     )
 
@@ -92,7 +92,7 @@ def _thinking(message: dict[str, JSON]) -> list[Part]:
     if shown:
         parts.append(Opaque(RECEIVED, shown))
     if reasoning:
-        parts.append(Thinking(str(next(iter(reasoning.values()))), kept(reasoning)))
+        parts.append(Thinking(str(next(iter(reasoning.values()))), {API: dict(reasoning)}))
     return parts
 
 
@@ -109,7 +109,7 @@ def _content(message: dict[str, JSON]) -> list[Part]:
             parts.extend(map(_content_part, content))
         case _:
             pass
-    if refusal := _text(message.get("refusal")):
+    if refusal := string(message.get("refusal")):
         parts.append(Refusal(refusal))
     return parts
 
@@ -161,8 +161,8 @@ def _call(raw: JSON, call_id: str, *, cut_short: bool) -> ToolCall | None:
     if others.get("id") != call_id:
         marked: dict[str, JSON] = {"harness": {SYNTHESISED_ID: True}}
         return ToolCall(call_id, name, arguments, {**metadata, **marked})
-    if not is_legal(call_id):  # issued all the same, by a server with longer ids
-        metadata = {**metadata, API: {**own(metadata), "id": call_id}}
+    if not is_legal(call_id, LONGEST_ID):  # issued all the same, by a server with longer ids
+        metadata = {**metadata, API: {**own(metadata, API), "id": call_id}}
     return ToolCall(call_id, name, arguments, metadata)
 
 
@@ -192,37 +192,9 @@ def _usage(usage: JSON) -> Usage:
     """Table 1.4: the prompt includes what was cached, the completion includes reasoning."""
     fields = usage if isinstance(usage, dict) else {}
     return Usage(
-        input_tokens=_count(fields, "prompt_tokens"),
-        output_tokens=_count(fields, "completion_tokens"),
-        cache_read_tokens=_count(fields.get("prompt_tokens_details"), "cached_tokens"),
-        cache_write_tokens=_count(fields.get("prompt_tokens_details"), "cache_write_tokens"),
-        reasoning_tokens=_count(fields.get("completion_tokens_details"), "reasoning_tokens"),
+        input_tokens=count(fields, "prompt_tokens"),
+        output_tokens=count(fields, "completion_tokens"),
+        cache_read_tokens=count(fields.get("prompt_tokens_details"), "cached_tokens"),
+        cache_write_tokens=count(fields.get("prompt_tokens_details"), "cache_write_tokens"),
+        reasoning_tokens=count(fields.get("completion_tokens_details"), "reasoning_tokens"),
     )
-
-
-def _count(fields: JSON, key: str) -> int | None:
-    value = fields.get(key) if isinstance(fields, dict) else None
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _text(value: JSON) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def loads(text: str | bytes) -> JSON:
-    """Strict JSON. Raises `ValueError`, for nesting that Python cannot follow too."""
-    try:
-        return json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _finite(digits: str) -> float:
-    number = float(digits)
-    if math.isinf(number):
-        raise ValueError(f"{digits} is out of range")
-    return number

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.adapters.openai_chat.eventstream import events
-from harness.adapters.openai_chat.failures import reported
+from harness.adapters._openai.eventstream import events, payload
+from harness.adapters._openai.failures import reported
 from harness.adapters.openai_chat.pieces import StreamedCall, grown, owner
-from harness.adapters.openai_chat.response import identify, loads, response_of
+from harness.adapters.openai_chat.response import identify, response_of
 from harness.adapters.openai_chat.taken_back import REASONING
 from harness.contract.errors import MalformedResponse
 from harness.contract.model import (
@@ -23,7 +23,7 @@ from harness.contract.model import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from harness.adapters.openai_chat.eventstream import Event
+    from harness.adapters._openai.eventstream import Event
     from harness.contract.model import JSON, Message, StreamEvent
 
 _DONE = "[DONE]"
@@ -53,12 +53,7 @@ def stream_events(chunks: Iterable[bytes], status: int, history: Sequence[Messag
 
 
 def _chunk(event: Event, status: int) -> dict[str, JSON]:
-    try:
-        chunk = loads(event.data)
-    except ValueError as error:
-        raise MalformedResponse(f"an event of the stream is not JSON: {error}", status) from None
-    if not isinstance(chunk, dict):
-        raise MalformedResponse("an event of the stream is no chunk", status)
+    chunk = payload(event, status)
     if event.name == "error" or chunk.get("object") == "error":
         raise reported(chunk.get("error", chunk))
     return chunk

@@ -7,17 +7,15 @@ What no dialect is known to take back is kept for the caller, under `RECEIVED`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from harness.adapters.openai_chat.metadata import API
+from harness.adapters._openai.metadata import parted
+from harness.adapters.openai_chat.api import API, RECEIVED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from harness.contract.model import JSON, ProviderMetadata
-
-RECEIVED: Final = f"{API}/received"
-"""Whose the fields are that came and do not go back: nobody's, so that no adapter sends them."""
 
 REASONING = ("reasoning_content", "reasoning", "reasoning_text")
 """Where the dialects put the text of the reasoning: DeepSeek and most others; OpenRouter, Groq, Cerebras and Ollama;
@@ -49,7 +47,7 @@ def received(fields: Mapping[str, JSON]) -> ProviderMetadata:
 
 def of_message(fields: Mapping[str, JSON]) -> tuple[dict[str, JSON], dict[str, JSON]]:
     """The fields of a message that go back, as they do, and those that do not."""
-    back, shown = _parted(fields, _MESSAGE)
+    back, shown = parted(fields, _MESSAGE)
     match shown:  # both by the SDK's chat_completion_assistant_message_param; some servers send them empty
         case {"audio": {"id": str(audio_id)}} if audio_id:
             back["audio"] = {"id": audio_id}
@@ -62,15 +60,10 @@ def of_message(fields: Mapping[str, JSON]) -> tuple[dict[str, JSON], dict[str, J
 
 def of_call(fields: Mapping[str, JSON], function: Mapping[str, JSON]) -> ProviderMetadata:
     """What to keep of a call: those of its own fields and of its function's that have no canonical place."""
-    back, shown = _parted(fields, _CALL)
-    inner, inner_shown = _parted(function, _FUNCTION)
+    back, shown = parted(fields, _CALL)
+    inner, inner_shown = parted(function, _FUNCTION)
     if inner:
         back["function"] = inner
     if inner_shown:
         shown["function"] = inner_shown
     return {name: kept for name, kept in ((API, back), (RECEIVED, shown)) if kept}
-
-
-def _parted(fields: Mapping[str, JSON], taken: frozenset[str]) -> tuple[dict[str, JSON], dict[str, JSON]]:
-    back = {key: value for key, value in fields.items() if key in taken}
-    return back, {key: value for key, value in fields.items() if key not in taken}

@@ -19,9 +19,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.adapters.openai_responses.metadata import API
-from harness.contract.errors import MissingDependency
-from harness.contract.protocols import Adapter, Capability, Requirement, Route
+from harness.adapters._openai.requirement import SDK, needing_the_sdk
+from harness.adapters.openai_responses.api import API
+from harness.contract.protocols import Adapter, Capability, Route
 
 if TYPE_CHECKING:
     from harness.contract.protocols import ChatClient, Endpoint
@@ -33,12 +33,8 @@ def connect(endpoint: Endpoint, model: str) -> ChatClient:
     Raises:
         MissingDependency: the SDK is not installed.
     """
-    try:
+    with needing_the_sdk(API):
         from harness.adapters.openai_responses.client import Client  # noqa: PLC0415 - the SDK loads when it is needed
-    except ModuleNotFoundError as error:
-        if error.name != "openai":
-            raise
-        raise MissingDependency(API, "openai", "openai") from error
     return Client(endpoint, model)
 
 
@@ -65,6 +61,6 @@ ADAPTER = Adapter(
         }
     ),
     connect=connect,
-    requires=Requirement("openai", "openai"),
+    requires=SDK,
     route=Route.CLIENT,
 )

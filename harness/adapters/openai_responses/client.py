@@ -1,47 +1,23 @@
-"""The SDK: how a body is sent, and what its failures mean here. Imported only when a client is wanted."""
+"""What is sent to the SDK, and what comes of its answers. Imported only when a client is wanted."""
 
 from __future__ import annotations
 
-import math
-import time
-from contextlib import contextmanager
-from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-import httpx2
-import openai
-
-from harness.adapters.openai_responses.metadata import API, merged, own
+from harness.adapters._openai.client import Sdk, answered
+from harness.adapters._openai.metadata import merged, own
+from harness.adapters.openai_responses.api import API
 from harness.adapters.openai_responses.request import encode
 from harness.adapters.openai_responses.response import decode
 from harness.adapters.openai_responses.stream import stream_events
-from harness.contract.errors import ConnectionFailed, MalformedResponse, ProviderError, Unsupported, provider_error
+from harness.contract.errors import MalformedResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Mapping
+    from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
     from harness.contract.model import JSON, ChatRequest, ChatResponse, StreamEvent
     from harness.contract.protocols import Endpoint
-
-
-class _Sdk(openai.OpenAI):
-    """The SDK's client, without what it takes from the environment (wire-facts 7.1)."""
-
-    def __init__(self, endpoint: Endpoint, http_client: httpx2.Client) -> None:
-        super().__init__(
-            api_key=endpoint.api_key,
-            admin_api_key="",
-            organization="",  # keeps the SDK from looking; the header itself goes below
-            project="",
-            webhook_secret="",
-            base_url=endpoint.base_url,
-            max_retries=0,
-            http_client=http_client,
-        )
-        self.organization = None
-        self.project = None
-        self._custom_headers = {}
 
 
 class Client:
@@ -49,97 +25,32 @@ class Client:
 
     def __init__(self, endpoint: Endpoint, model: str) -> None:
         self._model = model
-        self._owned = httpx2.Client(follow_redirects=False, trust_env=False) if endpoint.http_client is None else None
-        sdk = _Sdk(endpoint, self._owned or cast("httpx2.Client", endpoint.http_client))
+        self._sdk = Sdk(endpoint)
         # the streaming variant is the one whose body can be read as it came
-        self._create: Callable[..., AbstractContextManager[Any]] = sdk.responses.with_streaming_response.create
+        self._create: Callable[..., AbstractContextManager[Any]] = self._sdk.responses.with_streaming_response.create
 
     def chat(self, request: ChatRequest) -> ChatResponse:
         """Ask the model; see `harness.contract.protocols.ChatClient.chat`."""
-        with _failures(), self._sent(request, {}) as response:
-            data: bytes = response.read()
-            status: int = response.status_code
+        with answered(self._call(request, {}), API) as answer:
+            data, status = answer.read(), answer.status
         return decode(data, status, request.messages)
 
     def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
         """Ask the model; see `harness.contract.protocols.StreamingChatClient.stream`."""
-        with _failures(), self._sent(request, {"stream": True}) as response:
-            status: int = response.status_code
-            if response.headers.get("content-type", "").startswith("application/json"):
-                decode(response.read(), status, request.messages)  # an error in it says more than what is raised below
-                raise MalformedResponse("the answer is whole, although a stream was asked for", status)
-            yield from stream_events(_received(response), status, request.messages)
+        with answered(self._call(request, {"stream": True}), API) as answer:
+            if answer.is_whole:
+                decode(answer.read(), answer.status, request.messages)  # an error in it says more than what is raised
+                raise MalformedResponse("the answer is whole, although a stream was asked for", answer.status)
+            yield from stream_events(answer.pieces(), answer.status, request.messages)
 
-    def _sent(self, request: ChatRequest, switches: dict[str, JSON]) -> AbstractContextManager[Any]:
-        """The response to the one request, its body not read yet."""
+    def _call(self, request: ChatRequest, switches: dict[str, JSON]) -> AbstractContextManager[Any]:
+        """The one request, which is sent when this is entered."""
         body = encode(request, request.model or self._model) | switches
-        whole = merged(body, own(request.provider_metadata))
+        whole = merged(body, own(request.provider_metadata, API))
         # Beside the SDK's own parameters, not in them: it would walk them for keys to rename, of which a body in the
         # wire's words has none, and that takes longer than all the rest of the request.
         return self._create(extra_body=whole)
 
     def close(self) -> None:
         """Close the HTTP client, unless it is the caller's."""
-        if self._owned:
-            self._owned.close()
-
-
-def _received(response: Any) -> Iterator[bytes]:
-    """The body as it arrives."""
-    try:
-        yield from response.iter_bytes()
-    except httpx2.TransportError as error:
-        raise ConnectionFailed(f"the stream broke off: {error}") from error
-
-
-@contextmanager
-def _failures() -> Generator[None]:
-    """The one door through which failures of the SDK come: as errors of `harness.contract.errors`."""
-    try:
-        yield
-    except openai.APIStatusError as error:
-        if error.status_code < 400:
-            raise ConnectionFailed(f"HTTP {error.status_code}, a redirect, which is not followed") from error
-        raise _provider_error(error) from error
-    except openai.APIConnectionError as error:
-        raise ConnectionFailed(str(error.__cause__ or error)) from error
-    except httpx2.TimeoutException as error:  # raised by the transport while the body was read
-        raise ConnectionFailed(f"no end of the answer: {error}") from error
-    except httpx2.RequestError as error:
-        raise MalformedResponse(f"the body was cut: {error}") from error
-    except UnicodeEncodeError as error:
-        raise Unsupported(API, "text", f"it cannot be written as UTF-8: {error.reason}") from error
-
-
-def _provider_error(error: openai.APIStatusError) -> ProviderError:
-    message = error.message
-    match error.body:
-        case {"message": str(text)} | str(text) if text:
-            message = text
-        case _:
-            pass
-    return provider_error(
-        error.status_code,
-        message,
-        code=error.code or error.type,
-        retry_after=_retry_after(error.response.headers),
-    )
-
-
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait: `retry-after-ms`, else `retry-after`, which is seconds or a date."""
-    try:
-        if "retry-after-ms" in headers:
-            seconds = float(headers["retry-after-ms"]) / 1000
-        else:
-            seconds = _seconds(headers.get("retry-after", ""))
-    except (ValueError, OverflowError):  # neither, or a date in a year that no clock has
-        return None
-    return seconds if math.isfinite(seconds) and seconds >= 0 else None
-
-
-def _seconds(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
+        self._sdk.release()

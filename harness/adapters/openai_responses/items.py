@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import base64
-import json
-import mimetypes
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from harness.adapters.openai_responses.ids import WireIds
-from harness.adapters.openai_responses.metadata import API, merged, own
-from harness.contract.errors import Unsupported
+from harness.adapters._openai.content import collapsed, filename, unsupported, url
+from harness.adapters._openai.ids import WireIds
+from harness.adapters._openai.jsontext import compact
+from harness.adapters._openai.metadata import merged, own
+from harness.adapters.openai_responses.api import API, LONGEST_ID
 from harness.contract.model import File, Image, Opaque, Refusal, Role, Text, Thinking, ToolCall, ToolResult
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 def wire_items(messages: Sequence[Message]) -> list[JSON]:
     """The conversation as the wire has it. Results stand before anything else that the user says."""
-    ids = WireIds(messages)
+    ids = WireIds(messages, LONGEST_ID)
     answered = {part.call_id for message in messages for part in message.tool_results}
     items: list[JSON] = []
     for role, turn in groupby(messages, key=lambda message: message.role):
@@ -31,11 +30,6 @@ def wire_items(messages: Sequence[Message]) -> list[JSON]:
             parts = (part for message in turn for part in message.parts)
             items += _without_loose_reasoning(_joined(filter(None, (_spoken(part, ids, answered) for part in parts))))
     return items
-
-
-def compact(value: JSON) -> str:
-    """JSON text without needless spaces, code points as they are."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _user_turn(messages: Sequence[Message], ids: WireIds) -> list[JSON]:
@@ -52,7 +46,7 @@ def _user_turn(messages: Sequence[Message], ids: WireIds) -> list[JSON]:
                 others.append(part)
         content = _content(others)
         if content:
-            said.append({"role": "user", "content": _collapsed(content)})
+            said.append({"role": "user", "content": collapsed(content, "input_text")})
     return [*answers, *said]
 
 
@@ -62,7 +56,7 @@ def _output(result: ToolResult, ids: WireIds) -> JSON:
         "call_id": ids.of_result(result),
         "output": _payload(result),
     }
-    return merged(wire, own(result.provider_metadata))
+    return merged(wire, own(result.provider_metadata, API))
 
 
 def _payload(result: ToolResult) -> JSON:
@@ -82,17 +76,17 @@ def _spoken(part: Part, ids: WireIds, answered: set[str]) -> dict[str, JSON] | N
         case Text() | Refusal():
             return _message(part)
         case Thinking():
-            return own(part.provider_metadata) or None
+            return own(part.provider_metadata, API) or None
         case ToolCall():
             return _call(part, ids)
         case Opaque():
             return _put_back(part.raw, ids, answered) if part.api == API and isinstance(part.raw, dict) else None
         case _:
-            raise _unsupported(part, "the assistant's items hold text, refusals, calls and reasoning only")
+            raise unsupported(API, part, "the assistant's items hold text, refusals, calls and reasoning only")
 
 
 def _message(part: Text | Refusal) -> dict[str, JSON] | None:
-    fields = dict(own(part.provider_metadata))
+    fields = dict(own(part.provider_metadata, API))
     item = fields.pop("message", None)
     if not part.text and not isinstance(item, dict):
         return None
@@ -108,7 +102,7 @@ def _message(part: Text | Refusal) -> dict[str, JSON] | None:
 
 
 def _call(call: ToolCall, ids: WireIds) -> dict[str, JSON]:
-    fields = own(call.provider_metadata)
+    fields = own(call.provider_metadata, API)
     call_id = ids.issued(call.id) if fields.get("call_id") == call.id else ids.of_call(call.id, call.name)
     wire: dict[str, JSON] = {
         "type": "function_call",
@@ -158,15 +152,6 @@ def _without_loose_reasoning(items: list[dict[str, JSON]]) -> list[dict[str, JSO
     return items[:end]
 
 
-def _collapsed(content: list[JSON]) -> JSON:
-    """One plain text as a string, anything else as a list of parts."""
-    match content:
-        case [{"type": "input_text", "text": text, **others}] if not others:
-            return text
-        case _:
-            return content
-
-
 def _is_content(raw: JSON) -> bool:
     """A part of a message's content, not an item."""
     return isinstance(raw, dict) and str(raw.get("type", "")).startswith("input_")
@@ -178,36 +163,23 @@ def _content(parts: Iterable[Part]) -> list[JSON]:
     for part in parts:
         match part:
             case Text(text=text):
-                result.append(merged({"type": "input_text", "text": text}, own(part.provider_metadata)))
+                result.append(merged({"type": "input_text", "text": text}, own(part.provider_metadata, API)))
             case Image():
-                image: dict[str, JSON] = {"type": "input_image", "image_url": _url(part), "detail": "auto"}
-                result.append(merged(image, own(part.provider_metadata)))
+                image: dict[str, JSON] = {"type": "input_image", "image_url": url(part, API), "detail": "auto"}
+                result.append(merged(image, own(part.provider_metadata, API)))
             case File():
-                result.append(merged(_file(part), own(part.provider_metadata)))
+                result.append(merged(_file(part), own(part.provider_metadata, API)))
             case Opaque(api=api, raw=raw):
                 if api == API:
                     result.append(raw)
             case _:
-                raise _unsupported(part, "it belongs to the assistant")
+                raise unsupported(API, part, "it belongs to the assistant")
     return result
-
-
-def _url(part: Image | File) -> str:
-    if part.data is not None:
-        return f"data:{part.media_type};base64,{base64.b64encode(part.data).decode()}"
-    if part.uri is None:
-        raise _unsupported(part, "it has neither data nor a place")
-    return part.uri
 
 
 def _file(part: File) -> dict[str, JSON]:
     if part.media_type.startswith(("audio/", "video/")):
-        raise _unsupported(part, f"the API takes no {part.media_type}")
+        raise unsupported(API, part, f"the API takes no {part.media_type}")
     if part.data is None:
-        return {"type": "input_file", "file_url": _url(part)}
-    suffix = mimetypes.guess_extension(part.media_type) or ""
-    return {"type": "input_file", "filename": f"file{suffix}", "file_data": _url(part)}
-
-
-def _unsupported(part: Part, reason: str) -> Unsupported:
-    return Unsupported(API, type(part).__name__, reason)
+        return {"type": "input_file", "file_url": url(part, API)}
+    return {"type": "input_file", "filename": filename(part.media_type), "file_data": url(part, API)}

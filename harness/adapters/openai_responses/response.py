@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import math
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING
 
-from harness.adapters.openai_responses.failures import reported
-from harness.adapters.openai_responses.ids import is_legal, synthesised
-from harness.adapters.openai_responses.metadata import API, kept
+from harness.adapters._openai.failures import reported
+from harness.adapters._openai.ids import is_legal, synthesised
+from harness.adapters._openai.jsontext import count, loads, string
+from harness.adapters._openai.metadata import parted
+from harness.adapters.openai_responses.api import API, LONGEST_ID, RECEIVED
 from harness.contract.errors import MalformedResponse
 from harness.contract.model import (
     SYNTHESISED_ID,
@@ -36,9 +36,6 @@ _STATUSES = {
     "in_progress": StopReason.PAUSE,
     "queued": StopReason.PAUSE,
 }
-RECEIVED: Final = f"{API}/received"
-"""Whose the fields are that came and do not go back: nobody's, so that no adapter sends them."""
-
 _SHOWN_OF_REASONING = frozenset({"status"})
 """Fields of a reasoning item that the API refuses to take back (RS-D4)."""
 
@@ -83,7 +80,7 @@ def response_of(body: JSON, status: int, history: Sequence[Message]) -> ChatResp
     parts = tuple(_parts(output, history))
     stop_reason, raw = _stop_reason(rest, parts)
     return ChatResponse(
-        Message(Role.ASSISTANT, parts), stop_reason, _usage(rest.get("usage")), _string(rest.get("model")), raw
+        Message(Role.ASSISTANT, parts), stop_reason, _usage(rest.get("usage")), string(rest.get("model")), raw
     )
 
 
@@ -108,8 +105,7 @@ def _parts(output: list[JSON], history: Sequence[Message]) -> list[Part]:
 
 def _taken_back(fields: dict[str, JSON], taken: AbstractSet[str]) -> dict[str, JSON]:
     """The metadata of an item: the fields that go back, and apart from them those that are only shown."""
-    back: dict[str, JSON] = {key: value for key, value in fields.items() if key in taken}
-    shown: dict[str, JSON] = {key: value for key, value in fields.items() if key not in taken}
+    back, shown = parted(fields, taken)
     return {name: held for name, held in ((API, back), (RECEIVED, shown)) if held}
 
 
@@ -118,9 +114,9 @@ def _content(part: JSON, message: dict[str, JSON]) -> Part:
     message = {key: value for key, value in message.items() if key != "role"}
     match part:
         case {"type": "output_text", "text": str(text), **fields}:
-            return Text(text, kept({**fields, "message": message}))
+            return Text(text, {API: {**fields, "message": message}})
         case {"type": "refusal", "refusal": str(text), **fields}:
-            return Refusal(text, kept({**fields, "message": message}))
+            return Refusal(text, {API: {**fields, "message": message}})
         case _:
             return Opaque(API, {"type": "message", "role": "assistant", **message, "content": [part]})
 
@@ -130,7 +126,7 @@ def reasoning_of(item: dict[str, JSON]) -> str:
     for key in ("summary", "content"):
         shown = item.get(key)
         texts = (
-            [_string(part.get("text")) for part in shown if isinstance(part, dict)] if isinstance(shown, list) else []
+            [string(part.get("text")) for part in shown if isinstance(part, dict)] if isinstance(shown, list) else []
         )
         if any(texts):
             return "\n\n".join(text for text in texts if text)
@@ -155,7 +151,7 @@ def call_of(item: dict[str, JSON], taken: Sequence[str]) -> ToolCall | None:
         marked: dict[str, JSON] = {"harness": {SYNTHESISED_ID: True}}
         made = synthesised(len(taken), taken)
         return ToolCall(made, name, arguments, _taken_back(fields, _TAKEN_OF_CALL) | marked)
-    if not is_legal(call_id):  # issued all the same, by a server with longer ids
+    if not is_legal(call_id, LONGEST_ID):  # issued all the same, by a server with longer ids
         fields["call_id"] = call_id
     return ToolCall(call_id, name, arguments, _taken_back(fields, _TAKEN_OF_CALL))
 
@@ -170,7 +166,7 @@ def _arguments(text: str) -> dict[str, JSON] | None:
 
 def _stop_reason(body: dict[str, JSON], parts: Sequence[Part]) -> tuple[StopReason, str | None]:
     """Table 1.3: there is no finish reason, so status and items have to tell (RS-P1). With the API's own word."""
-    status = _string(body.get("status"))
+    status = string(body.get("status"))
     match status, body.get("incomplete_details"):
         case "completed", _:
             return _completed(parts), status
@@ -193,37 +189,9 @@ def _usage(usage: JSON) -> Usage:
     """Table 1.4: input includes what was cached, output includes reasoning."""
     fields = usage if isinstance(usage, dict) else {}
     return Usage(
-        input_tokens=_count(fields, "input_tokens"),
-        output_tokens=_count(fields, "output_tokens"),
-        cache_read_tokens=_count(fields.get("input_tokens_details"), "cached_tokens"),
-        cache_write_tokens=_count(fields.get("input_tokens_details"), "cache_write_tokens"),
-        reasoning_tokens=_count(fields.get("output_tokens_details"), "reasoning_tokens"),
+        input_tokens=count(fields, "input_tokens"),
+        output_tokens=count(fields, "output_tokens"),
+        cache_read_tokens=count(fields.get("input_tokens_details"), "cached_tokens"),
+        cache_write_tokens=count(fields.get("input_tokens_details"), "cache_write_tokens"),
+        reasoning_tokens=count(fields.get("output_tokens_details"), "reasoning_tokens"),
     )
-
-
-def _count(fields: JSON, key: str) -> int | None:
-    value = fields.get(key) if isinstance(fields, dict) else None
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _string(value: JSON) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def loads(text: str | bytes) -> JSON:
-    """Strict JSON. Raises `ValueError`, for nesting that Python cannot follow too."""
-    try:
-        return json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _finite(digits: str) -> float:
-    number = float(digits)
-    if math.isinf(number):
-        raise ValueError(f"{digits} is out of range")
-    return number

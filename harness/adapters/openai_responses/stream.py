@@ -6,16 +6,18 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.adapters.openai_responses.eventstream import events
-from harness.adapters.openai_responses.failures import reported
-from harness.adapters.openai_responses.response import call_of, loads, reasoning_of, response_of
+from harness.adapters._openai import eventstream
+from harness.adapters._openai.eventstream import events
+from harness.adapters._openai.failures import reported
+from harness.adapters._openai.jsontext import string
+from harness.adapters.openai_responses.response import call_of, reasoning_of, response_of
 from harness.contract.errors import MalformedResponse
 from harness.contract.model import ArgumentsDelta, Finish, TextDelta, ThinkingDelta, ToolCallEnd, ToolCallStart
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from harness.adapters.openai_responses.eventstream import Event
+    from harness.adapters._openai.eventstream import Event
     from harness.contract.model import JSON, Message, StreamEvent
 
 _ENDS = ("response.completed", "response.incomplete")
@@ -49,13 +51,8 @@ def _payload(event: Event, status: int) -> tuple[str, dict[str, JSON]]:
         MalformedResponse: it is no JSON object.
         ProviderError: it is an error (RS-P4).
     """
-    try:
-        payload = loads(event.data)
-    except ValueError as error:
-        raise MalformedResponse(f"an event of the stream is not JSON: {error}", status) from None
-    if not isinstance(payload, dict):
-        raise MalformedResponse("an event of the stream is no object", status)
-    kind = _string(payload.get("type")) or event.name
+    payload = eventstream.payload(event, status)
+    kind = string(payload.get("type")) or event.name
     match kind, payload:
         case "response.failed", {"response": {**response}}:
             raise reported(response.get("error") or "the response failed")
@@ -83,7 +80,7 @@ class _Item:
     @property
     def id(self) -> str | None:
         """The id of the item, which is not that of a call."""
-        return _string(self.wire.get("id"))
+        return string(self.wire.get("id"))
 
     def rest(self, whole: JSON) -> str:
         """What has not been handed on of the arguments or text that the item came to."""
@@ -105,14 +102,14 @@ class _Answer:
             case "response.output_item.added", {"item": {**wire}}:
                 yield from self._open(_Item(_number(payload, "output_index"), wire))
             case "response.output_item.done", {"item": {**wire}}:
-                yield from self._close(self._item(payload, _string(wire.get("id"))), wire)
+                yield from self._close(self._item(payload, string(wire.get("id"))), wire)
             case "response.output_text.delta", {"delta": str(delta)} if delta:
-                self._item(payload, _string(payload.get("item_id"))).shown += delta
+                self._item(payload, string(payload.get("item_id"))).shown += delta
                 yield TextDelta(delta)
             case _, {"delta": str(delta)} if delta and kind in _REASONING:
-                yield _thought(self._item(payload, _string(payload.get("item_id"))), payload, delta)
+                yield _thought(self._item(payload, string(payload.get("item_id"))), payload, delta)
             case "response.function_call_arguments.delta", {"delta": str(delta)} if delta:
-                item = self._item(payload, _string(payload.get("item_id")))
+                item = self._item(payload, string(payload.get("item_id")))
                 if item.number is not None:
                     item.shown += delta
                     yield ArgumentsDelta(item.number, delta)
@@ -150,7 +147,7 @@ class _Answer:
 
     def _repeated(self, position: int, wire: dict[str, JSON]) -> _Item:
         """The item that the end of the stream repeats, or a new one if nothing has been heard of it."""
-        kind, item_id = wire.get("type"), _string(wire.get("id"))
+        kind, item_id = wire.get("type"), string(wire.get("id"))
         same = [item for item in self._items if item_id and item.id == item_id]
         near = [item for item in self._items if item.index == position and item.wire.get("type", kind) == kind]
         if same or near:
@@ -224,7 +221,3 @@ def _place(item: _Item) -> int:
 def _number(payload: dict[str, JSON], key: str) -> int | None:
     value = payload.get(key)
     return value if isinstance(value, int) else None
-
-
-def _string(value: JSON) -> str | None:
-    return value if isinstance(value, str) else None

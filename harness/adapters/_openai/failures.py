@@ -1,4 +1,5 @@
-"""Failures that a server reports inside HTTP 200: as its whole answer, or in the middle of a stream."""
+"""Failures that a server reports inside HTTP 200: as its whole answer, in the middle of a stream, or as a response that
+failed."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
 _STATUSES = {
     "invalid_request_error": 400,
+    "invalid_prompt": 400,
     "authentication_error": 401,
     "invalid_api_key": 401,
     "permission_error": 403,
@@ -30,13 +32,16 @@ _STATUSES = {
 
 
 def reported(error: JSON) -> ProviderError:
-    """The error that a stream carries: by the status that it names itself (Groq, OpenRouter), else by its code.
+    """The error that an answer carries, by the status that it names itself (Groq, OpenRouter), else by its code.
 
     What says neither is a failure of the server: it had taken the request.
     """
     fields: dict[str, JSON] = error if isinstance(error, dict) else {"message": error}
     texts = [text for key in ("message", "detail") if isinstance(text := fields.get(key), str) and text]
-    codes = [said for key in ("code", "type") if isinstance(said := fields.get(key), str | int) and said]
+    # an error event has its fields beside its own type, "error" (RS-P4)
+    codes = [
+        said for key in ("code", "type") if isinstance(said := fields.get(key), str | int) and said not in ("", "error")
+    ]
     return provider_error(
         next(filter(None, map(_status, (fields.get("status_code"), *codes))), 500),
         texts[0] if texts else "an error without a message",

@@ -6,5 +6,6 @@ import re
 
 
 def is_reasoning(model: str) -> bool:
-    """The model reasons: it has encrypted reasoning to give and refuses sampling parameters (RS-7, OC-10)."""
+    """The model reasons: it has the role `developer` and encrypted reasoning to give, and refuses sampling parameters
+    (OC-9, OC-10, RS-7)."""
     return re.match(r"(gpt-[56]|o\d)(?!.*-chat)", model) is not None

@@ -11,13 +11,10 @@ if TYPE_CHECKING:
 
     from harness.contract.model import Message, ToolResult
 
-_MAX_LENGTH = 64
-"""Characters of a `call_id` that the API takes (RS-3)."""
 
-
-def is_legal(call_id: str) -> bool:
-    """The API takes this id, whoever issued it."""
-    return 0 < len(call_id) <= _MAX_LENGTH
+def is_legal(call_id: str, longest: int) -> bool:
+    """An API whose ids have at most `longest` characters takes this id, whoever issued it."""
+    return 0 < len(call_id) <= longest
 
 
 def synthesised(position: int, taken: Collection[str]) -> str:
@@ -28,12 +25,13 @@ def synthesised(position: int, taken: Collection[str]) -> str:
 class WireIds:
     """The ids of one history, asked for in its order → the ids that stand for them on the wire, one-to-one.
 
-    Ids that this API issued or takes stay as they are. Any other becomes a digest of itself, so that it is the same in
-    every request of a conversation. Calls with an empty id are told apart by their order; their results find them by
-    name, then by order.
+    Ids that the API issued or takes, up to `longest` characters, stay as they are. Any other becomes a digest of
+    itself, so that it is the same in every request of a conversation. Calls with an empty id are told apart by their
+    order; their results find them by name, then by order.
     """
 
-    def __init__(self, history: Iterable[Message]) -> None:
+    def __init__(self, history: Iterable[Message], longest: int) -> None:
+        self._longest = longest
         self._taken = {call.id for message in history for call in message.tool_calls}
         self._issued: set[str] = set()
         self._empty = 0
@@ -61,7 +59,7 @@ class WireIds:
         return self._unanswered.pop(names.index(result.name) if result.name in names else 0)[1]
 
     def _wire_id(self, call_id: str) -> str:
-        return call_id if call_id in self._issued or is_legal(call_id) else self._substitute(call_id)
+        return call_id if call_id in self._issued or is_legal(call_id, self._longest) else self._substitute(call_id)
 
     def _substitute(self, text: str) -> str:
         digests = (hashlib.sha256(f"{n}:{text}".encode(errors="surrogatepass")).hexdigest() for n in count())

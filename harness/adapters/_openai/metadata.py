@@ -1,26 +1,26 @@
-"""Verbatim wire fields: what `provider_metadata` holds for this API, and how it returns to the wire."""
+"""Verbatim wire fields: what `provider_metadata` holds for an API, and how it returns to the wire."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from collections.abc import Set as AbstractSet
 
     from harness.contract.model import JSON, ProviderMetadata
 
-API: Final = "openai-responses"
 
-
-def own(metadata: ProviderMetadata) -> dict[str, JSON]:
-    """The wire fields of this API; those of other APIs are none of ours."""
-    fields = metadata.get(API)
+def own(metadata: ProviderMetadata, api: str) -> dict[str, JSON]:
+    """The wire fields of this API; those of other APIs are none of its business."""
+    fields = metadata.get(api)
     return fields if isinstance(fields, dict) else {}
 
 
-def kept(fields: Mapping[str, JSON]) -> dict[str, JSON]:
-    """The metadata that holds `fields`; nothing if there are none."""
-    return {API: dict(fields)} if fields else {}
+def parted(fields: Mapping[str, JSON], taken: AbstractSet[str]) -> tuple[dict[str, JSON], dict[str, JSON]]:
+    """The fields that go back to where they came from (`taken`), and those that are only shown."""
+    back = {key: value for key, value in fields.items() if key in taken}
+    return back, {key: value for key, value in fields.items() if key not in taken}
 
 
 def merged(wire: dict[str, JSON], fields: Mapping[str, JSON]) -> dict[str, JSON]:

@@ -6,10 +6,13 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from harness.adapters._openai.jsontext import loads
 from harness.contract.errors import MalformedResponse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from harness.contract.model import JSON
 
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -45,6 +48,17 @@ def events(chunks: Iterable[bytes]) -> Iterator[Event]:
             name = _text(value)
         elif key == b"data":
             data.append(_text(value))
+
+
+def payload(event: Event, status: int) -> dict[str, JSON]:
+    """The JSON object that an event brings. Raises `MalformedResponse` if it brings none."""
+    try:
+        value = loads(event.data)
+    except ValueError as error:
+        raise MalformedResponse(f"an event of the stream is not JSON: {error}", status) from None
+    if not isinstance(value, dict):
+        raise MalformedResponse("an event of the stream is no object", status)
+    return value
 
 
 def _text(value: bytes) -> str:

@@ -1,0 +1,13 @@
+"""What the API is called, and how long its ids may be."""
+
+from __future__ import annotations
+
+from typing import Final
+
+API: Final = "openai-responses"
+
+RECEIVED: Final = f"{API}/received"
+"""Whose the fields are that came and do not go back: nobody's, so that no adapter sends them."""
+
+LONGEST_ID: Final = 64
+"""Characters of a `call_id` that the API takes (RS-3)."""
