@@ -54,6 +54,7 @@ class Api:
     `fail(status, retry_after, seed)`: the provider's failure of this status, in its own shape; it asks to wait
     `retry_after` seconds.
     `error_for(response, request)`: a refusal or a failure, as it comes to this request.
+    `broken_for(response, request)`: an answer that breaks off or cannot be read, as it comes to this request.
     `stream_error(status, seed, request)`: what the provider writes into a stream, in the form that `request` asks for,
     where it would have failed with `status` before the first byte.
     `model_of(request)`: the model that the request names, by body or path.
@@ -88,6 +89,7 @@ class Api:
     stream_error: Callable[[int, str, RequestView], bytes]
     model_of: Callable[[HttpRequest], str | None]
     error_for: Callable[[HttpResponse, HttpRequest], HttpResponse] = lambda response, _request: response
+    broken_for: Callable[[HttpResponse, HttpRequest], HttpResponse] = lambda response, _request: response
     misheaded: Callable[[HttpRequest], Violation | None] = lambda _request: None
     embeddings: EmbeddingFormat | None = None
     base_url_variable: str | None = None

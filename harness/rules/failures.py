@@ -7,9 +7,11 @@ from http import HTTPStatus
 from typing import Literal, TypeAlias
 
 from harness import catalog
-from harness.apis.view import ErrorView
+from harness.apis.api import Api
+from harness.apis.view import ErrorView, WireError
 from harness.contract.errors import ConnectionFailed, MalformedResponse, ProviderError, provider_error
-from harness.results import Blame, Chat, Kind, Severity
+from harness.contract.http import HttpRequest, HttpResponse
+from harness.results import Blame, Chat, Exchange, Kind, Severity
 from harness.rules.evidence import Evidence, Reading
 from harness.rules.rule import Flaw
 from harness.scenarios.match import Failure, Outcome, error_name, mismatches
@@ -97,6 +99,15 @@ def is_retriable(reading: Reading) -> bool:
         return reading.answer is None
     status = meant_status(error)
     return status is None or status >= 500 or status in _RETRIABLE
+
+
+def failed(api: Api, request: HttpRequest, response: HttpResponse) -> bool:
+    """The same of an exchange that nobody has read yet."""
+    try:
+        view = api.read(response)
+    except WireError:
+        view = None
+    return is_retriable(Reading(0, Exchange(request, response), None, view))
 
 
 def failure_of(chat: Chat) -> Failure | None:

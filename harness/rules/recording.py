@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.contract.protocols import Capability
 from harness.results import Blame, Kind, Severity
 from harness.rules import history, id_matching, json_mode, opaque_state, requests, system_prompt, tools
 from harness.rules.declining import declined
 from harness.rules.evidence import Evidence, Reading
-from harness.rules.failures import is_retriable, judged
+from harness.rules.failures import judged
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
 from harness.tape.compare import RequestDifference, differences
@@ -71,19 +70,15 @@ def _is_nobodys(evidence: Evidence, reading: Reading, found: RequestDifference) 
 
 
 def _beyond(evidence: Evidence) -> Iterator[Flaw]:
-    """What was recorded by an adapter that does not retry says nothing against one that declares that it does."""
-    retries = Capability.RETRIES in evidence.transcript.capabilities
     for reading in evidence.readings:
-        if not reading.is_made_up:
-            continue
-        chat = reading.exchange.chat
-        first = reading if chat is None else evidence.exchanges(chat)[0]
-        if retries and not first.is_made_up and is_retriable(first):
-            message = "a retry, which the cassette has no answer for; record the cell with this adapter"
-            yield Flaw(message, reading.index, "", blame=Blame.CASSETTE)
-        else:
-            message = "a request for which nothing is left to answer"
-            yield Flaw(message, reading.index, "", severity=_severity(evidence, chat), blame=_fault(evidence))
+        if reading.is_made_up:
+            yield Flaw(
+                "a request for which nothing is left to answer",
+                reading.index,
+                "",
+                severity=_severity(evidence, reading.exchange.chat),
+                blame=_fault(evidence),
+            )
 
 
 def _severity(evidence: Evidence, chat: int | None) -> Severity | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from threading import Lock
@@ -17,6 +17,12 @@ from harness.tape.cassette import Cassette
 
 Key: TypeAlias = tuple[str, str, str, str | bytes]
 
+Failed: TypeAlias = Callable[[HttpRequest, HttpResponse], bool]
+"""`failed(recorded, response)`: the exchange failed in a way that another try may mend."""
+
+_REPEATS = 6
+"""How often a failure is played again: once more than an adapter may retry, so that the excess is seen and ends."""
+
 _NOTHING_LEFT = HttpResponse(
     500,
     {"content-type": "application/json", EXHAUSTED: "1"},
@@ -28,14 +34,21 @@ class Player:
     """Plays a cassette once. Takes constant time for each request, however long the cassette; thread-safe.
 
     Responses come in the pieces and with the ending that were recorded, but nothing waits.
+
+    `failed` is given for an adapter that retries. Who recorded the cassette may not have: what is sent again behind a
+    failure, and was not recorded again, fails again as it did.
     """
 
-    def __init__(self, cassette: Cassette) -> None:
+    def __init__(self, cassette: Cassette, failed: Failed | None = None) -> None:
         self._interactions = [
             (each.request, _without_pause(each.response)) for each in cassette.interactions if each.response is not None
         ]
         self._played = [False] * len(self._interactions)
         self._next = 0
+        self._failed = failed
+        self._last: tuple[HttpRequest, int] | None = None
+        """The last request that was answered, and the position of its answer."""
+        self._repeated = 0
         self._lock = Lock()
 
     @cached_property
@@ -59,15 +72,37 @@ class Player:
         marks as the harness's own, and no recorded request.
         """
         with self._lock:
-            position = self._take(request)
+            position = self._again(request)
+            if position is None:
+                position = self._take(request)
+                self._repeated = 0
+            self._last = None if position is None else (request, position)
         if position is None:
             return _NOTHING_LEFT, None
         recorded, response = self._interactions[position]
         return response, recorded
 
-    def _take(self, request: HttpRequest) -> int | None:
+    def _again(self, request: HttpRequest) -> int | None:
+        """The position of the failure that the last request met, if it is sent again and was recorded once."""
+        if self._failed is None or self._last is None or self._repeated == _REPEATS:
+            return None
+        sent, position = self._last
+        recorded, response = self._interactions[position]
+        if not _is_spelled_alike(sent, request) or not self._failed(recorded, response):
+            return None
+        self._go_on()
+        left = self._interactions[self._next :][:1]
+        if left and normalised(left[0][0]) == normalised(recorded):
+            return None
+        self._repeated += 1
+        return position
+
+    def _go_on(self) -> None:
         while self._next < len(self._played) and self._played[self._next]:
             self._next += 1
+
+    def _take(self, request: HttpRequest) -> int | None:
+        self._go_on()
         if self._next == len(self._played):
             return None
         position = self._next

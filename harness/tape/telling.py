@@ -22,7 +22,7 @@ def as_asked(wire: Api, profile: Profile, seed: str) -> Telling:
     """Answers come as a request asks for them, whatever way they came in.
 
     An adapter may ask for a stream and hand it on whole: what another one recorded of the same question has the answer
-    as one body. What was cut off or cannot be read is told as it is.
+    as one body. What was cut off or cannot be read is told as the API says, or as it is.
     """
 
     def told(request: HttpRequest, answered: HttpRequest, response: HttpResponse) -> HttpResponse:
@@ -35,7 +35,7 @@ def as_asked(wire: Api, profile: Profile, seed: str) -> Telling:
             return wire.error_for(response, request)
         view = _good(wire, response)
         if view is None or not isinstance(view.body, dict):
-            return response
+            return wire.broken_for(response, request)
         if not asked.stream:
             return one_body(view)
         stream = wire.stream_of(view.body, seed, profile, asked)

@@ -155,10 +155,15 @@ def test_a_silent_retry_is_found_in_replay_too(tmp_path: Path) -> None:
     assert {f.blame for f in findings} == {Blame.ADAPTER}
 
 
-def test_a_cassette_without_the_retry_says_nothing_against_who_declares_it(tmp_path: Path) -> None:
-    findings = replayed(tmp_path, retrying("anthropic", again(1), declared=True))
-    assert [(f.rule, f.blame) for f in findings] == [("request-unexpected", Blame.CASSETTE)]
-    assert "record the cell with this adapter" in findings[0].message
+def test_what_an_adapter_that_does_not_retry_recorded_fails_again_for_one_that_declares_it(tmp_path: Path) -> None:
+    assert replayed(tmp_path / "five", retrying("anthropic", again(5), declared=True)) == []
+    findings = replayed(tmp_path / "more", retrying("anthropic", again(6), declared=True))
+    assert [(f.rule, f.blame) for f in findings] == [("one-request-per-chat", Blame.ADAPTER)]
+
+
+def test_a_failure_is_not_played_for_ever(tmp_path: Path) -> None:
+    findings = replayed(tmp_path, retrying("anthropic", again(7), declared=True))
+    assert {f.rule for f in findings} == {"one-request-per-chat", "request-unexpected"}
 
 
 @pytest.mark.parametrize("declared", [False, True])

@@ -3,7 +3,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-from harness.contract.http import EXHAUSTED, Delivery, HttpRequest
+from harness.contract.http import EXHAUSTED, Delivery, HttpRequest, HttpResponse
 from harness.tape.cassette import Cassette
 from harness.tape.player import Player
 from tests.tape.samples import cassette, request, response
@@ -42,6 +42,31 @@ def test_when_nothing_is_left_the_answer_says_that_it_is_the_harnesss() -> None:
     answer, recorded = player.answer(request("a"))
     assert (answer.status, answer.headers[EXHAUSTED], recorded) == (500, "1", None)
     assert b"harness: the cassette has no further exchange" in answer.body
+
+
+def bad(_request: HttpRequest, response: HttpResponse) -> bool:
+    return b"bad" in response.body
+
+
+def test_a_failure_is_played_again_for_who_retries() -> None:
+    player = Player(cassette("bad", "b"), bad)
+    assert [player.answer(request("bad")) for _ in range(3)] == [(response("re: bad"), request("bad"))] * 3
+    assert player.answer(request("b")) == (response("re: b"), request("b"))
+    assert player.unplayed == 0
+
+
+def test_a_retry_that_was_recorded_gets_its_own_response() -> None:
+    one, two = cassette("bad", "bad").interactions
+    player = Player(Cassette((one, replace(two, response=response("second")))), bad)
+    assert [player.answer(request("bad"))[0] for _ in range(2)] == [response("re: bad"), response("second")]
+    assert EXHAUSTED in player.answer(request("bad"))[0].headers
+
+
+def test_neither_an_answer_nor_the_failure_of_another_request_is_played_again() -> None:
+    player = Player(cassette("a", "bad"), bad)
+    assert player.answer(request("a"))[0] == response("re: a")
+    assert player.answer(request("a"))[0] == response("re: bad")
+    assert EXHAUSTED in player.answer(request("other"))[0].headers
 
 
 def test_pieces_and_endings_are_played_and_pauses_are_not() -> None:

@@ -21,7 +21,6 @@ from tests.unusual.forms import FORMS
 
 Side = Literal["EQUAL", "CHANGED"]
 SIDES: tuple[Side, ...] = ("EQUAL", "CHANGED")
-TARGETS = sorted({target for form in FORMS for target in form.targets})
 
 _NAMED = {form.name: form for form in FORMS}
 _MARK = re.compile(r" \(It takes the form ([a-z0-9-]+)\.\)")
@@ -32,9 +31,9 @@ def mark(form: Form) -> str:
     return f" (It takes the form {form.name}.)"
 
 
-def spec(side: Side, target: str, lacks: Capability | None = None) -> str:
+def spec(side: Side, target: str, lacks: Capability | None = None, has: Capability | None = None) -> str:
     """What the command takes for `--adapter`."""
-    return f"tests.unusual.adapters:{side}.{_attribute(target, lacks)}"
+    return f"tests.unusual.adapters:{side}.{_attribute(target, lacks, has)}"
 
 
 class _Chosen:
@@ -70,22 +69,24 @@ def _marked(messages: tuple[Message, ...]) -> str:
     return next(found[1] for text in texts if (found := _MARK.search(text)))
 
 
-def _attribute(target: str, lacks: Capability | None) -> str:
+def _attribute(target: str, lacks: Capability | None, has: Capability | None) -> str:
     name = target if lacks is None else f"{target}_without_{lacks}"
+    name = name if has is None else f"{name}_with_{has}"
     return name.replace("-", "_").replace(".", "_")
 
 
-def _adapter(side: Side, target: str, lacks: Capability | None) -> Adapter:
+def _adapter(side: Side, target: str, lacks: Capability | None, has: Capability | None) -> Adapter:
     def connect(endpoint: Endpoint, model: str) -> _Chosen:
         return _Chosen(side, target, endpoint, model)
 
     shipped = shipped_targets()[target].adapter
-    name, capabilities = f"unusual-{side.lower()}", shipped.capabilities - {lacks}
+    name = f"unusual-{side.lower()}"
+    capabilities = shipped.capabilities - {lacks} | ({has} if has else frozenset[Capability]())
     return replace(shipped, name=name, capabilities=capabilities, connect=connect)
 
 
 def _all(side: Side) -> SimpleNamespace:
-    made = {(target, form.lacks) for form in FORMS for target in form.targets} | {(target, None) for target in TARGETS}
+    made = {(target, lacks, form.has) for form in FORMS for target in form.targets for lacks in (form.lacks, None)}
     return SimpleNamespace(**{_attribute(*each): _adapter(side, *each) for each in made})
 
 

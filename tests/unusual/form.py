@@ -20,7 +20,8 @@ class Form:
 
     `alarm` is the false alarm that it stands for. `verdict` is that of the equal form, by `notes` if it is a note;
     `rule` catches the change. `targets` are those on which the form can be expressed, `variant` is how the cell is
-    played, and `replayed` what replay alone notes. The equal form's adapter does not declare what it `lacks`.
+    played, and `replayed` what replay alone notes. The equal form's adapter does not declare what it `lacks`;
+    what the form `has` both adapters declare, beside what the shipped one does.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Form:
     variant: Variant = "whole"
     replayed: frozenset[str] = frozenset()
     lacks: Capability | None = None
+    has: Capability | None = None
 
     @property
     def path(self) -> Path:

@@ -22,16 +22,17 @@ Key: TypeAlias = tuple[str, Side, Mode]
 def play(target: str, folder: Path) -> dict[Key, CellResult]:
     """All cells of a target: one command for each variant, side and mode, after the shipped adapter recorded them."""
     found: dict[Key, CellResult] = {}
-    for variant, lacks in {(form.variant, form.lacks): None for form in FORMS if target in form.targets}:
-        place = folder / f"{variant}-{lacks}"
+    here = [form for form in FORMS if target in form.targets]
+    for variant, lacks, has in {(form.variant, form.lacks, form.has): None for form in here}:
+        place = folder / f"{variant}-{lacks}-{has}"
         place.mkdir()
-        forms = [form for form in FORMS if target in form.targets and (form.variant, form.lacks) == (variant, lacks)]
+        forms = [form for form in here if (form.variant, form.lacks, form.has) == (variant, lacks, has)]
         chosen = [*(_written(form, place) for form in forms), "--target", target, "--variant", variant]
         chosen += ["--cassettes", str(place / "cassettes")]
         _command(place / "recorded", "record", "--from", "reference", *chosen)
         for side in SIDES:
             for mode in MODES:
-                adapted = ["--adapter", spec(side, target, lacks if side == "EQUAL" else None), "--mode", mode]
+                adapted = ["--adapter", spec(side, target, lacks if side == "EQUAL" else None, has), "--mode", mode]
                 result = _command(place / f"{side}-{mode}", "run", *adapted, *chosen)
                 found |= {(cell.scenario, side, mode): cell for cell in result.cells}
     return found

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import httpx2
 
-from harness.contract.errors import MalformedResponse
+from harness.contract.errors import ChatError, MalformedResponse
 from harness.contract.model import (
     JSON_INSTRUCTION,
     ArgumentsDelta,
@@ -27,11 +27,13 @@ from harness.contract.model import (
     ToolCallStart,
     Usage,
 )
-from harness.contract.protocols import Adapter, ChatClient, Endpoint
+from harness.contract.protocols import Adapter, Capability, ChatClient, Endpoint
 from harness.results import Verdict
 from tests.broken.fault import ALL, GEMINI, OPENAI, Wrap, Wrapped, answers, client, rescues, sends
 from tests.broken.json_mode import texts
 from tests.unusual.form import Form
+
+T = TypeVar("T")
 
 TOOL = "formatted_output"
 
@@ -165,14 +167,16 @@ def _in_front_of_results(text: str) -> Wrap:
     return sends(sent)
 
 
-def _by_array(*, looks_inside: bool) -> Wrap:
-    """A stream of Gemini's is asked for as a JSON array; an error is looked for inside of it, or as an object."""
+def _by_array(*, looks_inside: bool = True, mends: bool = False) -> Wrap:
+    """A stream of Gemini's is asked for as a JSON array; an error is looked for inside of it, or as an object. What
+    ends too early, or in an error, is told so, or as if it had ended well."""
 
     def wrap(adapter: Adapter) -> Adapter:
         def connect(endpoint: Endpoint, model: str) -> ChatClient:
             inner = endpoint.http_client
             assert isinstance(inner, httpx2.Client)
-            outer = httpx2.Client(transport=_Arrays(inner, looks_inside=looks_inside), trust_env=False)
+            transport = _Arrays(inner, looks_inside=looks_inside, mends=mends)
+            outer = httpx2.Client(transport=transport, trust_env=False)
             return cast("ChatClient", adapter.connect(replace(endpoint, http_client=outer), model))
 
         return replace(adapter, connect=connect)
@@ -183,21 +187,35 @@ def _by_array(*, looks_inside: bool) -> Wrap:
 class _Arrays(httpx2.BaseTransport):
     """Asks for an array and tells it to the SDK, which knows only events."""
 
-    def __init__(self, inner: httpx2.Client, *, looks_inside: bool) -> None:
+    def __init__(self, inner: httpx2.Client, *, looks_inside: bool, mends: bool) -> None:
         self._inner = inner
         self._looks_inside = looks_inside
+        self._mends = mends
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         url = request.url.copy_remove_param("alt")
         headers = {name: value for name, value in request.headers.items() if name != "content-length"}
         answer = self._inner.request(request.method, url, headers=headers, content=request.read())
-        chunks = json.loads(answer.content)
+        chunks = [*_elements(answer.text)]
         if answer.status_code >= 400:
             if self._looks_inside:
                 return httpx2.Response(answer.status_code, json=chunks[0])
             return httpx2.Response(500, json={"error": {}})
+        if self._mends:
+            chunks = [chunk for chunk in chunks if "error" not in chunk]
+            chunks[-1]["candidates"][0]["finishReason"] = "STOP"
         events = "".join(f"data: {json.dumps(chunk)}\r\n\r\n" for chunk in chunks)
         return httpx2.Response(200, headers={"content-type": "text/event-stream"}, content=events.encode())
+
+
+def _elements(array: str) -> Iterator[dict[str, Any]]:
+    """The elements of an array as they can be read from its beginning, though its end may be missing."""
+    decoder, rest = json.JSONDecoder(), array.removeprefix("[")
+    assert rest != array
+    while rest.strip(" \r\n,]"):
+        element, end = decoder.raw_decode(rest := rest.lstrip(" \r\n,"))
+        yield element
+        rest = rest[end:]
 
 
 def _as_it_is(adapter: Adapter) -> Adapter:
@@ -220,6 +238,27 @@ def _streaming(*, drops: bool) -> Wrap:
             return next(each.response for each in self.client.stream(request) if isinstance(each, Finish))
 
     return client(Streaming)
+
+
+def _persisting(*, elsewhere: bool) -> Wrap:
+    """What failed is asked twice more, a stream once it is there as a whole; or something else is asked then."""
+
+    class Persisting(Wrapped):
+        def chat(self, request: ChatRequest) -> ChatResponse:
+            return self._answered(request, self.client.chat)
+
+        def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
+            yield from self._answered(request, lambda asked: [*self.client.stream(asked)])
+
+        def _answered(self, request: ChatRequest, ask: Callable[[ChatRequest], T]) -> T:
+            for _ in range(2):
+                try:
+                    return ask(request)
+                except ChatError:
+                    request = replace(request, max_tokens=16) if elsewhere else request
+            return ask(request)
+
+    return client(Persisting)
 
 
 def _refusal_as_text(**changes: Any) -> Wrap:
@@ -348,10 +387,61 @@ FORMS = (
         "errors of Gemini's JSON-array stream",
         "error-403",
         GEMINI,
-        _by_array(looks_inside=True),
+        _by_array(),
         _by_array(looks_inside=False),
         "chat-failure",
         variant="stream",
+    ),
+    Form(
+        "array-that-breaks-off",
+        "a stream that breaks off, recorded as events and asked for as a JSON array",
+        "stream-cut-before-end",
+        GEMINI,
+        _by_array(),
+        _by_array(mends=True),
+        "stream-cut",
+        variant="stream",
+    ),
+    Form(
+        "array-that-fails",
+        "an error behind the text of a stream, recorded as events and asked for as a JSON array",
+        "stream-error-behind-text",
+        GEMINI,
+        _by_array(),
+        _by_array(mends=True),
+        "chat-failure",
+        variant="stream",
+    ),
+    Form(
+        "retries-as-declared",
+        "a declared retry that the recording does not have",
+        "error-429",
+        ALL,
+        _persisting(elsewhere=False),
+        _persisting(elsewhere=True),
+        "one-request-per-chat",
+        has=Capability.RETRIES,
+    ),
+    Form(
+        "retries-behind-a-stream",
+        "a declared retry of what failed under HTTP 200",
+        "stream-error-at-start",
+        ALL,
+        _persisting(elsewhere=False),
+        _persisting(elsewhere=True),
+        "one-request-per-chat",
+        variant="stream",
+        has=Capability.RETRIES,
+    ),
+    Form(
+        "retries-of-a-cut-answer",
+        "a declared retry of an answer that was cut",
+        "connection-cut",
+        ALL,
+        _persisting(elsewhere=False),
+        _persisting(elsewhere=True),
+        "one-request-per-chat",
+        has=Capability.RETRIES,
     ),
     Form(
         "refusal-as-text",

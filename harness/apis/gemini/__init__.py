@@ -17,6 +17,7 @@ from harness.apis.gemini.profiles import PROFILES
 from harness.apis.gemini.requests import model_of, recognises, view
 from harness.apis.gemini.responses import read
 from harness.apis.gemini.responses.building import build, build_stream, stream_of
+from harness.apis.gemini.streams.broken import broken_for
 from harness.apis.law import OWN, Services
 from harness.apis.targets import Shipped
 from harness.apis.traits import Traits
@@ -50,6 +51,7 @@ API = Api(
     fail=fail,
     stream_error=stream_error,
     error_for=error_for,
+    broken_for=broken_for,
     model_of=model_of,
     embeddings=EMBEDDINGS,
     provocations=frozenset({Provocation.RAW_LINE_SEPARATORS}),

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 
 from harness import catalog
 from harness.apis.api import Api
 from harness.contract.errors import CassetteMissing
+from harness.contract.protocols import Capability
 from harness.reference.session import Session
 from harness.results import Mode, Provenance
+from harness.rules.failures import failed
 from harness.running.stages.offline import Offline
 from harness.running.stages.routes import Answering
 from harness.running.stages.stage import Cell, Stage
@@ -41,7 +44,8 @@ class Replay(Offline):
         metadata = cassette.metadata
         assert metadata is not None  # noqa: S101 - Library.load gives no other
         wire = catalog.api(cell.target.api)
-        player = Player(cassette)
+        retries = Capability.RETRIES in cell.target.adapter.capabilities and cell.scenario.embeddings is None
+        player = Player(cassette, partial(failed, wire) if retries else None)
         whole_digest = digest(cell.scenario)
         stale = not metadata.is_of(whole_digest, sent_digest(cell.scenario))
         scripted = metadata.origin == "reference" and (
