@@ -126,7 +126,7 @@ def _failed(evidence: Evidence) -> Iterator[Flaw]:
         if step.made.error is None:
             continue
         last = step.readings[-1] if step.readings else None
-        innocent = last is not None and not _is_right(last) and not evidence.violations(last)
+        innocent = last is not None and not _is_right(last) and not evidence.is_refused(last)
         yield Flaw(
             f"{step.name} ended in {step.made.error}: {step.made.error_text}",
             last.index if last else None,

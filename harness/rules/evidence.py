@@ -160,6 +160,10 @@ class Evidence:
         objection = self._objections.get(reading.index)
         return [*self.api.violations(request, law), *([] if objection is None else [objection])]
 
+    def is_refused(self, reading: Reading) -> bool:
+        """The provider refuses the request. What it takes with a loss, or is only said to refuse, makes none faulty."""
+        return any(violation.severity == "error" for violation in self.violations(reading))
+
     def law(self, reading: Reading) -> Law:
         """Whose rules a request is held to: the provider's own where the reference server answers or answered, else
         those of the service that was asked."""

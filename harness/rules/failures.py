@@ -251,8 +251,7 @@ def _is_refused(evidence: Evidence, wanted: Due) -> bool:
     """The request is one that the reference server refuses, whatever the scenario has in store for it."""
     if wanted.reading is None or wanted.failure is None or not evidence.transcript.scripted:
         return False
-    broken = any(violation.severity == "error" for violation in evidence.violations(wanted.reading))
-    return broken and meant_status(wanted.failure) == HTTPStatus.BAD_REQUEST
+    return evidence.is_refused(wanted.reading) and meant_status(wanted.failure) == HTTPStatus.BAD_REQUEST
 
 
 def _status(made: Chat, failure: ErrorView, wanted: Due) -> Flaw | None:
@@ -294,8 +293,7 @@ def _refusal_blame(evidence: Evidence, exchange: int | None, status: int) -> Bla
         return Blame.PROVIDER
     if evidence.transcript.scripted:
         return Blame.ADAPTER
-    refused = any(v.severity == "error" for v in evidence.violations(evidence.readings[exchange]))
-    return Blame.ADAPTER if refused else Blame.PROVIDER
+    return Blame.ADAPTER if evidence.is_refused(evidence.readings[exchange]) else Blame.PROVIDER
 
 
 def waited(evidence: Evidence, chat: int) -> Flaw | None:

@@ -2,7 +2,8 @@
 
 Compared is what the caller is told. Pieces of a text that stand together are one text; an id that no API issued is
 whatever the adapter makes up, and may be another one each time: of such ids only which calls share one counts. A count
-or a model that only one of the tellings has is not a wrong one.
+or a model that only one of the tellings has is not a wrong one. A part without a type may be kept in a form of the
+adapter's own, with ids and times of its own: of it counts which values of the API's part it holds.
 """
 
 from __future__ import annotations
@@ -50,6 +51,26 @@ class Contrast:
     kind: Kind = Kind.LOSS
 
 
+@dataclass(frozen=True, slots=True)
+class Issued:
+    """What an API has issued in a playing: the ids of its calls, and the values in its parts without a type here."""
+
+    ids: frozenset[str] = frozenset()
+    values: frozenset[str] = frozenset()
+
+
+def scalars(value: JSON) -> Iterator[str]:
+    """The strings, numbers and truth values in a JSON value, each as a text. A string that holds JSON is that too."""
+    if isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from scalars(item)
+    elif value is not None:
+        yield value if isinstance(value, str) else canonical(value)
+        if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
+            inner = _value(value)
+            yield from () if isinstance(inner, str) else scalars(inner)
+
+
 Naming: TypeAlias = Callable[[str], str]
 """What an id is compared as."""
 
@@ -61,14 +82,14 @@ def naming(issued: frozenset[str]) -> Naming:
 
 
 def of_responses(
-    one: ChatResponse, other: ChatResponse, issued: frozenset[str], *, calls_apart: bool = False
+    one: ChatResponse, other: ChatResponse, issued: Issued, *, calls_apart: bool = False
 ) -> Iterator[Contrast]:
     """In what two responses differ. With `calls_apart` it does not count where calls stand among the texts: an API that
     has a field for either says nothing of it."""
     if calls_apart:
         one, other = _calls_last(one), _calls_last(other)
-    left, right = (_pieces(response.message.parts, naming(issued)) for response in (one, other))
-    parted = [*_of_pieces(left, right)]
+    left, right = (_pieces(response.message.parts, naming(issued.ids)) for response in (one, other))
+    parted = [*_of_pieces(left, right, issued)]
     yield from parted
     yield from _at("the stop reason", one.stop_reason.value, other.stop_reason.value)
     for field in fields(Usage):
@@ -89,7 +110,7 @@ _OURS = Kind.CONVENTION
 """Of what is kept beside an answer, what has to go back to the API is found missing where it does not."""
 
 
-def of_events(one: Iterable[StreamEvent], other: Iterable[StreamEvent], issued: frozenset[str]) -> Iterator[Contrast]:
+def of_events(one: Iterable[StreamEvent], other: Iterable[StreamEvent], issued: Issued) -> Iterator[Contrast]:
     """In what the events of two streams differ. How text and arguments are divided into pieces counts for nothing."""
     left, right = tuple(one), tuple(other)
     found = [*_of_told(left, right, issued)]
@@ -100,12 +121,11 @@ def of_events(one: Iterable[StreamEvent], other: Iterable[StreamEvent], issued: 
         yield from _at("the order of the events", before, behind, _OURS)
 
 
-def _of_told(
-    left: tuple[StreamEvent, ...], right: tuple[StreamEvent, ...], issued: frozenset[str]
-) -> Iterator[Contrast]:
+def _of_told(left: tuple[StreamEvent, ...], right: tuple[StreamEvent, ...], issued: Issued) -> Iterator[Contrast]:
     for what, kind in (("text", TextDelta), ("thinking", ThinkingDelta)):
         yield from _at(f"the {what} of the events", _said(left, kind), _said(right, kind))
-    yield from _of_pieces(_told_calls(left, naming(issued)), _told_calls(right, naming(issued)), " of the events")
+    before, behind = (_told_calls(events, naming(issued.ids)) for events in (left, right))
+    yield from _of_pieces(before, behind, issued, " of the events")
     yield from _at("whether the events finish", _finish(left), _finish(right))
 
 
@@ -148,7 +168,7 @@ class _Piece:
         return f"{self.kind} {canonical(self.value)}"
 
 
-def _of_pieces(one: Sequence[_Piece], other: Sequence[_Piece], of: str = "") -> Iterator[Contrast]:
+def _of_pieces(one: Sequence[_Piece], other: Sequence[_Piece], issued: Issued, of: str = "") -> Iterator[Contrast]:
     matcher = SequenceMatcher(None, [each.key for each in one], [each.key for each in other], autojunk=False)
     for same, begin, end, start, stop in matcher.get_opcodes():
         if same == "equal":
@@ -156,16 +176,22 @@ def _of_pieces(one: Sequence[_Piece], other: Sequence[_Piece], of: str = "") -> 
         gone, came = [*one[begin:end]], [*other[start:stop]]
         while gone and came and gone[0].kind == came[0].kind:
             left, right = gone.pop(0), came.pop(0)
-            yield from _of_piece(_named(left, one, of), left, right)
+            yield from _of_piece(_named(left, one, of), left, right, issued)
         yield from (Contrast(_named(each, one, of), each.value, None) for each in gone)
         yield from (Contrast(_named(each, other, of), None, each.value) for each in came)
 
 
-def _of_piece(name: str, left: _Piece, right: _Piece) -> Iterator[Contrast]:
+def _of_piece(name: str, left: _Piece, right: _Piece, issued: Issued) -> Iterator[Contrast]:
     one, other = left.value, right.value
-    if left.kind != "call" or not (isinstance(one, dict) and isinstance(other, dict)):
+    if left.kind == _UNTYPED:
+        yield Contrast(name, one, other, _OURS if _hold_the_same(one, other, issued) else Kind.LOSS)
+    elif left.kind != "call" or not (isinstance(one, dict) and isinstance(other, dict)):
         yield Contrast(name, one, other)
-        return
+    else:
+        yield from _of_call(name, one, other)
+
+
+def _of_call(name: str, one: dict[str, JSON], other: dict[str, JSON]) -> Iterator[Contrast]:
     for key in one | other:
         if key != "arguments":
             yield from _at(f"{_CALLED[key]} of {name}", one.get(key), other.get(key))
@@ -173,6 +199,15 @@ def _of_piece(name: str, left: _Piece, right: _Piece) -> Iterator[Contrast]:
         for pointer, before, behind in _partings(one.get(key), other.get(key), ""):
             place = f"the arguments of {name}" + (f" at {pointer}" if pointer else "")
             yield Contrast(place, before, behind)
+
+
+_UNTYPED = "part without a type of its own"
+
+
+def _hold_the_same(one: JSON, other: JSON, issued: Issued) -> bool:
+    """Two tellings of a part hold the same of what the API has issued, and the rest is the adapter's own."""
+    held, again = (issued.values.intersection(scalars(value)) for value in (one, other))
+    return bool(held) and held == again
 
 
 _CALLED = {"id": "the id", "name": "the name", "ended": "the end"}
@@ -228,7 +263,7 @@ def _piece(part: Part, name: Naming) -> _Piece:
             data = None if part.data is None else part.data.hex()
             return _Piece("medium", {"media_type": part.media_type, "data": data, "uri": part.uri})
         case Opaque():
-            return _Piece("part without a type of its own", part.raw)
+            return _Piece(_UNTYPED, part.raw)
         case ToolResult():
             return _Piece("result", part.text)
 

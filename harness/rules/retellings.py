@@ -6,20 +6,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 
 from harness.apis.traits import Framing
+from harness.apis.view import OpaqueView
 from harness.contract.model import JSON, ChatResponse
 from harness.results import Chat, Kind, Retelling
 from harness.rules.evidence import Evidence, Reading
 from harness.rules.failures import A_DATE_AGO, CUT_ERRORS, same_wait
-from harness.rules.outline import Contrast, of_events, of_responses
+from harness.rules.outline import Contrast, Issued, of_events, of_responses, scalars
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
 from harness.tape.recut import BYTE_ORDER_MARK, COMMENTS
 
 
-def _issued(evidence: Evidence) -> frozenset[str]:
-    """The ids that the API has issued: what else stands for a call is the adapter's own, and may be random."""
-    views = (reading.response for reading in evidence.readings if reading.response is not None)
-    return frozenset(call.id for view in views for call in view.calls if call.id)
+def _issued(evidence: Evidence) -> Issued:
+    """What the API has issued: what else stands for a call, or in a part, is the adapter's own, and may be random."""
+    views = [reading.response for reading in evidence.readings if reading.response is not None]
+    raws = [part.raw for view in views for part in view.parts if isinstance(part, OpaqueView)]
+    ids = frozenset(call.id for view in views for call in view.calls if call.id)
+    return Issued(ids, frozenset(value for raw in raws for value in scalars(raw)))
 
 
 def _responses(evidence: Evidence, one: ChatResponse, other: ChatResponse) -> Iterator[Contrast]:

@@ -36,7 +36,7 @@ from harness.contract.model import (
     Usage,
 )
 from harness.contract.protocols import Capability
-from harness.rules.outline import of_responses
+from harness.rules.outline import Issued, of_responses
 from tests.adapters.streamed import BASE, Pieces, Player, Server, cut, random_cuts, response, until_error
 from tests.traffic import needs_traffic, recorded
 
@@ -555,7 +555,7 @@ def test_recorded_streams_end_as_they_would_whole() -> None:
         count += 1
         events = PLAYER.stream(exchange.response.body)
         # as one body, the signature of an empty text behind a text sits on that text
-        assert not [*of_responses(response(events), PLAYER.chat(view.body), frozenset())], exchange.path
+        assert not [*of_responses(response(events), PLAYER.chat(view.body), Issued())], exchange.path
         for pieces in random_cuts(exchange.response.body, 50):
             assert PLAYER.stream(*pieces) == events, exchange.path
     assert count == 50

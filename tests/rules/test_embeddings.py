@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
 
 import pytest
 
-from harness.results import EmbeddingTranscript
+from harness import catalog
+from harness.apis.endpoint import PATH_UNKNOWN
+from harness.contract.http import HttpResponse
+from harness.results import Blame, EmbeddingTranscript
 from harness.running.stages import Cell
 from tests.broken.embeddings import EMBEDDING, INDEX, SWITCHED
 from tests.rules.transcripts import found, only, transcript_of
@@ -56,3 +60,20 @@ def test_an_error_before_anything_was_sent(target: str) -> None:
     finding = only(replace(played, embedded=(failed,), exchanges=()), "embedding-failed")
     assert finding.message == "the index ended in Unsupported: no"
     assert (finding.exchange, finding.pointer) == (None, None)
+
+
+@pytest.mark.parametrize(("severity", "blame"), [("warning", Blame.PROVIDER), ("error", Blame.ADAPTER)])
+def test_what_is_only_warned_of_makes_no_request_faulty(
+    severity: Literal["warning", "error"], blame: Blame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    played = transcript(INDEX, "openai-chat")
+    first, *rest = played.embedded
+    refused = replace(played.exchanges[0], response=HttpResponse(400, {"content-type": "application/json"}, b"{}"))
+    failed = replace(first, vectors=None, error="InvalidRequest", error_text="no")
+    api = catalog.api("openai-chat")
+    assert api.embeddings
+    objection = PATH_UNKNOWN.broken("They say so.", "", severity=severity)
+    changed = replace(api, embeddings=replace(api.embeddings, violations=lambda _request, _law: [objection]))
+    monkeypatch.setattr(catalog, "api", lambda _name: changed)
+    findings = found(replace(played, embedded=(failed, *rest), exchanges=(refused, *played.exchanges[1:])))
+    assert [finding.blame for finding in findings if finding.rule == "embedding-failed"] == [blame]

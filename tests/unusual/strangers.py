@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, TypeVar, cast
+from uuid import uuid4
 
 import httpx2
 
@@ -17,6 +18,8 @@ from harness.contract.model import (
     ChatResponse,
     Finish,
     Message,
+    Opaque,
+    Part,
     Refusal,
     Role,
     StopReason,
@@ -29,7 +32,19 @@ from harness.contract.model import (
 )
 from harness.contract.protocols import Adapter, Capability, ChatClient, Endpoint
 from harness.results import Verdict
-from tests.broken.fault import ALL, GEMINI, OPENAI, Wrap, Wrapped, answers, client, rescues, sends
+from tests.broken.fault import (
+    ALL,
+    GEMINI,
+    OPENAI,
+    Wrap,
+    Wrapped,
+    answers,
+    client,
+    edited_message,
+    edited_parts,
+    rescues,
+    sends,
+)
 from tests.broken.json_mode import texts
 from tests.unusual.form import Form
 
@@ -218,6 +233,40 @@ def _elements(array: str) -> Iterator[dict[str, Any]]:
         rest = rest[end:]
 
 
+def _own_parts(*, drops: bool) -> Wrap:
+    """Parts without a type are kept as parts of the library's own, each with an id that is another one every time; of
+    one that was streamed a value is lost, or all are there."""
+
+    class Keeping(Wrapped):
+        def ask(self, request: ChatRequest) -> ChatRequest:
+            return edited_parts(request, _given_back)
+
+        def chat(self, request: ChatRequest) -> ChatResponse:
+            return _kept(super().chat(request))
+
+        def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
+            for event in super().stream(request):
+                yield Finish(_kept(event.response, drops=drops)) if isinstance(event, Finish) else event
+
+    return client(Keeping)
+
+
+def _kept(response: ChatResponse, *, drops: bool = False) -> ChatResponse:
+    def keep(part: Part) -> Part:
+        if not isinstance(part, Opaque) or not isinstance(part.raw, dict):
+            return part
+        raw = dict(list(part.raw.items())[:-1]) if drops else part.raw
+        return replace(part, raw={"key": uuid4().hex, "fields": json.dumps(raw), "given": json.dumps(part.raw)[::-1]})
+
+    return replace(response, message=edited_message(response.message, keep))
+
+
+def _given_back(part: Part) -> Part:
+    if not isinstance(part, Opaque) or not isinstance(part.raw, dict):
+        return part
+    return replace(part, raw=json.loads(str(part.raw["given"])[::-1]))
+
+
 def _as_it_is(adapter: Adapter) -> Adapter:
     return adapter
 
@@ -362,6 +411,18 @@ FORMS = (
         "text-changed",
         Verdict.WARN,
         frozenset({"stream-cut", "stream-life-cycle", "request-unexpected"}),
+        variant="stream",
+    ),
+    Form(
+        "parts-of-its-own",
+        "a part without a type that is kept in a form of the library's own, with an id of its own",
+        "history-opaque-parts",
+        ("anthropic", "openai-responses", *GEMINI),
+        _own_parts(drops=False),
+        _own_parts(drops=True),
+        "stream-equals-whole",
+        Verdict.NOTE,
+        frozenset({"stream-equals-whole"}),
         variant="stream",
     ),
     Form(
