@@ -42,7 +42,7 @@ ROOMS_OF_AN_API = {"requests", "responses", "streams", "failures", "limits", "pr
 
 @pytest.mark.parametrize("package", sorted(ROOT.glob("harness/apis/*/__init__.py")), ids=lambda path: path.parent.name)
 def test_every_api_has_the_same_rooms_and_at_most_one_more(package: Path) -> None:
-    found = {path.stem for path in package.parent.iterdir() if path.stem not in ("__init__", "__pycache__")}
+    found = {path.stem for path in package.parent.iterdir() if path.suffix in ("", ".py")} - {"__init__", "__pycache__"}
 
     assert {"requests", "responses", "limits", "profiles"} <= found
     assert len(found - ROOMS_OF_AN_API) <= 1

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from harness.apis.embedding import EmbeddingFormat
+from harness.apis.facts import Facts
 from harness.apis.law import Law, Services
 from harness.apis.lift import Lift
 from harness.apis.limit import Limit, Violation
@@ -33,6 +34,7 @@ class Api:
     `base_url_ending`: how the base URL of another server ends that speaks it (`/v1`, or nothing where the SDK adds it).
     `services`: who serves it, and so whose rules a request is held to.
     `limits`: the table of everything that can be violated, of its embeddings too.
+    `facts`: what its provider, and other servers that speak it, take and refuse, with evidence and dates.
     `profiles`: its generations of models; the first that matches a name holds, and the last one matches any.
     `targets`: what there is to play; there is at least one. Those of the APIs that ship come with recordings.
     `system_places`: where the system prompt may stand (`SystemView.place`).
@@ -94,6 +96,7 @@ class Api:
     embeddings: EmbeddingFormat | None = None
     base_url_variable: str | None = None
     address_variable: str | None = None
+    facts: Facts = field(default_factory=Facts)
     least_body: bytes = b"{}"
     provocations: frozenset[Provocation] = frozenset()
     own_stops: Mapping[StopReason, tuple[str, str]] = field(default_factory=dict[StopReason, tuple[str, str]])

@@ -8,7 +8,11 @@ from harness.apis.api import Api
 from harness.apis.limit import Limit, Violation
 from harness.contract.http import HttpRequest
 
-PATH_UNKNOWN = Limit("path-unknown", "Every request goes to an endpoint of the API.", "wire-facts 1.1")
+PATH_UNKNOWN = Limit(
+    "path-unknown",
+    "Every request goes to an endpoint of the API.",
+    "anthropic-endpoint, openai-chat-endpoint, openai-responses-endpoint, gemini-endpoint",
+)
 
 
 def turned_away(wire: Api, request: HttpRequest, *, embedded: bool = False) -> Violation | None:

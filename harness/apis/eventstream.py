@@ -1,7 +1,7 @@
 """Server-sent events: bytes → events, as the WHATWG grammar has it.
 
 Lines end at LF, CR or CRLF and nowhere else: U+2028, U+2029 and U+0085 are legal inside the JSON of an event, so
-`str.splitlines` must not be used (wire-facts, section 0).
+`str.splitlines` must not be used.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def wait_headers(seconds: float | None) -> dict[str, str]:
     """The headers that ask to wait.
 
     `retry-after` has whole seconds (RFC 9110), as long as the wait or longer; `retry-after-ms`, which the SDKs of
-    Anthropic and OpenAI look at first, has what that rounds away (wire-facts, section 7.2).
+    Anthropic and OpenAI look at first, has what that rounds away.
     """
     if seconds is None:
         return {}

@@ -128,7 +128,8 @@ class Lift(ABC):
 
 
 def _json_schema(schema: JSON) -> JSON:
-    """A schema of the OpenAPI dialect, types in lower case, as JSON Schema: `nullable` is a type (GM-5)."""
+    """A schema of the OpenAPI dialect, types in lower case, as JSON Schema: `nullable` is a type
+    (gemini-schema-fields)."""
     if not isinstance(schema, dict):
         return schema
     plain = {key: _keyword(key, value) for key, value in schema.items() if key != "nullable"}

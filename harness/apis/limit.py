@@ -20,7 +20,7 @@ Severity: TypeAlias = Literal["error", "warning"]
 class Limit:
     """Something that a request has to keep to, with a stable kebab-case `id`.
 
-    `sentence` says what must hold. `source` is the rule of wire-facts or dated-facts with its evidence. `severity` says
+    `sentence` says what must hold. `source` names the facts that it rests on, with their evidence. `severity` says
     what becomes of a request that breaks it: the provider refuses it (`error`), or it is taken with a loss, by some
     models only, or nobody has captured a refusal (`warning`).
     """
@@ -29,6 +29,11 @@ class Limit:
     sentence: str
     source: str
     severity: Severity = "error"
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """The ids of the facts that it rests on."""
+        return tuple(self.source.split(", "))
 
     def broken(  # noqa: PLR0913 - a parameter for each fact that a refusal has
         self,
@@ -43,7 +48,7 @@ class Limit:
         source: str | None = None,
     ) -> Violation:
         """A violation of this limit. `severity` and `source` replace the limit's own where a check knows better: one
-        field of many has a rule of its own in the sheet, or a named beta may know a field that nobody here knows."""
+        field of many has a rule of its own of the facts, or a named beta may know a field that nobody here knows."""
         return Violation(
             self, message, pointer, severity or self.severity, source or self.source, actual, expected, status, code
         )

@@ -1,8 +1,8 @@
 """A profile: what holds for a generation of models of an API. Data, not code paths.
 
 The first profile of an API whose pattern matches the whole model name wins; the last one of each API matches every
-name and claims little, so that nothing is refused for a model that nobody here knows. Sources are the rule ids of
-wire-facts and of dated-facts (with a D: AN-D1); a generation has an entry of its own where these say something else of
+name and claims little, so that nothing is refused for a model that nobody here knows. Sources are facts, by their ids;
+a generation has an entry of its own where these say something else of
 it, and what they contest, or nobody has seen, is not gated.
 """
 
@@ -30,23 +30,35 @@ class Profile:
     """What holds for some models of an API: those whose whole name fits the pattern `models`.
 
     `call_ids`: the API issues ids for tool calls (`None`: some responses have them, some not).
-    `prefill`: a request that ends with an assistant turn (AN-18, AN-D19, GM-D7).
-    `sampling`: temperature and its kin (OC-10, AN-D24, RS-D1).
-    `system_in_messages`: a system turn in mid-conversation (AN-31, AN-D10 to AN-D13).
-    `thought_signatures`: what becomes of a call that goes back without its signature (GM-10).
-    `thinking`: how reasoning is asked for (AN-50, GM-14).
-    `thinking_refused`: the types of thinking that are refused (AN-D4 to AN-D6, AN-D28), or the levels (GM-D3, GM-D15).
-    `thinking_up_to_high`: the types that go together with an effort up to high only (AN-D7, AN-D30, AN-A3).
-    `tool_types_refused`: versions of the provider's tools that its own service refuses with these models (AN-D31).
-    `tools_want_no_reasoning`: function tools are refused unless reasoning is switched off (OC-0).
-    `reasons_by_default`: reasoning is on unless the request switches it off (OC-0).
-    `strict_requests`: the provider's own servers refuse unknown parameters and ids of a foreign form (RS-1, RS-3).
+    `prefill`: a request that ends with an assistant turn (anthropic-no-prefill, gemini-no-model-turn-last).
+    `sampling`: temperature and its kin (openai-chat-max-completion-tokens, anthropic-default-sampling-only,
+    openai-responses-no-temperature).
+    `system_in_messages`: a system turn in mid-conversation (anthropic-system-in-messages, anthropic-system-not-first,
+    anthropic-system-directive, anthropic-sonnet-5-system-role, anthropic-system-role-unknown).
+    `thought_signatures`: what becomes of a call that goes back without its signature (gemini-thought-signature).
+    `thinking`: how reasoning is asked for (anthropic-thinking-form, gemini-level-or-budget).
+    `thinking_refused`: the types of thinking that are refused (anthropic-no-thinking-budget,
+    anthropic-fable-always-thinks, anthropic-opus-5-5-always-thinks, anthropic-sonnet-5-5-always-thinks), or the levels
+    (gemini-no-levels, gemini-no-minimal-level).
+    `thinking_up_to_high`: the types that go together with an effort up to high only
+    (anthropic-opus-5-disabled-up-to-high, anthropic-between-tools-up-to-high, anthropic-haiku-5-5-thinking).
+    `tool_types_refused`: versions of the provider's tools that its own service refuses with these models
+    (anthropic-old-computer-tool).
+    `tools_want_no_reasoning`: function tools are refused unless reasoning is switched off
+    (openai-chat-tools-want-no-reasoning).
+    `reasons_by_default`: reasoning is on unless the request switches it off (openai-chat-tools-want-no-reasoning).
+    `strict_requests`: the provider's own servers refuse unknown parameters and ids of a foreign form
+    (openai-responses-input, openai-responses-call-form).
     `results_adjacent`: no message may stand between a call and its result. Unverified for OpenAI, and refused by
     DeepSeek's Responses endpoint (a recorded 400, and the reports in ranxianglei/billion-context#766).
-    `strict_pairing`: all results of a step stand in one turn, under the names of their calls (GM-7, GM-8).
-    `mixed_tools`: a server tool beside functions that nothing in the request allows, at the Developer API (GM-D1).
-    `json_mode`, `json_schema`, `json_with_tools`: how each is had (AN-40, OC-12, RS-8, GM-13).
-    `lacks`: capabilities that no adapter has with these models: tools on Chat (OC-D1), a forced choice (AN-D1).
+    `strict_pairing`: all results of a step stand in one turn, under the names of their calls
+    (gemini-function-response-form, gemini-responses-counted).
+    `mixed_tools`: a server tool beside functions that nothing in the request allows, at the Developer API
+    (gemini-mixed-tools-refused).
+    `json_mode`, `json_schema`, `json_with_tools`: how each is had (anthropic-output-format, openai-chat-word-json,
+    openai-responses-word-json, gemini-json-output).
+    `lacks`: capabilities that no adapter has with these models: tools on Chat (openai-chat-tools-want-no-reasoning), a
+    forced choice (anthropic-no-forced-choice).
     `dialect`: how the reference server departs from the API's own grammar and rules, as compatible servers do; one of
     the names that the API's wire package has for them.
     """

@@ -16,12 +16,13 @@ class Traits:
     `calls_apart`: a message has a field for its text and one for its calls, and so no order between them.
     `flags_errors`: a result has a field that says that its tool failed. Elsewhere the words of the error are all that a
     model gets.
-    `ids_optional`: a call may go back without an id (wire-facts 11). Elsewhere none is taken (AN-7, OC-5, RS-3).
+    `ids_optional`: a call may go back without an id. Elsewhere none is taken (anthropic-call-fields,
+    openai-chat-call-form, openai-responses-call-form).
     `one_turn_for_results`: the results of parallel calls spread over turns are taken and do harm. Elsewhere they are
-    refused (GM-8), or each is an entry of its own.
-    `stop_reason_may_end`: the official SDK takes a stream that has its stop reason and not its last event (AN-P9), and
-    no captured stream shows what the service means by it.
-    `counts_when_asked`: the tokens of a stream are counted only if the request says so (OC-P3).
+    refused (gemini-responses-counted), or each is an entry of its own.
+    `stop_reason_may_end`: the official SDK takes a stream that has its stop reason and not its last event
+    (anthropic-stream-cut-unnoticed), and no captured stream shows what the service means by it.
+    `counts_when_asked`: the tokens of a stream are counted only if the request says so (openai-chat-stream-usage).
     `schema_by_tool`: a JSON schema is asked for by a tool that has to be called, as released libraries do.
     `unread_framings`: what no recorded stream of the API has and its official SDK cannot read.
     """

@@ -195,9 +195,10 @@ class RequestView:
     under canonical names, and what the contract has no name for if it is not as the API has it by itself: `answers`,
     how many are wanted of one question, and `one_call`, that a turn may not call several tools.
     `stateful` names the field by which the request leans on state that the server keeps (previous_response_id …).
-    `usage_pointer` is where a request has a stream count its tokens, which Chat alone wants to be asked for (OC-P3).
-    `cache_marks` are the pointers of cache marks on tools and system prompt (`None`: the API has none).
-    `stream_format` is the form of a streamed answer (Gemini gives an array unless `alt=sse` asks for events).
+    `usage_pointer` is where a request has a stream count its tokens, which Chat alone wants to be asked for
+    (openai-chat-stream-usage). `cache_marks` are the pointers of cache marks on tools and system prompt (`None`: the
+    API has none). `stream_format` is the form of a streamed answer (Gemini gives an array unless `alt=sse` asks for
+    events).
     """
 
     api: str

@@ -6,7 +6,9 @@ HarnessError
 │   ├── PluginError               an adapter, rule or report that is there and cannot be loaded
 │   ├── MissingDependency         the SDK of a chosen adapter is not installed
 │   ├── MissingKey                no API key in the environment for a provider
-│   ├── ScenarioError             a scenario file that cannot be read
+│   ├── FileError                 a file in strict YAML that cannot be read
+│   │   ├── ScenarioError         a scenario
+│   │   └── FactsError            facts
 │   ├── ExpectedFailuresError     an expected-failures file that cannot be read
 │   └── CassetteError             a cassette that cannot be read or written
 │       ├── CassetteMissing       there is none: "could not look", never a pass
@@ -37,7 +39,7 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from harness.contract.distribution import install
 
@@ -122,19 +124,38 @@ class MissingKey(UsageError):
 
 
 @dataclass
-class ScenarioError(UsageError):
-    """A scenario file that cannot be read. Lines and columns count from 1; `key` is the path of the key, if known."""
+class FileError(UsageError):
+    """A file in strict YAML that cannot be read. Lines and columns count from 1.
+
+    `key` is the path of the key, if known, `what` is such a file, `form` a sentence that says of what it is made.
+    """
 
     file: str
     reason: str
     line: int | None = None
     column: int | None = None
     key: str | None = None
+    what: ClassVar[str] = "such a file"
+    form: ClassVar[str] = ""
 
     def __str__(self) -> str:
         place = ":".join(str(part) for part in (self.file, self.line, self.column) if part is not None)
         at = f" at {self.key}" if self.key else ""
         return f"{place}{at}: {self.reason}"
+
+
+class ScenarioError(FileError):
+    """A scenario file that cannot be read."""
+
+    what = "a scenario"
+    form = "A scenario is one mapping with version, id, title, covers, turns."
+
+
+class FactsError(FileError):
+    """A file of facts that cannot be read."""
+
+    what = "a file of facts"
+    form = "A file of facts is one mapping with api and facts."
 
 
 @dataclass

@@ -58,7 +58,8 @@ SYNTHESISED_ID = "synthesised_id"
 
 JSON_INSTRUCTION = "Respond with a single JSON value and nothing else."
 """The block of its own that JSON mode needs where an API has no switch for it (Anthropic) or demands the word "json"
-in the messages (OpenAI: wire-facts OC-12, RS-8). The user's and the system's text stay verbatim beside it."""
+in the messages (OpenAI: openai-chat-word-json, openai-responses-word-json). The user's and the system's text stay
+verbatim beside it."""
 
 
 def _no_metadata() -> dict[str, JSON]:
@@ -385,7 +386,7 @@ def _shown(given: object) -> str:
 
 
 class StopReason(StrEnum):
-    """Why the model stopped (wire-facts, table 1.3). Closed: a value that is not known is `UNKNOWN`."""
+    """Why the model stopped. Closed: a value that is not known is `UNKNOWN`."""
 
     END_TURN = "end_turn"
     TOOL_USE = "tool_use"
@@ -400,7 +401,7 @@ class StopReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens, in one convention for all APIs (wire-facts, table 1.4).
+    """Tokens, in one convention for all APIs.
 
     `input_tokens` includes what was read from or written to a cache; `output_tokens` includes reasoning. `None` means
     that the provider did not say.

@@ -1,7 +1,7 @@
 """The environment of an offline run: without what would lead an adapter out of it.
 
 The shipped adapters read no variable whatever; somebody else's may, and a proxy or a real key would then take a prompt
-to where it was not meant to go (reliability-facts: HTTP_PROXY applies even to 127.0.0.1).
+to where it was not meant to go (HTTP_PROXY applies even to 127.0.0.1).
 """
 
 from __future__ import annotations

@@ -91,9 +91,9 @@ class Thread:
         An answer that pauses (Anthropic's `pause_turn`: the provider's own tools have run for long) is no end. It stays
         in the history as it came, as is documented, and the model is asked again; a handler with `on_pause` is told
         (`harness.contract.protocols.PauseHandler`). Whether the API takes a paused answer back in which a call of its
-        own tools has no result yet is contested (dated-facts AN-D23): its refusal is the caller's, and nothing is left
-        out to avoid it. A pause that has said nothing (a response in the background) is handed back, for there is
-        nothing to go on from.
+        own tools has no result yet is contested (anthropic-paused-turn-unpaired): its refusal is the caller's, and
+        nothing is left out to avoid it. A pause that has said nothing (a response in the background) is handed back,
+        for there is nothing to go on from.
 
         Calls that have no result when the turn is broken off (by the handler, or closed) get an error result.
 

@@ -14,8 +14,7 @@ class Reach:
     """The functions that a model may call, and whether it has to call one of them.
 
     `required` with one tool is that tool, `ANY` that names all of them is `required`, and without tools nothing can be
-    called whatever the choice says. That Gemini's `VALIDATED` checks the arguments as well is no choice (wire-facts
-    1.2).
+    called whatever the choice says. That Gemini's `VALIDATED` checks the arguments as well is no choice.
     """
 
     tools: frozenset[str]

@@ -22,8 +22,8 @@ WRAPPERS = frozenset(
         *("value", "text", "data", "message", "error"),
     }
 )
-"""Keys that libraries wrap a result in, where an API wants an object (GM-7) or they want one. `error` is one of them:
-whether it is true that the tool failed is another question."""
+"""Keys that libraries wrap a result in, where an API wants an object (gemini-function-response-form) or they want one.
+`error` is one of them: whether it is true that the tool failed is another question."""
 
 _LABELS = frozenset({"name", "tool_name", "tool"})
 _IDS = frozenset({"id", "call_id", "tool_call_id", "tool_use_id", "type", "role"})
@@ -36,8 +36,8 @@ _OBJECT = re.compile(r"[\[{]")
 def carries(view: ResultView, result: ToolResult, request: RequestView) -> bool:
     """The payload is the tool's answer: text to the code point, JSON as an equal value, media to the byte.
 
-    Of an error the text has to be there, among whatever other words (wire-facts 9.7). Media that an API does not take
-    inside a result may stand in a user turn instead (OC-8).
+    Of an error the text has to be there, among whatever other words. Media that an API does not take
+    inside a result may stand in a user turn instead (openai-chat-result-text-only).
     """
     if isinstance(result.content, tuple):
         return _carries_parts(view, result, result.content, request)
@@ -81,7 +81,8 @@ def _readings(view: ResultView, name: str | None, *, is_error: bool | None) -> I
     if values:
         value = values[0] if len(values) == 1 and not texts else [*texts, *values]
     yield value
-    # An object that has to be one, where the API takes nothing else, may name what it wraps as it likes (GM-7).
+    # An object that has to be one, where the API takes nothing else, may name what it wraps as it likes
+    # (gemini-function-response-form).
     if values and isinstance(value, dict) and len(value) == 1 and not value.keys() & WRAPPERS:
         value = next(iter(value.values()))
         yield value

@@ -136,7 +136,7 @@ def _given_texts(asked: Asked) -> Iterator[tuple[str, str | None]]:
 
 def _sent_texts(asked: Asked) -> Iterator[tuple[str, TextView | None]]:
     """The texts of the conversation, without those that an API makes necessary: the instruction of JSON mode, and what
-    is said of media that cannot stand inside a result (OC-8)."""
+    is said of media that cannot stand inside a result (openai-chat-result-text-only)."""
     for turn in asked.view.turns:
         for part in turn.parts:
             if isinstance(part, ResultView):
@@ -241,7 +241,7 @@ RULES = (
         "history-append-only",
         Subject.HISTORY,
         "What was sent once is sent again, unchanged, before what is new.",
-        _HISTORY + "; AN-52",
+        _HISTORY + "; anthropic-thinking-bound-to-prefix",
         _append_only,
         kind=Kind.LOSS,
         because="the model reads another past than it had, and a signed prefix is refused",

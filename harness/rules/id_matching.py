@@ -188,7 +188,7 @@ def _foreign_ids(evidence: Evidence) -> Iterator[Flaw]:
 
 
 def _id_not_unique(evidence: Evidence) -> Iterator[Flaw]:
-    """Ids may repeat where the provider itself repeated them (wire-facts, section 11), be it that an answer broke off
+    """Ids may repeat where the provider itself repeated them, be it that an answer broke off
     and was given again: who took the one for whole is told so there."""
     for asked in evidence.asked:
         broken = (each.response for each in evidence.readings[: asked.reading.index] if each.answer is None)
@@ -369,7 +369,7 @@ RULES = (
         "call-id-changed",
         Subject.ID_MATCHING,
         "An id that the API issued returns to it unchanged.",
-        "wire-facts 1.1; AN-7, OC-5, RS-3, GM-7",
+        "anthropic-call-fields, openai-chat-call-form, openai-responses-call-form, gemini-function-response-form",
         _call_id_changed,
         kind=Kind.LOSS,
         because="a result then answers a call that the API never issued",
@@ -405,16 +405,16 @@ RULES = (
         "synthesised-id-sent",
         Subject.ID_MATCHING,
         "An id that the adapter made is never sent as if the provider had issued it.",
-        _IDS + "; wire-facts 9.3",
+        _IDS,
         _synthesised_sent,
         kind=Kind.CONVENTION,
-        because="where ids are optional, those that clients had made up were taken in every recording (wire-facts 11)",
+        because="where ids are optional, those that clients had made up were taken in every recording",
     ),
     Rule(
         "foreign-id-mapping",
         Subject.ID_MATCHING,
         "Ids of another API map one-to-one, and always the same way.",
-        _IDS + "; wire-facts 9.4",
+        _IDS,
         _foreign_ids,
         kind=Kind.LOSS,
         because="a result then answers another call",
@@ -432,7 +432,8 @@ RULES = (
         "result-missing",
         Subject.ID_MATCHING,
         "Every call is answered.",
-        "AN-8, OC-6, RS-4, GM-8",
+        "anthropic-call-answered-next, openai-chat-calls-answered, openai-responses-result-has-call, "
+        "gemini-responses-counted",
         _result_missing,
         kind=Kind.LOSS,
         because="the model never learns what its call gave",
@@ -441,7 +442,8 @@ RULES = (
         "result-orphan",
         Subject.ID_MATCHING,
         "Every result answers a call before it, by its id.",
-        "AN-10, OC-7, RS-4, GM-8",
+        "anthropic-result-has-call, openai-chat-result-has-call, openai-responses-result-has-call, "
+        "gemini-responses-counted",
         _result_orphan,
         kind=Kind.LOSS,
         because="a result that answers no call is lost on the model",
@@ -450,7 +452,7 @@ RULES = (
         "result-duplicate",
         Subject.ID_MATCHING,
         "A call is answered once.",
-        "AN-11, RS-4, GM-8",
+        "anthropic-one-result-a-call, openai-responses-result-has-call, gemini-responses-counted",
         _result_duplicate,
         kind=Kind.LOSS,
         because="the model reads two answers to one call",
@@ -459,7 +461,8 @@ RULES = (
         "result-misplaced",
         Subject.ID_MATCHING,
         "Results directly follow their calls.",
-        "AN-8, AN-9, OC-6, GM-8, GM-9",
+        "anthropic-call-answered-next, anthropic-results-first, openai-chat-calls-answered, gemini-responses-counted, "
+        "gemini-turn-order",
         _result_misplaced,
         kind=Kind.LOSS,
         because="what stands between a call and its result is read as its answer",
@@ -468,7 +471,7 @@ RULES = (
         "results-split",
         Subject.ID_MATCHING,
         "The results of one turn's calls go back in one message.",
-        "AN-12",
+        "anthropic-results-in-one-message",
         _results_split,
         kind=Kind.LOSS,
         because="documented as wrong: the model learns to stop calling in parallel",

@@ -86,7 +86,7 @@ def _schema_changed(evidence: Evidence) -> Iterator[Flaw]:
 
 def _answer(evidence: Evidence) -> Iterator[Flaw]:
     """What the adapter hands on as the answer is JSON, and conforms. If it is none on the wire either, the model is to
-    blame; answers that were cut or refused are let be (AN-40)."""
+    blame; answers that were cut or refused are let be (anthropic-output-format)."""
     for index, chat in enumerate(evidence.transcript.chats):
         wanted, reading = chat.request.response_format, evidence.answer(index)
         if wanted is None or chat.response is None or chat.response.tool_calls or reading is None:
@@ -127,7 +127,7 @@ RULES = (
         "json-mode-ignored",
         Subject.JSON_MODE,
         "JSON is asked for by the mechanism that the profile declares, with tools and without.",
-        _JSON + "; AN-40, OC-12, RS-8, GM-13",
+        _JSON + "; anthropic-output-format, openai-chat-word-json, openai-responses-word-json, gemini-json-output",
         _ignored,
         kind=Kind.LOSS,
         because="the caller asked for JSON, and nothing makes the model give it",
@@ -145,7 +145,7 @@ RULES = (
         "json-schema-changed",
         Subject.JSON_MODE,
         "The schema arrives intact but for documented rewrites.",
-        _JSON + "; AN-6, OC-11, GM-13",
+        _JSON + "; anthropic-strict-closed, openai-chat-strict-schema, gemini-json-output",
         _schema_changed,
         kind=Kind.LOSS,
         because="the model is held to another schema than the caller's",

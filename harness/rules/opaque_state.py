@@ -49,7 +49,7 @@ def _lost_in(evidence: Evidence, asked: Asked) -> Iterator[Flaw]:
 
 def _is_beside(part: TextView, sent: list[PartView], roles: list[str], position: int) -> bool:
     """The signature of a text came back on a neighbour of it, in the same turn: it is optional, and what counts is that
-    the model has it (GM-10). A signature of a call has to stand on the call."""
+    the model has it (gemini-thought-signature). A signature of a call has to stand on the call."""
     ahead = dropwhile(lambda place: roles[place] == "user", range(position, len(sent)))
     near = [*range(max(position - 1, 0), position), *islice(ahead, 2)]
     return part.opaque is not None and any(
@@ -182,7 +182,7 @@ RULES = (
         "opaque-state-lost",
         Subject.HISTORY,
         "Signatures, reasoning items and unknown parts go back untouched, in their place.",
-        "AN-51, RS-7, GM-10; wire-facts 9.10",
+        "anthropic-thinking-verbatim, openai-responses-reasoning-back, gemini-thought-signature",
         _lost,
         kind=Kind.LOSS,
         because="the model goes on without its own reasoning, or the provider refuses it; nulls hold none of it",

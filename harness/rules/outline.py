@@ -270,7 +270,7 @@ def _piece(part: Part, name: Naming) -> _Piece:
 
 def _state(response: ChatResponse) -> list[JSON]:
     """The wire fields that the parts keep, in their order. On which of the pieces of a text its signature sits is no
-    part of its meaning: Gemini's comes on an empty one behind a streamed text (GM-P2)."""
+    part of its meaning: Gemini's comes on an empty one behind a streamed text (gemini-chunks)."""
     parts = (part for part in response.message.parts if not isinstance(part, Opaque))
     return [{**part.provider_metadata} for part in parts if part.provider_metadata]
 

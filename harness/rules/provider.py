@@ -71,7 +71,7 @@ def _stop_reasons(evidence: Evidence) -> Iterator[Flaw]:
 def _usage(evidence: Evidence) -> Iterator[Flaw]:
     for reading, response in _answers(evidence):
         if response.streamed and evidence.api.traits.counts_when_asked and not _is_counted(reading):
-            continue  # stream-requested says that nobody asked (OC-P3)
+            continue  # stream-requested says that nobody asked (openai-chat-stream-usage)
         unfinished = response.stop_reason in (StopReason.PAUSE, StopReason.REFUSAL)  # blocked, or still at work
         if not unfinished and not response.usage.input_tokens:
             yield Flaw("no input tokens are counted", reading.index, "", response.usage.input_tokens, of_response=True)
@@ -92,28 +92,28 @@ RULES = (
     _rule(
         "provider-id-missing",
         "The API issues an id for each call.",
-        "AN-7, OC-6, RS-4; wire-facts 11",
+        "anthropic-call-fields, openai-chat-calls-answered, openai-responses-result-has-call",
         _ids,
         because="nothing says which call a result answers",
     ),
     _rule(
         "provider-signature-missing",
         "Calls carry a thought signature where the profile of the model has them.",
-        "GM-10; wire-facts 11",
+        "gemini-thought-signature",
         _signatures,
         because="the call cannot go back as the API wants it",
     ),
     _rule(
         "provider-stop-reason",
         "The stop reason is a word of the API, and says that there are calls where the API has a word for that.",
-        "wire-facts 1.3; 11",
+        "anthropic-stop-reasons, openai-chat-stop-reasons, openai-responses-stop-reasons, gemini-stop-reasons",
         _stop_reasons,
         because="the caller cannot tell why the model stopped",
     ),
     _rule(
         "provider-usage-missing",
         "The response says how many tokens it took.",
-        "wire-facts 1.4",
+        "anthropic-usage, openai-chat-usage, openai-responses-usage, gemini-usage",
         _usage,
         because="nobody can say what the answer cost",
     ),

@@ -133,7 +133,7 @@ def _settings(evidence: Evidence) -> Iterator[Flaw]:
 
 
 def _uninvited(evidence: Evidence) -> Iterator[Flaw]:
-    """Settings that nobody gave. An API may demand `max_tokens` all the same (AN-1)."""
+    """Settings that nobody gave. An API may demand `max_tokens` all the same (anthropic-required-fields)."""
     for asked in evidence.asked:
         for name, value in given_settings(asked.chat.request).items():
             sent = asked.view.settings.get(name)
@@ -172,7 +172,7 @@ def _narrowed(evidence: Evidence, asked: Asked) -> Iterator[Flaw]:
 
 
 def _cache(evidence: Evidence) -> Iterator[Flaw]:
-    """Cache marks where they are asked for, on APIs that have them (AN-23)."""
+    """Cache marks where they are asked for, on APIs that have them (anthropic-four-cache-marks)."""
     for asked in evidence.asked:
         request, marks = asked.chat.request, asked.view.cache_marks
         if marks is None:
@@ -210,7 +210,7 @@ RULES = (
         "limits",
         Subject.LIMITS,
         "Nothing is sent that the provider refuses; each limit reports under an id of its own.",
-        "wire-facts 2 to 5",
+        "harness list facts",
         _limits,
         kind=Kind.LIMIT,
         because="the provider refuses it, by the evidence that each limit names",
@@ -219,7 +219,7 @@ RULES = (
         "one-request-per-chat",
         Subject.REQUESTS,
         "One chat is one HTTP request: no continuation, no second question, no retry that is not declared.",
-        "harness.contract.protocols: ChatClient; wire-facts 7.2, GM-P5",
+        "harness.contract.protocols: ChatClient; gemini-sdk-automatic",
         _one_request,
         kind=Kind.LOSS,
         because="what nobody asked for is paid for, and the answer belongs to another question",
@@ -228,7 +228,7 @@ RULES = (
         "exchange-unreadable",
         Subject.REQUESTS,
         "Requests and responses are of the API that the adapter names.",
-        "wire-facts 1.1",
+        "anthropic-endpoint, openai-chat-endpoint, openai-responses-endpoint, gemini-endpoint",
         _unreadable,
         kind=Kind.LOSS,
         because="nobody can say what was said",
@@ -255,7 +255,7 @@ RULES = (
         "cache-mark",
         Subject.REQUESTS,
         "Cache marks stand on tools and system prompt if they are asked for, where the API has them.",
-        "harness.contract.model: ChatRequest; AN-23",
+        "harness.contract.model: ChatRequest; anthropic-four-cache-marks",
         _cache,
         kind=Kind.LOSS,
         because="the caller pays for what was to be cached",
@@ -264,7 +264,7 @@ RULES = (
         "model-named",
         Subject.REQUESTS,
         "The request names the model that was given.",
-        "wire-facts 1.1",
+        "anthropic-endpoint, openai-chat-endpoint, openai-responses-endpoint, gemini-endpoint",
         _model,
         kind=Kind.LOSS,
         because="another model answers",

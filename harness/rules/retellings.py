@@ -147,7 +147,7 @@ RULES = (
         "stream-recut",
         Subject.STREAMING,
         "Where the network cuts a stream makes no difference.",
-        "harness.results: Retelling; wire-facts 0",
+        "harness.results: Retelling",
         _recut,
         kind=Kind.LOSS,
         because="what the caller gets depends on the network; a spelling that official SDKs break on is a convention",

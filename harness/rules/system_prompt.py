@@ -231,7 +231,8 @@ RULES = (
         "system-place",
         Subject.SYSTEM_PROMPT,
         "The system prompt stands in the API's place for it.",
-        "wire-facts 1.1; AN-30, OC-9, RS-5, GM-11",
+        "anthropic-system-field, openai-chat-system-anywhere, openai-responses-system-places, "
+        "gemini-system-instruction",
         _misplaced,
         kind=Kind.LOSS,
         because="instructions in another place have another weight",
@@ -240,7 +241,7 @@ RULES = (
         "system-when-absent",
         Subject.SYSTEM_PROMPT,
         "Without a system prompt, or with an empty one, nothing is sent in its place.",
-        _SYSTEM + "; AN-16, AN-30",
+        _SYSTEM + "; anthropic-no-empty-text, anthropic-system-field",
         _when_absent,
         kind=Kind.LOSS,
         because="the model gets instructions that nobody gave",

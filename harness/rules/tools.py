@@ -119,7 +119,8 @@ def _arguments(evidence: Evidence) -> Iterator[Flaw]:
 
 
 def _arguments_unlike_objects(evidence: Evidence) -> Iterator[Flaw]:
-    """In an audit: arguments are an object, whatever the wire wraps it in (AN-7, OC-5, RS-3, GM-6)."""
+    """In an audit: arguments are an object, whatever the wire wraps it in (anthropic-call-fields,
+    openai-chat-call-form, openai-responses-call-form, gemini-function-call-form)."""
     if evidence.transcript.chats:
         return
     for reading in evidence.readings:
@@ -204,7 +205,8 @@ RULES = (
         "tool-declaration-changed",
         Subject.TOOLS,
         "Names, descriptions and schemas arrive intact but for documented rewrites.",
-        _TOOLS + "; AN-4, OC-3, RS-2, GM-5",
+        _TOOLS
+        + "; anthropic-tool-schema-object, openai-chat-tools-form, openai-responses-tool-form, gemini-schema-fields",
         _declaration_changed,
         kind=Kind.LOSS,
         because="the model reads another description of the tool",
@@ -213,7 +215,7 @@ RULES = (
         "tool-choice",
         Subject.TOOLS,
         "The tool choice is the one that was given.",
-        "wire-facts 1.2",
+        "anthropic-choice-form, openai-chat-choice-form, openai-responses-choice-form, gemini-allowed-names",
         _choice,
         kind=Kind.LOSS,
         because="the model is free where it was bound, or bound where it was free",
@@ -222,7 +224,7 @@ RULES = (
         "arguments-changed",
         Subject.TOOLS,
         "The arguments of a call go back as the model gave them.",
-        _TOOLS + "; wire-facts 9.2",
+        _TOOLS,
         _arguments,
         kind=Kind.LOSS,
         because="the model reads another call than it made",
@@ -231,7 +233,7 @@ RULES = (
         "arguments-no-object",
         Subject.TOOLS,
         "Arguments are an object.",
-        "AN-7, OC-5, RS-3, GM-6",
+        "anthropic-call-fields, openai-chat-call-form, openai-responses-call-form, gemini-function-call-form",
         _arguments_unlike_objects,
         kind=Kind.LOSS,
         because="no tool can be called so",
@@ -240,7 +242,7 @@ RULES = (
         "result-changed",
         Subject.TOOLS,
         "What the tool answered arrives intact.",
-        _TOOLS + "; wire-facts 9.8",
+        _TOOLS,
         _result_changed,
         kind=Kind.LOSS,
         because="the model reads another answer than the tool's",
@@ -249,7 +251,7 @@ RULES = (
         "result-renamed",
         Subject.TOOLS,
         "A result bears the name of its call.",
-        "GM-7",
+        "gemini-function-response-form",
         _result_renamed,
         kind=Kind.LOSS,
         because="the model reads the answer of another tool",
@@ -258,7 +260,7 @@ RULES = (
         "error-flag",
         Subject.TOOLS,
         "A failed tool's result is marked.",
-        "wire-facts 1.1, 9.7",
+        "anthropic-result-content, gemini-function-response-form",
         _error_mark,
         kind=Kind.LOSS,
         because="the model takes a failure for an answer, or an answer for a failure",

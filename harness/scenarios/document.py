@@ -21,7 +21,7 @@ from typing import Protocol, TypeAlias, cast
 
 import yaml
 
-from harness.contract.errors import ScenarioError
+from harness.contract.errors import FileError, ScenarioError
 from harness.contract.model import JSON
 
 MAX_BYTES = 256 << 10
@@ -48,14 +48,15 @@ class Document:
     value: JSON
     marks: dict[Path, Mark] = field(default_factory=dict[Path, Mark])
     key_marks: dict[Path, Mark] = field(default_factory=dict[Path, Mark])
+    raises: type[FileError] = ScenarioError
 
-    def error(self, path: Path, reason: str, *, of_key: bool = False) -> ScenarioError:
+    def error(self, path: Path, reason: str, *, of_key: bool = False) -> FileError:
         """An error at a path, or at what stands nearest above it. `of_key`: the key is wrong, not its value."""
         if of_key and path in self.key_marks:
             mark = self.key_marks[path]
         else:
             mark = next(self.marks[path[:end]] for end in range(len(path), -1, -1) if path[:end] in self.marks)
-        return ScenarioError(self.file, reason, *mark, key=key_of(path) or None)
+        return self.raises(self.file, reason, *mark, key=key_of(path) or None)
 
 
 def key_of(path: Path) -> str:
@@ -71,37 +72,37 @@ def key_of(path: Path) -> str:
     return text
 
 
-def read(data: bytes, file: str) -> Document:
-    """Read one YAML document. `file` is its name in errors.
+def read(data: bytes, file: str, raises: type[FileError] = ScenarioError) -> Document:
+    """Read one YAML document. `file` is its name in errors, `raises` their class.
 
     Raises:
-        ScenarioError: it is not strict YAML.
+        FileError: it is not strict YAML.
     """
     if len(data) > MAX_BYTES:
-        raise ScenarioError(file, f"larger than {MAX_BYTES >> 10} KiB, the most that a scenario may have.")
-    text = _decode(data, file)
+        raise raises(file, f"larger than {MAX_BYTES >> 10} KiB, the most that {raises.what} may have.")
+    text = _decode(data, file, raises)
     if _FAST is not None and not _MORE_ALLOWED.search(text):
         try:
-            return _Reader(text, file, _FAST).document()
+            return _Reader(text, file, _FAST, raises).document()
         except _Refused:
             pass
-    return _Reader(text, file, yaml.SafeLoader).document()
+    return _Reader(text, file, yaml.SafeLoader, raises).document()
 
 
-def _decode(data: bytes, file: str) -> str:
+def _decode(data: bytes, file: str, raises: type[FileError]) -> str:
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
         before = data[: error.start].decode()
-        raise ScenarioError(file, "not UTF-8. Save the file as UTF-8.", *_mark_at_end(before)) from None
+        raise raises(file, "not UTF-8. Save the file as UTF-8.", *_mark_at_end(before)) from None
     if text.startswith("\ufeff"):
-        raise ScenarioError(file, "starts with a byte order mark. Save the file as UTF-8 without one.", 1, 1)
+        raise raises(file, "starts with a byte order mark. Save the file as UTF-8 without one.", 1, 1)
     unreadable = _UNREADABLE.search(text)
     if unreadable is not None:
         character = ord(unreadable[0])
         escape = f"\\x{character:02X}" if character < 0x100 else f"\\u{character:04X}"
         reason = f'the character U+{character:04X} may not stand here as it is. Write "{escape}" in double quotes.'
-        raise ScenarioError(file, reason, *_mark_at_end(text[: unreadable.start()]))
+        raise raises(file, reason, *_mark_at_end(text[: unreadable.start()]))
     return text
 
 
@@ -131,8 +132,9 @@ class _Parser(Protocol):
 class _Reader:
     """Builds values from parser events, and refuses what is not strict before it is built."""
 
-    def __init__(self, text: str, file: str, loader: type) -> None:
+    def __init__(self, text: str, file: str, loader: type, raises: type[FileError]) -> None:
         self._file = file
+        self._raises = raises
         self._events = self._parse(text, loader)
         self._marks: dict[Path, Mark] = {}
         self._key_marks: dict[Path, Mark] = {}
@@ -140,13 +142,15 @@ class _Reader:
     def document(self) -> Document:
         start = next(self._events)
         if isinstance(start, yaml.StreamEndEvent):
-            raise ScenarioError(self._file, "empty. A scenario is one mapping with version, id, title, covers, turns.")
+            raise self._raises(self._file, f"empty. {self._raises.form}")
         value = self._value(next(self._events), ())
         next(self._events)  # the document's end
         more = next(self._events)
         if isinstance(more, yaml.DocumentStartEvent):
-            raise self._error(more, (), "a second document. A scenario is one file of one document.")
-        return Document(self._file, value, self._marks, self._key_marks)
+            raise self._error(
+                more, (), f"a second document. {self._raises.what.capitalize()} is one file of one document."
+            )
+        return Document(self._file, value, self._marks, self._key_marks, self._raises)
 
     def _parse(self, text: str, kind: type) -> Iterator[yaml.Event]:
         """All events after the stream's start; the parser's own errors as ours."""
@@ -162,15 +166,15 @@ class _Reader:
                 raise _Refused from error
             raise self._not_yaml(error, loader) from None
 
-    def _not_yaml(self, error: Exception, loader: _Parser) -> ScenarioError:
+    def _not_yaml(self, error: Exception, loader: _Parser) -> FileError:
         if not isinstance(error, yaml.MarkedYAMLError):
             mark = loader.get_mark()
-            return ScenarioError(self._file, f"not YAML: {error}.", mark.line + 1, mark.column + 1)
+            return self._raises(self._file, f"not YAML: {error}.", mark.line + 1, mark.column + 1)
         mark = error.problem_mark or error.context_mark
         place = (mark.line + 1, mark.column + 1) if mark else (None, None)
         reason = "; ".join(part for part in (error.context, error.problem) if part)
         way_out = " A text with punctuation may need quotes." if "flow" in reason else ""
-        return ScenarioError(self._file, f"not YAML: {reason}.{way_out}", *place)
+        return self._raises(self._file, f"not YAML: {reason}.{way_out}", *place)
 
     def _value(self, event: yaml.Event, path: Path) -> JSON:
         self._marks[path] = _mark(event)
@@ -240,8 +244,8 @@ class _Reader:
         except UnicodeDecodeError:
             raise self._error(event, path, "a lone surrogate is not a character. Write both halves, or none.") from None
 
-    def _error(self, event: yaml.Event, path: Path, reason: str) -> ScenarioError:
-        return ScenarioError(self._file, reason, *_mark(event), key=key_of(path) or None)
+    def _error(self, event: yaml.Event, path: Path, reason: str) -> FileError:
+        return self._raises(self._file, reason, *_mark(event), key=key_of(path) or None)
 
 
 def _mark(event: yaml.Event) -> Mark:

@@ -7,7 +7,7 @@ import re
 
 from pydantic_core import ErrorDetails
 
-from harness.contract.errors import ScenarioError, UnknownName
+from harness.contract.errors import FileError, UnknownName
 from harness.contract.model import JSON
 from harness.scenarios.document import Document, Path
 
@@ -50,7 +50,7 @@ _VOCABULARIES = {
 }
 
 
-def explain(document: Document, details: ErrorDetails) -> ScenarioError:
+def explain(document: Document, details: ErrorDetails) -> FileError:
     """One of pydantic's errors at its place in the file."""
     context = details.get("ctx", {})
     location = (*details["loc"], *context.get("at", ()))

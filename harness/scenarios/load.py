@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from harness.contract.errors import ScenarioError
+from harness.contract.errors import FileError, ScenarioError
 from harness.host.file import contents
 from harness.scenarios.check import problems as contradictions
 from harness.scenarios.document import MAX_BYTES, read
@@ -33,7 +33,7 @@ def load_file(path: FilePath) -> Scenario:
     return scenario
 
 
-def problems(path: FilePath) -> list[ScenarioError]:
+def problems(path: FilePath) -> list[FileError]:
     """Everything that is wrong with a scenario file, in the order of its lines."""
     return _load(path)[1]
 
@@ -109,7 +109,7 @@ def sent_digest(scenario: Scenario) -> str:
     return hashlib.sha256(json.dumps(sent, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def _load(path: FilePath) -> tuple[Scenario | None, list[ScenarioError]]:
+def _load(path: FilePath) -> tuple[Scenario | None, list[FileError]]:
     try:
         document = read(_bytes(path), str(path))
     except ScenarioError as error:
@@ -135,5 +135,5 @@ def _bytes(path: FilePath) -> bytes:
         raise ScenarioError(str(path), f"cannot be read: {error.strerror}.") from None
 
 
-def _in_order(errors: Iterable[ScenarioError]) -> list[ScenarioError]:
+def _in_order(errors: Iterable[FileError]) -> list[FileError]:
     return sorted(errors, key=lambda error: (error.line or 0, error.column or 0))

@@ -155,7 +155,8 @@ class ResultSpec(Strict):
 
 
 class ToolSpec(Strict):
-    """A tool and what it answers. Its name is one that every API takes (AN-2, OC-2, GM-4)."""
+    """A tool and what it answers. Its name is one that every API takes (anthropic-tool-name-pattern, openai-chat-names,
+    gemini-tool-name-form)."""
 
     name: str = Field(pattern=r"^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$")
     description: str = ""

@@ -638,7 +638,7 @@ def test_requests_fit_the_types_of_the_sdk() -> None:
 
 
 def test_what_the_api_refuses_to_take_back_stays_with_the_caller() -> None:
-    """RS-D4: "Unknown parameter: 'input[3].status'."."""
+    """openai-responses-reasoning-status-refused: "Unknown parameter: 'input[3].status'."."""
     thought = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"}
     asks = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "f", "arguments": "{}"}
     taken = {"status": "completed", "namespace": "n", "caller": {"type": "direct"}}

@@ -1,7 +1,7 @@
 """The SDKs' types as strict validators.
 
 As they stand they accept bad requests: `Iterable` fields become lazy generators, extra keys are ignored and integers
-are coerced. So the core schema is rewritten before the validator is built (wire-facts, section 8).
+are coerced. So the core schema is rewritten before the validator is built.
 """
 
 from __future__ import annotations

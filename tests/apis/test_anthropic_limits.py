@@ -173,7 +173,10 @@ PAIRING = [
         chat(assistant(call("a|b")), user(result("a|b"))),
         [("anthropic-call-id-pattern", "/messages/1/content/0/id")],
     ),
-    (chat(assistant(call("a"), call("b")), user(result("a")), user(result("b"))), []),  # taken, and a loss (AN-12)
+    (
+        chat(assistant(call("a"), call("b")), user(result("a")), user(result("b"))),
+        [],
+    ),  # taken, and a loss (anthropic-results-in-one-message)
     (
         chat(assistant(call(), SERVER_CALL), user(result(), text())),
         [("anthropic-server-call-pending", "/messages/2/content/1")],
@@ -289,7 +292,7 @@ def test_older_models_know_no_system_message() -> None:
 
 
 def test_a_directive_stands_anywhere() -> None:
-    """AN-D11: without a block, with a setting for what follows."""
+    """anthropic-system-directive: without a block, with a setting for what follows."""
     directive = {"role": "system", "content": [], "output_config": {"effort": "low"}}
     beta = {"anthropic-beta": "of another day"}
     for body in (whole(directive, user("Hi")), whole(user("Hi"), assistant("x"), directive)):

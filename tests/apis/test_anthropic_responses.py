@@ -361,7 +361,9 @@ def test_usage_has_what_an_adapter_could_forget_to_sum(prefix: Prefix, read_: in
     ],
 )
 def test_refusals(status: int, code: str | None, kind: str) -> None:
-    violation = Limit("rule", "", "AN-8").broken("messages.0: no — never", "/messages/0", status=status, code=code)
+    violation = Limit("rule", "", "anthropic-call-answered-next").broken(
+        "messages.0: no — never", "/messages/0", status=status, code=code
+    )
     response = API.refuse(violation)
     body = json.loads(response.body)
     assert response.status == status
@@ -375,7 +377,7 @@ def test_refusals(status: int, code: str | None, kind: str) -> None:
 def test_the_sdk_understands_a_refusal() -> None:
     anthropic = pytest.importorskip("anthropic")
     httpx2 = pytest.importorskip("httpx2")
-    refusal = API.refuse(Limit("rule", "", "AN-1").broken("no", "", status=413))
+    refusal = API.refuse(Limit("rule", "", "anthropic-required-fields").broken("no", "", status=413))
 
     def handler(request: Any) -> Any:
         return httpx2.Response(refusal.status, headers=dict(refusal.headers), content=refusal.body)

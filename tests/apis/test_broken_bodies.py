@@ -26,7 +26,8 @@ def end_of(form: str, body: bytes) -> int:
     """How much of a stream has to arrive for it to be complete.
 
     Chat has said all with the finish reason: `[DONE]` and a count of the tokens follow, which some servers leave out
-    (OC-P3, OC-P5). Gemini's events end with CRLF twice, of which the last byte adds nothing.
+    (openai-chat-stream-usage, openai-chat-stream-cut-unnoticed). Gemini's events end with CRLF twice, of which the last
+    byte adds nothing.
     """
     if form == "openai-chat":
         return body.index(b"\n\n", body.index(b'"finish_reason":"')) + 2

@@ -124,7 +124,7 @@ def test_an_answer_is_a_function_of_its_seed() -> None:
 
 @pytest.mark.parametrize(("status", "name"), [(400, "INVALID_ARGUMENT"), (404, "NOT_FOUND"), (418, "UNKNOWN")])
 def test_a_refusal_has_the_providers_shape(status: int, name: str) -> None:
-    violation = Limit("gemini-role", "", "GM-2").broken("Please use a valid role: \ud800.", "/a", status=status)
+    violation = Limit("gemini-role", "", "gemini-roles").broken("Please use a valid role: \ud800.", "/a", status=status)
     refusal = API.refuse(violation)
     assert refusal.status == status
     assert json.loads(refusal.body) == {"error": {"code": status, "message": violation.message, "status": name}}
@@ -136,7 +136,7 @@ def test_a_refusal_has_the_providers_shape(status: int, name: str) -> None:
 
 
 def test_a_refusal_takes_the_code_of_its_violation() -> None:
-    violation = Limit("x", "", "GM-1").broken("m", "", status=429, code="RESOURCE_EXHAUSTED")
+    violation = Limit("x", "", "gemini-contents").broken("m", "", status=429, code="RESOURCE_EXHAUSTED")
     assert json.loads(API.refuse(violation).body)["error"]["status"] == "RESOURCE_EXHAUSTED"
 
 

@@ -405,7 +405,7 @@ def _thinking(level: str) -> dict[str, Any]:
     ],
 )
 def test_levels_of_thinking_are_for_some_models(name: str, refused: set[str]) -> None:
-    """GM-D3, GM-D15."""
+    """gemini-no-levels, gemini-no-minimal-level."""
     levels = ("MINIMAL", "LOW", "MEDIUM", "HIGH")
     assert {level for level in levels if rules(_thinking(level.lower()), name) == ["gemini-thinking-level"]} == refused
     assert {level for level in levels if rules(_thinking(level), name)} == refused
@@ -424,7 +424,7 @@ def test_levels_of_thinking_are_for_some_models(name: str, refused: set[str]) ->
     ],
 )
 def test_a_model_turn_at_the_end_is_for_some_models(name: str, refuses: bool) -> None:
-    """GM-D7. One that ends in a call is refused everywhere, for the result that is missing."""
+    """gemini-no-model-turn-last. One that ends in a call is refused everywhere, for the result that is missing."""
     body = contents(user({"text": "Hi"}), model({"text": "Once upon"}))
     assert rules(body, name) == (["gemini-model-turn-last"] if refuses else [])
     called = contents(user({"text": "Hi"}), model(call("f", "a")))
@@ -433,7 +433,7 @@ def test_a_model_turn_at_the_end_is_for_some_models(name: str, refuses: bool) ->
 
 @pytest.mark.parametrize("field", ["temperature", "topP", "topK"])
 def test_what_the_newer_models_ignore_is_no_violation(field: str) -> None:
-    """GM-D8: accepted, and without effect."""
+    """gemini-sampling-ignored: accepted, and without effect."""
     assert violations({**contents(user({"text": "Hi"})), "generationConfig": {field: 1}}, "gemini-3.6-flash") == []
 
 

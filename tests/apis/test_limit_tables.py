@@ -64,8 +64,18 @@ def calls() -> Iterator[tuple[Path, ast.Name]]:
 
 
 def test_a_violation_is_its_limit_s_unless_the_check_knows_better() -> None:
-    limit = Limit("a-b", "It holds.", "AN-1")
+    limit = Limit("a-b", "It holds.", "anthropic-required-fields")
     plain = limit.broken("No.", "/a")
-    known = limit.broken("No.", "/a", severity="warning", source="AN-2", status=413)
-    assert (plain.rule, plain.severity, plain.source, plain.status) == ("a-b", "error", "AN-1", 400)
-    assert (known.rule, known.severity, known.source, known.status) == ("a-b", "warning", "AN-2", 413)
+    known = limit.broken("No.", "/a", severity="warning", source="anthropic-tool-name-pattern", status=413)
+    assert (plain.rule, plain.severity, plain.source, plain.status) == (
+        "a-b",
+        "error",
+        "anthropic-required-fields",
+        400,
+    )
+    assert (known.rule, known.severity, known.source, known.status) == (
+        "a-b",
+        "warning",
+        "anthropic-tool-name-pattern",
+        413,
+    )

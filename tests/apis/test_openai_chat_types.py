@@ -1,4 +1,4 @@
-"""Cross-check of the witness against the hardened types of the SDK (wire-facts, section 8)."""
+"""Cross-check of the witness against the hardened types of the SDK."""
 
 from __future__ import annotations
 

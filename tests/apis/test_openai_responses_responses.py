@@ -412,7 +412,9 @@ def test_what_is_built_is_a_response_to_the_sdk(step: ModelStep, name: str) -> N
 
 
 def test_a_refusal_has_the_shape_of_the_provider() -> None:
-    violation = Limit("openai-responses-x", "", "RS-1").broken("No.", "/input/3/content/0", code="invalid_value")
+    violation = Limit("openai-responses-x", "", "openai-responses-input").broken(
+        "No.", "/input/3/content/0", code="invalid_value"
+    )
     refusal = API.refuse(violation)
     assert refusal.status == 400
     assert refusal.headers["content-type"] == "application/json"

@@ -81,7 +81,7 @@ def test_anthropic_streams_json_that_parses_and_stops_the_block() -> None:
 
 
 def test_a_call_that_anthropic_leaves_open_is_none_either() -> None:
-    """As with `eager_input_streaming` (AN-P6)."""
+    """As with `eager_input_streaming` (anthropic-broken-arguments)."""
     said: list[dict[str, Any]] = [
         {"type": "message_start", "message": {"content": []}},
         {

@@ -71,7 +71,7 @@ def _begun(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _added_up(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Counts of tokens, each of which holds for all so far, added up (AN-P7)."""
+    """Counts of tokens, each of which holds for all so far, added up (anthropic-stream-usage)."""
     total = 0
 
     def summed(count: re.Match[bytes]) -> bytes:

@@ -18,7 +18,7 @@ from tests.stages import InProcess
 def refused(request: HttpRequest, status: int) -> HttpResponse:
     """The provider's refusal in its own shape, with a status that has nothing to do with the request."""
     wire = next(wire for wire in catalog.apis() if wire.recognises(request))
-    violation = Limit("overloaded", "", "wire-facts 7.2").broken("come back later", "", status=status)
+    violation = Limit("overloaded", "", "anthropic-error-body").broken("come back later", "", status=status)
     return wire.refuse(violation)
 
 

@@ -196,7 +196,8 @@ FAULTS = (
         0,
     ),
     Fault("json-prefilled", asks(_prefilled), "json-mode", "text-changed", TEXT, 0, NATIVE),
-    # this adapter knows that the model does not go on writing an answer (AN-18), and says so before anything is sent
+    # this adapter knows that the model does not go on writing an answer (anthropic-no-prefill), and says so before
+    # anything is sent
     Fault("json-prefilled-in-vain", asks(_prefilled), "json-mode", "declared-and-declined", None, None, ("anthropic",)),
     Fault("json-fenced", answers(texts(_fenced)), "json-schema", "json-answer", RESPONSE_TEXT, 0),
     Fault("json-mode-fenced", answers(texts(_fenced)), "json-mode", "json-answer", RESPONSE_TEXT, 0),

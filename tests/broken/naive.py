@@ -188,7 +188,7 @@ def _pieces(chunk: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def repeating_ids() -> InProcess:
-    """A compatible server that says the id of a call with each of its pieces (OC-P2)."""
+    """A compatible server that says the id of a call with each of its pieces (openai-chat-call-deltas)."""
 
     def provider(request: HttpRequest, session: Handler) -> HttpResponse:
         response = session(request)

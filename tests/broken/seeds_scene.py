@@ -224,7 +224,7 @@ FAULTS = (
         "gemini-results-split",
         RESULT_TURN,
         targets=("gemini-2.5",),
-        severity=Severity.WARNING,  # it took three recorded ones (wire-facts, section 11)
+        severity=Severity.WARNING,  # it took three recorded ones
     ),
     Fault(
         "seeds-stop-reason-dropped",

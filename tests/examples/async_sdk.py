@@ -208,7 +208,8 @@ class Gemini(Client):
 
 
 class BodyKeeper(httpx2.AsyncClient):
-    """Keeps the answer from the SDK, which has no raw access to streams and takes a cut one for whole (GM-P4)."""
+    """Keeps the answer from the SDK, which has no raw access to streams and takes a cut one for whole
+    (gemini-sdk-drops-fields)."""
 
     response: httpx2.Response
 

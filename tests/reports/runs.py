@@ -54,7 +54,7 @@ def finding(rule: str = "result-swapped", **changes: Any) -> Finding:
         "pointer": "/messages/3/content/0",
         "actual": "18 °C",
         "expected": "31 °C",
-        "source": "AN-8",
+        "source": "anthropic-call-answered-next",
         "exchange": 1,
     }
     return Finding(**{**values, **changes})
@@ -120,7 +120,11 @@ def red() -> RunResult:
     cells = (
         cell(),
         failed("call-parallel", "anthropic", finding(), finding(actual="a", expected="b")),
-        failed("call-parallel", "gemini-3", finding("gemini-pairing", kind=Kind.LIMIT, source="GM-7")),
+        failed(
+            "call-parallel",
+            "gemini-3",
+            finding("gemini-pairing", kind=Kind.LIMIT, source="gemini-function-response-form"),
+        ),
         cell("json-mode", "anthropic", verdict=Verdict.WARN, findings=(finding("note", severity=Severity.WARNING),)),
         cell("json-mode", "gemini-3", verdict=Verdict.ERROR, provenance=None, reason="KeyError: 'text'"),
         cell("result-null", "anthropic", verdict=Verdict.MISSING, provenance=None, reason="no cassette"),

@@ -50,7 +50,10 @@ def test_a_failure_holds_the_findings_with_evidence_and_advice() -> None:
         "result-swapped: the result of one call is sent as that of another (and 1 more cause)"
     )
     assert failure.text is not None
-    assert 'at: request 2 /messages/3/content/0\nactual: "18 °C"\nexpected: "31 °C"\nsource: AN-8' in failure.text
+    assert (
+        'at: request 2 /messages/3/content/0\nactual: "18 °C"\nexpected: "31 °C"\nsource: anthropic-call-answered-next'
+        in failure.text
+    )
     assert "what to do: correct what the adapter sends or reads there" in failure.text
 
 

@@ -115,7 +115,7 @@ def test_a_finding_comes_with_place_evidence_advice_and_the_command_that_plays_i
     start = shown.index("Cause 1: result-swapped: 1 cell, only for this")
     assert shown[start : start + 12] == [
         "Cause 1: result-swapped: 1 cell, only for this",
-        "  loss; blame: adapter; anthropic /messages/*/content/*; source: AN-8",
+        "  loss; blame: adapter; anthropic /messages/*/content/*; source: anthropic-call-answered-next",
         "  call-parallel . anthropic",
         "    request 2 /messages/3/content/0: the result of one call is sent as that of another",
         '      actual    "18 °C"',

@@ -58,7 +58,8 @@ def test_state_of_the_dialect_has_to_return_beside_what_is_shown() -> None:
 
 
 def test_reasoning_has_to_return_where_the_dialect_wants_it() -> None:
-    """CS-D2, of DeepSeek v4: "The `reasoning_content` in the thinking mode must be passed back to the API."."""
+    """openai-chat-deepseek-reasoning-back, of DeepSeek v4: "The `reasoning_content` in the thinking mode must be passed
+    back to the API."."""
     assert lost(talk(THOUGHT, THOUGHT, "deepseek-v4-flash")) == 0
     assert lost(talk(THOUGHT, {}, "deepseek-v4-flash")) == 1
     assert lost(talk(THOUGHT, {}, "qwen-3")) == 0

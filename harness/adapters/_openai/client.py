@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Sdk(openai.OpenAI):
-    """The SDK's client, without what it takes from the environment (wire-facts 7.1).
+    """The SDK's client, without what it takes from the environment.
 
     Its HTTP client is that of the endpoint, or its own, which `release` closes.
     """

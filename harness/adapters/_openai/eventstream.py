@@ -71,7 +71,7 @@ def _text(value: bytes) -> str:
 def _lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """The lines, but for one without its end.
 
-    They end at LF, CR or CRLF and nowhere else: the other line ends of Unicode are legal inside JSON (wire-facts 0).
+    They end at LF, CR or CRLF and nowhere else: the other line ends of Unicode are legal inside JSON.
     """
     for number, line in enumerate(_raw_lines(chunks)):
         yield line if number else line.removeprefix(_BYTE_ORDER_MARK)

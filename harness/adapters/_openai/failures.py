@@ -38,7 +38,7 @@ def reported(error: JSON) -> ProviderError:
     """
     fields: dict[str, JSON] = error if isinstance(error, dict) else {"message": error}
     texts = [text for key in ("message", "detail") if isinstance(text := fields.get(key), str) and text]
-    # an error event has its fields beside its own type, "error" (RS-P4)
+    # an error event has its fields beside its own type, "error" (openai-responses-stream-error)
     codes = [
         said for key in ("code", "type") if isinstance(said := fields.get(key), str | int) and said not in ("", "error")
     ]

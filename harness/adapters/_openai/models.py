@@ -7,5 +7,5 @@ import re
 
 def is_reasoning(model: str) -> bool:
     """The model reasons: it has the role `developer` and encrypted reasoning to give, and refuses sampling parameters
-    (OC-9, OC-10, RS-7)."""
+    (openai-chat-system-anywhere, openai-chat-max-completion-tokens, openai-responses-reasoning-back)."""
     return re.match(r"(gpt-[56]|o\d)(?!.*-chat)", model) is not None

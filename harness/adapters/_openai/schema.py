@@ -1,4 +1,4 @@
-"""JSON Schema in the strict form that structured output wants (OC-11; RS-8)."""
+"""JSON Schema in the strict form that structured output wants (openai-chat-strict-schema)."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def user_says_json(messages: Iterable[Message]) -> bool:
-    """The user says "json", without which JSON mode is refused (OC-12, RS-8).
+    """The user says "json", without which JSON mode is refused (openai-chat-word-json, openai-responses-word-json).
 
     What the model or a tool said does not count, lest a growing history drops the instruction from its beginning.
     """
@@ -26,7 +26,7 @@ def user_says_json(messages: Iterable[Message]) -> bool:
 def tool_choice(request: ChatRequest, api: str) -> ToolChoice | None:
     """The choice to send, or `None`.
 
-    Without tools the field is refused (OC-4), and "auto" and "none" mean what is so anyway.
+    Without tools the field is refused (openai-chat-choice-needs-tools), and "auto" and "none" mean what is so anyway.
 
     Raises:
         Unsupported: a call is demanded and there are no tools.
@@ -52,7 +52,7 @@ def sampling(request: ChatRequest, model: str, api: str, **others: JSON) -> dict
     """Temperature, top_p and `others` like them, as far as they are asked for.
 
     Raises:
-        Unsupported: the model takes none of them (OC-10).
+        Unsupported: the model takes none of them (openai-chat-max-completion-tokens).
     """
     asked: dict[str, JSON] = {"temperature": request.temperature, "top_p": request.top_p, **others}
     sent: dict[str, JSON] = {key: value for key, value in asked.items() if value is not None}

@@ -1,20 +1,24 @@
-"""Adapter on Anthropic's official SDK, for the Messages API. Rule ids (AN-8) are those of wire-facts.
+"""Adapter on Anthropic's official SDK, for the Messages API.
 
 What it does with what the API has no field for:
 
-- JSON mode is emulated: `JSON_INSTRUCTION` stands as a system block of its own after the system prompt (AN-40).
-- A JSON schema is closed: every object of it that says nothing of `additionalProperties` gets `false` (AN-6). Nothing
-  else of it changes; an object that is open on purpose is refused with `Unsupported`.
-- `max_tokens` is required on the wire (AN-1): `encode.DEFAULT_MAX_TOKENS` where the request leaves it open.
+- JSON mode is emulated: `JSON_INSTRUCTION` stands as a system block of its own after the system prompt
+  (anthropic-output-format).
+- A JSON schema is closed: every object of it that says nothing of `additionalProperties` gets `false`
+  (anthropic-strict-closed). Nothing else of it changes; an object that is open on purpose is refused with
+  `Unsupported`.
+- `max_tokens` is required on the wire (anthropic-required-fields): `encode.DEFAULT_MAX_TOKENS` where the request leaves
+  it open.
 - `temperature` and `top_p` are refused under the API version of the SDK: `Unsupported`.
-- Effort becomes adaptive thinking from Claude 4.6 on, and before that a token budget (AN-50).
-- What a model refuses and others take is `Unsupported`: a forced tool choice (AN-D1), types of thinking (AN-50), a
-  conversation that ends with the assistant (AN-18); `models` says which.
+- Effort becomes adaptive thinking from Claude 4.6 on, and before that a token budget (anthropic-thinking-form).
+- What a model refuses and others take is `Unsupported`: a forced tool choice (anthropic-no-forced-choice), types of
+  thinking (anthropic-thinking-form), a conversation that ends with the assistant (anthropic-no-prefill); `models` says
+  which.
 - A tool that is `shown_while_written` gets `eager_input_streaming`; without it the API buffers the arguments before it
-  streams them (anthropic 2.12.0, `ToolParam`). Bedrock refuses the field (AN-D18).
-- Ids that break the API's pattern are replaced one-to-one, on call and result alike (AN-7).
+  streams them (anthropic 2.12.0, `ToolParam`). Bedrock refuses the field (anthropic-bedrock-eager-streaming).
+- Ids that break the API's pattern are replaced one-to-one, on call and result alike (anthropic-call-fields).
 - A streamed call ends only once a later block, or the stop reason, shows that it was not cut short (`stream`).
-- An `Opaque` that has a `role` is a message of its own (system text in mid-conversation, AN-31).
+- An `Opaque` that has a `role` is a message of its own (system text in mid-conversation, anthropic-system-in-messages).
 - `provider_metadata["anthropic"]` of the request is merged into the body: objects merge, lists grow, the rest replaces.
 """
 

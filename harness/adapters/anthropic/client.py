@@ -55,7 +55,8 @@ class AnthropicClient:
 
     def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
         """Ask the model; see `harness.contract.protocols.StreamingChatClient`."""
-        # The bytes, not the SDK's events: those take a cut stream for whole and lose what they do not know (AN-P9).
+        # The bytes, not the SDK's events: those take a cut stream for whole and lose what they do not know
+        # (anthropic-stream-cut-unnoticed).
         create: Callable[..., AbstractContextManager[anthropic.APIResponse[Any]]]
         create = self._sdk.messages.with_streaming_response.create
         with _failures_translated(), create(**self._parameters(request), stream=True) as raw:

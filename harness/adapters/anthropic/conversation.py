@@ -33,8 +33,9 @@ _IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 def messages(history: tuple[Message, ...]) -> list[JSON]:
     """The conversation as the API takes it.
 
-    Empty texts are left out, since the API refuses them (AN-16). Results stand before whatever else their message
-    holds (AN-9), and results in consecutive user messages share one (AN-12).
+    Empty texts are left out, since the API refuses them (anthropic-no-empty-text). Results stand before whatever else
+    their message holds (anthropic-results-first), and results in consecutive user messages share one
+    (anthropic-results-in-one-message).
 
     Raises:
         Unsupported: a part that the API has no block for, or a user message that says nothing.
@@ -54,12 +55,15 @@ class _Encoder:
         for message in self._history:
             entries = list(self._entries(message))
             if not entries and message.role is Role.USER:
-                raise Unsupported("anthropic", "an empty user message", "the API refuses empty text (AN-16)")
+                raise Unsupported(
+                    "anthropic", "an empty user message", "the API refuses empty text (anthropic-no-empty-text)"
+                )
             wire += entries
         return wire
 
     def _entries(self, message: Message) -> Iterator[JSON]:
-        """The message, and those inside it: an `Opaque` with a role is one of its own (a system message, AN-31)."""
+        """The message, and those inside it: an `Opaque` with a role is one of its own (a system message,
+        anthropic-system-in-messages)."""
         blocks: list[JSON] = []
         for part in message.parts:
             if isinstance(part, Opaque) and isinstance(part.raw, dict) and "role" in part.raw:
@@ -89,7 +93,8 @@ class _Encoder:
                 return [_medium(part)]
 
     def _is_cut_call(self, raw: JSON) -> bool:
-        """A call that was cut short has no result, and the API refuses calls without one (AN-8)."""
+        """A call that was cut short has no result, and the API refuses calls without one
+        (anthropic-call-answered-next)."""
         return isinstance(raw, dict) and raw.get("type") == "tool_use" and raw.get("id") not in self._answered
 
     def _call(self, call: ToolCall) -> JSON:
@@ -110,7 +115,7 @@ class _Encoder:
         if result.is_error:
             wire["is_error"] = True
         if result.call_id in self._toolsets:
-            wire["toolset_name"] = self._toolsets[result.call_id]  # AN-15
+            wire["toolset_name"] = self._toolsets[result.call_id]  # anthropic-toolset-echoed
         return {**wire, **_own(result.provider_metadata)}
 
 

@@ -129,7 +129,7 @@ def _rest(block: dict[str, JSON], *taken: str) -> ProviderMetadata:
 
 
 def _usage(usage: JSON) -> Usage:
-    """Table 1.4: `input_tokens` of the API leaves out what a cache took part in."""
+    """anthropic-usage: `input_tokens` of the API leaves out what a cache took part in."""
     if not isinstance(usage, dict):
         return Usage()
     fresh, output = _count(usage, "input_tokens"), _count(usage, "output_tokens")

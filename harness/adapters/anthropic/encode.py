@@ -17,7 +17,8 @@ DEFAULT_MAX_TOKENS = 4096
 """Tokens of answer where the request sets no bound."""
 
 _BUDGETS = {"low": 1024, "medium": 4096, "high": 16384}
-"""Tokens of thinking that an effort stands for on models with budgets. The API's minimum is 1024 (AN-50)."""
+"""Tokens of thinking that an effort stands for on models with budgets. The API's minimum is 1024
+(anthropic-thinking-form)."""
 
 _CACHE_MARK: dict[str, JSON] = {"cache_control": {"type": "ephemeral"}}
 
@@ -76,7 +77,7 @@ def _tools(request: ChatRequest) -> list[JSON]:
 
 
 def _tool(tool: Tool, mark: dict[str, JSON]) -> dict[str, JSON]:
-    # AN-4: the root says that it is an object; `{}` is our word for no arguments.
+    # anthropic-tool-schema-object: the root says that it is an object; `{}` is our word for no arguments.
     schema: dict[str, JSON] = {"type": "object", **tool.parameters} if tool.parameters else _no_arguments()
     wire: dict[str, JSON] = {"name": tool.name, "input_schema": schema}
     if tool.description:
@@ -102,7 +103,9 @@ def _with_tool_choice(request: ChatRequest, result: dict[str, JSON]) -> dict[str
         return result  # without tools there are no calls: auto and none hold by themselves, and the field is refused
     thinking = result.get("thinking")
     if forces and isinstance(thinking, dict) and thinking.get("type") == "enabled":
-        raise Unsupported("anthropic", "a forced tool choice", "not together with a thinking budget (AN-20)")
+        raise Unsupported(
+            "anthropic", "a forced tool choice", "not together with a thinking budget (anthropic-choice-form)"
+        )
     if isinstance(choice, NamedTool):
         wire: dict[str, JSON] = {"type": "tool", "name": choice.name}
     else:
@@ -118,11 +121,13 @@ def _refuse_gated(body: dict[str, JSON], model: str) -> None:
     """What this model refuses and others take, be it out of the caller's `provider_metadata`."""
     thinking, choice = _type_of(body.get("thinking")), _type_of(body.get("tool_choice"))
     if thinking in refused_thinking(model):
-        raise Unsupported("anthropic", f"thinking of the type {thinking!r}", f"{model} refuses it (AN-50)")
+        raise Unsupported(
+            "anthropic", f"thinking of the type {thinking!r}", f"{model} refuses it (anthropic-thinking-form)"
+        )
     if choice in ("any", "tool") and not takes_forced_choice(model):
-        raise Unsupported("anthropic", "a forced tool choice", f"{model} refuses it (AN-D1)")
+        raise Unsupported("anthropic", "a forced tool choice", f"{model} refuses it (anthropic-no-forced-choice)")
     if not takes_prefill(model) and _is_prefilled(body["messages"]):
-        reason = f"{model} does not go on writing it (AN-18)"
+        reason = f"{model} does not go on writing it (anthropic-no-prefill)"
         raise Unsupported("anthropic", "a conversation that ends with the assistant", reason)
 
 

@@ -1,7 +1,7 @@
 """Server-sent events, read while their bytes arrive: how the bytes are cut makes no difference.
 
 Lines end at LF, CR or CRLF and nowhere else: U+2028, U+2029 and U+0085 are legal inside the JSON of an event, so
-`splitlines` on text must not be used (wire-facts, section 0).
+`splitlines` on text must not be used.
 """
 
 from __future__ import annotations

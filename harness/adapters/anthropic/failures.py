@@ -55,7 +55,8 @@ def translated(error: anthropic.AnthropicError | httpx2.HTTPError | OSError) -> 
 
 
 def in_stream(event: dict[str, JSON]) -> ProviderError:
-    """The error that an event carries. It comes under HTTP 200 (AN-P10): its type says which status it stands for."""
+    """The error that an event carries. It comes under HTTP 200 (anthropic-stream-error): its type says which status it
+    stands for."""
     details = _error_details(event)
     message, code = details.get("message"), details.get("type")
     return provider_error(

@@ -13,7 +13,7 @@ _LEGAL = re.compile(r"[a-zA-Z0-9_-]+")
 
 
 class WireIds:
-    """Maps the ids of one history, read in its order, onto legal ones (AN-7).
+    """Maps the ids of one history, read in its order, onto legal ones (anthropic-call-fields).
 
     Legal ids stay. Another becomes a digest of itself, so that it is the same in every request. Calls with an empty
     id are told apart by their order, and their results find them by name, then by order.

@@ -8,17 +8,17 @@ _VERSION = re.compile(r"claude-([a-z]+)-(\d+)(?:-(\d{1,2}))?(?!\d)")
 
 
 def is_adaptive(model: str) -> bool:
-    """Claude 4.6 and later (AN-50). Names without a version count as older."""
+    """Claude 4.6 and later (anthropic-thinking-form). Names without a version count as older."""
     return _version(model) >= (4, 6)
 
 
 def takes_prefill(model: str) -> bool:
-    """The conversation may end with the assistant: up to Claude 4.5 (AN-18, AN-D19)."""
+    """The conversation may end with the assistant: up to Claude 4.5 (anthropic-no-prefill)."""
     return _version(model) < (4, 6)
 
 
 def takes_forced_choice(model: str) -> bool:
-    """A tool choice may force a call: all but some models of autumn 2026 (AN-D1)."""
+    """A tool choice may force a call: all but some models of autumn 2026 (anthropic-no-forced-choice)."""
     family = _family(model)
     return (family, _version(model)) not in {
         ("fable", (5, 1)),
@@ -29,7 +29,8 @@ def takes_forced_choice(model: str) -> bool:
 
 
 def refused_thinking(model: str) -> frozenset[str]:
-    """The types of thinking that the model refuses (AN-50, AN-D4 to AN-D6, AN-D28)."""
+    """The types of thinking that the model refuses (anthropic-thinking-form, anthropic-no-thinking-budget,
+    anthropic-fable-always-thinks, anthropic-opus-5-5-always-thinks, anthropic-sonnet-5-5-always-thinks)."""
     family, version = _family(model), _version(model)
     if version < (4, 6):
         return frozenset({"adaptive"}) if family else frozenset()

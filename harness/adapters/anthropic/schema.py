@@ -1,4 +1,4 @@
-"""The one rewrite of a response schema that the API asks for: closed objects (AN-6)."""
+"""The one rewrite of a response schema that the API asks for: closed objects (anthropic-strict-closed)."""
 
 from __future__ import annotations
 

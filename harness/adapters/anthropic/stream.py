@@ -24,7 +24,8 @@ from harness.contract.model import (
 
 
 def answer(body: Iterable[bytes]) -> Iterator[StreamEvent]:
-    """What a body says, while it arrives (AN-P3 to AN-P7).
+    """What a body says, while it arrives (anthropic-stream-order, anthropic-stream-arguments,
+    anthropic-stream-signature, anthropic-broken-arguments, anthropic-stream-usage).
 
     A call ends once the next block shows that it is whole, else behind the last event: the API closes the JSON of a
     call that it cuts short, and says only in the end that it did (`max_tokens`).
@@ -70,7 +71,7 @@ class _Block:
                 if self.call is not None and fragment:
                     yield ArgumentsDelta(self.call, fragment)
             case "signature_delta":
-                self.data["signature"] = delta.get("signature")  # replaces (AN-P5)
+                self.data["signature"] = delta.get("signature")  # replaces (anthropic-stream-signature)
             case "citations_delta":
                 self._grow("citations", [delta.get("citation")])
             case "text_delta":
@@ -85,7 +86,8 @@ class _Block:
                         self._grow(key, value)
 
     def whole(self) -> dict[str, JSON]:
-        """The block as an answer that is not streamed has it. Without a fragment its input stays `{}` (AN-P4)."""
+        """The block as an answer that is not streamed has it. Without a fragment its input stays `{}`
+        (anthropic-stream-arguments)."""
         text = "".join(self.fragments)
         if not text:
             return self.data
@@ -197,7 +199,7 @@ class _Message:
         self._count(event.get("usage"))
 
     def _count(self, usage: JSON) -> None:
-        """The numbers are cumulative: later ones replace, and those that are not there stay (AN-P7)."""
+        """Cumulative numbers: later ones replace, those that are not there stay (anthropic-stream-usage)."""
         if isinstance(usage, dict):
             self._usage |= {name: count for name, count in usage.items() if count is not None}
 

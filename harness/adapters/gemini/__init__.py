@@ -1,17 +1,18 @@
-"""Adapter on Google's official SDK `google-genai`, for generateContent. Rule ids (GM-7) are those of wire-facts.
+"""Adapter on Google's official SDK `google-genai`, for generateContent.
 
 One adapter for models with ids on the wire and without. What it does where the API and the contract differ:
 
 - A call that came without an id gets one, marked by `SYNTHESISED_ID`, which never goes onto the wire.
 - Thought signatures stay on their parts, byte for byte. On Gemini 3 a call from elsewhere that lacks one gets the
-  documented stand-in, since the API refuses it else (GM-10).
-- A result is an object: one that is none stands under `output`, an error under `error` (GM-7).
+  documented stand-in, since the API refuses it else (gemini-thought-signature).
+- A result is an object: one that is none stands under `output`, an error under `error` (gemini-function-response-form).
 - Schemas travel as JSON Schema, unchanged (`parametersJsonSchema`, `responseJsonSchema`); a tool that takes no
-  arguments has none (GM-5).
-- JSON together with tools, and media in results: `Unsupported` before Gemini 3 (GM-13, GM-7).
-- Effort is a thinking level on Gemini 3 and a token budget before that (GM-14).
+  arguments has none (gemini-schema-fields).
+- JSON together with tools, and media in results: `Unsupported` before Gemini 3 (gemini-json-output,
+  gemini-function-response-form).
+- Effort is a thinking level on Gemini 3 and a token budget before that (gemini-level-or-budget).
 - A stream is read past the SDK, which loses parts of it (`body_keeper`). A call whose arguments come in pieces
-  (Vertex only, GM-12) is `Opaque`.
+  (Vertex only, gemini-allowed-names) is `Opaque`.
 - `cache` asks for nothing: the API has no cache marks.
 - `provider_metadata["gemini"]` of the request is merged into the body: objects merge, lists grow, the rest replaces.
 """

@@ -11,9 +11,10 @@ import httpx2
 class BodyKeeper(httpx2.Client):
     """The HTTP client that the SDK gets for one streamed request: sends through `http` and keeps the answer.
 
-    The SDK, which has no raw access to streams, loses unknown fields and takes a cut stream for whole (GM-P4). So it
-    sees an accepted answer without its body, and a refusal as it is, which is its to raise. `response` is the accepted
-    answer, not read yet; it is set once the SDK has sent the request, and the caller's to close.
+    The SDK, which has no raw access to streams, loses unknown fields and takes a cut stream for whole
+    (gemini-sdk-drops-fields). So it sees an accepted answer without its body, and a refusal as it is, which is its to
+    raise. `response` is the accepted answer, not read yet; it is set once the SDK has sent the request, and the
+    caller's to close.
     """
 
     response: httpx2.Response

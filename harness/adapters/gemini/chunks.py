@@ -1,7 +1,7 @@
 """The chunks of a streamed body, read while its bytes arrive: how the bytes are cut makes no difference.
 
 A stream is server-sent events (`alt=sse`) or the elements of a JSON array; an object alone is a stream of one chunk,
-as errors come. Lines of events end at LF, CR or CRLF and nowhere else (wire-facts, section 0).
+as errors come. Lines of events end at LF, CR or CRLF and nowhere else.
 """
 
 from __future__ import annotations

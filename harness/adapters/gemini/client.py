@@ -105,8 +105,8 @@ class GeminiClient:
         return http.response
 
     def _parameters(self, request: ChatRequest, **settings: Any) -> dict[str, Any]:
-        # The SDK's types drop unknown fields, rename others and write signatures in another alphabet (GM-0, GM-P4):
-        # the body goes beside them in both directions.
+        # The SDK's types drop unknown fields, rename others and write signatures in another alphabet (gemini-casing,
+        # gemini-sdk-drops-fields): the body goes beside them in both directions.
         body = cast("dict[str, Any]", encode.body(request, self._model))
         config = types.GenerateContentConfig(
             automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),

@@ -27,15 +27,16 @@ if TYPE_CHECKING:
     from harness.contract.model import Part
 
 SIGNATURE_STAND_IN = base64.b64encode(b"skip_thought_signature_validator").decode()
-"""What Gemini 3 takes for the signature of a call that it did not make (GM-10; this spelling is in recordings)."""
+"""What Gemini 3 takes for the signature of a call that it did not make (gemini-thought-signature; this spelling is in
+recordings)."""
 
 
 def contents(history: tuple[Message, ...], model: str) -> list[JSON]:
     """The conversation as the API takes it.
 
-    Empty texts are left out, unless a signature sits on them (GM-P2). Results stand before whatever else their message
-    holds, and all that answer one turn of calls share one content (GM-8). Consecutive assistant messages are one
-    content, since calls have to follow a user's turn (GM-9).
+    Empty texts are left out, unless a signature sits on them (gemini-chunks). Results stand before whatever else their
+    message holds, and all that answer one turn of calls share one content (gemini-responses-counted). Consecutive
+    assistant messages are one content, since calls have to follow a user's turn (gemini-turn-order).
 
     Raises:
         Unsupported: a part that the model does not take, or a user message that says nothing.
@@ -62,7 +63,7 @@ class _Encoder:
             if parts:
                 wire.append({"role": "user" if message.role is Role.USER else "model", "parts": [*parts]})
             elif message.role is Role.USER:
-                raise Unsupported("gemini", "an empty user message", "a content needs parts (GM-1)")
+                raise Unsupported("gemini", "an empty user message", "a content needs parts (gemini-contents)")
         return wire
 
     def _ordered(self, message: Message) -> tuple[Part, ...]:
@@ -102,7 +103,7 @@ class _Encoder:
         if part.api != "gemini" or not isinstance(part.raw, dict):
             return []
         call = part.raw.get("functionCall")
-        # A call that is not whole has no response, and the API refuses calls without one (GM-8).
+        # A call that is not whole has no response, and the API refuses calls without one (gemini-responses-counted).
         is_unanswered = isinstance(call, dict) and call.get("id") not in self._answered
         return [] if is_unanswered else [part.raw]
 
@@ -114,7 +115,9 @@ class _Encoder:
         texts: list[JSON] = [part.text for part in result.content if isinstance(part, Text)]
         media: list[JSON] = [raw for part in result.content if not isinstance(part, Text) for raw in self._parts(part)]
         if media and is_before_3(self._model):
-            raise Unsupported("gemini", "media in a tool result", f"{self._model} takes JSON only (GM-7)")
+            raise Unsupported(
+                "gemini", "media in a tool result", f"{self._model} takes JSON only (gemini-function-response-form)"
+            )
         value = texts[0] if len(texts) == 1 else texts
         response = _payload(value, is_error=result.is_error) if texts or result.is_error else {}
         return {**wire, "response": response, **({"parts": media} if media else {})}

@@ -61,7 +61,7 @@ _DATA_FIELDS = frozenset(
         "toolResponse",
     }
 )
-"""Of these a part has exactly one (GM-1)."""
+"""Of these a part has exactly one (gemini-contents)."""
 
 
 def response(text: str, request: ChatRequest) -> ChatResponse:
@@ -118,13 +118,13 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def block_reason(body: dict[str, JSON]) -> JSON:
-    """Why the prompt, or an answer that has begun, was blocked, if it was (GM-P3)."""
+    """Why the prompt, or an answer that has begun, was blocked, if it was (gemini-no-candidates)."""
     feedback = body.get("promptFeedback")
     return feedback.get("blockReason") if isinstance(feedback, dict) else None
 
 
 def _stop_reason(raw: JSON, parts: tuple[Part, ...]) -> StopReason:
-    """Table 1.3. STOP stands for the end of a turn and for calls alike (GM-P1)."""
+    """STOP stands for the end of a turn and for calls alike (gemini-calls-whole)."""
     if not isinstance(raw, str):
         return StopReason.UNKNOWN
     if raw == "STOP" and any(_is_broken_call(each) for each in parts):
@@ -220,7 +220,7 @@ class FreshIds:
 
 
 def _usage(usage: JSON) -> Usage:
-    """Table 1.4: what candidates and thoughts take is counted apart."""
+    """gemini-usage: what candidates and thoughts take is counted apart."""
     if not isinstance(usage, dict):
         return Usage()
     thoughts = _count(usage, "thoughtsTokenCount")

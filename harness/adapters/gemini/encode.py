@@ -65,7 +65,7 @@ def _generation_config(request: ChatRequest, model: str) -> dict[str, JSON]:
         config["stopSequences"] = list(request.stop)
     if request.response_format is not None:
         if request.tools and is_before_3(model):
-            raise Unsupported("gemini", "JSON together with tools", f"{model} refuses it (GM-13)")
+            raise Unsupported("gemini", "JSON together with tools", f"{model} refuses it (gemini-json-output)")
         config["responseMimeType"] = "application/json"
     if isinstance(request.response_format, JsonSchema):
         config["responseJsonSchema"] = request.response_format.schema
@@ -75,7 +75,7 @@ def _generation_config(request: ChatRequest, model: str) -> dict[str, JSON]:
 
 
 def _thinking(settings: ThinkingSettings, model: str) -> JSON:
-    """GM-14: a level or a budget, never both."""
+    """gemini-level-or-budget: a level or a budget, never both."""
     config: dict[str, JSON] = {"includeThoughts": True}
     if is_3_or_later(model):
         if settings.budget_tokens is not None:

@@ -29,7 +29,7 @@ from harness.contract.model import (
 
 
 def answer(body: Iterable[bytes], request: ChatRequest) -> Iterator[StreamEvent]:
-    """What a body says, while it arrives (GM-P1, GM-P2); `request` is what it answers.
+    """What a body says, while it arrives (gemini-calls-whole, gemini-chunks); `request` is what it answers.
 
     Raises:
         MalformedResponse: the body ends without a reason why the model stopped, or breaks the grammar.
@@ -82,7 +82,7 @@ class _Response:
                 yield TextDelta(text)
             case Thinking(text) if text:
                 yield ThinkingDelta(text)
-            case ToolCall():  # calls come whole (GM-P1)
+            case ToolCall():  # calls come whole (gemini-calls-whole)
                 index, self._calls = self._calls, self._calls + 1
                 yield ToolCallStart(index, part.id, part.name)
                 yield ArgumentsDelta(index, json.dumps(part.arguments, ensure_ascii=False, separators=(",", ":")))
@@ -102,7 +102,8 @@ def _candidate(chunk: dict[str, JSON]) -> dict[str, JSON]:
 def _joined(parts: list[JSON]) -> Iterator[JSON]:
     """The parts with the pieces of a text put together again.
 
-    A piece with anything beside its text, a signature say, is a part of its own, even if its text is empty (GM-P2).
+    A piece with anything beside its text, a signature say, is a part of its own, even if its text is empty
+    (gemini-chunks).
     """
     spoken = (part for part in parts if _kind(part) is None or cast("dict[str, JSON]", part)["text"])
     for kind, group in groupby(spoken, _kind):

@@ -2,12 +2,14 @@
 
 What this API does not offer, and what becomes of it:
 
-- Reasoning together with function tools is refused by gpt-5.4 and later (OC-0): with tools the adapter sends
-  `reasoning_effort: "none"`, and `thinking` together with tools is `Unsupported`.
-- A tool message holds text only (OC-8): media of a result move to a user message behind all tool messages.
+- Reasoning together with function tools is refused by gpt-5.4 and later (openai-chat-tools-want-no-reasoning): with
+  tools the adapter sends `reasoning_effort: "none"`, and `thinking` together with tools is `Unsupported`.
+- A tool message holds text only (openai-chat-result-text-only): media of a result move to a user message behind all
+  tool messages.
 - There is no error flag: the text of a failed result is the JSON object `{"error": …}`.
-- `max_tokens` goes out as `max_completion_tokens`: reasoning models refuse the older `max_tokens` (OC-10), which is all
-  that some compatible servers know. `Endpoint.max_tokens_field` chooses; nothing is guessed from an address.
+- `max_tokens` goes out as `max_completion_tokens`: reasoning models refuse the older `max_tokens`
+  (openai-chat-max-completion-tokens), which is all that some compatible servers know. `Endpoint.max_tokens_field`
+  chooses; nothing is guessed from an address.
 - There is no cache mark to set: the API caches by itself, so `cache` sends nothing.
 - `strict` of a tool stands in its `provider_metadata` or nowhere.
 - `provider_metadata` of the request is merged into the body: objects merge, lists grow, the rest replaces.

@@ -40,7 +40,7 @@ class Client:
 
     def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
         """Ask the model; see `harness.contract.protocols.StreamingChatClient.stream`."""
-        # without the option there are no counts of tokens at all (OC-P3)
+        # without the option there are no counts of tokens at all (openai-chat-stream-usage)
         switches: dict[str, JSON] = {"stream": True, "stream_options": {"include_usage": True}}
         with answered(self._call(request, switches), API) as answer:
             if answer.is_whole:

@@ -37,7 +37,8 @@ _MOVED_FROM = "Media of the result of {name} ({call_id}):"
 def wire_messages(messages: Sequence[Message]) -> list[JSON]:
     """The conversation as the wire has it.
 
-    Results come right after the assistant message with their calls, before anything else that the user says (OC-6).
+    Results come right after the assistant message with their calls, before anything else that the user says
+    (openai-chat-calls-answered).
     """
     ids = WireIds(messages, LONGEST_ID)
     answered = {part.call_id for message in messages for part in message.tool_results}
@@ -88,7 +89,7 @@ def _user_message(parts: Iterable[Part]) -> Iterator[dict[str, JSON]]:
 
 
 def _result(result: ToolResult) -> tuple[JSON, list[JSON]]:
-    """The content of a tool message, and the media that a tool message cannot hold (OC-8)."""
+    """The content of a tool message, and the media that a tool message cannot hold (openai-chat-result-text-only)."""
     if not isinstance(result.content, tuple):
         value: JSON = {"error": result.content} if result.is_error else result.content
         return value if isinstance(value, str) else compact(value), []
@@ -138,7 +139,7 @@ class _Assistant:
         """A call, a part of the content, or fields of the message itself.
 
         A call that could not be read goes back only if somebody has answered it: the API refuses a call without a
-        result (OC-6), and one that was cut short has none.
+        result (openai-chat-calls-answered), and one that was cut short has none.
         """
         if "function" in raw or "custom" in raw:
             call_id = raw.get("id")
@@ -151,7 +152,7 @@ class _Assistant:
             self._fields |= raw
 
     def wire(self) -> dict[str, JSON] | None:
-        """The message, or `None` if nothing is left of it: the API takes no empty one (OC-5)."""
+        """The message, or `None` if nothing is left of it: the API takes no empty one (openai-chat-call-form)."""
         if not (self._content or self._calls or self._fields):
             return None
         content = collapsed(self._content, "text") if self._content else None if self._calls else ""

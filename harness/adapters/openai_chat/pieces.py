@@ -1,4 +1,5 @@
-"""Pieces of a message → what they add up to (OC-P2), from the API and from servers that are only like it."""
+"""Pieces of a message → what they add up to (openai-chat-call-deltas), from the API and from servers that are only like
+it."""
 
 from __future__ import annotations
 
@@ -72,8 +73,8 @@ class StreamedCall:
 def owner(calls: Sequence[StreamedCall], piece: dict[str, JSON]) -> StreamedCall | None:
     """The call that a piece belongs to, or `None` if it begins one.
 
-    Pieces of a call carry its index (OC-P2). Of servers without an index, or with the same for every call, the id tells
-    calls apart; of those without ids the name does.
+    Pieces of a call carry its index (openai-chat-call-deltas). Of servers without an index, or with the same for every
+    call, the id tells calls apart; of those without ids the name does.
     """
     index, call_id = piece.get("index"), _string(piece.get("id"))
     near = [call for call in calls if index is None or call.index == index]

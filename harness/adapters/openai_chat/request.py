@@ -33,7 +33,7 @@ def encode(request: ChatRequest, model: str, max_tokens_field: str = "max_comple
 
 
 def _preamble(request: ChatRequest, model: str) -> list[JSON]:
-    """The system prompt, and the word "json" where JSON mode would be refused without it (OC-12)."""
+    """The system prompt, and the word "json" where JSON mode would be refused without it (openai-chat-word-json)."""
     role = "developer" if is_reasoning(model) else "system"
     preamble: list[JSON] = [{"role": role, "content": request.system}] if request.system else []
     if isinstance(request.response_format, JsonMode) and not _asks_for_json(request):
@@ -84,5 +84,6 @@ def _reasoning(request: ChatRequest, model: str) -> dict[str, JSON]:
 
 
 def _refuses_tools_with_reasoning(model: str) -> bool:
-    """Function tools need `reasoning_effort: "none"`, and its absence means another effort (OC-0)."""
+    """Function tools need `reasoning_effort: "none"`, and its absence means another effort
+    (openai-chat-tools-want-no-reasoning)."""
     return re.match(r"gpt-(5\.([4-9]|\d\d)|6)", model) is not None

@@ -167,7 +167,7 @@ def _call(raw: JSON, call_id: str, *, cut_short: bool) -> ToolCall | None:
 
 
 def _arguments(text: JSON, *, cut_short: bool) -> dict[str, JSON] | None:
-    if text == "" and not cut_short:  # OC-P4
+    if text == "" and not cut_short:  # openai-chat-no-arguments
         return {}
     try:
         arguments = loads(text) if isinstance(text, str) else None
@@ -177,7 +177,7 @@ def _arguments(text: JSON, *, cut_short: bool) -> dict[str, JSON] | None:
 
 
 def _stop_reason(raw: str | None, parts: Sequence[Part]) -> StopReason:
-    """Table 1.3, and what the message itself says: a forced call stops with `stop` (wire-facts 9.1, 11)."""
+    """openai-chat-stop-reasons, and what the message itself says: a forced call stops with `stop`."""
     reason = _STOP_REASONS.get(raw or "", StopReason.UNKNOWN)
     if reason not in {StopReason.END_TURN, StopReason.TOOL_USE}:
         return reason
@@ -189,7 +189,7 @@ def _stop_reason(raw: str | None, parts: Sequence[Part]) -> StopReason:
 
 
 def _usage(usage: JSON) -> Usage:
-    """Table 1.4: the prompt includes what was cached, the completion includes reasoning."""
+    """openai-chat-usage: the prompt includes what was cached, the completion includes reasoning."""
     fields = usage if isinstance(usage, dict) else {}
     return Usage(
         input_tokens=count(fields, "prompt_tokens"),

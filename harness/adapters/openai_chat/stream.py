@@ -1,4 +1,5 @@
-"""A streamed answer → canonical events, and the whole body that its chunks add up to (OC-P2, OC-P3)."""
+"""A streamed answer → canonical events, and the whole body that its chunks add up to (openai-chat-call-deltas,
+openai-chat-stream-usage)."""
 
 from __future__ import annotations
 

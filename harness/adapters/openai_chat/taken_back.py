@@ -1,8 +1,8 @@
 """Which fields of an answer a server takes back, and which it only shows.
 
 The dialects are told apart by the names of their fields, since a field goes back only to where it came from. A strict
-server refuses any it does not know: OpenAI (OC-15), Cerebras (proxysoul/Empryo#209), Mistral (BerriAI/litellm#30835).
-What no dialect is known to take back is kept for the caller, under `RECEIVED`.
+server refuses any it does not know: OpenAI (openai-chat-no-reasoning-field), Cerebras (proxysoul/Empryo#209), Mistral
+(BerriAI/litellm#30835). What no dialect is known to take back is kept for the caller, under `RECEIVED`.
 """
 
 from __future__ import annotations
@@ -23,16 +23,18 @@ Copilot."""
 
 _MESSAGE = frozenset(
     {
-        *REASONING,  # CS-D2; accepted in recordings of DeepSeek, Ollama and Crusoe; anomalyco/opencode#8900 (Copilot)
+        # openai-chat-deepseek-reasoning-back; accepted in recordings of DeepSeek, Ollama and Crusoe;
+        # anomalyco/opencode#8900 (Copilot)
+        *REASONING,
         "reasoning_details",  # OpenRouter: its guide to reasoning tokens, and a recording; Snowflake: a recording
         "reasoning_opaque",  # Copilot: the signature (anomalyco/opencode#8900)
         "thinking_blocks",  # LiteLLM: signed thinking of Claude (its page on reasoning content)
-        "extra_content",  # Gemini's compatible endpoint: a thought signature (OC-D4)
+        "extra_content",  # Gemini's compatible endpoint: a thought signature (openai-chat-gemini-signature)
     }
 )
 _CALL = frozenset(
     {
-        "extra_content",  # OC-D4
+        "extra_content",  # openai-chat-gemini-signature
         "provider_specific_fields",  # LiteLLM: a thought signature (its notes on Gemini 3)
         "custom",  # OpenAI: the call of a custom tool
     }

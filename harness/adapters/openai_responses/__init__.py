@@ -3,13 +3,13 @@
 What is particular to this API:
 
 - An answer is a list of items. A reasoning item is a `Thinking` whose metadata hold the whole item; it goes back
-  verbatim, in its place before the item it led to (RS-7). Item ids and `phase` stay in the metadata of their parts:
-  those of a message under `message`, beside the fields of the text itself.
+  verbatim, in its place before the item it led to (openai-responses-reasoning-back). Item ids and `phase` stay in the
+  metadata of their parts: those of a message under `message`, beside the fields of the text itself.
 - A message item may hold several parts; parts of one item return as one item.
 - A response that failed is the provider's error, whole or streamed, although it comes with HTTP 200.
 - There is no error flag: the text of a failed result is the JSON object `{"error": …}`.
 - There is no cache mark to set: the API caches by itself, so `cache` sends nothing.
-- `strict` of a tool is always sent, as false unless its `provider_metadata` say otherwise (RS-2).
+- `strict` of a tool is always sent, as false unless its `provider_metadata` say otherwise (openai-responses-tool-form).
 - There is no field for stop sequences: `stop` is `Unsupported`.
 - `provider_metadata` of the request is merged into the body: objects merge, lists grow (tools that the provider runs),
   the rest replaces.

@@ -10,4 +10,4 @@ RECEIVED: Final = f"{API}/received"
 """Whose the fields are that came and do not go back: nobody's, so that no adapter sends them."""
 
 LONGEST_ID: Final = 64
-"""Characters of a `call_id` that the API takes (RS-3)."""
+"""Characters of a `call_id` that the API takes (openai-responses-call-form)."""

@@ -117,7 +117,7 @@ def _put_back(raw: dict[str, JSON], ids: WireIds, answered: set[str]) -> dict[st
     """An item as it came.
 
     A call that could not be read goes back only if somebody has answered it: the API refuses a call without an output
-    (RS-4), and one that was cut short has none.
+    (openai-responses-result-has-call), and one that was cut short has none.
     """
     if raw.get("type") in ("function_call", "custom_tool_call"):
         call_id = raw.get("call_id")
@@ -145,7 +145,8 @@ def _joined(items: Iterable[dict[str, JSON]]) -> list[dict[str, JSON]]:
 
 
 def _without_loose_reasoning(items: list[dict[str, JSON]]) -> list[dict[str, JSON]]:
-    """A turn's items without reasoning at the end that led to nothing: the API refuses it alone (RS-7, section 11)."""
+    """A turn's items without reasoning at the end that led to nothing: the API refuses it alone
+    (openai-responses-reasoning-back)."""
     end = len(items)
     while end and items[end - 1].get("type") == "reasoning":
         end -= 1

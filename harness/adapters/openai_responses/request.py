@@ -35,7 +35,8 @@ def encode(request: ChatRequest, model: str) -> dict[str, JSON]:
 
 
 def _preamble(request: ChatRequest) -> list[JSON]:
-    """The word "json" where JSON mode would be refused without it: in the input, instructions do not count (RS-8)."""
+    """The word "json" where JSON mode would be refused without it: in the input, instructions do not count
+    (openai-responses-word-json)."""
     if not isinstance(request.response_format, JsonMode) or user_says_json(request.messages):
         return []
     return [{"role": "developer", "content": JSON_INSTRUCTION}]

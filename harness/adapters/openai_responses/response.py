@@ -37,7 +37,7 @@ _STATUSES = {
     "queued": StopReason.PAUSE,
 }
 _SHOWN_OF_REASONING = frozenset({"status"})
-"""Fields of a reasoning item that the API refuses to take back (RS-D4)."""
+"""Fields of a reasoning item that the API refuses to take back (openai-responses-reasoning-status-refused)."""
 
 _TAKEN_OF_CALL = frozenset({"id", "call_id", "status", "namespace", "caller"})
 """Fields of a call that the API takes beside name and arguments (S response_function_tool_call_param). Any other is
@@ -165,7 +165,8 @@ def _arguments(text: str) -> dict[str, JSON] | None:
 
 
 def _stop_reason(body: dict[str, JSON], parts: Sequence[Part]) -> tuple[StopReason, str | None]:
-    """Table 1.3: there is no finish reason, so status and items have to tell (RS-P1). With the API's own word."""
+    """There is no finish reason, so status and items have to tell (openai-responses-stop-reasons). With the
+    API's own word."""
     status = string(body.get("status"))
     match status, body.get("incomplete_details"):
         case "completed", _:
@@ -186,7 +187,7 @@ def _completed(parts: Sequence[Part]) -> StopReason:
 
 
 def _usage(usage: JSON) -> Usage:
-    """Table 1.4: input includes what was cached, output includes reasoning."""
+    """openai-responses-usage: input includes what was cached, output includes reasoning."""
     fields = usage if isinstance(usage, dict) else {}
     return Usage(
         input_tokens=count(fields, "input_tokens"),

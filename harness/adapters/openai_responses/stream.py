@@ -1,4 +1,4 @@
-"""A streamed answer → canonical events, and the whole response that they add up to (RS-P2)."""
+"""A streamed answer → canonical events, and the whole response that they add up to (openai-responses-stream-order)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _payload(event: Event, status: int) -> tuple[str, dict[str, JSON]]:
 
     Raises:
         MalformedResponse: it is no JSON object.
-        ProviderError: it is an error (RS-P4).
+        ProviderError: it is an error (openai-responses-stream-error).
     """
     payload = eventstream.payload(event, status)
     kind = string(payload.get("type")) or event.name
@@ -119,8 +119,9 @@ class _Answer:
     def complete(self, response: dict[str, JSON], status: int) -> Iterator[StreamEvent]:
         """What the end of the stream brings.
 
-        Its response repeats the items, but for streams that end with an empty output (wire-facts 11). What an item
-        itself came to is authoritative (RS-P2, RS-7); the response tells of those that had no last event.
+        Its response repeats the items, but for streams that end with an empty output. What an item
+        itself came to is authoritative (openai-responses-stream-order, openai-responses-reasoning-back); the response
+        tells of those that had no last event.
         """
         output = response.get("output")
         repeated = [wire for wire in output if isinstance(wire, dict)] if isinstance(output, list) else []

@@ -13,6 +13,7 @@ from harness.apis.anthropic.requests import model_of, recognises, view
 from harness.apis.anthropic.responses import read
 from harness.apis.anthropic.responses.building import build, build_stream, stream_of
 from harness.apis.api import Api
+from harness.apis.facts import Facts
 from harness.apis.law import OWN, Services
 from harness.apis.targets import Shipped
 from harness.apis.traits import Traits
@@ -37,13 +38,14 @@ API = Api(
         }
     ),
     limits=LIMITS,
+    facts=Facts.beside(__file__),
     profiles=PROFILES,
     targets=(
-        # A model that refuses a forced tool choice, and one that takes it (AN-D1).
+        # A model that refuses a forced tool choice, and one that takes it (anthropic-no-forced-choice).
         Shipped("anthropic", "anthropic", "anthropic", "claude-opus-5-5"),
         Shipped("anthropic-opus-5", "anthropic", "anthropic", "claude-opus-5"),
     ),
-    system_places=frozenset({"system"}),  # AN-30
+    system_places=frozenset({"system"}),  # anthropic-system-field
     recognises=recognises,
     view=view,
     misheaded=misheaded,

@@ -25,8 +25,8 @@ _TYPES = {
     504: "timeout_error",
     529: "overloaded_error",
 }
-"""wire-facts, section 2. `invalid_request_error` stands for each 4xx without a type of its own (D …/api/errors);
-that `api_error` does so for 5xx is K."""
+"""anthropic-error-body. `invalid_request_error` stands for each 4xx without a type of its own; that `api_error` does so
+for 5xx nobody has confirmed."""
 
 _STATUSES = {kind: status for status, kind in _TYPES.items()}
 
@@ -43,16 +43,16 @@ def fail(status: int, retry_after: float | None, seed: str) -> HttpResponse:
 
 
 def stream_error(status: int, seed: str, _request: RequestView) -> bytes:
-    """The `error` event of a stream (AN-P3). Only its type says what failed: a status that has none of its own is read
-    as 400 or 500."""
+    """The `error` event of a stream (anthropic-stream-order). Only its type says what failed: a status that has none of
+    its own is read as 400 or 500."""
     return written(_body(_type(status), message(status), _request_id(seed)), "error")
 
 
 def read_error(body: JSON, response: HttpResponse) -> ErrorView | None:
     """The error that a body or an event carries, if it does.
 
-    Inside HTTP 200 its type says which status it stands for (AN-P10). Bedrock, which speaks the same messages, has
-    only a `message`.
+    Inside HTTP 200 its type says which status it stands for (anthropic-stream-error). Bedrock, which speaks the same
+    messages, has only a `message`.
     """
     if not isinstance(body, dict):
         return None

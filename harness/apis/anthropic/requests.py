@@ -219,7 +219,9 @@ def _result(block: dict[str, JSON], pointer: str) -> ResultView:
     content, place = block.get("content"), join(pointer, "content")
     payload: list[TextView | MediaView | JsonView | OpaqueView] = []
     if isinstance(content, str):
-        payload.extend([TextView(content, place)] if content else ())  # "" says the same as no content (AN-13)
+        payload.extend(
+            [TextView(content, place)] if content else ()
+        )  # "" says the same as no content (anthropic-result-content)
     elif isinstance(content, list):
         for index, member in enumerate(content):
             payload.append(_plain(_object(member, join(place, index)), join(place, index)))

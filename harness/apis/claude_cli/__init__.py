@@ -13,6 +13,7 @@ from harness.apis.claude_cli.profiles import PROFILES
 from harness.apis.claude_cli.requests import model_of, recognises, view
 from harness.apis.claude_cli.responses import read
 from harness.apis.claude_cli.responses.building import build, build_stream, fail, refuse, stream_error, stream_of
+from harness.apis.facts import Facts
 from harness.apis.law import OWN, Services
 from harness.apis.targets import Shipped
 from harness.apis.traits import Traits
@@ -26,6 +27,7 @@ API = Api(
     base_url_ending="",
     services=Services({"local": OWN}),
     limits=LIMITS,
+    facts=Facts.beside(__file__),
     profiles=PROFILES,
     targets=(Shipped("claude-cli", "claude-cli", "claude-cli", "claude-opus-5-5"),),
     system_places=frozenset({"--system-prompt"}),

@@ -1,12 +1,13 @@
 """Gemini generateContent: the Developer API and, where the wire is the same, Vertex.
 
-Keys come in camelCase, in snake_case and mixed (GM-0). They are normalised everywhere but in payloads of the user;
-pointers keep the spelling that was sent.
+Keys come in camelCase, in snake_case and mixed (gemini-casing). They are normalised everywhere but in payloads of the
+user; pointers keep the spelling that was sent.
 """
 
 from __future__ import annotations
 
 from harness.apis.api import Api
+from harness.apis.facts import Facts
 from harness.apis.gemini.embeddings import EMBEDDINGS
 from harness.apis.gemini.failures import error_for, fail, refuse, stream_error
 from harness.apis.gemini.lift import GeminiLift
@@ -33,13 +34,14 @@ API = Api(
     base_url_ending="/v1beta",
     services=Services({"googleapis.com": OWN}),
     limits=LIMITS,
+    facts=Facts.beside(__file__),
     profiles=PROFILES,
     targets=(
-        # With ids for tool calls on the wire, and without (wire-facts, section 11).
+        # With ids for tool calls on the wire, and without.
         Shipped("gemini-3", "gemini", "gemini", "gemini-3.6-flash"),
         Shipped("gemini-2.5", "gemini", "gemini", "gemini-2.5-flash"),
     ),
-    system_places=frozenset({"systemInstruction"}),  # GM-11
+    system_places=frozenset({"systemInstruction"}),  # gemini-system-instruction
     recognises=recognises,
     view=view,
     violations=violations,

@@ -1,5 +1,5 @@
 """`models/…:batchEmbedContents` and `models/…:embedContent`. The bound of a batch is the provider's own words, seen in
-many reports (langchain-ai/langchainjs 4491); wire-facts has no section on embeddings yet."""
+many reports (langchain-ai/langchainjs 4491)."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def fail(status: int, retry_after: float | None, seed: str) -> HttpResponse:
     """The provider's failure of this status.
 
     It asks to wait `retry_after` seconds by a RetryInfo in the body, as a recorded 429 does. Whether a header
-    `retry-after` comes with it no recording shows, and the SDK looks at neither (wire-facts, section 7.2).
+    `retry-after` comes with it no recording shows, and the SDK looks at neither.
     """
     error = _error(status, message(status), _name(status))
     if retry_after is not None:

@@ -15,7 +15,8 @@ _UNDERSCORED = re.compile(r"(?<=[a-z0-9])_([a-z0-9])")
 
 
 class GeminiLift(Lift):
-    """A result that is an object of `output` alone is its value, one of `error` alone an error (GM-7)."""
+    """A result that is an object of `output` alone is its value, one of `error` alone an error
+    (gemini-function-response-form)."""
 
     api = "gemini"
 
@@ -75,6 +76,6 @@ def _content(payload: JSON) -> tuple[JSON, bool]:
 
 
 def _camelised(value: JSON) -> dict[str, JSON]:
-    """The object with its own keys in camelCase, in which the API reads them whatever their spelling (GM-0)."""
+    """The object with its own keys in camelCase: the API reads them whatever their spelling (gemini-casing)."""
     fields = value if isinstance(value, dict) else {}
     return {_UNDERSCORED.sub(lambda match: match[1].upper(), key): each for key, each in fields.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from harness.apis.api import Api
+from harness.apis.facts import Facts
 from harness.apis.law import OWN, Services
 from harness.apis.openai_chat.embeddings import EMBEDDINGS
 from harness.apis.openai_chat.failures import fail, refuse, stream_error
@@ -31,9 +32,10 @@ API = Api(
         models=r"(ft:)?(gpt-(?!oss)|chatgpt-|codex-|text-embedding-|o\d).*",
     ),
     limits=LIMITS,
+    facts=Facts.beside(__file__),
     profiles=PROFILES,
     targets=(Shipped("openai-chat", "openai-chat", "openai-chat", "gpt-5.6"),),
-    system_places=frozenset({"message:system", "message:developer"}),  # OC-9
+    system_places=frozenset({"message:system", "message:developer"}),  # openai-chat-system-anywhere
     recognises=recognises,
     view=view,
     violations=violations,

@@ -1,5 +1,5 @@
-"""`POST /embeddings`. What is refused here stands in the API's reference, which the SDK quotes; wire-facts has no
-section on embeddings yet."""
+"""`POST /embeddings`. What is refused here stands in the API's reference, which the SDK quotes
+(openai-chat-embeddings)."""
 
 from __future__ import annotations
 

@@ -59,8 +59,8 @@ def fail(status: int, retry_after: float | None, seed: str) -> HttpResponse:
 
 
 def stream_error(status: int, _seed: str, _request: RequestView) -> bytes:
-    """An error in the place of a chunk, after which nothing comes (OC-P5). Only its words say what failed: a status
-    that has none of its own is read as 400 or 500."""
+    """An error in the place of a chunk, after which nothing comes (openai-chat-stream-cut-unnoticed). Only its words
+    say what failed: a status that has none of its own is read as 400 or 500."""
     return written({"error": _error(message(status), *_words(status))})
 
 

@@ -40,5 +40,6 @@ class OpenAIChatLift(Lift):
 
     @override
     def _bare(self, raw: dict[str, JSON], view: TextView | MediaView) -> dict[str, JSON] | None:
-        # results hold text only (OC-8): a medium among them is the client's own, and stays as it is
+        # results hold text only (openai-chat-result-text-only): a medium among them is the client's own, and stays as
+        # it is
         return without(raw, "type", "text") if isinstance(view, TextView) else None

@@ -1,12 +1,9 @@
-"""OpenAI Responses (`POST /v1/responses`).
-
-Rule ids in sources (RS-1 …, and OC-11 … which both OpenAI APIs share) are those of wire-facts. Where a source is a
-public issue, it quotes the refusal of the provider's own server.
-"""
+"""OpenAI Responses (`POST /v1/responses`)."""
 
 from __future__ import annotations
 
 from harness.apis.api import Api
+from harness.apis.facts import Facts
 from harness.apis.law import OWN, Services
 from harness.apis.openai_responses.failures import fail, refuse
 from harness.apis.openai_responses.lift import OpenAIResponsesLift
@@ -31,9 +28,10 @@ API = Api(
     base_url_ending="/v1",
     services=Services({"api.openai.com": OWN, "azure.com": OWN}),  # Azure serves the same models by the same rules
     limits=LIMITS,
+    facts=Facts.beside(__file__),
     profiles=PROFILES,
     targets=(Shipped("openai-responses", "openai-responses", "openai-responses", "gpt-5.6"),),
-    system_places=frozenset({"instructions", "message:system", "message:developer"}),  # RS-5
+    system_places=frozenset({"instructions", "message:system", "message:developer"}),  # openai-responses-system-places
     recognises=recognises,
     view=view,
     violations=violations,

@@ -13,7 +13,7 @@ class OpenAIResponsesLift(Lift):
     """The system prompt is `instructions`, or else the first system item; other such items are items of their own.
 
     There is no error flag: a result's text is all that a failed tool has said. A function without `strict` keeps it
-    unsaid, since the default is disputed (RS-2).
+    unsaid, since the default is disputed (openai-responses-tool-form).
     """
 
     api = "openai-responses"

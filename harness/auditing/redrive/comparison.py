@@ -16,7 +16,7 @@ Allowed, and counted by class:
   stream; Responses encrypts the item anew for the last event.
 - `id-scrubbed`: the recording has something written over the id of a call.
 - `stand-in`: a call without a signature, since the client left out the one in front that had it, goes back with what
-  Gemini takes in its place (GM-10).
+  Gemini takes in its place (gemini-thought-signature).
 - `labels`: ids and states of reasoning items, cache marks.
 - `default`: absent against the documented default, as far as the neutral view does not read both alike by itself: a
   schema of a tool that takes no arguments.

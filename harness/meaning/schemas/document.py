@@ -100,7 +100,7 @@ _SAYS = frozenset(
 
 def _from_openapi(schema: dict[str, JSON]) -> dict[str, JSON]:
     """Types in lower case, counts that proto's JSON writes as texts, and enums of numbers, whose values are texts for
-    want of others (GM-5)."""
+    want of others (gemini-schema-fields)."""
     read = dict(schema)
     kind = read.get("type")
     if isinstance(kind, str):

@@ -3,10 +3,12 @@
 A level is compared by what it says itself, its inner schemas by themselves, so that the place is exact and two
 differences do not hide each other. What an API forces is allowed here and nowhere else, each with its source:
 
-- `additionalProperties: false` beside properties where the given schema says nothing (AN-6, OC-11);
-- every property required, the ones that were optional made nullable (OC-11);
-- `type: object` beside properties where the given schema leaves it out (AN-4);
-- in the OpenAPI dialect `additionalProperties: false` left out: Google's SDK refuses the keyword there (GM-13).
+- `additionalProperties: false` beside properties where the given schema says nothing (anthropic-strict-closed,
+  openai-chat-strict-schema);
+- every property required, the ones that were optional made nullable (openai-chat-strict-schema);
+- `type: object` beside properties where the given schema leaves it out (anthropic-tool-schema-object);
+- in the OpenAPI dialect `additionalProperties: false` left out: Google's SDK refuses the keyword there
+  (gemini-json-output).
 
 The search is bounded: no instance found is taken for none.
 """

@@ -18,8 +18,8 @@ _SAME_VALUE = ("allOf", "anyOf", "oneOf")
 _WORDS = ("description", "examples", "example", "format", "contentEncoding", "contentMediaType", "default")
 _REPEATING = frozenset({"int32", "int64", "float", "double", "enum"})
 """Formats that OpenAPI's clients write beside the type of a number or beside an enum, and that ask for nothing more
-(GM-5; `{type: STRING, format: enum, enum: […]}` is the example of Vertex's reference for `Schema`, updated
-2025-09-05: https://cloud.google.com/vertex-ai/generative-ai/docs/reference/rest/v1/Schema)."""
+(gemini-schema-fields; `{type: STRING, format: enum, enum: […]}` is the example of Vertex's reference for `Schema`,
+updated 2025-09-05: https://cloud.google.com/vertex-ai/generative-ai/docs/reference/rest/v1/Schema)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def _saying(document: Document, schema: JSON, within: tuple[int, ...] = ()) -> I
 
 def _word(name: str, one: list[dict[str, JSON]], other: list[dict[str, JSON]], at: str) -> Reworded | None:
     given, sent = _said(name, one), _said(name, other)
-    if name == "default":  # a strict API wants it left out (OC-11)
+    if name == "default":  # a strict API wants it left out (openai-chat-strict-schema)
         wrong = sent and {text: value for text, value in sent.items() if text not in given and value is not None}
         return Reworded(join(at, name), next(iter(wrong.values())), next(iter(given.values()), None)) if wrong else None
     lost = [value for text, value in given.items() if text not in sent]

@@ -31,36 +31,43 @@ from harness.apis.limit import Violation, severity_of
 from harness.contract.model import JSON
 
 _ROLES = ("user", "assistant", "system")
-_MESSAGE = Shape("AN-17", {"role": STRING, "content": TEXT_OR_LIST})
+_MESSAGE = Shape("anthropic-roles", {"role": STRING, "content": TEXT_OR_LIST})
 _SYSTEM_MESSAGE = Shape(
-    "AN-31", {"role": STRING}, {"content": TEXT_OR_LIST}, {"clear_at": STRING, "output_config": OBJECT}
+    "anthropic-system-in-messages",
+    {"role": STRING},
+    {"content": TEXT_OR_LIST},
+    {"clear_at": STRING, "output_config": OBJECT},
 )
-_CACHE_MARK = Shape("AN-23", {"type": STRING}, {"ttl": STRING})
+_CACHE_MARK = Shape("anthropic-four-cache-marks", {"type": STRING}, {"ttl": STRING})
 _MOST_CACHE_MARKS = 4
 
 _MARKED = {"type": STRING, "cache_control": OBJECT}
 _SHAPES = {
-    "text": Shape("AN-16", {"text": STRING}, {**_MARKED, "citations": LIST}),
-    "image": Shape("AN-13", {"source": OBJECT}, {**_MARKED, "transformations": ANY}),
+    "text": Shape("anthropic-no-empty-text", {"text": STRING}, {**_MARKED, "citations": LIST}),
+    "image": Shape("anthropic-result-content", {"source": OBJECT}, {**_MARKED, "transformations": ANY}),
     "document": Shape(
-        "AN-13", {"source": OBJECT}, {**_MARKED, "citations": OBJECT, "context": STRING, "title": STRING}
+        "anthropic-result-content",
+        {"source": OBJECT},
+        {**_MARKED, "citations": OBJECT, "context": STRING, "title": STRING},
     ),
     "search_result": Shape(
-        "AN-13", {"source": STRING, "title": STRING, "content": LIST}, {**_MARKED, "citations": OBJECT}
+        "anthropic-result-content",
+        {"source": STRING, "title": STRING, "content": LIST},
+        {**_MARKED, "citations": OBJECT},
     ),
     "tool_use": Shape(
-        "AN-7",
+        "anthropic-call-fields",
         {"id": STRING, "name": STRING, "input": OBJECT},
         {**_MARKED, "caller": OBJECT, "toolset_name": STRING},
     ),
     "tool_result": Shape(
-        "AN-13",
+        "anthropic-result-content",
         {"tool_use_id": STRING},
         {**_MARKED, "content": TEXT_OR_LIST, "is_error": BOOLEAN, "toolset_name": STRING},
     ),
-    "thinking": Shape("AN-51", {"thinking": STRING, "signature": STRING}, {"type": STRING}),
-    "redacted_thinking": Shape("AN-51", {"data": STRING}, {"type": STRING}),
-    "tool_reference": Shape("AN-13", {"tool_name": STRING}, _MARKED),
+    "thinking": Shape("anthropic-thinking-verbatim", {"thinking": STRING, "signature": STRING}, {"type": STRING}),
+    "redacted_thinking": Shape("anthropic-thinking-verbatim", {"data": STRING}, {"type": STRING}),
+    "tool_reference": Shape("anthropic-result-content", {"tool_name": STRING}, _MARKED),
 }
 _MESSAGE_KINDS = frozenset(_SHAPES) - {"tool_reference"} | {"container_upload"}
 _BETA_KINDS = frozenset({"compaction", "fallback", "mcp_tool_listing"})
@@ -69,7 +76,8 @@ _RESULT_KINDS = frozenset({"text", "image", "document", "search_result", "tool_r
 
 
 def block_limits(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
-    """AN-7, AN-13, AN-16 to AN-18, AN-22, AN-23, and what the version of 2026-10-21 took away."""
+    """anthropic-call-fields, anthropic-result-content, anthropic-no-empty-text, anthropic-roles, anthropic-no-prefill,
+    anthropic-no-extra-inputs, anthropic-four-cache-marks, and what the version of 2026-10-21 took away."""
     conversation = entries(body)
     for entry in conversation:
         shape = _SYSTEM_MESSAGE if entry.role == "system" else _MESSAGE
@@ -116,7 +124,7 @@ def _block(block: Block, known: frozenset[str], terms: Terms) -> Iterator[Violat
 
 
 def _withdrawn(entry: Entry, block: Block) -> Iterator[Violation]:
-    """What the API version 2026-10-21 no longer takes (wire-facts, section 2)."""
+    """What the API version 2026-10-21 no longer takes."""
     if entry.role == "assistant" and block.kind == "document":
         message = f"{block.path}: `document` blocks are not permitted in `assistant` messages"
         yield limits.DOCUMENT_ROLE.broken(message, block.pointer)

@@ -38,7 +38,7 @@ class Entry(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """Consecutive entries of one role, which the provider combines into one turn (AN-17)."""
+    """Consecutive entries of one role, which the provider combines into one turn (anthropic-roles)."""
 
     role: str
     entries: tuple[Entry, ...]
@@ -93,7 +93,8 @@ def is_server_work(block: Block) -> bool:
 
 
 def nested(block: Block) -> tuple[Block, ...]:
-    """The blocks inside a `tool_result`, none for any other block. Its content may be any string (AN-13)."""
+    """The blocks inside a `tool_result`, none for any other block. Its content may be any string
+    (anthropic-result-content)."""
     content = block.data.get("content")
     if block.kind != "tool_result" or isinstance(content, str):
         return ()

@@ -18,7 +18,9 @@ _LEAST_TOP_P = 0.99
 
 
 def gate_limits(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
-    """AN-D1, AN-D4 to AN-D7, AN-D24, AN-D28, AN-D30, AN-D31."""
+    """anthropic-no-forced-choice, anthropic-no-thinking-budget, anthropic-fable-always-thinks,
+    anthropic-opus-5-5-always-thinks, anthropic-opus-5-disabled-up-to-high, anthropic-default-sampling-only,
+    anthropic-sonnet-5-5-always-thinks, anthropic-between-tools-up-to-high, anthropic-old-computer-tool."""
     yield from _forced_choice(body, terms)
     yield from _thinking(body, terms)
     if terms.knows_tools:

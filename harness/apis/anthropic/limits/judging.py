@@ -23,7 +23,7 @@ _VERSION = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 def violations(request: HttpRequest, law: Law) -> list[Violation]:
-    """The rules of the Messages API that a request breaks (wire-facts, section 2), in the order of the body's parts.
+    """The rules of the Messages API that a request breaks, in the order of the body's parts.
 
     Shapes come first, so that the first violation is the one that the provider would name.
     """

@@ -17,7 +17,9 @@ _EMPTY = Turn("", ())
 
 
 def pairing_limits(body: dict[str, JSON]) -> Iterator[Violation]:
-    """AN-7 to AN-11, AN-14, AN-15. Consecutive messages of a role count as one turn (AN-17, section 11)."""
+    """anthropic-call-fields, anthropic-call-answered-next, anthropic-results-first, anthropic-result-has-call,
+    anthropic-one-result-a-call, anthropic-server-call-alone, anthropic-toolset-echoed. Consecutive messages of a role
+    count as one turn (anthropic-roles)."""
     for turn, following in pairwise([_EMPTY, *turns(body), _EMPTY]):
         if turn.role == "assistant":
             yield from _calls(turn)
@@ -81,7 +83,7 @@ def _unanswered(limit: Limit, place: str, calls: list[Block]) -> Violation:
 
 
 def _pending(turn: Turn, reply: Turn) -> Iterator[Violation]:
-    """AN-14: while one of the provider's tools is still at work, only results may come."""
+    """anthropic-server-call-alone: while one of the provider's tools is still at work, only results may come."""
     done = {block.string("tool_use_id") for block in turn.blocks if is_server_work(block)}
     waiting = [block for block in turn.of_kind("server_tool_use") if block.string("id") not in done]
     others = [block for entry in reply.entries[:1] for block in entry.blocks if block.kind != "tool_result"]

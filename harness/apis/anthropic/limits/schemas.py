@@ -22,7 +22,8 @@ _UNIONS = ("oneOf", "anyOf", "allOf")
 
 
 def schema_limits(schema: dict[str, JSON], pointer: str) -> Iterator[Violation]:
-    """AN-4, AN-D21: a valid schema of an object, which is no choice among several."""
+    """anthropic-tool-schema-object, anthropic-tool-schema-no-root-union: a valid schema of an object, which is no
+    choice among several."""
     path = dotted(pointer)
     if schema.get("type") != "object":
         message = f"{path}.type: Input should be 'object'"
@@ -56,7 +57,7 @@ def _judged(schema: str) -> tuple[tuple[str | int, ...], str] | None:
 
 
 def example_limits(tool: dict[str, JSON], schema: dict[str, JSON], pointer: str) -> Iterator[Violation]:
-    """AN-5: each of `input_examples` is valid by the tool's schema."""
+    """anthropic-tool-examples-valid: each of `input_examples` is valid by the tool's schema."""
     examples = tool.get("input_examples")
     for index, example in enumerate(examples if isinstance(examples, list) else ()):
         if not _is_valid(example, schema):

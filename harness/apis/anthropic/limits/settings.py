@@ -28,7 +28,7 @@ from harness.apis.limit import Violation
 from harness.contract.model import JSON
 
 _BODY = Shape(
-    "AN-1",
+    "anthropic-required-fields",
     {"model": STRING, "max_tokens": INTEGER, "messages": LIST},
     {
         "cache_control": OBJECT,
@@ -61,7 +61,7 @@ _BODY = Shape(
     },
 )
 _TOOL = Shape(
-    "AN-4",
+    "anthropic-tool-schema-object",
     {},  # name and schema are for `tools`
     {
         "allowed_callers": LIST,
@@ -78,26 +78,33 @@ _TOOL = Shape(
 )
 _PARALLEL = {"disable_parallel_tool_use": BOOLEAN}
 _CHOICES = {
-    "auto": Shape("AN-20", {"type": STRING}, _PARALLEL),
-    "any": Shape("AN-20", {"type": STRING}, _PARALLEL),
-    "none": Shape("AN-20", {"type": STRING}),
-    "tool": Shape("AN-20", {"type": STRING, "name": STRING}, _PARALLEL),
+    "auto": Shape("anthropic-choice-form", {"type": STRING}, _PARALLEL),
+    "any": Shape("anthropic-choice-form", {"type": STRING}, _PARALLEL),
+    "none": Shape("anthropic-choice-form", {"type": STRING}),
+    "tool": Shape("anthropic-choice-form", {"type": STRING, "name": STRING}, _PARALLEL),
 }
 _THINKING = {
-    "adaptive": Shape("AN-50", {"type": STRING}, {"display": STRING}, {"block_binding": ANY}),
-    "between_tools": Shape("AN-50", {"type": STRING}, {"display": STRING}, {"block_binding": ANY}),
-    "disabled": Shape("AN-50", {"type": STRING}),
-    "enabled": Shape("AN-50", {"type": STRING, "budget_tokens": INTEGER}, {"display": STRING}, {"block_binding": ANY}),
+    "adaptive": Shape("anthropic-thinking-form", {"type": STRING}, {"display": STRING}, {"block_binding": ANY}),
+    "between_tools": Shape("anthropic-thinking-form", {"type": STRING}, {"display": STRING}, {"block_binding": ANY}),
+    "disabled": Shape("anthropic-thinking-form", {"type": STRING}),
+    "enabled": Shape(
+        "anthropic-thinking-form",
+        {"type": STRING, "budget_tokens": INTEGER},
+        {"display": STRING},
+        {"block_binding": ANY},
+    ),
 }
 _LEAST_BUDGET = 1024
-_OUTPUT = Shape("AN-40", {}, {"effort": STRING, "format": OBJECT}, {"task_budget": OBJECT})
-_FORMAT = Shape("AN-40", {"type": STRING, "schema": OBJECT})
+_OUTPUT = Shape("anthropic-output-format", {}, {"effort": STRING, "format": OBJECT}, {"task_budget": OBJECT})
+_FORMAT = Shape("anthropic-output-format", {"type": STRING, "schema": OBJECT})
 _EFFORTS = ("low", "medium", "high", "xhigh", "max")
 _SAMPLING = ("temperature", "top_p", "top_k")
 
 
 def setting_limits(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
-    """AN-1, AN-19 to AN-22, AN-40, AN-41, AN-50, and what holds for some models only."""
+    """anthropic-required-fields, anthropic-tools-with-history, anthropic-choice-form, anthropic-parallel-switch,
+    anthropic-no-extra-inputs, anthropic-output-format, anthropic-effort-levels, anthropic-thinking-form, and what holds
+    for some models only."""
     yield from _BODY.limits(body, "", terms)
     yield from _sizes(body)
     if terms.strict_version:

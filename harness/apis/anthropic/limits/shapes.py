@@ -48,7 +48,7 @@ class Shape:
     beta: Mapping[str, tuple[type, ...]] = field(default_factory=_no_keys)
 
     def limits(self, data: dict[str, JSON], pointer: str, terms: Terms) -> Iterator[Violation]:
-        """What is missing (by `source`), of a wrong type, or too much (AN-22)."""
+        """What is missing (by `source`), of a wrong type, or too much (anthropic-no-extra-inputs)."""
         known = {**self.required, **self.optional, **(self.beta if terms.beta else {})}
         for key in (key for key in self.required if key not in data):
             message = f"{dotted(join(pointer, key))}: Field required"

@@ -15,14 +15,14 @@ _SCHEMA_MAPS = ("properties", "$defs", "definitions", "patternProperties", "depe
 _SCHEMA_LISTS = ("allOf", "anyOf", "oneOf", "prefixItems")
 _SCHEMAS = ("items", "not", "if", "then", "else", "contains", "propertyNames", "additionalProperties")
 _CONTESTED = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength")
-"""Keywords that the documents forbid and some current models take (AN-6)."""
+"""Keywords that the documents forbid and some current models take (anthropic-strict-closed)."""
 _UNIONS = ("anyOf", "oneOf")
 
 _MOST_TOOLS, _MOST_OPTIONAL, _MOST_UNIONS = 20, 24, 16
 
 
 def schema_limits(schema: dict[str, JSON], pointer: str) -> Iterator[Violation]:
-    """AN-6, for one schema: every object is closed, nothing leads back to itself."""
+    """anthropic-strict-closed, for one schema: every object is closed, nothing leads back to itself."""
     for place, member in _subschemas(schema, pointer):
         others = member.get("additionalProperties")
         if isinstance(others, dict):
@@ -42,10 +42,11 @@ def schema_limits(schema: dict[str, JSON], pointer: str) -> Iterator[Violation]:
 
 
 def tools_limits(schemas: list[tuple[str, dict[str, JSON]]]) -> Iterator[Violation]:
-    """AN-6, AN-D16, for the schemas of all strict tools together, each with its pointer.
+    """anthropic-strict-closed, anthropic-strict-complexity, for the schemas of all strict tools together, each with its
+    pointer.
 
-    The provider has one text for all of it. That its grammar may be too large far below these bounds (AN-D15) is a
-    matter of the model, and of more than can be counted.
+    The provider has one text for all of it. That its grammar may be too large far below these bounds
+    (anthropic-strict-grammar-size) is a matter of the model, and of more than can be counted.
     """
     message = "Schema is too complex for compilation. Try reducing the number of tools or simplifying tool schemas."
     if len(schemas) > _MOST_TOOLS:

@@ -16,7 +16,8 @@ _MESSAGE_BLOCKS = ("text", "tool_addition", "tool_removal")
 
 
 def system_limits(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
-    """AN-16, AN-30, AN-31 and AN-D10 to AN-D13."""
+    """anthropic-no-empty-text, anthropic-system-field, anthropic-system-in-messages, anthropic-system-not-first,
+    anthropic-system-directive, anthropic-sonnet-5-system-role, anthropic-system-role-unknown."""
     yield from _field(body.get("system"))
     conversation = turns(body)
     for index, turn in enumerate(conversation):
@@ -31,7 +32,9 @@ def system_limits(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
             pointer = join(turn.entries[0].pointer, "role")
             yield limits.SYSTEM_ROLE.broken(message, pointer, actual="system", severity=severity)
             if severity == "error":
-                continue  # else the model may take the role, and refuses it in a wrong place all the same (AN-D12)
+                # else the model may take the role, and refuses it in a wrong place all the same
+                # (anthropic-sonnet-5-system-role)
+                continue
         before = conversation[index - 1] if index else None
         after = conversation[index + 1] if index + 1 < len(conversation) else None
         yield from _placement(turn, before, after)
@@ -51,7 +54,7 @@ def _field(system: JSON) -> Iterator[Violation]:
 
 def _placement(turn: Turn, before: Turn | None, after: Turn | None) -> Iterator[Violation]:
     if all(entry.data.get("output_config") and not entry.blocks for entry in turn.entries):
-        return  # the directive-only form stands anywhere (AN-D11)
+        return  # the directive-only form stands anywhere (anthropic-system-directive)
     place = turn.entries[0].pointer
     path = dotted(place)
     message = None

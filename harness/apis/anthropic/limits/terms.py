@@ -27,7 +27,7 @@ class Terms:
     `own`: the provider itself answers, or a cloud that hosts its models, and not a server that is compatible with it
     and may know more.
     `knows_tools`: whoever answers refuses versions of the provider's tools that a model does not know, which Bedrock
-    takes (AN-D31).
+    takes (anthropic-old-computer-tool).
     """
 
     profile: Profile
@@ -39,7 +39,7 @@ class Terms:
 
     @property
     def unknown(self) -> Severity:
-        """How bad a field or type is that nobody here knows (AN-22)."""
+        """How bad a field or type is that nobody here knows (anthropic-no-extra-inputs)."""
         return "error" if self.own and not self.betas_named else "warning"
 
 

@@ -18,7 +18,8 @@ _DOCUMENTED_LENGTH = 64
 
 
 def tool_limits(body: dict[str, JSON]) -> Iterator[Violation]:
-    """AN-2 to AN-6. Which keys a declaration may have is for `settings`."""
+    """anthropic-tool-name-pattern, anthropic-tool-names-differ, anthropic-tool-schema-object,
+    anthropic-tool-examples-valid, anthropic-strict-closed. Which keys a declaration may have is for `settings`."""
     names: set[str] = set()
     for pointer, tool in objects(body.get("tools"), "/tools"):
         name = tool.get("name")

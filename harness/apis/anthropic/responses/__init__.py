@@ -28,7 +28,8 @@ _ENDED = (StopReason.TOOL_USE, StopReason.END_TURN, StopReason.STOP_SEQUENCE)
 
 
 def read(response: HttpResponse) -> ResponseView:
-    """The neutral view of a response, an event stream folded (AN-P1 to AN-P7).
+    """The neutral view of a response, an event stream folded (anthropic-response-blocks, anthropic-stream-order,
+    anthropic-stream-arguments, anthropic-stream-signature, anthropic-broken-arguments, anthropic-stream-usage).
 
     Raises:
         WireError: a body of HTTP 200 that is neither a message nor an error. A refusal with a body of any other shape
@@ -89,7 +90,7 @@ def _message(
 
 
 def _stop_reason(raw: JSON, parts: tuple[PartView, ...], error: ErrorView | None) -> StopReason:
-    """Table 1.3. The API has no word for a call that is none (AN-P6): it stops as if all were well."""
+    """The API has no word for a call that is none (anthropic-broken-arguments): it stops as if all were well."""
     if error:
         return StopReason.ERROR
     reason = _STOP_REASONS.get(raw, StopReason.UNKNOWN) if isinstance(raw, str) else StopReason.UNKNOWN
@@ -100,7 +101,7 @@ def _stop_reason(raw: JSON, parts: tuple[PartView, ...], error: ErrorView | None
 
 def _cut_short(call: CallView) -> CallView:
     """The last call of an answer that reached its bound. Nobody can tell whether it was whole: the API closes the JSON
-    of one that it cuts (anthropics/anthropic-sdk-python#794), or leaves it open (AN-P6)."""
+    of one that it cuts (anthropics/anthropic-sdk-python#794), or leaves it open (anthropic-broken-arguments)."""
     text = json.dumps(call.arguments, ensure_ascii=False) if call.malformed is None else call.malformed
     return replace(call, arguments=None, malformed=text)
 

@@ -75,7 +75,7 @@ def _content(step: ModelStep, seed: str) -> list[JSON]:
         signature = seeded.signature(seed, "thinking")
         content.append({"type": "thinking", "thinking": step.thinking, "signature": signature})
     content.extend(step.raw)
-    if step.text:  # the API has no empty text block (AN-16)
+    if step.text:  # the API has no empty text block (anthropic-no-empty-text)
         content.append({"type": "text", "text": step.text})
     for index, (name, arguments) in enumerate(step.calls):
         cut_short = step.truncated and index == len(step.calls) - 1

@@ -27,7 +27,7 @@ class _Block:
     fragments: list[str] | None = None
 
     def extend(self, delta: dict[str, JSON]) -> None:
-        """Apply one `content_block_delta` (AN-P4, AN-P5)."""
+        """Apply one `content_block_delta` (anthropic-stream-arguments, anthropic-stream-signature)."""
         kind = delta.get("type")
         if kind == "input_json_delta":
             fragment = delta.get("partial_json")
@@ -101,7 +101,7 @@ class _Fold:
             raise WireError("a delta for a block that has not started", "/index") from None
 
     def _finish(self, event: dict[str, JSON]) -> None:
-        """Apply a `message_delta`: its numbers are cumulative, and what it does not say stays (AN-P7).
+        """Apply a `message_delta`: its numbers are cumulative, and what it does not say stays (anthropic-stream-usage).
 
         Beside `delta` and `usage` an event of the beta surface holds fields of the message (`context_management`).
         """

@@ -22,7 +22,8 @@ _UNKNOWN: dict[str, JSON] = {"type": "of_another_day"}
 
 
 def spell(message: dict[str, JSON], seed: str, provocations: Collection[Provocation] = ()) -> bytes:
-    """The event stream of a whole message (AN-P3). Where it is cut, and what comes between, are functions of `seed`.
+    """The event stream of a whole message (anthropic-stream-order). Where it is cut, and what comes between, are
+    functions of `seed`.
 
     All of it is as recorded traffic has it, but for the `provocations`.
     """
@@ -121,7 +122,7 @@ def _thinking(block: dict[str, JSON], seed: str, label: str) -> Iterator[dict[st
 
 def _input(value: JSON, seed: str, label: str) -> Iterator[dict[str, JSON]]:
     """The input as JSON text, which models spell with and without escapes. The first fragment is empty, and a call
-    without arguments has that one or none (AN-P4; wire-facts, section 11). What is no JSON is text as it is."""
+    without arguments has that one or none (anthropic-stream-arguments). What is no JSON is text as it is."""
     if value == {}:
         fragments = [""] * seeded.number(seed, f"{label} empty", 0, 1)
     else:

@@ -93,7 +93,7 @@ def _view(result: dict[str, JSON], error: ErrorView | None = None, parts: tuple[
 
 
 def _usage(usage: JSON) -> Usage:
-    """As the Messages API counts: what a cache took or gave is not part of `input_tokens` (wire-facts, table 1.4)."""
+    """As the Messages API counts: what a cache took or gave is not part of `input_tokens`."""
     fresh, written, read_, output = (
         _count(usage.get(key)) if isinstance(usage, dict) else None
         for key in ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")

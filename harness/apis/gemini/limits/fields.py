@@ -1,4 +1,4 @@
-"""Names and types of a request's fields, as the provider's JSON parser checks them (GM-3).
+"""Names and types of a request's fields, as the provider's JSON parser checks them (gemini-no-unknown-fields).
 
 Payloads of the user (`args`, `response`, JSON schemas) and the settings of server tools are not looked into.
 """
@@ -177,12 +177,16 @@ MESSAGES: dict[str, dict[str, str]] = {
 }
 """Message → field → type: the name of a message, or one of the words above; `X[]` repeated, `X{}` a map to X."""
 
-_SOURCES = {"Schema": "GM-5", "FunctionCall": "GM-6", "FunctionResponse": "GM-7"}
+_SOURCES = {
+    "Schema": "gemini-schema-fields",
+    "FunctionCall": "gemini-function-call-form",
+    "FunctionResponse": "gemini-function-response-form",
+}
 
 
 def misfits(body: JSON) -> list[Violation]:
     """Unknown fields (`gemini-unknown-field`) and values of a wrong type (`gemini-field-type`) of a request."""
-    return list(_value(body, "GenerateContentRequest", "GM-3", "", ""))
+    return list(_value(body, "GenerateContentRequest", "gemini-no-unknown-fields", "", ""))
 
 
 def _value(value: JSON, kind: str, source: str, pointer: str, path: str) -> Iterator[Violation]:
@@ -210,7 +214,7 @@ def _message(message: ProtoMessage, kind: str, path: str) -> Iterator[Violation]
     fields = MESSAGES[kind]
     for name in message.names:
         if name in fields:
-            source = _SOURCES.get(kind, "GM-3")
+            source = _SOURCES.get(kind, "gemini-no-unknown-fields")
             inner = f"{path}.{snake(name)}" if path else snake(name)
             yield from _value(message.get(name), fields[name], source, message.at(name), inner)
         else:
@@ -221,7 +225,7 @@ def _message(message: ProtoMessage, kind: str, path: str) -> Iterator[Violation]
                 message.at(name),
                 actual=key,
                 expected=[*fields],
-                source="GM-5" if kind == "Schema" else "GM-3",
+                source="gemini-schema-fields" if kind == "Schema" else "gemini-no-unknown-fields",
             )
 
 

@@ -1,4 +1,5 @@
-"""Generation settings that exclude or need each other: JSON output and thinking (GM-13, GM-14)."""
+"""Generation settings that exclude or need each other: JSON output and thinking (gemini-json-output,
+gemini-level-or-budget)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """What the provider refuses, and what it takes with a loss.
 
 The provider parses before it looks at the conversation, so a request with a field of a wrong type gets no other
-finding than those of `fields`. Root schemas with empty `properties` are no violation although GM-5 quotes a refusal:
-recorded requests with them were accepted.
+finding than those of `fields`. Root schemas with empty `properties` are no violation although gemini-schema-fields
+quotes a refusal: recorded requests with them were accepted.
 """
 
 from __future__ import annotations
@@ -91,12 +91,12 @@ def _part(content: ProtoMessage, part: ProtoMessage, path: str) -> Iterator[Viol
         yield limits.PART_DATA.broken(message, part.pointer, actual=[*data])
     call, result = part.message("functionCall"), part.message("functionResponse")
     if call:
-        yield from _named(call, f"{path}.function_call", "GM-6")
+        yield from _named(call, f"{path}.function_call", "gemini-function-call-form")
         if content.get("role") != "model":
             message = "Please ensure that function call parts stand in a turn of the role model."
             yield limits.CALL_ROLE.broken(message, part.pointer, actual=content.get("role"))
     if result:
-        yield from _named(result, f"{path}.function_response", "GM-7")
+        yield from _named(result, f"{path}.function_response", "gemini-function-response-form")
 
 
 def _named(message: ProtoMessage, path: str, source: str) -> Iterator[Violation]:
@@ -106,7 +106,7 @@ def _named(message: ProtoMessage, path: str, source: str) -> Iterator[Violation]
 
 
 def _ending(seen: RequestView, profile: Profile) -> Iterator[Violation]:
-    """GM-D7. One that ends in calls lacks their results, which `pairing` says."""
+    """gemini-no-model-turn-last. One that ends in calls lacks their results, which `pairing` says."""
     severity, last = severity_of(profile.prefill), seen.turns[-1] if seen.turns else None
     if severity and last and last.role == "assistant" and not any(isinstance(p, CallView) for p in last.parts):
         message = "Requests ending with a model turn are not supported."

@@ -1,4 +1,5 @@
-"""Calls and their results: count, order of turns, ids and names (GM-7, GM-8, GM-9).
+"""Calls and their results: count, order of turns, ids and names (gemini-function-response-form,
+gemini-responses-counted, gemini-turn-order).
 
 Recordings show that the server reads adjacent model contents as one turn: a step is a run of them.
 """

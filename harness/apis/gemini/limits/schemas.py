@@ -1,4 +1,5 @@
-"""OpenAPI schemas, the older of the two schema languages (GM-5, GM-D12, GM-D14, GM-D17)."""
+"""OpenAPI schemas, the older of the two schema languages (gemini-schema-fields, gemini-enum-not-empty,
+gemini-enum-of-strings, gemini-array-items)."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ _TYPES = ("type_unspecified", "string", "number", "integer", "boolean", "array",
 
 
 def schema_view(schema: JSON) -> JSON:
-    """An OpenAPI schema in one spelling: keys in camelCase, types in lower case, absent fields left out (GM-5)."""
+    """An OpenAPI schema in one spelling: keys in camelCase, types in lower case, absent fields left out
+    (gemini-schema-fields)."""
     if not isinstance(schema, dict):
         return schema
     fields = ProtoMessage.of(schema).camelised()
@@ -51,7 +53,8 @@ def violations(schema: JSON, pointer: str, path: str) -> Iterator[Violation]:
 
 
 def parameter_violations(schema: JSON, pointer: str, path: str) -> Iterator[Violation]:
-    """GM-D12, GM-D14, GM-D17: enums and arrays that a function's `parameters` must not have.
+    """gemini-enum-not-empty, gemini-enum-of-strings, gemini-array-items: enums and arrays that a function's
+    `parameters` must not have.
 
     The refusals were seen at the Developer API, and none of a schema of the answer.
     """

@@ -1,4 +1,4 @@
-"""Thought signatures: opaque state that has to come back with the calls of the current turn (GM-10)."""
+"""Thought signatures: opaque state that comes back with the calls of the current turn (gemini-thought-signature)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _STAND_INS = frozenset(
 
 
 def is_stand_in(signature: JSON) -> bool:
-    """Whether it is what the provider takes in place of a signature that nobody has (GM-10; wire-facts, section 11).
+    """Whether it is what the provider takes in place of a signature that nobody has (gemini-thought-signature).
 
     The documents give the words plainly, SDKs send them as base64, in either alphabet, padded or not.
     """

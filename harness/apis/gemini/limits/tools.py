@@ -1,4 +1,4 @@
-"""Tool declarations and the choice among them (GM-4, GM-5, GM-12)."""
+"""Tool declarations and the choice among them (gemini-tool-name-form, gemini-schema-fields, gemini-allowed-names)."""
 
 from __future__ import annotations
 

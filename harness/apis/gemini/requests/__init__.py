@@ -47,7 +47,7 @@ def model_of(request: HttpRequest) -> str | None:
 
 
 def on_vertex(request: HttpRequest) -> bool:
-    """Whether the path is one of Vertex, which differs from the Developer API in places (GM-15)."""
+    """Whether the path is one of Vertex, which differs from the Developer API in places (gemini-vertex)."""
     return "/projects/" in _path(request)
 
 
@@ -149,7 +149,10 @@ def _choice(tool_config: ProtoMessage | None) -> ChoiceView | None:
             return ChoiceView("named", pointer, name)
         case "ANY", _:
             return ChoiceView("required", pointer, allowed=(*names,))
-        case "AUTO" | "MODE_UNSPECIFIED" | "VALIDATED", _:  # VALIDATED is AUTO with checked arguments (GM-12)
+        case (
+            "AUTO" | "MODE_UNSPECIFIED" | "VALIDATED",
+            _,
+        ):  # VALIDATED is AUTO with checked arguments (gemini-allowed-names)
             return ChoiceView("auto", pointer, allowed=(*names,) or None)
         case mode, _:  # the words that have no canonical one stay visible to whoever compares
             return ChoiceView("other", pointer, " ".join((mode, *names)))

@@ -30,7 +30,7 @@ DATA_FIELDS = (
     "toolResponse",
     "audioTranscription",
 )
-"""The members of a part's `data`, of which exactly one is set (GM-1)."""
+"""The members of a part's `data`, of which exactly one is set (gemini-contents)."""
 
 
 def part_views(content: ProtoMessage) -> tuple[PartView, ...]:

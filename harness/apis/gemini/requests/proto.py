@@ -1,4 +1,4 @@
-"""JSON objects as the protobuf JSON mapping reads them (GM-0).
+"""JSON objects as the protobuf JSON mapping reads them (gemini-casing).
 
 `thought_signature` and `thoughtSignature` are one field, `null` is an absent field, one object may stand for a list of
 one, and bytes are base64 in either alphabet.

@@ -34,7 +34,7 @@ _STOP_REASONS = {
     "MALFORMED_RESPONSE": StopReason.MALFORMED_CALL,
     "OTHER": StopReason.ERROR,
 }
-"""Table 1.3; `IMAGE_…` is a refusal too, and `STOP` with calls is a tool use."""
+"""gemini-stop-reasons; `IMAGE_…` is a refusal too, and `STOP` with calls is a tool use."""
 
 _FIELDS = frozenset({"candidates", "promptFeedback", "usageMetadata", "modelVersion", "responseId", "error"})
 

@@ -34,10 +34,11 @@ _LEAST_CACHED = 300
 def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str, JSON]:
     """The body of an answer. Ids, usage and signatures are functions of `seed`.
 
-    The signature sits on the first call, or on the text if there is none (section 11). A refusal is a candidate that
+    The signature sits on the first call, or on the text if there is none. A refusal is a candidate that
     says why in `finishMessage`, as recorded ones do; the API has no field for the model's own words.
-    Calls come whole (GM-P1) or not at all: of one that is cut short nothing comes (K), and of a malformed one only the
-    beginning of the model's own notation in `finishMessage` (GM-P3; langchain-ai/langchain-google#725).
+    Calls come whole (gemini-calls-whole) or not at all: of one that is cut short nothing comes, and of a malformed one
+    only the beginning of the model's own notation in `finishMessage` (gemini-no-candidates;
+    langchain-ai/langchain-google#725).
     """
     bound = StopReason.MAX_TOKENS if step.truncated else StopReason.END_TURN
     stop = step.stop or (StopReason.REFUSAL if step.refusal is not None else bound)

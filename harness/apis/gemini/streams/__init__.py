@@ -1,4 +1,4 @@
-"""Streams: every chunk is a whole response (GM-P2), as server-sent events or as the elements of a JSON array."""
+"""Streams: every chunk is a whole response (gemini-chunks), as server-sent events or elements of a JSON array."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def fold(chunks: Iterable[dict[str, JSON]]) -> dict[str, JSON]:
 
     Adjacent texts without a signature become one. The signature of an empty text belongs to the text that it ends: a
     whole answer has it there, and no such part (recorded are 9 in streams, none in a whole answer). Any other signed
-    part stays as it is (GM-10).
+    part stays as it is (gemini-thought-signature).
     """
     body: dict[str, JSON] = {}
     candidates: dict[int, dict[str, JSON]] = {}

@@ -30,7 +30,7 @@ def _encoded(chunk: dict[str, JSON], indent: int | None = None) -> bytes:
 
 
 def _chunks(body: dict[str, JSON], seed: str) -> list[dict[str, JSON]]:
-    """Whole responses all (GM-P2): each has the fields of the answer, and its usage so far."""
+    """Whole responses all (gemini-chunks): each has the fields of the answer, and its usage so far."""
     candidates = [
         chunk for candidate in _objects(body.get("candidates")) for chunk in _candidate_chunks(candidate, seed)
     ]
@@ -66,7 +66,8 @@ def _candidate_chunks(candidate: dict[str, JSON], seed: str) -> Iterator[dict[st
 
 
 def _pieces(parts: _Parts, seed: str) -> list[_Parts]:
-    """The parts of each chunk: text in fragments, calls and all else whole, each in a chunk of its own (GM-P1)."""
+    """The parts of each chunk: text in fragments, calls and all else whole, each in a chunk of its own
+    (gemini-calls-whole)."""
     pieces: list[_Parts] = []
     for index, part in enumerate(parts):
         label = f"part {index}"

@@ -1,4 +1,5 @@
-"""Calls whose arguments come in pieces (`streamFunctionCallArguments`, Vertex only: GM-12, GM-15).
+"""Calls whose arguments come in pieces (`streamFunctionCallArguments`, Vertex only: gemini-allowed-names,
+gemini-vertex).
 
 The first part names the call; `partialArgs` of it and of the following ones each set the value at a JSON path, or
 continue the string there; `willContinue` says whether more is to come.

@@ -1,4 +1,5 @@
-"""The shape of messages: roles, content, calls (OC-1, OC-2, OC-5, OC-8)."""
+"""The shape of messages: roles, content, calls (openai-chat-required-fields, openai-chat-names, openai-chat-call-form,
+openai-chat-result-text-only)."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ _PARTS = {
     "assistant": ("text", "refusal"),
     "tool": ("text",),
 }
-"""Role → the kinds of content parts that it takes (OC-8 and the SDK's message types)."""
+"""Role → the kinds of content parts that it takes (openai-chat-result-text-only and the SDK's message types)."""
 
 _INSTEAD_OF_CONTENT = ("tool_calls", "function_call", "refusal", "audio")
 _MISTRAL_ID = re.compile(r"[a-zA-Z0-9]{9}")

@@ -1,4 +1,5 @@
-"""Calls and their results: every call of a message is answered, once, right behind it (OC-6, OC-7)."""
+"""Calls and their results: every call of a message is answered, once, right behind it (openai-chat-calls-answered,
+openai-chat-result-has-call)."""
 
 from __future__ import annotations
 

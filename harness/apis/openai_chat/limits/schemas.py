@@ -1,5 +1,5 @@
-"""JSON schemas: what OpenAI asks of those of functions (RS-D10), and the strict subset, in which every object is closed
-and requires all that it has (OC-11)."""
+"""JSON schemas: what OpenAI asks of those of functions (openai-chat-array-items), and the strict subset, in which every
+object is closed and requires all that it has (openai-chat-strict-schema)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def violations(schema: JSON, pointer: str, subject: str, code: str) -> Iterator[
 
 
 def bare_arrays(schema: JSON, pointer: str, subject: str, code: str) -> Iterator[Violation]:
-    """RS-D10: arrays that do not say what their items are. `subject` names the schema's owner as refusals do."""
+    """openai-chat-array-items: arrays that do not say what their items are. `subject` names the schema's owner as
+    refusals do."""
     for place, node in _nodes(schema, pointer):
         if node.get("type") == "array" and "items" not in node:
             context = place.removeprefix(pointer) or "the root"

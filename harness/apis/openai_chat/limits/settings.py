@@ -1,4 +1,6 @@
-"""Everything beside messages and tools that OpenAI's service limits (OC-0, OC-1, OC-10 to OC-13)."""
+"""Everything beside messages and tools that OpenAI's service limits (openai-chat-tools-want-no-reasoning,
+openai-chat-required-fields, openai-chat-max-completion-tokens, openai-chat-strict-schema, openai-chat-word-json,
+openai-chat-stream-options-streamed)."""
 
 from __future__ import annotations
 
@@ -91,7 +93,8 @@ def _fields(chat: Chat) -> Iterator[Violation]:
 
 
 def _reasoning(chat: Chat) -> Iterator[Violation]:
-    """Some models take functions only with reasoning switched off, some not at all (OC-0)."""
+    """Some models take functions only with reasoning switched off, some not at all
+    (openai-chat-tools-want-no-reasoning)."""
     if not chat.body.get("tools"):
         return
     if Capability.TOOLS in chat.profile.lacks:

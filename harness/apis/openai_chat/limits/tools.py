@@ -1,4 +1,5 @@
-"""Tools and the choice among them (OC-2, OC-3, OC-4, OC-11)."""
+"""Tools and the choice among them (openai-chat-names, openai-chat-tools-form, openai-chat-choice-needs-tools,
+openai-chat-strict-schema)."""
 
 from __future__ import annotations
 

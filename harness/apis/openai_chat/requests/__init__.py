@@ -223,7 +223,7 @@ def _choice(body: dict[str, JSON]) -> ChoiceView | None:
 
 
 def _subset(choice: dict[str, JSON], pointer: str) -> ChoiceView:
-    """A choice among some of the tools (wire-facts 1.2)."""
+    """A choice among some of the tools."""
     held = choice.get("allowed_tools")
     mode, tools = (held.get("mode"), held.get("tools")) if isinstance(held, dict) else (None, None)
     functions = [tool.get("function") for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []

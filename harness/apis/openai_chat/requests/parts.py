@@ -130,7 +130,8 @@ def _call_id(call: dict[str, JSON]) -> str | None:
 
 
 def _arguments(raw: JSON) -> tuple[JSON, str | None]:
-    """Arguments as a value, and the raw text if it is no JSON. No text at all means no arguments (OC-P4)."""
+    """Arguments as a value, and the raw text if it is no JSON. No text at all means no arguments
+    (openai-chat-no-arguments)."""
     if raw is None or (isinstance(raw, str) and not raw.strip()):
         return {}, None
     if not isinstance(raw, str):

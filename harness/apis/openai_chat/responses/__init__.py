@@ -22,7 +22,7 @@ _STOPS = {
     "length": StopReason.MAX_TOKENS,
     "content_filter": StopReason.REFUSAL,
 }
-"""Table 1.3 of wire-facts. A word that is not here is unknown."""
+"""openai-chat-stop-reasons. A word that is not here is unknown."""
 
 
 def read(response: HttpResponse) -> ResponseView:
@@ -83,7 +83,7 @@ def _choice(body: dict[str, JSON]) -> dict[str, JSON]:
 
 def _cut_short(parts: tuple[PartView, ...], body: dict[str, JSON]) -> tuple[PartView, ...]:
     """The parts of an answer that reached its bound. Arguments that end early are no JSON; if none had come yet, the
-    last call looks like one without arguments (OC-P4), and is none."""
+    last call looks like one without arguments (openai-chat-no-arguments), and is none."""
     last = next((part for part in reversed(parts) if isinstance(part, CallView)), None)
     if last is None or last.arguments != {} or resolve(body, last.arguments_pointer) == "{}":
         return parts
@@ -98,8 +98,8 @@ def _is_malformed(part: PartView) -> bool:
 
 
 def _stop_reason(raw: str | None, parts: tuple[PartView, ...]) -> StopReason:
-    """Table 1.3: a forced call ends with `stop` all the same, and a refusal in the message does too. The API has no
-    word for a call whose arguments are none (OC-P1)."""
+    """A forced call ends with `stop` all the same, and a refusal in the message does too. The API has no
+    word for a call whose arguments are none (openai-chat-message-answer)."""
     if raw in ("stop", "tool_calls", "function_call") and any(map(_is_malformed, parts)):
         return StopReason.MALFORMED_CALL
     if raw == "stop" and any(isinstance(part, CallView) for part in parts):
@@ -110,7 +110,7 @@ def _stop_reason(raw: str | None, parts: tuple[PartView, ...]) -> StopReason:
 
 
 def _usage(usage: JSON) -> Usage:
-    """Table 1.4: prompt tokens include what was cached, completion tokens include reasoning."""
+    """openai-chat-usage: prompt tokens include what was cached, completion tokens include reasoning."""
     if not isinstance(usage, dict):
         return Usage()
     prompt, completion = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")

@@ -26,7 +26,7 @@ def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str,
 
     The API shows nothing of the model's thinking; it counts as reasoning tokens. An answer has no list of parts:
     an entry of `step.raw` is a tool call of a type of its own if it has a `type`, else fields of the message.
-    Of a call that is cut short the JSON of the arguments ends where the answer does (wire-facts, section 11).
+    Of a call that is cut short the JSON of the arguments ends where the answer does.
     """
     calls: list[JSON] = [raw for raw in step.raw if isinstance(raw, dict) and "type" in raw]
     texts = [json.dumps(arguments, ensure_ascii=False, separators=(",", ":")) for _, arguments in step.calls]

@@ -32,14 +32,14 @@ class Dialect:
 OPENAI = Dialect()
 
 DIALECTS: Mapping[str, Dialect] = {
-    "empty-ids": Dialect(ids="empty"),  # Gemini's compatible endpoint (wire-facts, section 11)
+    "empty-ids": Dialect(ids="empty"),  # Gemini's compatible endpoint
     "no-ids": Dialect(ids="absent"),
-    "repeated-ids": Dialect(repeats=True),  # OC-P2, seen at OpenRouter
-    "index-from-one": Dialect(first_index=1),  # OC-P2
-    "no-index": Dialect(first_index=None),  # OC-P2
-    "empty-arguments": Dialect(no_arguments=""),  # OC-P4, seen at Databricks
+    "repeated-ids": Dialect(repeats=True),  # openai-chat-call-deltas, seen at OpenRouter
+    "index-from-one": Dialect(first_index=1),  # openai-chat-call-deltas
+    "no-index": Dialect(first_index=None),  # openai-chat-call-deltas
+    "empty-arguments": Dialect(no_arguments=""),  # openai-chat-no-arguments, seen at Databricks
     "early-usage": Dialect(usage="early"),  # seen at Databricks
-    MISTRAL: Dialect(ids="short", usage="early"),  # nine characters (wire-facts, section 11); usage in the last chunk
+    MISTRAL: Dialect(ids="short", usage="early"),  # nine characters; usage in the last chunk
     "no-usage": Dialect(usage="never"),
     "comments": Dialect(comments=True),  # seen at OpenRouter
 }

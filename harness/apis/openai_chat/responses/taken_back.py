@@ -1,8 +1,9 @@
 """What of an answer has to go back, by the dialect that it is in.
 
-The format has no field for reasoning or state (OC-15). Compatible servers have added some, and each names its own
-differently, so that the name tells the dialect. Whatever else they add (`padding` at Copilot, `provider_metadata` at a
-gateway, `annotations` of OpenAI's own) is only shown; who sends it back is refused by strict servers.
+The format has no field for reasoning or state (openai-chat-no-reasoning-field). Compatible servers have added some, and
+each names its own differently, so that the name tells the dialect. Whatever else they add (`padding` at Copilot,
+`provider_metadata` at a gateway, `annotations` of OpenAI's own) is only shown; who sends it back is refused by strict
+servers.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ from harness.apis.view import CallView, OpaqueView, PartView
 
 _STATE = frozenset({"reasoning_details", "reasoning_opaque", "thinking_blocks", "extra_content"})
 """Fields of a message: OpenRouter's guide to reasoning tokens; Copilot (anomalyco/opencode#8900); LiteLLM's page on
-reasoning content; Gemini's compatible endpoint (OC-D4)."""
+reasoning content; Gemini's compatible endpoint (openai-chat-gemini-signature)."""
 
 _STATE_OF_CALL = frozenset({"extra_content", "provider_specific_fields"})
-"""Fields of a call: OC-D4; LiteLLM's notes on Gemini 3."""
+"""Fields of a call: openai-chat-gemini-signature; LiteLLM's notes on Gemini 3."""
 
 _WANTS_REASONING = re.compile(r"(.*/)?deepseek-v4\b.*", re.IGNORECASE)
-"""Models that refuse a turn with calls whose `reasoning_content` did not come back (CS-D2)."""
+"""Models that refuse a turn with calls whose `reasoning_content` did not come back
+(openai-chat-deepseek-reasoning-back)."""
 
 
 def marked(parts: Iterable[PartView], model: str) -> tuple[PartView, ...]:

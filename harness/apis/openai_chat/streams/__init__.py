@@ -1,4 +1,5 @@
-"""Chunks of a streamed answer → the body that the API would have sent whole (OC-P2, OC-P3)."""
+"""Chunks of a streamed answer → the body that the API would have sent whole (openai-chat-call-deltas,
+openai-chat-stream-usage)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A whole body → the chunks in which the API would have streamed it (OC-P2, OC-P3), each as recorded traffic has it."""
+"""A whole body → the chunks in which the API would have streamed it (openai-chat-call-deltas,
+openai-chat-stream-usage), each as recorded traffic has it."""
 
 from __future__ import annotations
 
@@ -25,8 +26,9 @@ def build_stream(step: ModelStep, seed: str, model: str, profile: Profile, reque
     """What `build` says, as a stream. It counts its tokens only where the request asks for it.
 
     Several calls come one after another, as in every recording. Where the step's provocations ask for it all are opened
-    first and then their pieces alternate: the index in each piece is what a call is put together by (OC-P2), so that a
-    client which adds each piece to the call that came last is wrong, though no recording would show it.
+    first and then their pieces alternate: the index in each piece is what a call is put together by
+    (openai-chat-call-deltas), so that a client which adds each piece to the call that came last is wrong, though no
+    recording would show it.
     """
     body = build(step, seed, model, profile)
     at_once = Provocation.INTERLEAVED_CALLS in step.provocations

@@ -53,7 +53,7 @@ def _schema(wanted: dict[str, JSON]) -> Iterator[Violation]:
 
 
 def _says_json(entries: JSON) -> bool:
-    """Only input counts, not instructions (RS-8): the text of messages and of tool outputs."""
+    """Only input counts, not instructions (openai-responses-word-json): the text of messages and of tool outputs."""
     if isinstance(entries, str):
         return "json" in entries.lower()
     items = [item for item in entries if isinstance(item, dict)] if isinstance(entries, list) else []

@@ -24,12 +24,15 @@ def pairing_limits(body: dict[str, JSON], law: Law) -> Iterator[Violation]:
         return
     items = [item if isinstance(item, dict) else {} for item in entries]
     yield from _results(items, stateful=state(body) is not None, adjacent=law.profile.results_adjacent)
-    if body.get("store") is not False:  # else there is no stored reasoning to compare with (RS-7)
+    if (
+        body.get("store") is not False
+    ):  # else there is no stored reasoning to compare with (openai-responses-reasoning-back)
         yield from _reasoning(items)
 
 
 def _results(items: list[dict[str, JSON]], *, stateful: bool, adjacent: bool) -> Iterator[Violation]:
-    """RS-4: a sequential scan that pairs one to one. An id may serve again once it is answered (section 11)."""
+    """openai-responses-result-has-call: a sequential scan that pairs one to one. An id may serve again once it is
+    answered (openai-responses-recorded-ids)."""
     waiting: dict[tuple[str, str], list[int]] = {}
     answered: set[tuple[str, str]] = set()
     for index, item in enumerate(items):
@@ -70,7 +73,8 @@ def _detached(items: list[dict[str, JSON]], call: int, index: int) -> Iterator[V
 
 
 def _reasoning(items: list[dict[str, JSON]]) -> Iterator[Violation]:
-    """RS-7 and section 11: reasoning that is sent by its id must stand before the output item it was stored with."""
+    """openai-responses-reasoning-back: reasoning that is sent by its id must stand before the output item it was stored
+    with."""
     for index, item in enumerate(items):
         identity = item.get("id")
         if item_kind(item) != "reasoning" or not isinstance(identity, str) or not identity.startswith("rs_"):

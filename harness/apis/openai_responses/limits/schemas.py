@@ -16,15 +16,15 @@ _Place = tuple[JSON, str, tuple[str, ...]]
 def strict_faults(schema: JSON, pointer: str) -> Iterator[tuple[str, str]]:
     """Each fault as a pointer and a sentence.
 
-    Every object has to close itself and to require all of its properties (OC-11). Limits on keywords are contested
-    (wire-facts, section 10) and left alone.
+    Every object has to close itself and to require all of its properties (openai-chat-strict-schema). Limits on
+    keywords are contested and left alone.
     """
     for member, place, context in _nested(schema, pointer):
         yield from _object_faults(member, place, context)
 
 
 def array_faults(schema: JSON, pointer: str) -> Iterator[tuple[str, str]]:
-    """Each array that does not say what its items are (RS-D10), as a pointer and a sentence."""
+    """Each array that does not say what its items are (openai-chat-array-items), as a pointer and a sentence."""
     for member, place, context in _nested(schema, pointer):
         if member.get("type") == "array" and "items" not in member:
             yield place, f"In context={context}, array schema missing items."

@@ -14,7 +14,7 @@ from harness.apis.openai_responses.requests.items import item_kind
 from harness.contract.model import JSON
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]+")
-"""A legal name of a function (RS-2)."""
+"""A legal name of a function (openai-responses-tool-form)."""
 
 _NAME_LENGTH = 64
 _ID_LENGTH = 64
@@ -82,7 +82,7 @@ _SHAPES = {
 
 def is_strict(law: Law) -> bool:
     """Whether unknown parameters and ids of a foreign form are refused: the provider's own servers do that, and
-    compatible ones need not (RS-1, RS-3)."""
+    compatible ones need not (openai-responses-input, openai-responses-call-form)."""
     return law.is_own and law.profile.strict_requests
 
 

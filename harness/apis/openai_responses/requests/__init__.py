@@ -139,7 +139,7 @@ def _tool(tool: dict[str, JSON], pointer: str) -> ToolView:
         description=string(tool.get("description")),
         parameters=tool.get("parameters") if kind == "function" else None,
         pointer=pointer,
-        strict=strict if isinstance(strict, bool) else None,  # the default is disputed (RS-2)
+        strict=strict if isinstance(strict, bool) else None,  # the default is disputed (openai-responses-tool-form)
         kind=kind,
     )
 
@@ -157,7 +157,7 @@ def _choice(choice: JSON) -> ChoiceView | None:
 
 
 def _subset(choice: dict[str, JSON]) -> ChoiceView:
-    """A choice among some of the tools (wire-facts 1.2)."""
+    """A choice among some of the tools."""
     tools = choice.get("tools")
     listed = tools if isinstance(tools, list) else []
     names = [name for tool in listed if isinstance(tool, dict) and isinstance(name := tool.get("name"), str)]

@@ -39,7 +39,7 @@ def item_kind(item: dict[str, JSON]) -> str:
 
 
 _LABELS = frozenset({"id", "status"})
-"""Fields of a reasoning item that carry no state (RS-7)."""
+"""Fields of a reasoning item that carry no state (openai-responses-reasoning-back)."""
 
 
 def item_parts(item: dict[str, JSON], pointer: str) -> tuple[PartView, ...]:
@@ -158,7 +158,7 @@ def _result(item: dict[str, JSON], pointer: str) -> ResultView:
 
 
 def _error_mark(payload: tuple[TextView | MediaView | JsonView | OpaqueView, ...]) -> ErrorMark | None:
-    """The API has no flag for errors (table 1.1), so only the text can say so."""
+    """The API has no flag for errors, so only the text can say so."""
     if len(payload) != 1 or not isinstance(payload[0], TextView):
         return None
     text = payload[0].text.strip()

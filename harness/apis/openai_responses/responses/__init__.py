@@ -114,7 +114,7 @@ def _items(body: dict[str, JSON]) -> list[tuple[str, dict[str, JSON]]]:
 
 
 def _stop(body: dict[str, JSON], kinds: tuple[str, ...], parts: tuple[PartView, ...]) -> tuple[StopReason, str | None]:
-    """Table 1.3: there is no finish reason, so the status and the items have to tell (RS-P1)."""
+    """There is no finish reason, so the status and the items have to tell (openai-responses-stop-reasons)."""
     status, details = string(body.get("status")), body.get("incomplete_details")
     if status == "completed":
         if any(isinstance(part, CallView) and not isinstance(part.arguments, dict) for part in parts):
@@ -130,7 +130,7 @@ def _stop(body: dict[str, JSON], kinds: tuple[str, ...], parts: tuple[PartView, 
 
 
 def _usage(usage: JSON) -> Usage:
-    """Table 1.4: gross numbers; the details are parts of them."""
+    """Gross numbers (openai-responses-usage); the details are parts of them."""
     if not isinstance(usage, dict):
         return Usage()
     return Usage(

@@ -25,9 +25,9 @@ class Dialect:
 OPENAI = Dialect()
 
 DIALECTS: Mapping[str, Dialect] = {
-    "reused-ids": Dialect(unique_ids=False),  # wire-facts, section 11
+    "reused-ids": Dialect(unique_ids=False),
     "no-numbers": Dialect(numbered=False),  # seen in recorded traffic
-    "bare-end": Dialect(repeats=False),  # wire-facts, section 11
+    "bare-end": Dialect(repeats=False),
     "sentinel": Dialect(sentinel=True),
 }
 

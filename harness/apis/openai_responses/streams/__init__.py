@@ -58,8 +58,9 @@ class Folded:
     def body(self) -> dict[str, JSON]:
         """The whole body.
 
-        Its last event repeats the items, but some streams leave them out (wire-facts, section 11). An item as its own
-        `done` has it is authoritative (RS-P2): the last event encrypts the state of reasoning anew (RS-7).
+        Its last event repeats the items, but some streams leave them out. An item as its own
+        `done` has it is authoritative (openai-responses-stream-order): the last event encrypts the state of reasoning
+        anew (openai-responses-reasoning-back).
         """
         if not self.items:
             return self.response
@@ -75,7 +76,7 @@ class Folded:
 def fold(stream: bytes) -> Folded:
     """Add up a stream; one that is cut before its first event is empty.
 
-    Items are correlated by `output_index` or `item_id`, since several may be open (RS-P2).
+    Items are correlated by `output_index` or `item_id`, since several may be open (openai-responses-stream-order).
 
     Raises:
         WireError: this is no event stream, an event is no JSON object, or none is of a response.

@@ -1,4 +1,5 @@
-"""A whole body → the events in which the API would have streamed it (RS-P2), each as recorded traffic has it."""
+"""A whole body → the events in which the API would have streamed it (openai-responses-stream-order), each as recorded
+traffic has it."""
 
 from __future__ import annotations
 
@@ -111,7 +112,9 @@ def _item(item: Fields, index: int, seed: str) -> Iterator[tuple[str, Fields]]:
         begun["status"] = "in_progress"
     if written_out:
         begun[key] = ""
-    if item.get("encrypted_content"):  # each event encrypts the state anew, and the first may lack some of it (RS-7)
+    if item.get(
+        "encrypted_content"
+    ):  # each event encrypts the state anew, and the first may lack some of it (openai-responses-reasoning-back)
         begun["encrypted_content"] = signature(seed, "unfinished", 120)
     place: Fields = {"output_index": index}
     yield "response.output_item.added", {"item": begun, **place}

@@ -17,9 +17,9 @@ def stream_error(status: int, seed: str, request: RequestView) -> bytes:
     """The provider's failure of this status inside a stream.
 
     Recorded streams have an `error` event with the error inside, and then `response.failed`. The SDK's type has the
-    error's fields beside the event's own (RS-P4), and Azure sends `response.failed` alone: which it is, depends on
-    `seed`. Only the words say what failed: a status that has none of its own is read as 400 or 500. How many events
-    came before is not known here, so that the sequence numbers leave a gap.
+    error's fields beside the event's own (openai-responses-stream-error), and Azure sends `response.failed` alone:
+    which it is, depends on `seed`. Only the words say what failed: a status that has none of its own is read as 400 or
+    500. How many events came before is not known here, so that the sequence numbers leave a gap.
     """
     kind, code = words(status)
     error = error_object(message(status), kind, code)

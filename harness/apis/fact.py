@@ -1,0 +1,188 @@
+"""A fact: what a provider takes and refuses, of which models, since when, and how that is known.
+
+Facts are data, one file an API (`facts.yaml` in its package), in the form that this module says. `harness.apis.facts`
+reads them and chooses those that hold.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from fnmatch import fnmatchcase
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, model_validator
+
+from harness.scenarios.fields import Pattern, Strict, misfit
+
+Verdict = Literal["refused", "accepted", "behaviour"]
+
+EvidenceKind = Literal["captured", "probe", "documents", "report"]
+"""How something is known. `captured`: the provider's words or a recording were shown. `probe`: somebody sent it on
+purpose and told the result. `documents`: the vendor's documents or SDK. `report`: somebody says so."""
+
+STRONG: frozenset[EvidenceKind] = frozenset({"captured", "probe"})
+"""The evidence on which a refusal is an error."""
+
+
+def _day(value: Any) -> Any:
+    try:
+        return dt.date.fromisoformat(value) if isinstance(value, str) else value
+    except ValueError:
+        raise misfit(f"must be a day, as in 2026-09-22, not {value!r}.") from None
+
+
+Day = Annotated[dt.date, BeforeValidator(_day)]
+"""A day, written as ISO 8601 has it."""
+
+
+def _address(value: str) -> str:
+    if not value.startswith("https://"):
+        raise misfit(f"must be an address that begins with https://, not {value!r}.")
+    return value
+
+
+class Evidence(Strict):
+    """Where something was seen."""
+
+    kind: EvidenceKind
+    address: Annotated[str, AfterValidator(_address)] = Field(description="Where anybody can read it.")
+    date: Day = Field(description="The day of the sighting; where the source tells none, the day on which it was read.")
+
+
+_OPERATORS = ("is", "in", "out", "there", "over", "under", "longer", "like", "kind")
+
+
+class Condition(Strict):
+    """What a request has at a place. Exactly one place (`at`, `schema` or `header`) and one operator."""
+
+    at: str | None = Field(
+        default=None, min_length=1, description="A place in the body: `thinking.type`; `tools[].name` is some element."
+    )
+    schemas: Literal["tools", "strict-tools", "response"] | None = Field(
+        default=None, alias="schema", description="Some schema among these, at any depth, has `keyword` so."
+    )
+    keyword: str | None = Field(default=None, description="The keyword of the schema.")
+    root: bool = Field(default=False, description="Only the root of a schema counts.")
+    header: str | None = Field(default=None, description="The name of a header.")
+    is_: JsonValue = Field(default=None, alias="is", description="It has this value.")
+    in_: list[JsonValue] | None = Field(default=None, alias="in", description="It has one of these values.")
+    out: list[JsonValue] | None = Field(default=None, description="It is there, and has none of these values.")
+    there: bool | None = Field(default=None, description="Whether it is there.")
+    over: float | None = Field(default=None, description="It is a number above this one.")
+    under: float | None = Field(default=None, description="It is a number below this one.")
+    longer: int | None = Field(default=None, description="It is a text or a list of more than this length.")
+    like: Pattern | None = Field(default=None, description="It is a text that matches as a whole.")
+    kind: Literal["string", "number", "boolean", "object", "array", "null"] | None = Field(
+        default=None, description="It is of this JSON type."
+    )
+
+    @property
+    def operator(self) -> str:
+        """The one operator, as it is written."""
+        return next(name for name in _OPERATORS if self._given(name))
+
+    @property
+    def operand(self) -> JsonValue:
+        """What the operator compares with."""
+        name = self.operator
+        value: JsonValue = getattr(self, f"{name}_" if name in ("is", "in") else name)
+        return value
+
+    def _given(self, name: str) -> bool:
+        return (f"{name}_" if name in ("is", "in") else name) in self.model_fields_set
+
+    @model_validator(mode="after")
+    def _says_one_thing(self) -> Condition:
+        places = [name for name, value in (("at", self.at), ("schema", self.schemas), ("header", self.header)) if value]
+        if len(places) != 1:
+            raise misfit("a condition has one of at, schema and header.")
+        given = [name for name in _OPERATORS if self._given(name)]
+        if len(given) != 1:
+            raise misfit(f"a condition has one of {', '.join(_OPERATORS)}; this one has {', '.join(given) or 'none'}.")
+        if (self.schemas is not None) is not (self.keyword is not None):
+            raise misfit("schema and keyword come together.")
+        return self
+
+
+class Check(Strict):
+    """The written check that finds a fact broken."""
+
+    limit: str = Field(description="The id of its limit.")
+
+
+def _listed(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+class Fact(Strict):
+    """One fact. It holds for the models and at the service that it names, from `since` to `until`."""
+
+    id: str = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)+$", description="Kebab-case, begins with the API's name.")
+    verdict: Verdict
+    says: str = Field(min_length=1, description="What holds, in a sentence or two.")
+    models: list[str] | None = Field(
+        default=None, min_length=1, description="Patterns of whole model names (`claude-opus-5*`); absent: all."
+    )
+    except_models: list[str] = Field(
+        default_factory=list[str], description="Patterns of models that are none of these."
+    )
+    service: Annotated[list[str], BeforeValidator(_listed, json_schema_input_type=str | list[str])] | None = Field(
+        default=None, min_length=1, description="`own`, or names of other services; absent: all that speak the API."
+    )
+    since: Day | None = Field(default=None, description="The first day on which it is known to hold.")
+    until: Day | None = Field(default=None, description="The last day on which it held.")
+    contested: bool = Field(default=False, description="Sources contradict each other.")
+    words: str | None = Field(default=None, description="The provider's words.")
+    status: int = Field(default=400, ge=100, le=599, description="The HTTP status of the refusal.")
+    evidence: list[Evidence] = Field(min_length=1)
+    when: list[Condition] = Field(
+        default_factory=list[Condition],
+        description="What a request has that meets the fact; without the first of them its twin does not.",
+    )
+    check: Check | None = Field(default=None, description="The written check that finds it.")
+    unchecked: str | None = Field(default=None, description="Why no check finds it.")
+    unless: str | None = Field(default=None, description="Under which circumstances it does not hold.")
+    profile: dict[str, JsonValue] = Field(
+        default_factory=dict[str, JsonValue], description="What it makes of the profile of its models."
+    )
+    note: str | None = None
+
+    @model_validator(mode="after")
+    def _holds_for_some_time(self) -> Fact:
+        if self.since and self.until and self.since > self.until:
+            raise misfit(f"it ends ({self.until}) before it begins ({self.since}).", "until")
+        return self
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether a refusal is an error: it was captured or probed, and nobody contradicts."""
+        return not self.contested and any(each.kind in STRONG for each in self.evidence)
+
+    def is_of(self, model: str) -> bool:
+        """Whether it is about a model."""
+        return _matches(model, self.models, if_none=True) and not _matches(model, self.except_models, if_none=False)
+
+    def is_at(self, services: frozenset[str]) -> bool:
+        """Whether it is about one of these services."""
+        return self.service is None or not services.isdisjoint(self.service)
+
+    def is_on(self, day: dt.date) -> bool:
+        """Whether it holds on a day."""
+        return (self.since is None or self.since <= day) and (self.until is None or day <= self.until)
+
+
+def _matches(model: str, patterns: list[str] | None, *, if_none: bool) -> bool:
+    return if_none if patterns is None else any(fnmatchcase(model, pattern) for pattern in patterns)
+
+
+class FactFile(Strict):
+    """A file of facts about one API."""
+
+    api: str = Field(description="The name of the API.")
+    facts: list[Fact]
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of a file of facts, which ships for editors as `facts.schema.json`."""
+    schema = FactFile.model_json_schema(by_alias=True)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "harness facts"}

@@ -1,0 +1,83 @@
+"""Reads files of facts, and chooses those that hold for a model on a day."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from harness.apis.fact import Fact, FactFile
+from harness.contract.errors import FactsError
+from harness.host.file import contents
+from harness.scenarios.document import MAX_BYTES, Document, read
+from harness.scenarios.explain import explain, kind
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Facts about one API, in their order: those of files, which are read when they are first asked for.
+
+    Of facts with one id the one that was read last counts, in the place of the first.
+    """
+
+    files: tuple[Path, ...] = ()
+
+    @classmethod
+    def beside(cls, module: str) -> Facts:
+        """Those in `facts.yaml` beside a module, whose `__file__` this is."""
+        return cls((Path(module).with_name("facts.yaml"),))
+
+    def all(self) -> tuple[Fact, ...]:
+        """All of them. Raises `FactsError`, as `facts_in` says."""
+        return tuple({fact.id: fact for file in self.files for fact in _read(file)[1]}.values())
+
+    def holding(self, model: str, day: dt.date) -> tuple[Fact, ...]:
+        """Those about a model, on a day, at any service."""
+        return tuple(fact for fact in self.all() if fact.is_on(day) and fact.is_of(model))
+
+    def named(self, ids: Iterable[str]) -> tuple[Fact, ...]:
+        """Those with these ids; of an id that there is not, nothing."""
+        by_id = {fact.id: fact for fact in self.all()}
+        return tuple(by_id[each] for each in ids if each in by_id)
+
+
+def facts_in(path: Path) -> tuple[str, tuple[Fact, ...]]:
+    """The API's name and the facts of a file.
+
+    Raises:
+        FactsError: it cannot be read, or is not what `harness.apis.fact` says: file, line, column and key.
+    """
+    try:
+        document = read(contents(path, MAX_BYTES), str(path), FactsError)
+    except FileNotFoundError:
+        raise FactsError(str(path), "there is no such file.") from None
+    except OSError as error:
+        raise FactsError(str(path), f"cannot be read: {error.strerror}.") from None
+    if not isinstance(document.value, dict):
+        raise document.error((), f"a file of facts is a mapping with api and facts, not {kind(document.value)}.")
+    try:
+        file = FactFile.model_validate_json(json.dumps(document.value))
+    except ValidationError as error:
+        errors = [explain(document, details) for details in error.errors(include_url=False)]
+        raise min(errors, key=lambda each: (each.line or 0, each.column or 0)) from None
+    _check_ids(document, file)
+    return file.api, tuple(file.facts)
+
+
+_read = cache(facts_in)
+
+
+def _check_ids(document: Document, file: FactFile) -> None:
+    seen: dict[str, int] = {}
+    for index, fact in enumerate(file.facts):
+        place = ("facts", index, "id")
+        if not fact.id.startswith(f"{file.api}-"):
+            raise document.error(place, f"the id has to begin with the API's name, {file.api}-.")
+        if fact.id in seen:
+            raise document.error(place, f"the id {fact.id!r} is that of facts[{seen[fact.id]}] already.")
+        seen[fact.id] = index

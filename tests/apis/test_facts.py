@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import datetime as dt
+import json
+import re
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+import harness
+from harness import catalog
+from harness.apis import fact as form
+from harness.apis.fact import Fact
+from harness.apis.facts import Facts, facts_in
+from harness.apis.tables import known_limits
+from harness.contract.errors import FactsError
+from harness.scenarios.document import read
+
+PACKAGE = Path(harness.__file__).parent
+ROOT = Path(__file__).parent.parent.parent
+SCHEMA = PACKAGE / "apis" / "facts.schema.json"
+FILES = sorted(PACKAGE.glob("apis/*/facts.yaml"))
+FACTS = {fact.id: fact for api in catalog.apis() for fact in api.facts.all()}
+LIMITS = {limit.id: limit for limit in known_limits()}
+
+A_FACT = """\
+api: anthropic
+facts:
+  - id: anthropic-a-b
+    verdict: refused
+    says: It is refused.
+    evidence:
+      - {kind: captured, address: "https://example.com/1", date: 2026-09-02}
+"""
+
+
+def written(folder: Path, text: str) -> Path:
+    file = folder / "facts.yaml"
+    file.write_text(text)
+    return file
+
+
+def test_each_api_has_facts_and_ids_are_unique_among_facts_and_limits() -> None:
+    assert [file.parent.name.replace("_", "-") for file in FILES] == sorted(catalog.APIS.names())
+    assert len(FACTS) == sum(len(api.facts.all()) for api in catalog.apis())
+    assert FACTS.keys() & LIMITS.keys() == set()
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.parent.name)
+def test_editors_find_nothing_wrong_in_the_files(file: Path) -> None:
+    Draft202012Validator(json.loads(SCHEMA.read_text("utf-8"))).validate(read(file.read_bytes(), file.name).value)
+
+
+def test_the_shipped_schema_is_up_to_date() -> None:
+    assert json.loads(SCHEMA.read_text("utf-8")) == form.json_schema(), (
+        "write json.dumps(harness.apis.fact.json_schema(), indent=2) to harness/apis/facts.schema.json"
+    )
+
+
+def test_every_limit_rests_on_facts_that_there_are() -> None:
+    assert {source for limit in LIMITS.values() for source in limit.facts} - FACTS.keys() == set()
+
+
+def test_every_check_that_a_fact_names_is_a_limit_that_rests_on_it() -> None:
+    for fact in FACTS.values():
+        if fact.check is not None:
+            assert fact.check.limit in LIMITS, fact.id
+
+
+def test_every_fact_that_is_cited_is_there() -> None:
+    """In strings, comments and docstrings alike: what looks like a fact of an API of ours is one, or a limit."""
+    apis = "|".join(sorted((api.name for api in catalog.apis()), key=len, reverse=True))
+    profiles = (profile.name for api in catalog.apis() for profile in api.profiles)
+    targets = (target.name for target in catalog.targets())
+    known = {*FACTS, *LIMITS, *profiles, *targets, "gemini-embedding-001", "gemini-embedding-2"}
+    unknown: set[tuple[str, str]] = set()
+    for folder in (PACKAGE, ROOT / "scenarios", ROOT / "tests"):
+        for path in folder.rglob("*.py"):
+            for line, text in enumerate(path.read_text("utf-8").splitlines(), 1):
+                cited = re.findall(rf"(?<=[ (])(?:{apis})(?:-[a-z0-9]+){{2,}}(?=[,.:;)])", text)
+                unknown.update((f"{path}:{line}", each) for each in cited if each not in known)
+    assert unknown == set()
+
+
+def test_nothing_that_does_not_ship_is_cited() -> None:
+    gone = re.compile(r"\b(?:AN|OC|RS|GM|BC|CS)-[A-Z]?\d+\b|" + "wire" + "-facts|" + "dated" + "-facts")
+    for folder in (PACKAGE, ROOT / "scenarios", ROOT / "tests"):
+        for path in folder.rglob("*"):
+            if path.suffix in (".py", ".yaml", ".md", ".txt", ".json") and path != Path(__file__):
+                assert gone.search(path.read_text("utf-8")) is None, path
+
+
+def test_a_file_is_read(tmp_path: Path) -> None:
+    api, (fact,) = facts_in(written(tmp_path, A_FACT))
+    assert (api, fact.id, fact.is_certain, fact.status) == ("anthropic", "anthropic-a-b", True, 400)
+    assert fact.is_of("any model")
+    assert fact.is_at(frozenset({"of nobody"}))
+    assert fact.is_on(dt.date(1999, 1, 1))
+
+
+WHEN = "    when:\n      - {{{}}}\n    says:"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "error"),
+    [
+        ("verdict: refused", "verdict: refuse", "4:14 at facts[0].verdict: unknown value 'refuse'. Did you mean"),
+        ("says:", "sais:", "5:5 at facts[0].sais: unknown key 'sais'. Did you mean 'says'?"),
+        ("    says: It is refused.\n", "", "3:5 at facts[0].says: required, and missing."),
+        (
+            "    says:",
+            "    verdict: refused\n    says:",
+            "5:5 at facts[0].verdict: duplicate key, which stands in line",
+        ),
+        ("2026-09-02", "2026-09-31", "7:60 at facts[0].evidence[0].date: must be a day, as in 2026-09-22, not '2026"),
+        ("https:", "http:", "7:26 at facts[0].evidence[0].address: must be an address that begins with https://"),
+        ("anthropic-a-b", "gemini-a-b", "3:9 at facts[0].id: the id has to begin with the API's name, anthropic-."),
+        ("captured", "seen", "7:16 at facts[0].evidence[0].kind: unknown value 'seen'."),
+        (
+            "    says:",
+            "    until: 2026-01-01\n    since: 2026-01-02\n    says:",
+            "5:5 at facts[0].until: it ends (2026",
+        ),
+        ("    says:", WHEN.format("at: a, is: 1, there: true"), "6:9 at facts[0].when[0]: a condition has one of is,"),
+        ("    says:", WHEN.format("at: a, header: b, is: 1"), "6:9 at facts[0].when[0]: a condition has one of at,"),
+        ("    says:", WHEN.format("schema: tools, there: true"), "6:9 at facts[0].when[0]: schema and keyword come"),
+        ("    says:", WHEN.format("at: a, like: '('"), "6:17 at facts[0].when[0].like: not a regular expression"),
+        ("api: anthropic\n", "", "1:1 at api: required, and missing."),
+        (A_FACT, "", " empty. A file of facts is one mapping with api and facts."),
+        (A_FACT, "- 1", "1:1: a file of facts is a mapping with api and facts, not a list."),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, old: str, new: str, error: str) -> None:
+    file = written(tmp_path, A_FACT.replace(old, new, 1))
+    with pytest.raises(FactsError) as raised:
+        facts_in(file)
+    assert str(raised.value).removeprefix(f"{file}:").startswith(error)
+
+
+def test_an_id_stands_once(tmp_path: Path) -> None:
+    again = A_FACT.partition("facts:\n")[2]
+    with pytest.raises(FactsError, match=r"8:9 at facts\[1\].id: the id 'anthropic-a-b' is that of facts\[0\] already"):
+        facts_in(written(tmp_path, A_FACT + again))
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FactsError, match="there is no such file"):
+        facts_in(tmp_path / "none.yaml")
+    with pytest.raises(FactsError, match="cannot be read"):
+        facts_in(tmp_path)
+
+
+def test_facts_are_chosen_by_model_service_and_day() -> None:
+    fact = Fact.model_validate_json(
+        json.dumps(
+            {
+                "id": "a-b",
+                "verdict": "refused",
+                "says": "x",
+                "models": ["m-1*"],
+                "except_models": ["m-1-mini"],
+                "service": "own",
+                "since": "2026-02-01",
+                "until": "2026-02-28",
+                "evidence": [{"kind": "report", "address": "https://example.com", "date": "2026-02-01"}],
+            }
+        )
+    )
+    assert [fact.is_of(model) for model in ("m-1", "m-1-large", "m-1-mini", "m-2")] == [True, True, False, False]
+    assert (fact.is_at(frozenset({"own"})), fact.is_at(frozenset({"other"}))) == (True, False)
+    days = ("2026-01-31", "2026-02-01", "2026-02-28", "2026-03-01")
+    assert [fact.is_on(dt.date.fromisoformat(day)) for day in days] == [False, True, True, False]
+    assert not fact.is_certain
+
+
+def test_of_two_facts_with_one_id_the_later_file_s_counts(tmp_path: Path) -> None:
+    first = written(tmp_path, A_FACT)
+    second = tmp_path / "more.yaml"
+    second.write_text(A_FACT.replace("It is refused.", "It is not."))
+    facts = Facts((first, second))
+    assert [fact.says for fact in facts.all()] == ["It is not."]
+    assert [fact.id for fact in facts.named(["anthropic-a-b", "anthropic-c"])] == ["anthropic-a-b"]
