@@ -9,9 +9,9 @@ import typer
 from harness.reports._costs import costs, money
 from harness.reports._words import count, plain
 from harness.results import RunResult, Spending
+from harness.running.cells import not_applicable
 from harness.running.costs import price_version
 from harness.running.estimate import estimate
-from harness.running.run import not_applicable
 from harness.running.stages import Cell
 
 

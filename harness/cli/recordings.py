@@ -10,7 +10,7 @@ import typer
 from harness.reports._groups import missing
 from harness.reports._words import count, plain
 from harness.results import CellResult, Invocation, RunResult, Verdict
-from harness.running.run import Recorder
+from harness.running.recorder import Recorder
 from harness.running.stages import Cell
 
 

@@ -14,10 +14,11 @@ from harness.apis.targets import Target, targets_for
 from harness.cli import keywords
 from harness.cli.options import Options, pairs
 from harness.contract import distribution
-from harness.contract.errors import MissingDependency, UnknownName, UsageError
+from harness.contract.errors import MissingDependency, UsageError
 from harness.contract.protocols import Adapter, Endpoint
 from harness.kit.processes import LocalRunner
-from harness.running.run import VARIANTS, cells
+from harness.running.cells import cells
+from harness.running.plan import variants
 from harness.running.stages import Cell
 from harness.running.workers.pool import Workers
 from harness.scenarios import suite
@@ -56,13 +57,13 @@ def select(options: Options, workers: Workers) -> Selection:
     """
     wanted = keywords.parse(options.words) if options.words is not None else None
     models = pairs("--model", options.models, "NAME")
-    variants = _variants(options)
+    asked = _variants(options)
     scenarios, files = _scenarios(options.paths)
     targets, specs, left_out = _targets(options, models, workers)
-    every = cells(scenarios, targets, variants)
+    every = cells(scenarios, targets, asked)
     if not every:
         raise UsageError(
-            f"--variant {variants[0]}: none of the chosen scenarios is played so. Each says under 'variants' how it "
+            f"--variant {asked[0]}: none of the chosen scenarios is played so. Each says under 'variants' how it "
             "is played, and 'harness list scenarios' shows it."
         )
     chosen = [cell for cell in every if wanted is None or wanted.match(_described(cell))]
@@ -73,14 +74,11 @@ def select(options: Options, workers: Workers) -> Selection:
         )
     words = {target.name: _words(target, specs[target.adapter.name], models) for target in targets}
     special = {name: given for name, given in words.items() if given != ("--target", name)}
-    return Selection(chosen, variants, files, special, left_out)
+    return Selection(chosen, asked, files, special, left_out)
 
 
 def _variants(options: Options) -> list[Variant]:
-    for name in options.variants or ():
-        if name not in VARIANTS:
-            raise UnknownName("variant", name, VARIANTS, "--variant")
-    chosen: list[Variant] = [each for each in VARIANTS if not options.variants or each in options.variants]
+    chosen = variants(options.variants or (), "--variant")
     if options.recuts and "stream" not in chosen:
         raise UsageError("--recut: it is for streamed answers: add --variant stream, or leave --variant out.")
     return chosen

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import threading
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -29,9 +28,9 @@ from harness.kit import factories
 from harness.reports._words import listed
 from harness.results import CellResult, Invocation, Mode, Presentation, RunResult
 from harness.running import expected_failures
-from harness.running.run import Recorder, Run, to_record, without_held
-from harness.running.stages import Live, Reference, Replay, Stages
-from harness.running.workers.pool import LIVE_SECONDS, SECONDS, Workers
+from harness.running.plan import Plan, cell_seconds
+from harness.running.recorder import Recorder, to_record, without_held
+from harness.running.workers.pool import Workers
 from harness.scenarios import suite
 from harness.tape.library import Library
 from harness.tape.redact import Redactor
@@ -70,8 +69,9 @@ def show(options: Options, mode: Mode) -> int:
         if len(selection.cells) > 1:
             chosen = listed([f"--target {each.target.name} --variant {each.variant}" for each in selection.cells], 3)
             raise UsageError(f"{len(selection.cells)} cells are chosen, and one can be shown. Name it, by: {chosen}.")
-        stages = _stages(options, mode, list(libraries.values()), selection.targets)
-        result, evidence = Run(stages, catalog.rules(), strict=options.strict).look(selection.cells[0])
+        base_urls = _base_urls(options, mode, selection.targets)
+        plan = Plan(mode=mode, libraries=list(libraries.values()), base_urls=base_urls, strict=options.strict)
+        result, evidence = plan.run(selection.targets).look(selection.cells[0])
     for line in _show_text.lines(result, evidence, on_screen(Presentation(verbose=True))):
         typer.echo(line)
     return RunResult(mode, (result,)).exit_code
@@ -144,15 +144,16 @@ def _played(  # noqa: PLR0913 - what a run is made of
     jobs = _jobs(options.jobs)
     expected = expected_failures.load(Path(options.expected_failures)) if options.expected_failures else []
     selection = select(options, workers)
-    stages = _stages(options, mode, libraries, selection.targets)
-    playing = Run(
-        stages,
-        catalog.rules(),
+    plan = Plan(
+        mode=mode,
+        libraries=libraries,
+        base_urls=_base_urls(options, mode, selection.targets),
         expected=expected,
         recorder=recorder,
         recuts=options.recuts,
         strict=options.strict,
     )
+    playing = plan.run(selection.targets)
     invocation = _invocation(options, mode, selection, recording=recorder is not None)
     cells = selection.cells
     if recorder is not None:
@@ -162,7 +163,7 @@ def _played(  # noqa: PLR0913 - what a run is made of
         recordings.fresh(len(selection.cells) - len(cells), len(cells))
         if mode == "live":
             sent = without_held(cells, found)
-            estimates.before(sent, _base_urls(options, mode, selection.targets), recorder.max_requests)
+            estimates.before(sent, plan.base_urls, recorder.max_requests)
     standing.begin(cells)
     with Progress(len(cells)) as progress:
 
@@ -197,18 +198,6 @@ def _libraries(given: str | None) -> dict[str, Library]:
     return {**own, "the shipped cassettes": Library(suite.shipped("cassettes"))}
 
 
-def _stages(options: Options, mode: Mode, libraries: Sequence[Library], targets: Sequence[Target]) -> Stages:
-    base_urls = _base_urls(options, mode, targets)
-    if mode == "replay":
-        return Replay(libraries)
-    if mode == "reference":
-        return Reference()
-    live = Live(base_urls)
-    for target in targets:
-        live.check(target)
-    return live
-
-
 def _redactor(options: Options, mode: Mode) -> Redactor:
     """For what is raised, which is said on the screen and in reports of runs that did not come to their end."""
     return Redactor.of_run((given.partition("=")[2] for given in options.base_urls or ()), shaped=mode == "live")
@@ -236,11 +225,7 @@ def _base_urls(options: Options, mode: Mode, targets: Sequence[Target]) -> Mappi
 def _seconds(options: Options, mode: Mode) -> float:
     """How long a foreign adapter may take for a cell."""
     given = options.cell_timeout
-    if given is None:
-        return LIVE_SECONDS if mode == "live" else SECONDS
-    if not 0 < given <= threading.TIMEOUT_MAX:
-        raise UsageError(f"--cell-timeout {given:g}: it has to be a number of seconds above 0.")
-    return given
+    return cell_seconds(given, f"--cell-timeout {given:g}" if given is not None else "", live=mode == "live")
 
 
 def _jobs(given: str) -> int:

@@ -6,12 +6,12 @@ is not applicable, and xfails where an expected failure happens. One that does n
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pytest
 
@@ -20,14 +20,16 @@ from harness.apis.targets import targets_for
 from harness.contract.errors import HarnessError, ScenarioError, UnknownName, UsageError
 from harness.contract.protocols import Adapter
 from harness.reports._words import CRASHED, place, plain_line, short, what_to_do
-from harness.results import CellResult, Finding, Invocation, Mode, RunResult, StaleExpectation, Verdict
+from harness.results import CellResult, Finding, Invocation, RunResult, StaleExpectation, Verdict
+from harness.running.cells import cells
 from harness.running.expected_failures import load
-from harness.running.run import VARIANTS, Run, cells
-from harness.running.stages import Cell, Reference, Replay, Stages
-from harness.running.workers.pool import SECONDS, Workers
+from harness.running.judging import Judged
+from harness.running.plan import Plan, cell_seconds, variants
+from harness.running.run import Run
+from harness.running.stages import Cell
+from harness.running.workers.pool import Workers
 from harness.scenarios import suite
 from harness.scenarios.load import SUFFIXES, load_file
-from harness.scenarios.schema import Variant
 from harness.tape.library import Library
 
 _SESSION = pytest.StashKey["Played"]()
@@ -79,10 +81,10 @@ class CellItem(pytest.Item):
     def runtest(self) -> None:
         """Play the cell, and end as its verdict says."""
         try:
-            run = self.config.stash[_SESSION].run([self.cell])
+            judged = self.config.stash[_SESSION].run.play_cell(self.cell)
         except HarnessError as error:
             pytest.fail(str(error), pytrace=False)
-        result = run.cells[0]
+        result = judged.result
         self.user_properties.append(("verdict", result.verdict.value))
         if result.provenance is not None:
             self.user_properties.append(("responses_from", result.provenance.recorded_from or result.provenance.origin))
@@ -90,7 +92,7 @@ class CellItem(pytest.Item):
             self.add_report_section("call", "printed by the adapter", result.printed)
         if result.traceback:
             self.add_report_section("call", "traceback of the adapter", result.traceback)
-        self._end(result, self._stale(run))
+        self._end(result, self._stale(judged))
 
     def reportinfo(self) -> tuple[Path, None, str]:
         """Where it comes from, for reports."""
@@ -115,16 +117,15 @@ class CellItem(pytest.Item):
         if problems:
             pytest.fail("\n\n".join(problems), pytrace=False)
 
-    def _stale(self, run: RunResult) -> list[StaleExpectation]:
+    def _stale(self, judged: Judged) -> list[StaleExpectation]:
         """An entry may speak of several cells: it is stale when none of those in the session shows its finding."""
-        if not run.stale:
-            return []
-        everywhere = self.config.stash[_SESSION].whole(self.session)
-        return [entry for entry in run.stale if entry in everywhere.stale]
+        played = self.config.stash[_SESSION]
+        alone = played.run.collect([judged]).stale
+        return [entry for entry in alone if entry in played.whole(self.session).stale] if alone else []
 
 
 class Played:
-    """What the cells of a session share: the configuration, the stages, the run of all of them.
+    """What the cells of a session share: the configuration, and the run of all of them.
 
     Raises:
         UsageError: an option is wrong.
@@ -141,30 +142,22 @@ class Played:
         config.add_cleanup(self._workers.close)
         self._by_spec = _adapters(self._specs, config.getini("harness_targets"), self._workers)
         self.targets = targets_for(list(self._by_spec.values()), config.getini("harness_targets"), {})
-        self.variants = _variants(config.getini("harness_variants"))
-        self._recuts = _recuts(config)
-        self._stages = _stages(config)
-        self._expected = [entry for path in config.getini("harness_expected_failures") for entry in load(path)]
+        self.variants = variants(config.getini("harness_variants"), "harness_variants")
+        self._plan = _plan(config)
         self._whole: RunResult | None = None
 
     @cached_property
     def run(self) -> Run:
-        """Plays cells, on stages that stay open until the session ends."""
+        """Plays cells; it stays open until the session ends."""
         stack = ExitStack()
-        stack.enter_context(self._stages)
         self._config.add_cleanup(stack.close)
-        return Run(
-            _Opened(self._stages),
-            catalog.rules(),
-            expected=self._expected,
-            recuts=self._recuts,
-            strict=self._config.getini("harness_strict"),
-        )
+        return stack.enter_context(self._plan.run(self.targets))
 
     def whole(self, session: pytest.Session) -> RunResult:
         """All cells of the session as one run, played when it is first asked for."""
         if self._whole is None:
-            self._whole = self.run([item.cell for item in session.items if isinstance(item, CellItem)])
+            cells = [item.cell for item in session.items if isinstance(item, CellItem)]
+            self._whole = self.run.collect([replace(self.run.play_cell(cell), evidence=None) for cell in cells])
         return self._whole
 
     def ways_out(self, cell: Cell, file: Path) -> str:
@@ -181,36 +174,11 @@ class Played:
         return f"  record it:          {commands[0]}\n  or play it without: {commands[1]}"
 
 
-class _Opened:
-    """Stages that are open already: a run neither opens nor closes them."""
-
-    def __init__(self, stages: Stages) -> None:
-        self.mode: Mode = stages.mode
-        self.stage = stages.stage
-        self.answered = stages.answered
-        self.provenance = stages.provenance
-        self.redactor = stages.redactor
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        pass
-
-
 def _adapters(specs: Sequence[str], targets: Sequence[str], workers: Workers) -> dict[str, Adapter]:
     wanted = specs or [
         shipped.adapter for shipped in (map(catalog.target, targets) if targets else catalog.shipped_targets())
     ]
     return {spec: workers.adapter(spec) for spec in wanted}
-
-
-def _variants(names: Sequence[str]) -> list[Variant]:
-    for name in names:
-        if name not in VARIANTS:
-            raise UnknownName("variant", name, VARIANTS, "harness_variants")
-    chosen: list[Variant] = [variant for variant in VARIANTS if not names or variant in names]
-    return chosen
 
 
 def _recuts(config: pytest.Config) -> int:
@@ -226,24 +194,26 @@ def _recuts(config: pytest.Config) -> int:
 def _seconds(config: pytest.Config) -> float:
     given: str = config.getini("harness_cell_timeout")
     try:
-        seconds = float(given) if given else SECONDS
+        seconds = float(given) if given else None
     except ValueError:
         seconds = 0.0
-    if not 0 < seconds <= threading.TIMEOUT_MAX:
-        raise UsageError(f"harness_cell_timeout {given}: it has to be a number of seconds above 0.")
-    return seconds
+    return cell_seconds(seconds, f"harness_cell_timeout {given}")
 
 
-def _stages(config: pytest.Config) -> Stages:
+def _plan(config: pytest.Config) -> Plan:
+    recuts = _recuts(config)
     mode: str = config.getini("harness_mode") or "replay"
-    if mode == "reference":
-        return Reference()
-    if mode != "replay":
+    if mode not in ("replay", "reference"):
         raise UnknownName("mode", mode, ("replay", "reference"), "harness_mode")
     folders: list[Path] = config.getini("harness_cassettes")
     own = config.rootpath / "cassettes"
-    return Replay(
-        [Library(folder) for folder in folders or [*([own] if own.is_dir() else ()), suite.shipped("cassettes")]]
+    folders = folders or [*([own] if own.is_dir() else ()), suite.shipped("cassettes")]
+    return Plan(
+        mode=mode,
+        libraries=[Library(folder) for folder in folders],
+        expected=[entry for path in config.getini("harness_expected_failures") for entry in load(path)],
+        recuts=recuts,
+        strict=config.getini("harness_strict"),
     )
 
 

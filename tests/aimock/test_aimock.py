@@ -17,7 +17,9 @@ from harness import catalog
 from harness.apis.targets import targets_for
 from harness.contract.protocols import Adapter
 from harness.results import Blame, Finding, RunResult, Severity, Verdict
-from harness.running.run import Recorder, Run, cells
+from harness.running.cells import cells
+from harness.running.recorder import Recorder
+from harness.running.run import Run
 from harness.running.stages import Live, Replay, Stages
 from harness.scenarios.load import load_paths
 from harness.scenarios.suite import shipped

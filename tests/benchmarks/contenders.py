@@ -23,7 +23,8 @@ from harness import catalog
 from harness.apis.targets import Target
 from harness.rules.recording import RULES as COMPARISON
 from harness.rules.rule import Rule
-from harness.running.run import Run, cells
+from harness.running.cells import cells
+from harness.running.run import Run
 from harness.running.stages import Replay
 from harness.tape.cassette import REFERENCE_URL
 from harness.tape.library import Library

@@ -9,7 +9,9 @@ from pathlib import Path
 import httpx2
 
 from harness.apis.targets import Target
-from harness.running.run import Recorder, Run, cells
+from harness.running.cells import cells
+from harness.running.recorder import Recorder
+from harness.running.run import Run
 from harness.scenarios.schema import Scenario
 from harness.tape.library import Library
 from tests.benchmarks.conversations import Conversation

@@ -16,8 +16,9 @@ import harness.rules.evidence
 from harness import catalog
 from harness.results import CellResult, Finding, Transcript
 from harness.rules.evidence import Evidence
+from harness.running.cells import cells
 from harness.running.play import play
-from harness.running.run import Run, cells
+from harness.running.run import Run
 from harness.running.stages import Cell, Stages
 from harness.scenarios.schema import Variant
 from tests.broken.fault import Fault, Wrap

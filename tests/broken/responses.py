@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from harness.contract.errors import MalformedResponse
 from harness.contract.model import ChatRequest, ChatResponse, Message, Refusal, Role, StopReason, Text, ToolCall, Usage
-from harness.running.run import VARIANTS
+from harness.running.cells import VARIANTS
 from tests.broken.fault import Fault, Wrapped, answers, asks_messages, client, edited_message
 from tests.broken.json_mode import texts
 from tests.broken.places import BODY, RESPONSE_CALL, RESPONSE_TEXT, TEXT

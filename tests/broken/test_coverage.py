@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.results import Kind, Verdict
-from harness.running.run import VARIANTS
+from harness.running.cells import VARIANTS
 from harness.scenarios.schema import Subject, Variant
 from tests.broken.arguments import AUDITED
 from tests.broken.departures import DEPARTURES

@@ -10,7 +10,8 @@ import pytest
 
 from harness.contract.model import ChatRequest
 from harness.results import Blame, CellResult, Kind, Verdict
-from harness.running.run import Recorder, Run
+from harness.running.recorder import Recorder
+from harness.running.run import Run
 from harness.running.stages import Cell, Replay
 from harness.tape.library import Library
 from tests.broken.fault import ALL, Fault, Wrap, asks

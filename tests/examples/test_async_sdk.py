@@ -11,7 +11,8 @@ from harness.contract.http import HttpRequest
 from harness.contract.model import ChatRequest, Finish, Message, StreamEvent, TextDelta
 from harness.contract.protocols import Adapter, AsyncStreamingChatClient, Capability, Endpoint, Route
 from harness.results import RunResult, Verdict
-from harness.running.run import Run, cells
+from harness.running.cells import cells
+from harness.running.run import Run
 from harness.running.stages import Reference, Replay, Stages
 from harness.scenarios.load import load_paths
 from harness.scenarios.schema import Variant

@@ -9,7 +9,8 @@ from harness.apis.targets import targets_for
 from harness.contract.model import ChatRequest, ChatResponse, Message, ToolResult
 from harness.contract.protocols import Adapter
 from harness.results import Blame, CellResult, RunResult, Severity, Verdict
-from harness.running.run import Run, cells
+from harness.running.cells import cells
+from harness.running.run import Run
 from harness.running.stages import Reference, Replay, Stages
 from harness.scenarios.load import load_paths
 from harness.scenarios.suite import shipped

@@ -12,7 +12,8 @@ from harness.contract.model import ChatRequest, ChatResponse, Message, Role, Sto
 from harness.contract.protocols import Adapter, Capability, Endpoint
 from harness.host.environment import isolated
 from harness.results import Verdict
-from harness.running.run import Run, cells
+from harness.running.cells import cells
+from harness.running.run import Run
 from harness.running.stages import Reference
 from harness.scenarios.load import load_paths
 from harness.scenarios.suite import shipped

@@ -11,7 +11,8 @@ import pytest
 from harness.meaning.schemas.judge import _changed
 from harness.meaning.schemas.partings import Partings
 from harness.results import CellResult, Verdict
-from harness.running.run import Recorder, Run
+from harness.running.recorder import Recorder
+from harness.running.run import Run
 from harness.running.stages import Replay
 from harness.tape.library import Library
 from tests.broken.fault import Wrap

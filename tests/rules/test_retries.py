@@ -14,7 +14,8 @@ from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import ChatRequest, ChatResponse
 from harness.contract.protocols import Capability
 from harness.results import Blame, Finding
-from harness.running.run import Recorder, Run
+from harness.running.recorder import Recorder
+from harness.running.run import Run
 from harness.running.stages import Cell, Replay
 from harness.tape.library import Library
 from harness.tape.transport import Handler

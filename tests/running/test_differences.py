@@ -15,8 +15,9 @@ from harness.apis.targets import Target
 from harness.contract.errors import Overloaded
 from harness.contract.model import ChatRequest, ChatResponse, Message, Role, Text
 from harness.results import RunResult
+from harness.running.cells import cells
 from harness.running.differences import FACTS, NOT_OBSERVED, Observations, tables
-from harness.running.run import Run, cells
+from harness.running.run import Run
 from harness.running.stages import Cell, Replay
 from harness.tape.library import Library
 from tests.stages import InProcess, shipped_scenarios, shipped_targets

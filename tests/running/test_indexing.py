@@ -14,8 +14,10 @@ from harness.contract.errors import InvalidRequest, NotFound, PluginError, RateL
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.protocols import Adapter, Capability, EmbeddingProvider, Embeddings, Endpoint
 from harness.results import Blame, CellResult, Embedded, Severity, Verdict
+from harness.running.cells import cells
 from harness.running.indexing import embedded
-from harness.running.run import Recorder, Run, cells
+from harness.running.recorder import Recorder
+from harness.running.run import Run
 from harness.running.stages import Cell, Reference, Replay, Stages
 from harness.scenarios.schema import EmbeddingsSpec
 from harness.tape.library import Library

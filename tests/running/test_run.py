@@ -21,9 +21,12 @@ from harness.contract.protocols import Capability, Endpoint
 from harness.results import Blame, CellResult, Kind, RunResult, Severity, StaleExpectation, Verdict
 from harness.rules.evidence import Evidence
 from harness.rules.rule import Flaw, Rule
+from harness.running.cells import cells
 from harness.running.expected_failures import ExpectedFailure
-from harness.running.run import Recorder, Run, cells, versions
+from harness.running.recorder import Recorder
+from harness.running.run import Run
 from harness.running.stages import Cell, Reference, Replay
+from harness.running.versions import versions
 from harness.scenarios.schema import Scenario, Subject
 from harness.tape.library import Library
 from harness.tape.transport import Handler

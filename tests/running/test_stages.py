@@ -19,7 +19,8 @@ from harness.reference.session import Session
 from harness.results import CellResult, Exchange, Kind, Verdict
 from harness.rules.evidence import Evidence
 from harness.rules.rule import Flaw, Rule
-from harness.running.run import Recorder, Run
+from harness.running.recorder import Recorder
+from harness.running.run import Run
 from harness.running.stages import Cell, Live, Reference, Replay, Stages, reference
 from harness.scenarios.schema import Scenario, Subject, TurnSpec
 from harness.tape.cassette import REFERENCE_URL

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness.running.run import not_applicable
+from harness.running.cells import not_applicable
 from harness.running.stages import Cell
 from harness.scenarios.load import problems
 from harness.scenarios.schema import Provocation

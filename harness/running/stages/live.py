@@ -149,7 +149,7 @@ def _way_out(name: str, given: str | None, ending: str, found: Sequence[int]) ->
 class _Upstream:
     """A provider, or another server that speaks its API: a `FarEnd`. Commands are run on this machine."""
 
-    client = None
+    client: httpx2.Client | None = None
 
     def __init__(self, url: str, key: str) -> None:
         self.key = key

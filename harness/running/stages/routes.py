@@ -56,7 +56,7 @@ class Answering(FarEnd):
     """A far end in this process: what it answers does not depend on the route."""
 
     key = NO_KEY
-    client = None
+    client: httpx2.Client | None = None
 
     def __init__(self, handler: Handler) -> None:
         self._handler = handler

@@ -11,7 +11,8 @@ import pytest
 from harness import catalog
 from harness.apis.targets import targets_for
 from harness.contract.model import File, StopReason, Text, ToolCall
-from harness.running.run import Run, cells
+from harness.running.cells import cells
+from harness.running.run import Run
 from harness.running.stages import Reference
 from harness.running.workers.messages import Failed, Stopped, decode_answer, encode, plain
 from harness.running.workers.pool import Workers

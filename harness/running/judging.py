@@ -1,0 +1,152 @@
+"""What a cell comes to: the findings of the rules, and the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from harness.apis.jsonvalue import loads
+from harness.apis.view import WireError
+from harness.contract.errors import CassetteError
+from harness.host.shortened import shortened
+from harness.results import (
+    Blame,
+    CellResult,
+    Embedded,
+    EmbeddingTranscript,
+    Finding,
+    Kind,
+    Severity,
+    ToolExecution,
+    Transcript,
+    Verdict,
+)
+from harness.rules.declining import declined
+from harness.rules.declining import reason as why_declined
+from harness.rules.evidence import Evidence
+from harness.rules.rule import Rule
+from harness.running.causes import linked
+from harness.running.costs import spending
+from harness.running.differences import Observations
+from harness.running.excerpt import piece
+from harness.running.expected_failures import ExpectedFailure, accepted
+from harness.running.recorder import is_complete
+from harness.running.stages import Stage
+from harness.running.workers.worker import OUTPUT_LENGTH
+from harness.tape.redact import Redactor
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A cell that is done: its result, what was observed for the differences, and what it was judged by; the last two
+    where it was played to its end."""
+
+    result: CellResult
+    observations: Observations | None = None
+    evidence: Evidence | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Judges what was played by `rules`; what breaks a convention fails only if it is `strict`, and what is `expected`
+    fails nothing."""
+
+    rules: Sequence[Rule]
+    expected: Sequence[ExpectedFailure]
+    strict: bool
+
+    def judged(self, result: CellResult, stage: Stage, evidence: Evidence, redactor: Redactor) -> CellResult:
+        """The result of a cell that was played. What findings show of bodies is redacted."""
+        transcript = evidence.transcript
+        findings = tuple(self._weighed(finding) for rule in self.rules for finding in rule.findings(evidence))
+        if not any(finding.severity is Severity.ERROR for finding in findings):
+            # else the tool was asked something that nobody had meant to ask
+            findings += tuple(_unanswered(execution) for execution in transcript.executions if execution.unanswered)
+        findings = tuple(
+            _pictured(evidence, finding, redactor) for finding in accepted(self.expected, result, linked(findings))
+        )
+        crashed = next((each for each in (*transcript.chats, *_embedded(transcript)) if each.crashed), None)
+        printed = "".join(part.printed for part in (transcript, *transcript.retellings))
+        recuts = sum(retelling.variant == "stream" for retelling in transcript.retellings)
+        result = replace(
+            result,
+            provenance=stage.provenance if _is_answered(stage, transcript) else None,
+            findings=findings,
+            exchanges=len(transcript.exchanges),
+            recuts=recuts,
+            spending=spending(evidence, stage.provenance),
+            printed=shortened(printed, OUTPUT_LENGTH) or None,
+            traceback=crashed.traceback if crashed else None,
+        )
+        if transcript.mode == "record" and not is_complete(transcript):
+            result = replace(result, reason="not recorded: a chat failed, and what was there before stays")
+        verdict = _worst(findings)
+        if verdict is Verdict.EXPECTED_FAILURE:
+            reasons = {finding.accepted for finding in findings if finding.accepted is not None}
+            return replace(result, verdict=verdict, reason="; ".join(sorted(reasons)))
+        if crashed is not None and (
+            verdict is Verdict.FAIL or not findings
+        ):  # else all that is wrong is what it raised
+            return replace(result, verdict=Verdict.ERROR, reason=f"{crashed.error}: {crashed.error_text}")
+        said_no = declined(evidence)
+        if said_no is not None and verdict is not Verdict.FAIL:
+            why = why_declined(evidence, said_no)
+            return replace(result, verdict=Verdict.NOT_APPLICABLE, provenance=None, reason=why)
+        return replace(result, verdict=verdict)
+
+    def _weighed(self, finding: Finding) -> Finding:
+        """A finding with the severity that its kind has in this run."""
+        if finding.kind is not Kind.CONVENTION:
+            return finding
+        return replace(finding, severity=Severity.ERROR if self.strict else Severity.NOTE)
+
+
+def _pictured(evidence: Evidence, finding: Finding, redactor: Redactor) -> Finding:
+    """The finding with the piece of the body that it points at, which is cut to the width of a page: half a key is not
+    found afterwards."""
+    if finding.exchange is None or not finding.pointer:
+        return finding
+    reading = evidence.readings[finding.exchange]
+    try:
+        if not finding.of_response:
+            return replace(finding, piece=piece(redactor.value(loads(reading.exchange.request.body)), finding.pointer))
+        body = reading.response.body if reading.response else None
+    except WireError:  # a body that is none is shown by the rule that says so
+        return finding
+    return replace(finding, piece=piece(redactor.value(body), finding.pointer))
+
+
+def _worst(findings: Sequence[Finding]) -> Verdict:
+    if any(finding.fails for finding in findings):
+        return Verdict.FAIL
+    severities = {finding.severity for finding in findings}
+    verdicts = {Severity.ERROR: Verdict.EXPECTED_FAILURE, Severity.WARNING: Verdict.WARN, Severity.NOTE: Verdict.NOTE}
+    return next((verdict for severity, verdict in verdicts.items() if severity in severities), Verdict.PASS)
+
+
+def _is_answered(stage: Stage, transcript: Transcript) -> bool:
+    """Whether any answers came from where the stage gets them: those of a provider may all have stayed out."""
+    live = stage.player is None and stage.provenance.origin != "reference"
+    return not live or any(each.response is not None for each in transcript.exchanges)
+
+
+def _embedded(transcript: Transcript) -> tuple[Embedded, ...]:
+    return transcript.embedded if isinstance(transcript, EmbeddingTranscript) else ()
+
+
+def unreadable(error: CassetteError) -> Finding:
+    """What is wrong with a cassette that cannot be read."""
+    return Finding(
+        "cassette-unreadable", Kind.LOSS, Severity.ERROR, Blame.CASSETTE, str(error), source="harness.tape.cassette"
+    )
+
+
+def _unanswered(execution: ToolExecution) -> Finding:
+    return Finding(
+        "tool-unanswered",
+        Kind.LOSS,
+        Severity.ERROR,
+        Blame.SCENARIO,
+        str(execution.result.content),
+        source="harness.scenarios.schema",
+    )

@@ -1,0 +1,88 @@
+"""What is asked of a run, by whoever asks for it: the command line or pytest."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from harness import catalog
+from harness.apis.targets import Target
+from harness.contract.errors import UnknownName, UsageError
+from harness.results import Mode
+from harness.running.cells import VARIANTS
+from harness.running.expected_failures import ExpectedFailure
+from harness.running.recorder import Recorder
+from harness.running.run import Run
+from harness.running.stages import Live, Reference, Replay, Stages
+from harness.running.workers.pool import LIVE_SECONDS, SECONDS
+from harness.scenarios.schema import Variant
+from harness.tape.library import Library
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How cells are to be played and judged.
+
+    `mode` is how they are answered: from the cassettes of `libraries`, by the reference server, or live, where
+    `base_urls` replaces targets' providers by other servers. With a `recorder` what is played is recorded. The rest is
+    as in `Run`.
+    """
+
+    mode: Mode
+    libraries: Sequence[Library] = ()
+    base_urls: Mapping[str, str] = field(default_factory=dict[str, str])
+    expected: Sequence[ExpectedFailure] = ()
+    recorder: Recorder | None = None
+    recuts: int = 0
+    strict: bool = False
+
+    def run(self, targets: Sequence[Target]) -> Run:
+        """The run that plays cells of these targets.
+
+        Raises:
+            UsageError: one of them cannot be asked from here.
+        """
+        return Run(
+            self._stages(targets),
+            catalog.rules(),
+            expected=self.expected,
+            recorder=self.recorder,
+            recuts=self.recuts,
+            strict=self.strict,
+        )
+
+    def _stages(self, targets: Sequence[Target]) -> Stages:
+        if self.mode == "replay":
+            return Replay(self.libraries)
+        if self.mode == "reference":
+            return Reference()
+        live = Live(self.base_urls)
+        for target in targets:
+            live.check(target)
+        return live
+
+
+def variants(names: Sequence[str], option: str) -> list[Variant]:
+    """The variants of these names, which `option` gave; of no names, all.
+
+    Raises:
+        UnknownName: there is no such variant.
+    """
+    for name in names:
+        if name not in VARIANTS:
+            raise UnknownName("variant", name, VARIANTS, option)
+    return [variant for variant in VARIANTS if not names or variant in names]
+
+
+def cell_seconds(given: float | None, option: str, *, live: bool = False) -> float:
+    """How long a foreign adapter may take for a cell: as `option` gave it, else what the mode allows.
+
+    Raises:
+        UsageError: nobody can wait so long.
+    """
+    if given is None:
+        return LIVE_SECONDS if live else SECONDS
+    if not 0 < given <= threading.TIMEOUT_MAX:
+        raise UsageError(f"{option}: it has to be a number of seconds above 0.")
+    return given

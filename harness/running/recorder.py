@@ -1,0 +1,133 @@
+"""Recording the cells of a run: what may be written and sent, and what a cassette says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from threading import Lock
+
+from harness.contract.errors import CassetteTaken
+from harness.results import EmbeddingTranscript, Transcript
+from harness.running.cells import not_applicable
+from harness.running.stages import Cell, Stages
+from harness.running.versions import versions
+from harness.running.workers.pool import Halted
+from harness.scenarios.load import digest, sent_digest
+from harness.tape.cassette import Metadata
+from harness.tape.library import Library
+from harness.tape.recording import Recording
+from harness.tape.survey import Place, Survey, survey
+
+
+@dataclass(frozen=True, slots=True)
+class Recorder:
+    """Writes what a run plays into `library`. `max_requests` is the most that is sent, and paid for; `missing` leaves
+    out the cells that have a fresh cassette."""
+
+    library: Library
+    force: bool = False
+    max_requests: int | None = None
+    missing: bool = False
+
+
+class Withheld(Exception):
+    """Why a cell is not recorded."""
+
+
+def to_record(cells: Sequence[Cell], found: Survey) -> list[Cell]:
+    """The cells without those that have a fresh cassette."""
+    return [cell for cell in cells if _place(cell) not in found.fresh]
+
+
+def without_held(cells: Sequence[Cell], found: Survey) -> list[Cell]:
+    """The cells without those whose cassettes must not be overwritten."""
+    return [cell for cell in cells if _place(cell) not in found.held]
+
+
+def _place(cell: Cell) -> Place:
+    return cell.target.cassettes, cell.scenario.id, cell.variant
+
+
+class Budget:
+    """What a run may still send: `limit` chats, or as many as it likes, until it has ended. One chat is one request."""
+
+    def __init__(self, limit: int | None) -> None:
+        self._limit = limit
+        self._spent = 0
+        self._ended = False
+        self._lock = Lock()
+
+    def spend(self) -> None:
+        """Count a chat. Raises `Withheld`, and `Halted` if the run has ended."""
+        with self._lock:
+            if self._ended:
+                raise Halted
+            if self._spent == self._limit:
+                raise Withheld(f"not recorded: {self._limit} requests were sent, --max-requests allows no more")
+            self._spent += 1
+
+    def give_back(self, chats: int) -> None:
+        """These were not sent, since what they are answered was taken up."""
+        with self._lock:
+            self._spent -= chats
+
+    def end(self) -> None:
+        """Cells under way send nothing more."""
+        self._ended = True
+
+
+def surveyed(cells: Sequence[Cell], stages: Stages, recorder: Recorder) -> Survey:
+    """What lies in the places of the cells that are to be recorded.
+
+    Raises:
+        UsageError: a cell cannot be recorded: a cassette must not be overwritten, another process records it.
+    """
+    wanted = [_metadata(cell, stages) for cell in cells if not_applicable(cell, stages.mode) is None]
+    return survey(recorder.library, wanted, force=recorder.force, missing=recorder.missing)
+
+
+def recording(cell: Cell, stages: Stages, recorder: Recorder, found: Survey) -> Recording:
+    """The recording of one cell, where `found` is what lies in the places of the run. Raises `Withheld`."""
+    held = found.held.get(_place(cell))
+    if held is not None:
+        raise Withheld(held)
+    try:
+        return Recording(recorder.library, _metadata(cell, stages), stages.redactor(), force=recorder.force)
+    except CassetteTaken as error:  # since the survey
+        raise Withheld(f"not recorded: {error}") from None
+
+
+def is_complete(transcript: Transcript) -> bool:
+    """Whether each chat has its answer, be it the failure that the scenario asks for."""
+    scenario = transcript.scenario
+    fails = scenario is not None and bool(scenario.faults)
+    made = transcript.embedded if isinstance(transcript, EmbeddingTranscript) else ()
+    if any(each.vectors is None and not each.refuses for each in made):
+        return False
+    return all(chat.response is not None or (fails and not chat.crashed) for chat in transcript.chats)
+
+
+def served(transcript: Transcript) -> str | None:
+    """The model that answered, as it called itself at last."""
+    models = [chat.response.model for chat in transcript.chats if chat.response is not None]
+    return models[-1] if models else None
+
+
+def _metadata(cell: Cell, stages: Stages) -> Metadata:
+    live = stages.mode == "live"
+    provenance = stages.provenance(cell.target)
+    return Metadata(
+        origin=provenance.origin,
+        scenario=cell.scenario.id,
+        target=cell.target.cassettes,
+        api=cell.target.api,
+        adapter=cell.target.adapter.name,
+        variant=cell.variant,
+        model_requested=cell.target.model,
+        scenario_digest=digest(cell.scenario),
+        sent_digest=sent_digest(cell.scenario),
+        recorded_at=datetime.now(UTC).isoformat(timespec="seconds") if live else None,
+        versions=versions(),
+        recorded_from=provenance.recorded_from,
+    )
