@@ -69,9 +69,10 @@ class _Hit:
     finding: Finding
 
     @property
-    def key(self) -> tuple[str, Kind, Severity, Blame, str, str]:
+    def key(self) -> tuple[str, Kind, Severity, Blame, str | None, str, str]:
         finding = self.finding
-        return finding.rule, finding.kind, finding.severity, finding.blame, self.cell.api, spot(finding)
+        what = finding.rule, finding.kind, finding.severity, finding.blame, finding.raised
+        return *what, self.cell.api, spot(finding)
 
 
 def spot(finding: Finding) -> str:
@@ -102,7 +103,7 @@ def causes(run: RunResult, severity: Severity) -> list[Cause]:
 
 def _together(parts: Sequence[list[_Hit]]) -> Iterator[list[_Hit]]:
     """Causes of which only the API differs as one."""
-    for _, alike in grouped(parts, lambda hits: (hits[0].key[:4], hits[0].finding.source, _common(hits))):
+    for _, alike in grouped(parts, lambda hits: (hits[0].key[:5], hits[0].finding.source, _common(hits))):
         apis = [hits[0].cell.api for hits in alike]
         if len(set(apis)) == len(apis):
             yield [hit for hits in alike for hit in hits]

@@ -283,7 +283,16 @@ def _wrongly(evidence: Evidence, chat: int, wanted: Due) -> Flaw | None:
     expected = _names(wanted) if wanted.errors else None
     # nobody takes a broken answer for a good one if anything at all is raised: which class it is is ours
     kind = Kind.CONVENTION if wanted.fate in ("unanswered", "cut", "unreadable") else None
-    return Flaw(f"{message}: {made.error_text}", wanted.exchange, pointer, made.error, expected, rule=rule, kind=kind)
+    return Flaw(
+        f"{message}: {made.error_text}",
+        wanted.exchange,
+        pointer,
+        made.error,
+        expected,
+        rule=rule,
+        kind=kind,
+        raised=made.error if made.crashed else None,
+    )
 
 
 def _refusal_blame(evidence: Evidence, exchange: int | None, status: int) -> Blame:

@@ -8,6 +8,7 @@ from dataclasses import fields
 from harness.apis.jsonvalue import equal
 from harness.apis.view import ResponseView, TextView
 from harness.contract.model import ChatResponse, StopReason, Usage
+from harness.host.shortened import shortened
 from harness.results import Kind
 from harness.rules.evidence import Evidence, Reading
 from harness.rules.pairing import cut_calls
@@ -71,13 +72,19 @@ def _stop_reason(evidence: Evidence) -> Iterator[Flaw]:
     for reading, wire, given in _answers(evidence):
         if given.stop_reason != wire.stop_reason:
             yield Flaw(
-                f"the wire says {wire.raw_stop_reason!r}, which is {wire.stop_reason.value}",
+                f"the wire says {wire.raw_stop_reason!r}{_of_a_refusal(wire)}, which is {wire.stop_reason.value}",
                 reading.index,
                 "",
                 given.stop_reason.value,
                 wire.stop_reason.value,
                 of_response=True,
             )
+
+
+def _of_a_refusal(wire: ResponseView) -> str:
+    """The refusal that the stop reason follows from, where the API has none of its own for it."""
+    told = wire.stop_reason is StopReason.REFUSAL and wire.refusal
+    return f" of a refusal ({shortened(wire.refusal, 100)!r})" if told else ""
 
 
 def _usage(evidence: Evidence) -> Iterator[Flaw]:

@@ -16,7 +16,8 @@ class Flaw:
     """One thing that a rule found. `pointer` leads into the body of exchange `exchange`: the request's, or the
     response's if it is `of_response`.
 
-    `rule`, `kind`, `severity`, `blame` and `source` replace the rule's own where one check speaks for several.
+    `raised` is the class of what an adapter raised that broke. `rule`, `kind`, `severity`, `blame` and `source` replace
+    the rule's own where one check speaks for several.
     """
 
     message: str
@@ -30,6 +31,7 @@ class Flaw:
     blame: Blame | None = None
     source: str | None = None
     of_response: bool = False
+    raised: str | None = None
 
 
 Check = Callable[[Evidence], Iterable[Flaw]]
@@ -71,4 +73,5 @@ class Rule:
                 exchange=flaw.exchange,
                 of_response=flaw.of_response,
                 subject=self.subject,
+                raised=flaw.raised,
             )

@@ -54,6 +54,11 @@ def _same(cause: Finding, follower: Finding) -> bool:
     return cause.exchange is not None and cause.exchange == follower.exchange
 
 
+def _nowhere(cause: Finding, follower: Finding) -> bool:
+    """Of the same exchange, of which the cause has no place to show."""
+    return _same(cause, follower) and not cause.pointer
+
+
 def _until(cause: Finding, follower: Finding) -> bool:
     """Of the same exchange or an earlier one; what has none is of the whole cell."""
     return cause.exchange is None or follower.exchange is None or cause.exchange <= follower.exchange
@@ -208,6 +213,7 @@ RELATIONS = (
         lambda cause, follower: cause.rule not in _GENERAL and _entry(cause, follower),
         "a rule of its own says what is wrong there",
     ),
+    Relation(("opaque-state-lost",), ("recorded-request",), _nowhere, "the places behind what is lost change with it"),
     Relation((*_IDS, *_PAIRS), ("recorded-request",), _same, "ids and places of other messages change with it"),
     Relation(_READING, ("recorded-request",), _before, "what was read wrongly goes back wrongly"),
     Relation(

@@ -8,7 +8,7 @@ import pytest
 
 from harness.reports._causes import causes, spot
 from harness.reports._groups import subject
-from harness.results import RunResult, Severity, Subject, Verdict
+from harness.results import Finding, RunResult, Severity, Subject, Verdict
 from tests.reports.runs import cell, failed, finding
 
 
@@ -53,6 +53,20 @@ def test_what_only_the_api_tells_apart_is_shown_together_and_what_is_said_otherw
     ]
     other = replace(same, findings=(finding(pointer="/contents/1", message="something else"),))
     assert len(told(failed("a", "anthropic"), other)) == 2
+
+
+def test_two_crashes_are_two_causes_and_one_crash_in_two_places_of_the_code_is_one() -> None:
+    def crash(raised: str | None, text: str) -> Finding:
+        return finding("chat-failure", pointer="", message=f"the adapter raises {raised}: {text}", raised=raised)
+
+    assert told(
+        failed("a", "anthropic", crash("KeyError", "'usage'")),
+        failed("b", "anthropic", crash("KeyError", "'id'")),
+        failed("c", "anthropic", crash("TypeError", "not iterable")),
+    ) == [
+        ("chat-failure", "2 cells, only for this", ["anthropic "]),
+        ("chat-failure", "1 cell, only for this", ["anthropic "]),
+    ]
 
 
 def test_followers_and_expected_failures_are_no_causes_and_a_cell_fails_only_for_its_cause() -> None:

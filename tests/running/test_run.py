@@ -204,12 +204,14 @@ def test_an_adapter_that_crashes_is_an_error_with_its_evidence(made: Made, targe
     assert cell.verdict is Verdict.ERROR
     assert is_located(cell.reason, "KeyError: 'usage'")
     assert ("chat-failure", Blame.ADAPTER) in rules_of(cell)
+    assert [each.raised for each in cell.findings if each.rule == "chat-failure"] == ["KeyError"]
 
 
 def test_a_chat_error_for_nothing_fails(made: Made, target: Target) -> None:
     cell = run_one(Run(InProcess(), catalog.rules()), made(), chatting(target, raising(ConnectionFailed("reset"))))
     assert cell.verdict is Verdict.FAIL
     assert ("chat-failure", Blame.ADAPTER) in rules_of(cell)
+    assert {each.raised for each in cell.findings} == {None}
 
 
 def test_a_rule_that_breaks_breaks_its_cell_only(made: Made, target: Target) -> None:
