@@ -62,8 +62,7 @@ class Finding:
     index into the cell's exchanges; `piece` is what stands there, as lines for people. `source` says where the rule
     comes from, `subject` what it is about. In an audit `file` and `index` name the exchange. `accepted` is the reason
     for which it is listed as an expected failure: it then fails nothing. `follows` is the index, among the cell's
-    findings, of the one that it follows from (`harness.running.causes`). `raised` is the class of what an adapter raised that
-    broke.
+    findings, of the one that it follows from (`harness.running.causes`). `raised` is the class of what a crash raised.
 
     The texts can be written anywhere: half of a surrogate pair, which JSON can escape and UTF-8 cannot write, becomes
     the text of its escape. What is longer than a report can take is shortened in its middle.
