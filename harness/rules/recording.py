@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
 from harness.results import Blame, Kind, Severity
 from harness.rules import history, id_matching, json_mode, opaque_state, requests, system_prompt, tools
@@ -24,13 +25,14 @@ def _request(evidence: Evidence) -> Iterator[Flaw]:
     where the scenario asked for it, which the rules of each subject know, and else nobody did."""
     transcript = evidence.transcript
     is_own = transcript.stale or transcript.recorded_by in (None, transcript.adapter)
+    faulty = cache(lambda: _faulty(evidence))
     for reading in evidence.readings:
         recorded = reading.exchange.recorded
         if recorded is None:
             continue
         for found in differences(recorded, reading.exchange.request, evidence.api, issued=evidence.issued_ids):
-            faulty = found.neutral and reading.index in _faulty(evidence) and not _is_nobodys(evidence, reading, found)
-            asked_for = is_own or faulty
+            at_fault = found.neutral and not faulty().isdisjoint(_places(reading, found))
+            asked_for = is_own or (at_fault and not _is_nobodys(evidence, reading, found))
             if not asked_for and (not found.neutral or found.fact in _JUDGED):
                 continue
             what = "not the request that was recorded" if asked_for else "not as it was recorded, as nobody asked for"
@@ -53,10 +55,25 @@ _JUDGES = (history, id_matching, json_mode, opaque_state, requests, system_promp
 """Between them they hold a request against all that the scenario asks for."""
 
 
-def _faulty(evidence: Evidence) -> frozenset[int | None]:
-    """The exchanges whose requests do not carry what the scenario asks for."""
+def _faulty(evidence: Evidence) -> frozenset[tuple[int | None, str]]:
+    """The places, each with its exchange, where a request does not carry what the scenario asks for. What is missing
+    has no place, and may be what differs anywhere. A limit of which it is contested whether it holds is no fault."""
     found = (finding for judge in _JUDGES for rule in judge.RULES for finding in rule.findings(evidence))
-    return frozenset(each.exchange for each in found if each.kind is not Kind.CONVENTION)
+    return frozenset(
+        (each.exchange, _entry(each.pointer or ""))
+        for each in found
+        if each.kind is not Kind.CONVENTION and each.severity is Severity.ERROR and not each.of_response
+    )
+
+
+def _places(reading: Reading, found: RequestDifference) -> tuple[tuple[int | None, str], ...]:
+    """Where a finding stands that may be about a difference: in the same entry of its request, or nowhere in it."""
+    return (reading.index, _entry(found.pointer)), (reading.index, "")
+
+
+def _entry(pointer: str) -> str:
+    """The message, the tool or the setting that a pointer leads into."""
+    return "/".join(pointer.split("/")[:3])
 
 
 def _is_nobodys(evidence: Evidence, reading: Reading, found: RequestDifference) -> bool:

@@ -172,7 +172,7 @@ def _error_mark(evidence: Evidence) -> Iterator[Flaw]:
         flagged = evidence.api.traits.flags_errors
         if answer.given.is_error and view.error_mark is None and (flagged or says_no_more(view, answer.given)):
             yield Flaw(
-                f"{name} failed, and its result does not say so",
+                f"{name} failed, and its result is not marked as an error",
                 exchange,
                 view.pointer,
                 shown(view),

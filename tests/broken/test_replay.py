@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness.contract.model import ChatRequest
-from harness.results import Blame, CellResult, Kind, Verdict
+from harness.results import Blame, CellResult, Kind, Severity, Verdict
 from harness.running.recorder import Recorder
 from harness.running.run import Run
 from harness.running.stages import Cell, Replay
 from harness.tape.library import Library
-from tests.broken.fault import ALL, Fault, Wrap, asks
+from tests.broken.fault import ALL, Fault, Wrap, asks, sends
 from tests.broken.playing import RULES, cell
 from tests.broken.replayed import REPLAYED
 from tests.broken.tools import tools
@@ -86,3 +88,31 @@ def test_a_setting_that_nobody_gave_is_a_note_whatever_else_is_wrong(
     told = [each for each in result.findings if each.rule == "recorded-request"]
     assert {each.kind for each in told if f"settings.{setting}" in each.message} == {kind}, told
     assert scenario != "call-single" or Kind.LOSS in {each.kind for each in told if "description" in each.message}
+
+
+def under_output(*, as_it_is: bool) -> Wrap:
+    """Results are told as their JSON text under a key, or one of them is another."""
+
+    def sent(_api: str, body: dict[str, Any]) -> None:
+        for part in (part for content in body["contents"] for part in content["parts"]):
+            if "functionResponse" in part:
+                given = json.dumps(part["functionResponse"]["response"]) if as_it_is else "full speed"
+                part["functionResponse"]["response"] = {"output": given}
+
+    return sends(sent)
+
+
+@pytest.mark.parametrize(("as_it_is", "rules"), [(True, set[str]()), (False, {"result-changed"})])
+def test_what_is_told_otherwise_is_no_fault_of_its_own_beside_one(
+    tmp_path: Path, as_it_is: bool, rules: set[str]
+) -> None:
+    library = Library(tmp_path)
+    Run(InProcess(), RULES, recorder=Recorder(library))([cell("schema-enums", "gemini-3")])
+    wrap = beside(lambda adapter: DESCRIBED(under_output(as_it_is=as_it_is)(adapter)), lambda request: request)
+    result = Run(Replay([library]), RULES)([cell("schema-enums", "gemini-3", wrap)]).cells[0]
+    errors = [finding for finding in result.findings if finding.severity is Severity.ERROR]
+    assert {finding.rule for finding in errors} == {"tool-declaration-changed", "recorded-request"} | rules
+    recorded = [finding.pointer or "" for finding in errors if finding.rule == "recorded-request"]
+    assert {"/".join(pointer.split("/")[:2]) for pointer in recorded} == {"/tools"} | (
+        {"/contents"} if rules else set()
+    )
