@@ -74,6 +74,8 @@ if TYPE_CHECKING:
     from harness.contract.protocols import (
         Adapter,
         AsyncChatClient,
+        AsyncEmbeddingProvider,
+        AsyncGenerationProvider,
         AsyncStreamingChatClient,
         Capability,
         ChatClient,
@@ -90,10 +92,17 @@ if TYPE_CHECKING:
         StreamingChatClient,
         UsageHandler,
     )
-    from harness.kit.client import AsyncClient, Client, Embedder
+    from harness.kit.client import AsyncClient, AsyncEmbedder, Client, Embedder
     from harness.kit.embeddings import EmbeddingRecord
-    from harness.kit.factories import async_chat_client, chat_client, embedding_provider, generation_provider
-    from harness.kit.generation import ChatGeneration
+    from harness.kit.factories import (
+        async_chat_client,
+        async_embedding_provider,
+        async_generation_provider,
+        chat_client,
+        embedding_provider,
+        generation_provider,
+    )
+    from harness.kit.generation import AsyncChatGeneration, ChatGeneration
     from harness.kit.handlers import CollectingHandler, ConsoleHandler, QueueHandler
     from harness.kit.handout import Handout
     from harness.kit.partial import PartialArguments
@@ -129,7 +138,11 @@ __all__ = [
     "Adapter",
     "ArgumentsDelta",
     "AsyncChatClient",
+    "AsyncChatGeneration",
     "AsyncClient",
+    "AsyncEmbedder",
+    "AsyncEmbeddingProvider",
+    "AsyncGenerationProvider",
     "AsyncStreamingChatClient",
     "AuthenticationFailed",
     "BillingFailed",
@@ -216,6 +229,8 @@ __all__ = [
     "Workspace",
     "ask",
     "async_chat_client",
+    "async_embedding_provider",
+    "async_generation_provider",
     "chat_client",
     "embedding_provider",
     "generation_provider",

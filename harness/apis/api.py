@@ -29,7 +29,8 @@ class Api:
     `base_path`: what its SDK's base URL has behind the origin (`/v1` or nothing).
     `key_variables`: the environment variables that hold a key, in order of precedence.
     `provider_url`: base URL of the provider itself, as the SDK takes it.
-    `base_url_variable`: the environment variable that names a server in the provider's place, if SDKs have one.
+    `base_url_variable`: the environment variable that names a server in the provider's place, if what is asked through
+    has one: this package for an API, the command itself for a command.
     `domain`: the provider's own, with all hosts below it.
     `base_url_ending`: how the base URL of another server ends that speaks it (`/v1`, or nothing where the SDK adds it).
     `services`: who serves it, and so whose rules a request is held to.
@@ -62,7 +63,6 @@ class Api:
     `model_of(request)`: the model that the request names, by body or path.
     `misheaded(request)`: what is wrong with the headers of a request that has them.
     `embeddings`: the format of its embeddings, if it has any.
-    `address_variable`: the environment variable by which a command is sent elsewhere.
 
     Raises:
         ValueError: nothing could be played with it; the text says why.
@@ -95,7 +95,6 @@ class Api:
     misheaded: Callable[[HttpRequest], Violation | None] = lambda _request: None
     embeddings: EmbeddingFormat | None = None
     base_url_variable: str | None = None
-    address_variable: str | None = None
     facts: Facts = field(default_factory=Facts)
     least_body: bytes = b"{}"
     provocations: frozenset[Provocation] = frozenset()

@@ -23,6 +23,7 @@ from harness.cli.progress import Progress
 from harness.cli.selection import Selection, select
 from harness.cli.standing import Standing
 from harness.contract.errors import UnknownName, UsageError
+from harness.contract.protocols import Route
 from harness.host.environment import isolated
 from harness.kit import factories
 from harness.reports._words import listed
@@ -218,7 +219,8 @@ def _base_urls(options: Options, mode: Mode, targets: Sequence[Target]) -> Mappi
     # Given for a shipped target, it holds for whoever plays it: else what is meant for there would go to the provider.
     shipped = {target.name: base_urls.get(target.cassettes.partition("@")[0]) for target in targets}
     base_urls = {**{name: url for name, url in shipped.items() if url is not None}, **base_urls}
-    set_ = {target.name: factories.base_url_for(target.api) for target in targets if target.name not in base_urls}
+    asked = [each for each in targets if each.name not in base_urls and each.adapter.route is not Route.PROCESS]
+    set_ = {target.name: factories.base_url_for(target.api) for target in asked}
     return {**{name: url for name, url in set_.items() if url is not None}, **base_urls}
 
 

@@ -129,6 +129,14 @@ class GenerationProvider(Protocol):
         ...
 
 
+class AsyncGenerationProvider(Protocol):
+    """The same for asynchronous callers."""
+
+    async def generate(self, prompt: str, *, model: str | None = None, max_tokens: int | None = None) -> Generation:
+        """Answer one prompt; see `GenerationProvider.generate`."""
+        ...
+
+
 class EmbeddingProvider(Protocol):
     """Texts to vectors. Vectors of two providers, models or dimensions must never be compared: `harness.kit.embeddings`
     refuses it."""
@@ -158,6 +166,33 @@ class EmbeddingProvider(Protocol):
         ...
 
     def close(self) -> None:
+        """Give back what the provider holds."""
+        ...
+
+
+class AsyncEmbeddingProvider(Protocol):
+    """The same for asynchronous callers."""
+
+    @property
+    def provider(self) -> str:
+        """See `EmbeddingProvider.provider`."""
+        ...
+
+    @property
+    def model(self) -> str:
+        """See `EmbeddingProvider.model`."""
+        ...
+
+    @property
+    def dimensions(self) -> int:
+        """See `EmbeddingProvider.dimensions`."""
+        ...
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """One vector for each text; see `EmbeddingProvider.embed`."""
+        ...
+
+    async def close(self) -> None:
         """Give back what the provider holds."""
         ...
 

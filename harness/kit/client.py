@@ -161,6 +161,41 @@ class Embedder(_Named):
         self.close()
 
 
+class AsyncEmbedder(_Named):
+    """`Embedder` for asynchronous callers: a `harness.contract.protocols.AsyncEmbeddingProvider`, closed by
+    `async with`. The adapter is asked in another thread, as in `AsyncClient`.
+
+    Raises:
+        MissingDependency: the adapter's SDK is not installed.
+    """
+
+    def __init__(
+        self, adapter: Adapter, embeddings: Embeddings, endpoint: Endpoint, model: str, dimensions: int
+    ) -> None:
+        super().__init__(adapter, model)
+        self._provider = embeddings.connect(endpoint, model, dimensions)
+        self.dimensions = dimensions
+
+    @property
+    def provider(self) -> str:
+        """The adapter's name, which goes into a record of the vectors."""
+        return self.name
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """One vector for each text; see `harness.contract.protocols.EmbeddingProvider.embed`."""
+        return await asyncio.to_thread(self._provider.embed, texts)
+
+    async def close(self) -> None:
+        """Give back what the provider holds."""
+        self._provider.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.close()
+
+
 def _streaming(name: str, client: Any) -> Any:
     if not hasattr(client, "stream"):
         raise Unsupported(name, "streaming", "the adapter has no `stream`")

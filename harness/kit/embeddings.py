@@ -9,7 +9,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from harness.contract.errors import EmbeddingMismatch, UsageError
-from harness.contract.protocols import EmbeddingProvider
+from harness.contract.protocols import AsyncEmbeddingProvider, EmbeddingProvider
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +21,11 @@ class EmbeddingRecord:
     dimensions: int
 
     @staticmethod
-    def of(provider: EmbeddingProvider) -> EmbeddingRecord:
+    def of(provider: EmbeddingProvider | AsyncEmbeddingProvider) -> EmbeddingRecord:
         """The record of the vectors that this provider makes."""
         return EmbeddingRecord(provider.provider, provider.model, provider.dimensions)
 
-    def check(self, provider: EmbeddingProvider) -> None:
+    def check(self, provider: EmbeddingProvider | AsyncEmbeddingProvider) -> None:
         """Make sure that the vectors of `provider` can be compared with those of this record. Sends nothing.
 
         Raises:
@@ -44,6 +44,12 @@ class EmbeddingRecord:
         """
         self.check(provider)
         (vector,) = provider.embed([text])
+        return vector
+
+    async def query_async(self, provider: AsyncEmbeddingProvider, text: str) -> list[float]:
+        """`query` for asynchronous callers."""
+        self.check(provider)
+        (vector,) = await provider.embed([text])
         return vector
 
     def to_json(self) -> str:

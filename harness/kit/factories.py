@@ -31,9 +31,9 @@ from harness import catalog
 from harness.contract.errors import MissingKey, UnknownName, UsageError
 from harness.contract.protocols import Adapter, Capability, Embeddings, Endpoint, MaxTokensField, Route
 from harness.host.keys import key
-from harness.kit.client import AsyncClient, Client, Embedder
+from harness.kit.client import AsyncClient, AsyncEmbedder, Client, Embedder
 from harness.kit.embeddings import EmbeddingRecord
-from harness.kit.generation import ChatGeneration
+from harness.kit.generation import AsyncChatGeneration, ChatGeneration
 from harness.kit.processes import LocalRunner
 
 
@@ -97,6 +97,13 @@ def generation_provider(
     return ChatGeneration(chat_client(provider, environ=environ, http_client=http_client))
 
 
+def async_generation_provider(
+    provider: str | None = None, *, environ: Mapping[str, str] = os.environ, http_client: object | None = None
+) -> AsyncChatGeneration:
+    """`generation_provider` for asynchronous callers. `http_client` is the same, a synchronous one."""
+    return AsyncChatGeneration(async_chat_client(provider, environ=environ, http_client=http_client))
+
+
 def embedding_provider(
     provider: str | None = None, *, environ: Mapping[str, str] = os.environ, http_client: object | None = None
 ) -> Embedder:
@@ -108,10 +115,14 @@ def embedding_provider(
         MissingDependency: its SDK is not installed.
         MissingKey: its key is not set.
     """
-    chosen, embeddings = _embedding(provider, environ)
-    record = configured_embeddings(chosen.name, environ=environ)
-    adapter, endpoint, _ = _connection(chosen, environ, http_client)
-    return Embedder(adapter, embeddings, endpoint, record.model, record.dimensions)
+    return Embedder(*_embedding_connection(provider, environ, http_client))
+
+
+def async_embedding_provider(
+    provider: str | None = None, *, environ: Mapping[str, str] = os.environ, http_client: object | None = None
+) -> AsyncEmbedder:
+    """`embedding_provider` for asynchronous callers. `http_client` is the same, a synchronous one."""
+    return AsyncEmbedder(*_embedding_connection(provider, environ, http_client))
 
 
 def configured_embeddings(provider: str | None = None, *, environ: Mapping[str, str] = os.environ) -> EmbeddingRecord:
@@ -197,6 +208,15 @@ def _embedding(provider: str | None, environ: Mapping[str, str]) -> tuple[Provid
             "(EMBEDDING_PROVIDER)."
         )
     return chosen, embeddings
+
+
+def _embedding_connection(
+    provider: str | None, environ: Mapping[str, str], http_client: object | None
+) -> tuple[Adapter, Embeddings, Endpoint, str, int]:
+    chosen, embeddings = _embedding(provider, environ)
+    record = configured_embeddings(chosen.name, environ=environ)
+    adapter, endpoint, _ = _connection(chosen, environ, http_client)
+    return adapter, embeddings, endpoint, record.model, record.dimensions
 
 
 def _endpoint(provider: Provider, environ: Mapping[str, str], http_client: object | None) -> Endpoint:

@@ -267,7 +267,8 @@ def test_the_sdk_is_imported_by_connect_only(module: str) -> None:
 
 
 def test_a_missing_sdk_says_how_to_get_it(module: str, adapter: Adapter, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, f"harness.adapters.{module}.client", raising=False)
+    for package in (module, "_openai"):
+        monkeypatch.delitem(sys.modules, f"harness.adapters.{package}.client", raising=False)
     monkeypatch.setitem(sys.modules, "openai", None)
     with pytest.raises(errors.MissingDependency, match=r"harness\[openai\]"):
         adapter.connect(Endpoint(BASE, KEY), HELLO.model)

@@ -122,8 +122,8 @@ def test_the_sdk_that_is_named_is_the_one_that_the_adapter_misses(name: str, mon
     adapter = catalog.adapter(name)
     assert adapter.requires is not None
     module = {"google-genai": "google.genai"}.get(adapter.requires.name, adapter.requires.name)
-    folder = f"harness.adapters.{name.replace('-', '_')}."
-    for loaded in [each for each in sys.modules if each.startswith(folder)]:
+    folders = (f"harness.adapters.{name.replace('-', '_')}.", "harness.adapters._openai.")
+    for loaded in [each for each in sys.modules if each.startswith(folders)]:
         monkeypatch.delitem(sys.modules, loaded)
     for loaded in [each for each in sys.modules if each == module or each.startswith(f"{module}.")]:
         monkeypatch.delitem(sys.modules, loaded)

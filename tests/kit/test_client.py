@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from harness.contract.errors import Unsupported, UsageError
+from harness.contract.errors import EmbeddingMismatch, Unsupported, UsageError
 from harness.contract.model import (
     ChatRequest,
     ChatResponse,
@@ -28,9 +28,9 @@ from harness.contract.protocols import (
     Endpoint,
     StreamingChatClient,
 )
-from harness.kit.client import AsyncClient, Client, Embedder
+from harness.kit.client import AsyncClient, AsyncEmbedder, Client, Embedder
 from harness.kit.embeddings import EmbeddingRecord
-from harness.kit.generation import ChatGeneration
+from harness.kit.generation import AsyncChatGeneration, ChatGeneration
 from harness.kit.thread import Thread
 
 ENDPOINT = Endpoint("http://127.0.0.1:9", "key")
@@ -162,6 +162,20 @@ def test_with_closes_what_generates_text() -> None:
     assert (ChatGeneration(plain).name, ChatGeneration(plain).capabilities) == ("", frozenset())
 
 
+@pytest.mark.parametrize("made", [Plain, Asynchronous])
+def test_async_with_closes_what_generates_text(made: type[Plain | Asynchronous]) -> None:
+    own = made()
+
+    async def use() -> None:
+        async with AsyncChatGeneration(AsyncClient(adapter(own), ENDPOINT, "claude-opus-5")) as provider:
+            assert (await provider.generate("Hi")).text == "Ahoy"
+            assert (provider.name, Capability.TOOLS in provider.capabilities) == ("mine", True)
+            assert own.log == []
+
+    asyncio.run(use())
+    assert own.log == ["close"]
+
+
 class Vectors:
     provider = "whoever"
 
@@ -170,22 +184,43 @@ class Vectors:
         self.closed = False
 
     def embed(self, texts: list[str]) -> list[list[float]]:
+        self.thread = threading.get_ident()
         return [[1.0] * self.dimensions for _ in texts]
 
     def close(self) -> None:
         self.closed = True
 
 
-def test_with_closes_what_embeds() -> None:
-    made: list[Vectors] = []
-
+def vectors(made: list[Vectors]) -> Embeddings:
     def connect(endpoint: Endpoint, model: str, dimensions: int) -> EmbeddingProvider:
         made.append(Vectors(model, dimensions))
         return made[-1]  # type: ignore[return-value]
 
-    embeddings = Embeddings("vectors-1", 2, connect)
-    with Embedder(adapter(Plain()), embeddings, ENDPOINT, "vectors-1", 2) as embedder:
+    return Embeddings("vectors-1", 2, connect)
+
+
+def test_with_closes_what_embeds() -> None:
+    made: list[Vectors] = []
+    with Embedder(adapter(Plain()), vectors(made), ENDPOINT, "vectors-1", 2) as embedder:
         assert embedder.embed(["a", "b"]) == [[1.0, 1.0], [1.0, 1.0]]
         assert EmbeddingRecord.of(embedder) == EmbeddingRecord("mine", "vectors-1", 2)
         assert not made[0].closed
     assert made[0].closed
+
+
+def test_async_with_closes_what_embeds() -> None:
+    made: list[Vectors] = []
+
+    async def use() -> None:
+        async with AsyncEmbedder(adapter(Plain()), vectors(made), ENDPOINT, "vectors-1", 2) as embedder:
+            assert await embedder.embed(["a", "b"]) == [[1.0, 1.0], [1.0, 1.0]]
+            record = EmbeddingRecord.of(embedder)
+            assert record == EmbeddingRecord("mine", "vectors-1", 2)
+            assert await record.query_async(embedder, "a") == [1.0, 1.0]
+            with pytest.raises(EmbeddingMismatch):
+                await EmbeddingRecord("mine", "vectors-2", 2).query_async(embedder, "a")
+            assert (embedder.name, Capability.TOOLS in embedder.capabilities, made[0].closed) == ("mine", True, False)
+
+    asyncio.run(use())
+    assert made[0].closed
+    assert made[0].thread != threading.get_ident()  # the event loop went on

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import builtins
 import json
 import sys
@@ -17,7 +18,14 @@ from harness.contract.protocols import Capability
 from harness.kit import factories
 from harness.kit.client import Client
 from harness.kit.embeddings import EmbeddingRecord
-from harness.kit.factories import PROVIDERS, chat_client, embedding_provider, generation_provider
+from harness.kit.factories import (
+    PROVIDERS,
+    async_embedding_provider,
+    async_generation_provider,
+    chat_client,
+    embedding_provider,
+    generation_provider,
+)
 from tests.stages import every_target
 
 SECRET = "sk-very-secret"
@@ -73,6 +81,19 @@ def test_generation_by_the_name_of_its_provider(provider: str) -> None:
     with generated:
         assert generated.generate("hi").text == "Ahoy"
     assert (generated.name, Capability.TOOLS in generated.capabilities) == (provider, True)
+    assert service.model == catalog.target(PROVIDERS[provider].target).model
+
+
+@pytest.mark.parametrize("provider", OVER_HTTP)
+def test_generation_for_asynchronous_callers(provider: str) -> None:
+    service = Service(provider)
+
+    async def use() -> None:
+        async with async_generation_provider(provider, environ=KEYS, http_client=service.http) as generated:
+            assert (await generated.generate("hi")).text == "Ahoy"
+            assert (generated.name, Capability.TOOLS in generated.capabilities) == (provider, True)
+
+    asyncio.run(use())
     assert service.model == catalog.target(PROVIDERS[provider].target).model
 
 
@@ -188,6 +209,13 @@ def test_embeddings_go_to_the_compatible_server_too() -> None:
     environ = {**KEYS, "OPENAI_BASE_URL": "http://127.0.0.1:4000/v1", "OPENAI_EMBEDDING_DIMS": "2"}
     assert embedding_provider("openai-chat", environ=environ, http_client=http).embed(["a"]) == [[0.5, 1.0]]
     assert str(seen[0].url) == "http://127.0.0.1:4000/v1/embeddings"
+
+    async def use() -> None:
+        async with async_embedding_provider("openai-chat", environ=environ, http_client=http) as provider:
+            assert await provider.embed(["a"]) == [[0.5, 1.0]]
+            assert EmbeddingRecord.of(provider) == EmbeddingRecord("openai-chat", "text-embedding-3-small", 2)
+
+    asyncio.run(use())
 
 
 REFUSED: list[tuple[Callable[..., Any], str | None, dict[str, str], type[UsageError], str]] = [
@@ -310,8 +338,9 @@ def test_an_sdk_that_is_not_installed_is_named(
 ) -> None:
     module, adapter = package.partition("-")[0], catalog.target(PROVIDERS[provider].target).adapter
     extra = provider.partition("-")[0]
+    ours = (f"harness.adapters.{adapter.replace('-', '_')}.", "harness.adapters._openai.")
     for name in [*sys.modules]:
-        if name == module or name.startswith((f"{module}.", f"harness.adapters.{adapter.replace('-', '_')}.")):
+        if name == module or name.startswith((f"{module}.", *ours)):
             monkeypatch.delitem(sys.modules, name)
     original = builtins.__import__
 

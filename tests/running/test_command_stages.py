@@ -239,6 +239,23 @@ def test_a_command_is_not_sent_elsewhere_by_a_base_url(target: Target) -> None:
         Live({"claude-cli": "http://127.0.0.1:9"}).key(target)
 
 
+def test_what_a_command_is_sent_to_by_the_environment_is_no_provider(
+    target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert Live({}).provenance(target).origin == "provider"
+
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:4000/messages?key=secret")
+    provenance = Live({}).provenance(target)
+    assert (provenance.origin, provenance.recorded_from) == ("server", "http://127.0.0.1:4000")
+
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "a-secret-that-is-no-url")
+    with pytest.raises(UsageError) as refusal:
+        Live({}).check(target)
+    assert str(refusal.value) == (
+        "ANTHROPIC_BASE_URL: this is no URL: it has to begin with http:// or https://, as in http://127.0.0.1:4000/v1."
+    )
+
+
 def test_a_command_that_is_not_there_is_told_before_anything_runs(
     target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

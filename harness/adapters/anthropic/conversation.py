@@ -148,13 +148,14 @@ def _medium(part: Image | File) -> JSON:
     kind = "image" if isinstance(part, Image) else "document"
     if "source" in own:  # an uploaded file, say, which has no canonical form
         return {"type": kind, **own}
+    if part.data is not None:
+        return {"type": kind, "source": _inline_source(part, part.data), **own}
     if part.uri is not None:
         return {"type": kind, "source": {"type": "url", "url": part.uri}, **own}
-    return {"type": kind, "source": _inline_source(part), **own}
+    raise Unsupported("anthropic", type(part).__name__, "it has neither data nor a place")
 
 
-def _inline_source(part: Image | File) -> JSON:
-    data = part.data or b""
+def _inline_source(part: Image | File, data: bytes) -> JSON:
     if part.media_type == "text/plain" and isinstance(part, File):
         try:
             return {"type": "text", "media_type": "text/plain", "data": data.decode()}

@@ -153,9 +153,12 @@ def _with_signature(parts: list[dict[str, JSON]]) -> list[dict[str, JSON]]:
 
 
 def _medium(part: Image | File) -> dict[str, JSON]:
+    fields = own(part.provider_metadata)
+    if part.data is not None:
+        data = base64.b64encode(part.data).decode()
+        return merged({"inlineData": {"mimeType": part.media_type, "data": data}}, fields)
     if part.uri is not None:
-        wire: dict[str, JSON] = {"fileData": {"mimeType": part.media_type, "fileUri": part.uri}}
-    else:
-        data = base64.b64encode(part.data or b"").decode()
-        wire = {"inlineData": {"mimeType": part.media_type, "data": data}}
-    return merged(wire, own(part.provider_metadata))
+        return merged({"fileData": {"mimeType": part.media_type, "fileUri": part.uri}}, fields)
+    if {"inlineData", "fileData"} & fields.keys():
+        return fields
+    raise Unsupported("gemini", type(part).__name__, "it has neither data nor a place")

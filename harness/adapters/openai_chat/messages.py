@@ -188,7 +188,8 @@ def _parts(parts: Iterable[Part]) -> list[JSON]:
                     )
                 )
             case File():
-                result.append(merged(_file(part), own(part.provider_metadata, API)))
+                fields = own(part.provider_metadata, API)
+                result.append(merged({"type": "file"} if "file" in fields else _file(part), fields))
             case Opaque(api=api, raw=raw):
                 if api == API:
                     result.append(raw)

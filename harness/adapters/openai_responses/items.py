@@ -166,10 +166,12 @@ def _content(parts: Iterable[Part]) -> list[JSON]:
             case Text(text=text):
                 result.append(merged({"type": "input_text", "text": text}, own(part.provider_metadata, API)))
             case Image():
-                image: dict[str, JSON] = {"type": "input_image", "image_url": url(part, API), "detail": "auto"}
-                result.append(merged(image, own(part.provider_metadata, API)))
+                fields = own(part.provider_metadata, API)
+                place: dict[str, JSON] = {} if "file_id" in fields else {"image_url": url(part, API)}
+                result.append(merged({"type": "input_image", **place, "detail": "auto"}, fields))
             case File():
-                result.append(merged(_file(part), own(part.provider_metadata, API)))
+                fields = own(part.provider_metadata, API)
+                result.append(merged({"type": "input_file"} if "file_id" in fields else _file(part), fields))
             case Opaque(api=api, raw=raw):
                 if api == API:
                     result.append(raw)

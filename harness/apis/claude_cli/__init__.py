@@ -43,7 +43,7 @@ API = Api(
     stream_error=stream_error,
     model_of=model_of,
     traits=Traits(flags_errors=True),
-    address_variable="ANTHROPIC_BASE_URL",
+    base_url_variable="ANTHROPIC_BASE_URL",
     column=5,
 )
 

@@ -16,6 +16,7 @@ from harness.apis.targets import Target
 from harness.contract.errors import MissingKey, UsageError
 from harness.contract.protocols import ProcessRunner, Route
 from harness.host import keys
+from harness.kit import factories
 from harness.kit.processes import LocalRunner
 from harness.results import Mode, Provenance
 from harness.running.stages.routes import NO_KEY, Routes
@@ -65,9 +66,11 @@ class Live(Routes):
 
         Raises:
             MissingKey, UsageError: see `key`.
-            UsageError: it runs a command that is not installed, or that would be given a key that no header takes.
+            UsageError: it runs a command that is not installed, or that would be given a key that no header takes, or
+                that is sent to something that is no URL.
         """
         self.key(target)
+        self._address(target)
         if target.adapter.route is Route.PROCESS:  # which chooses among its variables by itself
             for name in catalog.api(target.api).key_variables:
                 if os.environ.get(name):
@@ -92,9 +95,10 @@ class Live(Routes):
         return Redactor.of_run(self._base_urls.values(), shaped=True)
 
     def _address(self, target: Target) -> str:
-        wire = catalog.api(target.api)
-        elsewhere = os.environ.get(wire.address_variable) if wire.address_variable is not None else None
-        return self._base_urls.get(target.name) or elsewhere or wire.provider_url
+        given = self._base_urls.get(target.name)
+        if target.adapter.route is Route.PROCESS:
+            given = factories.base_url_for(target.api)
+        return given or catalog.api(target.api).provider_url
 
     @contextmanager
     def stage(self, cell: Cell, keep: Keep | None = None) -> Generator[Stage, None, None]:
