@@ -283,7 +283,14 @@ def test_the_index_can_start_at_one_or_be_absent() -> None:
     assert not any("index" in piece for piece in pieces(spoken("no-index")))
 
 
-@pytest.mark.parametrize("name", sorted({*DIALECTS} - {"no-index"}))
+def test_a_call_can_come_whole_in_its_first_piece() -> None:
+    came = [json.loads(piece["function"]["arguments"]) for piece in pieces(spoken("whole-calls"))]
+    assert came == [arguments for _, arguments in TWO_CALLS.calls]
+
+
+@pytest.mark.parametrize(
+    "name", sorted(name for name, dialect in DIALECTS.items() if name != "no-index" and not dialect.whole)
+)
 def test_pieces_alternate_in_every_dialect_that_says_their_index(name: str) -> None:
     profile = replace(PROFILE, dialect=name)
     assert any(alternates(stream(OVERLAPPING, str(seed), profile)) for seed in range(40))

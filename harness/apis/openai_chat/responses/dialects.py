@@ -16,13 +16,15 @@ class Dialect:
     """One way to speak. As it stands it is OpenAI's.
 
     `ids`: calls have theirs, a short one, an empty one, or none. `repeats`: id, type and name stand in every piece of a
-    call. `first_index`: where the calls of a stream are counted from; `None`: they have no index. `no_arguments`: how a
-    call without arguments says so. `usage`: a stream counts its tokens in a chunk of its own if asked, in every
-    chunk as far as they are known, or never. `comments`: the stream is kept alive by comments.
+    call. `whole`: a call is one piece, with all its arguments. `first_index`: where the calls of a stream are counted
+    from; `None`: they have no index. `no_arguments`: how a call without arguments says so. `usage`: a stream counts its
+    tokens in a chunk of its own if asked, in every chunk as far as they are known, or never. `comments`: the stream is
+    kept alive by comments.
     """
 
     ids: Literal["issued", "short", "empty", "absent"] = "issued"
     repeats: bool = False
+    whole: bool = False
     first_index: int | None = 0
     no_arguments: str = "{}"
     usage: Literal["asked", "early", "never"] = "asked"
@@ -35,11 +37,12 @@ DIALECTS: Mapping[str, Dialect] = {
     "empty-ids": Dialect(ids="empty"),  # Gemini's compatible endpoint
     "no-ids": Dialect(ids="absent"),
     "repeated-ids": Dialect(repeats=True),  # openai-chat-call-deltas, seen at OpenRouter
+    "whole-calls": Dialect(whole=True),  # openai-chat-call-deltas, seen at Mistral, Groq and Ollama
     "index-from-one": Dialect(first_index=1),  # openai-chat-call-deltas
     "no-index": Dialect(first_index=None),  # openai-chat-call-deltas
     "empty-arguments": Dialect(no_arguments=""),  # openai-chat-no-arguments, seen at Databricks
     "early-usage": Dialect(usage="early"),  # seen at Databricks
-    MISTRAL: Dialect(ids="short", usage="early"),  # nine characters; usage in the last chunk
+    MISTRAL: Dialect(ids="short", whole=True, usage="early"),  # nine characters; usage in the last chunk
     "no-usage": Dialect(usage="never"),
     "comments": Dialect(comments=True),  # seen at OpenRouter
 }

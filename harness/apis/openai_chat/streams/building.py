@@ -154,6 +154,9 @@ def _call_pieces(call: Fields, position: int, seed: str, dialect: Dialect) -> It
     if not isinstance(function, dict) or not isinstance(arguments, str):
         yield {**index, **call}  # of a type whose pieces no recording shows
         return
+    if dialect.whole:
+        yield {**index, **call}
+        return
     begun: Fields = {**function, "arguments": ""}
     yield {**index, **call, "function": begun}
     for text in fragments(arguments, seed, f"arguments {position}"):
