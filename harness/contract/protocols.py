@@ -43,6 +43,9 @@ class Capability(StrEnum):
     RETRIES = "retries"
     """Sends a request again when the provider fails or cannot be reached, up to five times. An adapter without it sends
     one request for each chat."""
+    PROVIDER_TOOLS = "provider-tools"
+    """Offers the model tools that the provider runs: those that stand under `tools` in the `provider_metadata` of a
+    request, in the words of the API."""
     EMBEDDINGS = "embeddings"
     """Has `Adapter.embeddings`: turns texts into vectors."""
 

@@ -21,6 +21,7 @@ from harness.apis.view import (
 from harness.contract.model import JSON
 from harness.meaning import choices
 from harness.meaning.pairing import answered
+from harness.meaning.provider_tools import family
 from harness.meaning.results import core
 
 
@@ -98,7 +99,10 @@ def _unlabelled(part: PartView) -> PartView:
 
 
 def _tool(tool: ToolView) -> ToolView:
-    """The tool, with one spelling for a schema that takes no arguments: none, `{}` and an object without properties."""
+    """The tool, with one spelling for a schema that takes no arguments: none, `{}` and an object without properties.
+    What the provider runs is what it does, in whatever version."""
+    if tool.kind != "function":
+        return replace(tool, name=family(tool.name), kind=family(tool.kind))
     takes_none = tool.parameters in (None, {}, {"type": "object"})
     nothing: JSON = {"type": "object", "properties": {}}
-    return replace(tool, parameters=nothing) if takes_none and tool.kind == "function" else tool
+    return replace(tool, parameters=nothing) if takes_none else tool

@@ -25,6 +25,7 @@ from harness.contract.model import (
     ToolResult,
 )
 from harness.contract.protocols import Capability
+from harness.meaning.provider_tools import offered
 from harness.results import Chat, Kind
 from harness.rules.evidence import Evidence
 from harness.rules.rule import Flaw, Rule
@@ -100,6 +101,7 @@ def _capabilities(request: ChatRequest) -> frozenset[Capability]:
         Capability.THINKING: request.thinking is not None,
         Capability.CACHE_MARKS: request.cache,
         Capability.HISTORY: len(said) > 1,
+        Capability.PROVIDER_TOOLS: any(map(offered, request.provider_metadata.values())),
     }
     return frozenset(capability for capability, used in uses.items() if used)
 
@@ -109,7 +111,9 @@ def _beyond_capabilities(request: ChatRequest) -> Iterator[str]:
     yield from (name for name in ("temperature", "top_p", "stop") if getattr(request, name) not in (None, ()))
     if request.thinking is not None and request.thinking.budget_tokens is not None:
         yield "a thinking budget"
-    if request.provider_metadata or any(tool.provider_metadata for tool in request.tools):
+    if any(map(_fields_beside_tools, request.provider_metadata.values())) or any(
+        tool.provider_metadata for tool in request.tools
+    ):
         yield "fields of a provider"
     for tool in request.tools:
         yield from _uncommon(tool.parameters)
@@ -117,6 +121,10 @@ def _beyond_capabilities(request: ChatRequest) -> Iterator[str]:
         yield from _uncommon(request.response_format.schema)
     for message in request.messages:
         yield from _uncommon_parts(message)
+
+
+def _fields_beside_tools(fields: JSON) -> bool:
+    return not isinstance(fields, dict) or bool(fields.keys() - {"tools"})
 
 
 def _uncommon_parts(message: Message) -> Iterator[str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from harness.apis.jsonvalue import equal
 from harness.apis.view import CallView, ToolView
 from harness.meaning import choices
+from harness.meaning.provider_tools import family, offered
 from harness.meaning.results import carries, is_told_by_item, says_no_more
 from harness.meaning.schemas import change
 from harness.results import Kind
@@ -39,16 +40,25 @@ def _undeclared(evidence: Evidence) -> Iterator[Flaw]:
 
 def _of_the_provider(asked: Asked) -> Iterator[Flaw]:
     """Tools that the provider runs, or knows. The contract has none: who wants one says so in fields of the API."""
-    request = asked.chat.request
-    fields = (request.provider_metadata, *(tool.provider_metadata for tool in request.tools))
-    uninvited = [tool for tool in asked.view.tools if tool.kind != "function"]
-    if uninvited and not any(asked.view.api in each for each in fields):
+    request, api = asked.chat.request, asked.view.api
+    wanted = offered(request.provider_metadata.get(api))
+    sent = [tool for tool in asked.view.tools if tool.kind != "function"]
+    uninvited = [tool for tool in sent if family(tool.kind) not in wanted]
+    if uninvited and not any(api in tool.provider_metadata for tool in request.tools):
         yield Flaw(
             "the request has tools of the provider, for which nobody asked",
             asked.reading.index,
             uninvited[0].pointer,
             [tool.kind for tool in uninvited],
-            [],
+            sorted(wanted),
+        )
+    if missing := wanted - {family(tool.kind) for tool in sent}:
+        yield Flaw(
+            "a tool of the provider was asked for and is not in the request",
+            asked.reading.index,
+            "",
+            [tool.kind for tool in sent],
+            sorted(missing),
         )
 
 

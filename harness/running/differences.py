@@ -277,7 +277,7 @@ def _json_with_tools(evidence: Evidence) -> Iterator[str]:
 
 def _declarations(evidence: Evidence) -> Iterator[str]:
     for asked in evidence.asked:
-        yield from (_place(tool.pointer) for tool in asked.view.tools)
+        yield from (_place(tool.pointer) for tool in asked.view.tools if tool.kind == "function")
 
 
 def _tool_dialect(evidence: Evidence) -> Iterator[str]:

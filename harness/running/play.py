@@ -19,7 +19,7 @@ from harness.kit.trimming import trimmed
 from harness.results import Chat, Embedded, ToolExecution
 from harness.running.answer import check
 from harness.running.indexing import embedded
-from harness.scenarios.canonical import history, settings_of, system_of, tools, user_message
+from harness.scenarios.canonical import history, provider_tools, settings_of, system_of, tools, user_message
 from harness.scenarios.events import told
 from harness.scenarios.match import class_of
 from harness.scenarios.schema import Scenario, Variant
@@ -117,6 +117,7 @@ class _Player:
             stop=tuple(settings.stop or ()),
             thinking=settings.reasoning(),
             cache=settings.cache,
+            provider_metadata=provider_tools(scenario),
         )
 
     def _play_turn(self, index: int, thread: Thread, client: _Client, handler: MessageHandler) -> None:

@@ -62,6 +62,11 @@ def settings_of(scenario: Scenario, turn_index: int) -> Settings:
     return scenario.turns[turn_index].settings or scenario.settings
 
 
+def provider_tools(scenario: Scenario) -> ProviderMetadata:
+    """The tools that the provider runs, as fields of a request."""
+    return {api: {"tools": cast("JSON", tools)} for api, tools in scenario.provider_tools.items()}
+
+
 def tools(scenario: Scenario) -> tuple[Tool, ...]:
     """The declared tools."""
     return tuple(tool.tool() for tool in scenario.tools)

@@ -42,6 +42,7 @@ class Problem:
 def problems(scenario: Scenario) -> Iterator[Problem]:
     """Everything that contradicts itself."""
     yield from _tools(scenario)
+    yield from _apis(scenario.provider_tools, ("provider_tools",))
     yield from _history(scenario)
     yield from _settings(scenario, ("settings",), scenario.settings)
     for index, turn in enumerate(scenario.turns):
@@ -80,6 +81,7 @@ def needs(scenario: Scenario) -> frozenset[Capability]:
         Capability.THINKING: any(settings.thinking is not None for settings in every),
         Capability.CACHE_MARKS: any(settings.cache for settings in every),
         Capability.HISTORY: bool(len(scenario.turns) > 1 or scenario.history),
+        Capability.PROVIDER_TOOLS: bool(scenario.provider_tools),
         Capability.EMBEDDINGS: scenario.embeddings is not None,
         Capability.TRUNCATION: any(step.truncated or step.stop is StopReason.MAX_TOKENS for step in steps),
     }
@@ -134,6 +136,12 @@ def _names(kind: str, given: Iterable[str], known: list[str], path: Path) -> Ite
     for index, name in enumerate(given):
         if name not in known:
             yield Problem((*path, index), str(UnknownName(kind, name, known)))
+
+
+def _apis(by_api: Iterable[str], path: Path) -> Iterator[Problem]:
+    for name in by_api:
+        if all(name != api.name for api in catalog.apis()):  # which are looked up once: a folder has many steps
+            yield Problem((*path, name), str(UnknownName("API", name, catalog.APIS.names())))
 
 
 def _tools(scenario: Scenario) -> Iterator[Problem]:
@@ -362,9 +370,7 @@ def _provocations(scenario: Scenario) -> Iterator[Problem]:
 
 
 def _step(scenario: Scenario, path: Path, step: StepSpec) -> Iterator[Problem]:
-    for name in step.raw:
-        if all(name != api.name for api in catalog.apis()):  # which are looked up once: a folder has many steps
-            yield Problem((*path, "raw", name), str(UnknownName("API", name, catalog.APIS.names())))
+    yield from _apis(step.raw, (*path, "raw"))
     for api in catalog.apis():
         if step.stop is not None and step.stop in api.own_stops:
             yield from _of_one_api(scenario, (*path, "stop"), api, *api.own_stops[step.stop])

@@ -525,6 +525,11 @@ class Scenario(Strict):
     history: list[HistoryMessage] = Field(
         default_factory=list[HistoryMessage], description="A conversation from elsewhere, which the turns continue."
     )
+    provider_tools: dict[str, Annotated[list[dict[str, JsonValue]], Field(min_length=1)]] = Field(
+        default_factory=dict,
+        description="Tools that the provider runs, by API, as its wire has them. An answer with calls of such a tool "
+        "comes only where it is offered.",
+    )
     undeclared_tools: list[str] = Field(
         default_factory=list[str], description="Names that the model calls though no tool is called that."
     )

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from harness.contract.model import ChatRequest, NamedTool, Tool, ToolChoice
-from tests.broken.fault import FORCING, Fault, Wrap, Wrapped, asks, client, sends
+from tests.broken.fault import FORCING, GEMINI, Fault, Wrap, Wrapped, asks, client, sends
 from tests.broken.json_mode import all_required, each_schema, not_nullable, without
 from tests.broken.places import BODY, CHOICE, TOOL
 
@@ -90,6 +90,15 @@ FAULTS = (
         TOOL,
         0,
         ("anthropic", "openai-responses"),
+    ),
+    Fault(
+        "provider-tool-dropped",
+        sends(lambda _, body: body.pop("tools", None) and None),
+        "history-opaque-parts",
+        "tools-declared",
+        BODY,
+        0,
+        ("anthropic", "openai-responses", *GEMINI),
     ),
     Fault(
         "tool-renamed",

@@ -84,8 +84,8 @@ MISTAKES: list[tuple[dict[str, Any], str, object, str]] = [
     (MINIMAL, "title", None, "title: must be a text, not null."),
     (MINIMAL, "title", [], "title: must be a text, not a list."),
     (MINIMAL, "titel", "x", ("titel: unknown key 'titel'. Did you mean 'title'? Known: covers, embeddings, faults, "
-     "history, id, max_iterations, profiles, provocations, requires, scripted, settings, system, title, tools, trim, "
-     "turns, undeclared_tools, variants, version.")),
+     "history, id, max_iterations, profiles, provider_tools, provocations, requires, scripted, settings, system, "
+     "title, tools, trim, turns, undeclared_tools, variants, version.")),
     (MINIMAL, "covers", "tools", "covers: must be a list, not the text 'tools'."),
     (MINIMAL, "covers", [], "covers: must not be empty."),
     (MINIMAL, "covers.0", "tool", ("covers[0]: unknown subject 'tool'. Did you mean 'tools'? Known: "
@@ -93,8 +93,13 @@ MISTAKES: list[tuple[dict[str, Any], str, object, str]] = [
      "system-prompt, tools.")),
     (MINIMAL, "requires", ["json-shema"], ("requires[0]: unknown capability 'json-shema'. Did you mean 'json-schema'? "
      "Known: cache-marks, embeddings, forced-tool-choice, history, image-results, json-mode, "
-     "json-schema, json-with-tools, parallel-tool-calls, retries, streaming, system-prompt, thinking, "
+     "json-schema, json-with-tools, parallel-tool-calls, provider-tools, retries, streaming, system-prompt, thinking, "
      "tool-choice, tools, truncation, vision.")),
+    (MINIMAL, "provider_tools", {"gemeni": [{"googleSearch": {}}]}, ("provider_tools.gemeni: unknown API 'gemeni'. "
+     "Did you mean 'gemini'? Known: anthropic, claude-cli, gemini, openai-chat, openai-responses.")),
+    (MINIMAL, "provider_tools", {"gemini": []}, "provider_tools.gemini: must not be empty."),
+    (MINIMAL, "provider_tools", {"gemini": [{"googleSearch": {}}]},
+     "requires: the scenario uses 'provider-tools'. Add it here."),
     (MINIMAL, "requires", ["vision"], "requires[0]: nothing in the scenario uses 'vision'. Remove it."),
     (MINIMAL, "max_iterations", 0, "max_iterations: must be at least 1."),
     (MINIMAL, "max_iterations", 1000, "max_iterations: must be at most 100."),

@@ -9,7 +9,7 @@ from typing import Any
 from harness.contract.model import ChatRequest, Part, ToolCall
 from harness.contract.protocols import Capability
 from harness.results import Verdict
-from tests.broken.fault import ALL, OPENAI, Wrap, Wrapped, asks, client, edited_parts, sends
+from tests.broken.fault import ALL, GEMINI, OPENAI, Wrap, Wrapped, asks, client, edited_parts, sends
 from tests.unusual.form import Form
 
 
@@ -34,7 +34,37 @@ class _Stringifying(_Reordering):
         return replace(call, arguments={key: json.dumps(value) for key, value in call.arguments.items()})
 
 
+def _provider_tools(names: dict[str, dict[str, Any]]) -> Wrap:
+    """The tools that the provider runs are these, by the API."""
+
+    def sent(api: str, body: dict[str, Any]) -> None:
+        body["tools"] = [names[api]]
+
+    return sends(sent)
+
+
 FORMS = (
+    Form(
+        "provider-tool-of-another-version",
+        "another version, or another spelling, of a tool that the provider runs",
+        "history-opaque-parts",
+        ("anthropic", "openai-responses", *GEMINI),
+        _provider_tools(
+            {
+                "anthropic": {"type": "web_search_20260209", "name": "web_search"},
+                "openai-responses": {"type": "web_search_preview_2025_03_11"},
+                "gemini": {"code_execution": {}},
+            }
+        ),
+        _provider_tools(
+            {
+                "anthropic": {"type": "web_fetch_20250910", "name": "web_fetch"},
+                "openai-responses": {"type": "file_search", "vector_store_ids": ["vs_1"]},
+                "gemini": {"googleSearch": {}},
+            }
+        ),
+        "tools-declared",
+    ),
     Form(
         "sampling-default",
         "a library's own sampling default",

@@ -66,6 +66,7 @@ ADAPTER = Adapter(
             Capability.IMAGE_RESULTS,
             Capability.THINKING,
             Capability.CACHE_MARKS,
+            Capability.PROVIDER_TOOLS,
             Capability.HISTORY,
             Capability.TRUNCATION,
             Capability.STREAMING,
