@@ -6,27 +6,39 @@ adapter was given stay silent, since a cassette does not say it.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from enum import StrEnum
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
-
-from pydantic import TypeAdapter
+from typing import cast
 
 from harness import catalog
 from harness.apis.api import Api
 from harness.apis.scrubbed import is_scrubbed
 from harness.auditing.redrive.redrive import Redrive
-from harness.auditing.redrive.result import PairCounts, RedriveResult
 from harness.contract.errors import CassetteError, CassetteMissing
 from harness.contract.model import JSON
 from harness.host.file import contents
-from harness.results import Exchange, Finding, Kind, Severity, Transcript
+from harness.results import (
+    ApiCounts,
+    Audited,
+    Blame,
+    CellResult,
+    Exchange,
+    Finding,
+    Kind,
+    Outcome,
+    PairDisagreement,
+    RedriveResult,
+    RunResult,
+    Severity,
+    Skipped,
+    Transcript,
+    Verdict,
+    worst,
+)
 from harness.rules.evidence import Evidence, Reading
 from harness.rules.rule import Rule
 from harness.tape.cassette import Cassette, Interaction
@@ -39,114 +51,19 @@ _MARK = re.compile(rb'^interactions:|"interactions"\s*:', re.MULTILINE)
 _MARK_BYTES = 65536
 
 
-class Outcome(StrEnum):
-    """What became of a request."""
-
-    ACCEPTED = "accepted"
-    """2xx, and no error in the body."""
-    REFUSED = "refused"
-    """4xx, or an error inside a 2xx."""
-    UNDECIDED = "undecided"
-    """Nobody judged the request: no response, one that cannot be read, a redirect, or a failure of the server (5xx)."""
-
-
-@dataclass(frozen=True, slots=True)
-class ApiCounts:
-    """The exchanges of one API. Those that are neither accepted nor refused are undecided.
-
-    `unread`: the witness cannot read the request or the response. `…_flagged`: a limit finding of severity error.
-    `streamed`: the response came as a stream. `streamed_broken`: those of them that are cut or carry an error.
-    """
-
-    exchanges: int = 0
-    unread: int = 0
-    accepted: int = 0
-    accepted_flagged: int = 0
-    refused: int = 0
-    refused_flagged: int = 0
-    streamed: int = 0
-    streamed_broken: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class AuditFinding:
-    """A finding, and what became of the request it is about."""
-
-    finding: Finding
-    outcome: Outcome
-
-
-@dataclass(frozen=True, slots=True)
-class Skipped:
-    """A file of a folder that was not read. `damaged`: it has the marks of a cassette, so that something is amiss."""
-
-    file: str
-    reason: str
-    damaged: bool
-
-
-@dataclass(frozen=True, slots=True)
-class AuditResult:
-    """A whole audit. `files` counts the cassettes read, `unknown` their exchanges that are no chat of the four APIs.
-    `redrive` is what came of driving their conversations again, if that was asked for."""
-
-    files: int
-    apis: Mapping[str, ApiCounts]
-    unknown: int
-    findings: tuple[AuditFinding, ...]
-    skipped: tuple[Skipped, ...] = ()
-    redrive: RedriveResult | None = None
-
-    @property
-    def exit_code(self) -> int:
-        """1 when any request has a limit finding of severity error, accepted or refused, or an adapter's follow-up
-        disagrees with the recorded one; else 2 when there was no exchange to audit or a damaged cassette; else 0."""
-        if any(found.finding.severity is Severity.ERROR for found in self.findings):
-            return 1
-        if self.redrive is not None and self.redrive.disagreements:
-            return 1
-        audited = sum(counts.exchanges for counts in self.apis.values())
-        return 2 if not audited or any(skipped.damaged for skipped in self.skipped) else 0
-
-    def to_json(self) -> str:
-        """The audit as JSON. A finding has the fields that it has in a run, and `outcome`. A redrive adds the counts of
-        pairs to each API, and `disagreements`."""
-        findings = [
-            {**_FINDING.dump_python(found.finding, mode="json"), "outcome": found.outcome.value}
-            for found in self.findings
-        ]
-        document: dict[str, Any] = {
-            "files": self.files,
-            "apis": {api: asdict(counts) | self._pairs(api) for api, counts in self.apis.items()},
-            "unknown": self.unknown,
-            "findings": findings,
-            "skipped": [asdict(skipped) for skipped in self.skipped],
-        }
-        if self.redrive is not None:
-            document["disagreements"] = [each.to_dict() for each in self.redrive.disagreements]
-        return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
-
-    def _pairs(self, api: str) -> dict[str, JSON]:
-        return {} if self.redrive is None else self.redrive.apis.get(api, _NO_PAIRS).to_dict()
-
-
-_NO_PAIRS = PairCounts(0, 0, 0, {}, {})
-
 _IN_AUDIT = {Kind.LOSS: Severity.WARNING, Kind.CONVENTION: Severity.NOTE}
 """What is held against other people's requests: only a limit may be an error."""
 
-_FINDING: TypeAdapter[Finding] = TypeAdapter(Finding)
-
 
 class Audit:
-    """An audit in the making: takes cassettes one by one and keeps the counts and findings, not the exchanges."""
+    """An audit in the making: takes cassettes one by one and keeps the counts and cells, not the exchanges."""
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self._rules = rules
         self._files = 0
         self._counts = {api.name: Counter[str]() for api in catalog.apis()}
         self._unknown = 0
-        self._findings: list[AuditFinding] = []
+        self._cells: dict[tuple[str, str], CellResult] = {}
 
     def add(self, file: str, cassette: Cassette) -> None:
         """Audit one cassette. Its exchanges with one model of one API are a transcript."""
@@ -159,20 +76,31 @@ class Audit:
             else:
                 key = wire.name, wire.model_of(interaction.request) or ""
                 groups.setdefault(key, {})[index] = interaction
-        found = [entry for key, group in groups.items() for entry in self._transcript(file, *key, group)]
-        self._findings += sorted(found, key=lambda entry: -1 if entry.finding.index is None else entry.finding.index)
+        for (api, model), group in groups.items():
+            self._add(file, api, len(group), self._found(file, api, model, group))
 
-    def result(self, skipped: Iterable[Skipped] = ()) -> AuditResult:
+    def result(self, skipped: Sequence[Skipped] = (), redrive: RedriveResult | None = None) -> RunResult:
         """What has come of it so far."""
+        for found in redrive.disagreements if redrive else ():
+            self._add(found.file, found.api, 0, [_disagreement(found)])
         counts = {api: ApiCounts(**counter) for api, counter in self._counts.items()}
-        return AuditResult(self._files, counts, self._unknown, tuple(self._findings), tuple(skipped))
+        missing = (_unread(each) for each in skipped if each.damaged)
+        audited = Audited(self._files, counts, self._unknown, tuple(skipped), redrive)
+        return RunResult("audit", (*self._cells.values(), *missing), audit=audited)
 
-    def _transcript(self, file: str, api: str, model: str, group: dict[int, Interaction]) -> list[AuditFinding]:
+    def _add(self, file: str, api: str, exchanges: int, findings: Sequence[Finding]) -> None:
+        """Put what was found into the cell of a file and an API, in the order of the file."""
+        cell = self._cells.get((file, api)) or CellResult(file, api, "", api, "whole", Verdict.PASS)
+        every = sorted((*cell.findings, *findings), key=lambda each: -1 if each.index is None else each.index)
+        number = cell.exchanges + exchanges
+        self._cells[file, api] = replace(cell, verdict=worst(every), findings=tuple(every), exchanges=number)
+
+    def _found(self, file: str, api: str, model: str, group: dict[int, Interaction]) -> list[Finding]:
         exchanges = tuple(Exchange(each.request, each.response) for each in group.values())
         evidence = Evidence(Transcript(api, model, catalog.api(api).profile_for(model), exchanges, "audit"))
         outcomes = [_outcome(reading) for reading in evidence.readings]
         indices = list(group)
-        found: list[AuditFinding] = []
+        found: list[Finding] = []
         flagged: set[int] = set()
         for finding in (finding for rule in self._rules for finding in rule.findings(evidence)):
             at = finding.exchange
@@ -187,8 +115,9 @@ class Audit:
                 exchange=None,
                 file=file,
                 index=None if at is None else indices[at],
+                outcome=Outcome.UNDECIDED if at is None else outcomes[at],
             )
-            found.append(AuditFinding(placed, Outcome.UNDECIDED if at is None else outcomes[at]))
+            found.append(placed)
         self._count(api, evidence.readings, outcomes, flagged)
         return found
 
@@ -208,7 +137,7 @@ class Audit:
                 counts[f"{outcome}_flagged"] += at in flagged
 
 
-def audit(paths: Sequence[Path], rules: Sequence[Rule], redrive: Redrive | None = None) -> AuditResult:
+def audit(paths: Sequence[Path], rules: Sequence[Rule], redrive: Redrive | None = None) -> RunResult:
     """Audit cassette files, and all cassettes below folders. Other files there are skipped, and named in the result.
 
     With `redrive` the conversations are driven again, too.
@@ -230,8 +159,29 @@ def audit(paths: Sequence[Path], rules: Sequence[Rule], redrive: Redrive | None 
             working.add(str(file), cassette)
             if redrive is not None:
                 redrive.add(str(file), cassette)
-    result = working.result(skipped)
-    return result if redrive is None else replace(result, redrive=redrive.result())
+    return working.result(skipped, redrive and redrive.result())
+
+
+def _disagreement(found: PairDisagreement) -> Finding:
+    """What a redrive has found, as a finding of the request that was made again."""
+    return Finding(
+        f"redrive-{found.kind}",
+        Kind.LOSS,
+        Severity.ERROR,
+        Blame.ADAPTER,
+        f"driven again from response {found.i}: not as it was recorded",
+        found.pointer,
+        found.produced,
+        found.recorded,
+        source="harness.auditing.redrive.comparison",
+        file=found.file,
+        index=found.j,
+    )
+
+
+def _unread(skipped: Skipped) -> CellResult:
+    """A damaged file: nobody could look."""
+    return CellResult(skipped.file, "unread", "", "", "whole", Verdict.MISSING, reason=skipped.reason)
 
 
 def _files(paths: Sequence[Path]) -> Iterator[tuple[Path, bool]]:

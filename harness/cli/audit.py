@@ -7,10 +7,6 @@ from typing import Annotated
 
 import typer
 
-from harness.contract.errors import UnknownName
-
-_FORMATS = ("terminal", "json")
-
 
 def audit(  # noqa: PLR0913 - a parameter for each option
     paths: Annotated[
@@ -25,8 +21,8 @@ def audit(  # noqa: PLR0913 - a parameter for each option
         typer.Option(
             "--report",
             metavar="FORMAT[:PATH]",
-            help="terminal or json, to a file or the screen. Repeatable. If none of them goes to the screen, the "
-            "terminal report does.",
+            help="terminal, json, junit or markdown, to a file or the screen. Repeatable. If none of them goes to the "
+            "screen, the terminal report does.",
         ),
     ] = None,
     redrive: Annotated[
@@ -58,14 +54,10 @@ def audit(  # noqa: PLR0913 - a parameter for each option
     # `harness --help` loads no rules and no YAML
     from harness import catalog  # noqa: PLC0415
     from harness.auditing.audit import audit as run  # noqa: PLC0415
-    from harness.cli._audit_text import lines  # noqa: PLC0415
-    from harness.cli.outputs import destinations, write  # noqa: PLC0415
+    from harness.cli.outputs import outputs  # noqa: PLC0415
+    from harness.results import Presentation  # noqa: PLC0415
 
-    wanted = [*(reports or ()), *(["json"] if as_json else ())]
-    for value in wanted:
-        if (name := value.partition(":")[0]) not in _FORMATS:
-            raise UnknownName("report", name, _FORMATS, "--report")
-    outputs = destinations(wanted)
+    wanted = outputs([*(reports or ()), *(["json"] if as_json else ())])
 
     if redrive:
         from harness.auditing.redrive.redrive import Redrive  # noqa: PLC0415
@@ -75,7 +67,6 @@ def audit(  # noqa: PLR0913 - a parameter for each option
             result = run(paths, catalog.rules(), driven)
     else:
         result = run(paths, catalog.rules())
-    for name, path in outputs:
-        text = result.to_json() if name == "json" else "\n".join(lines(result, verbose=verbose)) + "\n"
-        write(text, name, path)
+    for output in wanted:
+        output.write(result, Presentation(verbose=verbose))
     return result.exit_code

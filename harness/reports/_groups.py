@@ -184,7 +184,10 @@ def expected_failures(run: RunResult) -> list[tuple[str, tuple[Place, ...]]]:
 
 
 def missing(run: RunResult) -> list[Missing]:
-    """The cells at which nobody could look: targets that miss the same scenarios, in the same variants, together."""
+    """The cells at which nobody could look: targets that miss the same scenarios, in the same variants, together. What
+    an audit misses are files, which no command brings back."""
+    if run.audit is not None:
+        return []
     places = places_of(run, ((cell, ()) for cell in run.cells if cell.verdict is Verdict.MISSING))
     paired = _paired(run)
     by_target = grouped(places, lambda place: (place.target, _alone(paired, place.cells)))

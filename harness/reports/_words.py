@@ -65,7 +65,10 @@ def label(cell: CellResult) -> str:
 
 def place(finding: Finding) -> str:
     """Where the evidence is: `request 2 /messages/3`. Both requests and responses count from 1. Empty where there is no
-    such place."""
+    such place. In an audit: `FILE, interaction 1 /messages/3`, counted from 0 as the file has it."""
+    if finding.file is not None:
+        at = "" if finding.index is None else f", interaction {finding.index}"
+        return f"{finding.file}{at} {finding.pointer or ''}".rstrip()
     side = "response" if finding.of_response else "request"
     request = "" if finding.exchange is None else f"{side} {finding.exchange + 1}"
     return " ".join(part for part in (request, finding.pointer) if part)

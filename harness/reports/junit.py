@@ -87,7 +87,7 @@ def _case(suite: ET.Element, cell: CellResult, record: str) -> None:
     tag = _TAGS.get(cell.verdict)
     if tag is not None:
         outcome = ET.SubElement(case, tag, message=_legal(_message(cell)), type=cell.verdict.value)
-        outcome.text = _legal(f"Record it: {record}" if cell.verdict is Verdict.MISSING else _texts(cell)) or None
+        outcome.text = _legal(f"Record it: {record}" if record else _texts(cell)) or None
     elif cell.findings:
         ET.SubElement(case, "system-out").text = _legal(_texts(cell))
 

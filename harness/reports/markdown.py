@@ -5,12 +5,15 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import astuple
 
+from harness.reports import _audit as audit
 from harness.reports import _groups as groups
 from harness.reports._causes import Cause, causes
 from harness.reports._costs import costs
+from harness.reports._redrive import redrive_lines
 from harness.reports._words import CRASHED, count, listed, place, plain, plain_line, short, verdict, what_to_do
-from harness.results import Finding, Presentation, Report, RunResult, Severity, Verdict
+from harness.results import Audited, Finding, Presentation, Report, RunResult, Severity, Verdict
 
 _SHOWN = 3  # cells of a group whose evidence is shown: GitHub refuses a summary of more than 1 MiB
 _NAMES = 8
@@ -30,6 +33,8 @@ _HEADS = {Severity.ERROR: "Causes", Severity.WARNING: "Warnings", Severity.NOTE:
 
 def render(run: RunResult, presentation: Presentation) -> str:
     """The Markdown, verdict first: it is what a summary is opened for."""
+    if run.audit is not None:
+        return "\n\n".join(_of_audit(run, run.audit, presentation)) + "\n"
     word, sentence = verdict(run)
     limit = None if presentation.verbose else _SHOWN
     blocks = [
@@ -48,6 +53,25 @@ def render(run: RunResult, presentation: Presentation) -> str:
         *_lists(run, verbose=presentation.verbose),
     ]
     return "\n\n".join(blocks) + "\n"
+
+
+def _of_audit(run: RunResult, done: Audited, presentation: Presentation) -> Iterator[str]:
+    limit = None if presentation.verbose else _SHOWN
+    yield f"## harness: {verdict(run)[0]}"
+    yield _escaped(audit.verdict(done))
+    counts = {api: each for api, each in done.apis.items() if each.exchanges}
+    if counts:
+        heads = ("exchanges", "unread", "accepted", "flagged", "refused", "flagged", "streamed", "broken")
+        yield _table(["API", *heads], ([api, *map(str, astuple(each))] for api, each in counts.items()))
+    for severity in _HEADS:
+        yield from _causes(run, severity, limit)
+    if done.redrive is not None:
+        yield "### Driven again"
+        yield _code("\n".join(redrive_lines(done.redrive, verbose=presentation.verbose)).strip("\n"), "text")
+    damaged = [f"- {_escaped(each.reason)}" for each in done.skipped if each.damaged]
+    if damaged:
+        yield f"### Not audited, since it cannot be read: {count(len(damaged), 'cassette')}"
+        yield "\n".join(damaged[:limit])
 
 
 def _matrix(run: RunResult, *, by_scenario: bool) -> Iterator[str]:
@@ -72,9 +96,10 @@ def _causes(run: RunResult, severity: Severity, limit: int | None) -> Iterator[s
     for cause in found:
         first = cause.places[0]
         commands = f"{groups.look(run, first.cells[0])}\n{groups.rerun(run, first)}"
+        again = [] if run.audit is not None else [_code(commands)]
         yield _details(
             f"{cause.rule}: {cause.extent}; {cause.kind}, blame: {cause.blame}",
-            [*_evidence(cause, limit), what_to_do(cause.kind, cause.severity, cause.blame), _code(commands)],
+            [*_evidence(cause, limit), what_to_do(cause.kind, cause.severity, cause.blame), *again],
         )
 
 

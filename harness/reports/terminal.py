@@ -9,6 +9,7 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from harness.reports import _audit as audit
 from harness.reports import _groups as groups
 from harness.reports._causes import Cause, causes
 from harness.reports._costs import costs
@@ -67,6 +68,8 @@ _LAYOUTS = (
 
 def render(run: RunResult, presentation: Presentation) -> str:
     """The report as text that ends with a line break."""
+    if run.audit is not None:
+        return "\n".join(audit.lines(run, run.audit, verbose=presentation.verbose)) + "\n"
     page = Page(presentation)
     verbose = presentation.verbose
     first = (

@@ -1,7 +1,8 @@
 """What a run produces: transcripts, findings, cells, the run; and all that reports may read."""
 
 from harness.contract.model import JSON
-from harness.results.findings import Blame, Finding, Kind, Severity
+from harness.results.audit import ApiCounts, Audited, PairCounts, PairDisagreement, RedriveResult, Skipped
+from harness.results.findings import Blame, Finding, Kind, Outcome, Severity
 from harness.results.invocation import Invocation
 from harness.results.report import Presentation, Report
 from harness.results.run import (
@@ -14,6 +15,7 @@ from harness.results.run import (
     StaleExpectation,
     Verdict,
     summed,
+    worst,
 )
 from harness.results.transcript import (
     Chat,
@@ -29,6 +31,8 @@ from harness.scenarios.schema import Subject, Variant
 
 __all__ = [
     "JSON",
+    "ApiCounts",
+    "Audited",
     "Blame",
     "CellResult",
     "Chat",
@@ -41,12 +45,17 @@ __all__ = [
     "Kind",
     "Mode",
     "Origin",
+    "Outcome",
+    "PairCounts",
+    "PairDisagreement",
     "Presentation",
     "Provenance",
+    "RedriveResult",
     "Report",
     "Retelling",
     "RunResult",
     "Severity",
+    "Skipped",
     "Spending",
     "StaleExpectation",
     "Subject",
@@ -55,4 +64,5 @@ __all__ = [
     "Variant",
     "Verdict",
     "summed",
+    "worst",
 ]

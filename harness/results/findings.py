@@ -39,6 +39,17 @@ class Blame(StrEnum):
     HARNESS = "harness"
 
 
+class Outcome(StrEnum):
+    """What became of a request."""
+
+    ACCEPTED = "accepted"
+    """2xx, and no error in the body."""
+    REFUSED = "refused"
+    """4xx, or an error inside a 2xx."""
+    UNDECIDED = "undecided"
+    """Nobody judged the request: no response, one that cannot be read, a redirect, or a failure of the server (5xx)."""
+
+
 _LENGTH = 20_000
 """Characters that are kept of each text in a finding, and of why a cell broke."""
 
@@ -60,7 +71,8 @@ class Finding:
 
     `pointer` leads into the body of the request, or of the response if it is `of_response`, of exchange `exchange`, an
     index into the cell's exchanges; `piece` is what stands there, as lines for people. `source` says where the rule
-    comes from, `subject` what it is about. In an audit `file` and `index` name the exchange. `accepted` is the reason
+    comes from, `subject` what it is about. In an audit `file` and `index` name the exchange, and
+    `outcome` says what became of its request. `accepted` is the reason
     for which it is listed as an expected failure: it then fails nothing. `follows` is the index, among the cell's
     findings, of the one that it follows from (`harness.running.causes`). `raised` is the class of what a crash raised.
 
@@ -86,6 +98,7 @@ class Finding:
     subject: Subject | None = None
     follows: int | None = None
     raised: str | None = None
+    outcome: Outcome | None = None
 
     @property
     def fails(self) -> bool:

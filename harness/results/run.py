@@ -13,7 +13,8 @@ from typing import Any, Literal, TypeAlias, cast
 from pydantic import TypeAdapter
 
 from harness.contract.model import Usage
-from harness.results.findings import Finding, writable
+from harness.results.audit import Audited
+from harness.results.findings import Finding, Severity, writable
 from harness.results.invocation import Invocation
 from harness.results.transcript import Mode
 from harness.scenarios.schema import Variant
@@ -32,6 +33,16 @@ class Verdict(StrEnum):
     MISSING = "missing"
     ERROR = "error"
     EXPECTED_FAILURE = "expected-failure"
+
+
+def worst(findings: Iterable[Finding]) -> Verdict:
+    """How a cell ends that was judged, by its findings."""
+    every = list(findings)
+    if any(finding.fails for finding in every):
+        return Verdict.FAIL
+    severities = {finding.severity for finding in every}
+    verdicts = {Severity.ERROR: Verdict.EXPECTED_FAILURE, Severity.WARNING: Verdict.WARN, Severity.NOTE: Verdict.NOTE}
+    return next((verdict for severity, verdict in verdicts.items() if severity in severities), Verdict.PASS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +156,9 @@ class RunResult:
     the entry may be misspelt. `left_out` says of targets that nobody named why they are not in the run; `cassettes`
     where cassettes were looked for, or written to. `stopped` says why a run was not played to its end: `cells` are then
     those that were done.
+
+    An audit is a run whose cells are recordings: each file with each API that it has exchanges of; `audit` is what it
+    has counted. A damaged file is a cell that is missing.
     """
 
     mode: Mode
@@ -158,6 +172,7 @@ class RunResult:
     invocation: Invocation = field(default_factory=Invocation)
     unmatched: tuple[StaleExpectation, ...] = ()
     stopped: str | None = None
+    audit: Audited | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "stopped", writable(self.stopped))
@@ -204,6 +219,8 @@ class RunResult:
         document["summary"] = self.summary
         document["costs"] = _COSTS.dump_python(self.costs, mode="json")
         document["timing"] = dict(self.timing)
+        if self.audit is None:
+            del document["audit"]
         try:
             text = json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False)
         except ValueError:

@@ -20,6 +20,7 @@ from harness.results import (
     ToolExecution,
     Transcript,
     Verdict,
+    worst,
 )
 from harness.rules.declining import declined
 from harness.rules.declining import reason as why_declined
@@ -80,7 +81,7 @@ class Judge:
         )
         if transcript.mode == "record" and not is_complete(transcript):
             result = replace(result, reason="not recorded: a chat failed, and what was there before stays")
-        verdict = _worst(findings)
+        verdict = worst(findings)
         if verdict is Verdict.EXPECTED_FAILURE:
             reasons = {finding.accepted for finding in findings if finding.accepted is not None}
             return replace(result, verdict=verdict, reason="; ".join(sorted(reasons)))
@@ -114,14 +115,6 @@ def _pictured(evidence: Evidence, finding: Finding, redactor: Redactor) -> Findi
     except WireError:  # a body that is none is shown by the rule that says so
         return finding
     return replace(finding, piece=piece(redactor.value(body), finding.pointer))
-
-
-def _worst(findings: Sequence[Finding]) -> Verdict:
-    if any(finding.fails for finding in findings):
-        return Verdict.FAIL
-    severities = {finding.severity for finding in findings}
-    verdicts = {Severity.ERROR: Verdict.EXPECTED_FAILURE, Severity.WARNING: Verdict.WARN, Severity.NOTE: Verdict.NOTE}
-    return next((verdict for severity, verdict in verdicts.items() if severity in severities), Verdict.PASS)
 
 
 def _is_answered(stage: Stage, transcript: Transcript) -> bool:

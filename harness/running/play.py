@@ -1,4 +1,7 @@
-"""Plays one cell: the scenario's turns through an adapter's client, noting what happens."""
+"""Plays one cell: the scenario's turns through an adapter's client, noting what happens.
+
+The loop is the one that ships, `Thread.send`: what is judged here is what an application runs.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,10 @@ from typing import Any, TypeAlias, TypeVar, cast
 from harness.apis.targets import Target
 from harness.contract.errors import ChatError, HarnessError, InvalidValue, IterationLimit, ProviderError
 from harness.contract.model import ChatRequest, ChatResponse, Finish, StreamEvent, ToolCall, ToolResult
-from harness.contract.protocols import Endpoint, MessageHandler
+from harness.contract.protocols import Endpoint
 from harness.host.crash import located, said, traceback_of
 from harness.kit.handlers import CollectingHandler
-from harness.kit.thread import Ask, Thread, failure
+from harness.kit.thread import Thread, failure
 from harness.kit.trimming import trimmed
 from harness.results import Chat, Embedded, ToolExecution
 from harness.running.answer import check
@@ -60,8 +63,10 @@ class EmbeddingPlaying(Playing):
 
 
 class _Player:
+    """Plays the turns of a cell, and keeps what comes of them."""
+
     def __init__(self, scenario: Scenario, target: Target, begin: Callable[[int], None], accept: Accept) -> None:
-        self._scenario = scenario
+        self.scenario = scenario
         self._model = target.model
         self._begin = begin
         self._accept = accept
@@ -70,40 +75,26 @@ class _Player:
         self._handled: list[tuple[str, ...]] = []
 
     def play(self, client: _Client) -> Playing:
-        scenario = self._scenario
+        scenario = self.scenario
         thread = Thread(self._template(0, messages=True), max_iterations=scenario.max_iterations)
-        for index in range(len(scenario.turns)):
+        for index, turn in enumerate(scenario.turns):
             thread.template = self._template(index)
+            asking, handler = _Asking(self, thread, index, client), _Handler()
             try:
-                with self._handling() as handler:
-                    self._play_turn(index, thread, client, handler)
+                thread.send(asking, user_message(turn), self.run, handler)
                 if scenario.trim is not None:
                     thread.messages = trimmed(thread.messages, scenario.trim.tools)
             except IterationLimit as error:
+                asking.reorder()
                 self._chats[-1] = replace(self._chats[-1], limit_reached=True, error_text=str(error))
             except _Ended:
                 break
+            finally:
+                self._handled.append(tuple(map(told, handler.events)))
         return Playing(tuple(self._chats), tuple(self._executions), tuple(self._handled))
 
-    @contextmanager
-    def _handling(self) -> Generator[CollectingHandler, None, None]:
-        """A handler for one turn, told its end as `Thread.send` tells it, of which all is noted."""
-        handler = CollectingHandler()
-        ended: BaseException | None = None
-        try:
-            yield handler
-        except IterationLimit as error:
-            ended = error
-            raise
-        except _Ended as error:
-            ended = error.__cause__
-            raise
-        finally:
-            handler.on_done(ended)
-            self._handled.append(tuple(map(told, handler.events)))
-
     def _template(self, turn: int, *, messages: bool = False) -> ChatRequest:
-        scenario, settings = self._scenario, settings_of(self._scenario, turn)
+        scenario, settings = self.scenario, settings_of(self.scenario, turn)
         return ChatRequest(
             model=self._model,
             messages=history(scenario) if messages else (),
@@ -120,35 +111,8 @@ class _Player:
             provider_metadata=provider_tools(scenario),
         )
 
-    def _play_turn(self, index: int, thread: Thread, client: _Client, handler: MessageHandler) -> None:
-        turn = thread.turn(user_message(self._scenario.turns[index]), handler)
-        step = next(turn)
-        answers = 0
-        try:
-            while True:
-                if isinstance(step, Ask):
-                    self._reorder(thread, index, answers)
-                    response = self._ask(replace(step.request, messages=thread.messages), index, answers, client)
-                    answers += 1
-                    step = turn.send(response)
-                else:
-                    step = turn.send(self._run(step.call))
-        except IterationLimit:
-            self._reorder(thread, index, answers)
-            raise
-        except StopIteration:
-            return
-
-    def _reorder(self, thread: Thread, turn: int, answers: int) -> None:
-        """Put the results behind so many answers into the order in which the script has the tools answer."""
-        script = self._scenario.turns[turn].model
-        order = script[answers - 1].answers if 0 < answers <= len(script) else None
-        *before, last = thread.messages
-        results = last.tool_results
-        if order is not None and len(order) == len(results):
-            thread.messages = (*before, replace(last, parts=tuple(results[position] for position in order)))
-
-    def _ask(self, request: ChatRequest, turn: int, step: int, client: _Client) -> ChatResponse:
+    def ask(self, request: ChatRequest, turn: int, step: int, client: _Client) -> ChatResponse:
+        """One chat, of which is noted what comes of it. Raises `_Ended` if nothing does."""
         self._begin(len(self._chats))
         asked = Chat(turn, step, request)
         events: list[StreamEvent] = []
@@ -166,7 +130,8 @@ class _Player:
         self._chats.append(replace(asked, response=response, events=tuple(events)))
         return response
 
-    def _run(self, call: ToolCall) -> ToolResult:
+    def run(self, call: ToolCall) -> ToolResult:
+        """Run a tool as the scenario has it answer."""
         execution = self._execution(call)
         self._executions.append(execution)
         return execution.result
@@ -174,9 +139,47 @@ class _Player:
     def _execution(self, call: ToolCall) -> ToolExecution:
         chat = len(self._chats) - 1
         try:
-            return ToolExecution(chat, call, answer(self._scenario, call))
+            return ToolExecution(chat, call, answer(self.scenario, call))
         except (ToolFailure, UnknownTool, Unanswered) as raised:
             return ToolExecution(chat, call, failure(call, raised), unanswered=isinstance(raised, Unanswered))
+
+
+class _Asking:
+    """What the thread takes for a client: asks the adapter in one turn, with the results of tools in the order in which
+    the script has them answer."""
+
+    def __init__(self, player: _Player, thread: Thread, turn: int, client: _Client) -> None:
+        self._player = player
+        self._thread = thread
+        self._turn = turn
+        self._client = client
+        self._answers = 0
+
+    def chat(self, request: ChatRequest) -> ChatResponse:
+        self.reorder()
+        request = replace(request, messages=self._thread.messages)
+        response = self._player.ask(request, self._turn, self._answers, self._client)
+        self._answers += 1
+        return response
+
+    def close(self) -> None:
+        pass
+
+    def reorder(self) -> None:
+        """Put the results behind the last answer into the order of the script."""
+        script = self._player.scenario.turns[self._turn].model
+        order = script[self._answers - 1].answers if 0 < self._answers <= len(script) else None
+        *before, last = self._thread.messages
+        results = last.tool_results
+        if order is not None and len(order) == len(results):
+            self._thread.messages = (*before, replace(last, parts=tuple(results[position] for position in order)))
+
+
+class _Handler(CollectingHandler):
+    """A handler for one turn, of which all is noted. It is told what a chat raised, not that the cell ends there."""
+
+    def on_done(self, error: BaseException | None = None) -> None:
+        super().on_done(error.__cause__ if isinstance(error, _Ended) else error)
 
 
 def checked(response: object, events: list[StreamEvent]) -> ChatResponse:  # noqa: ARG001 - those of a stream

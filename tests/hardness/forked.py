@@ -24,7 +24,7 @@ ROOT = Path(__file__).parent.parent.parent
 _LOADED = (
     "harness.adapters.anthropic.client",
     "harness.auditing.audit",
-    "harness.cli._audit_text",
+    "harness.reports._audit",
     "harness.cli.app",
     "harness.cli.session",
     "harness.reports.terminal",

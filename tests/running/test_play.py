@@ -337,24 +337,6 @@ def test_results_go_back_in_the_order_of_the_script(made: Made) -> None:
     assert sent_back(made, without_order, *calls) == ["c1", "c2"]
 
 
-def test_a_tool_runs_when_the_thread_asks_for_it(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
-    log: list[str] = []
-
-    class Handler(CollectingHandler):
-        def on_tool_use(self, call: ToolCall) -> None:
-            log.append(f"told of {call.id}")
-
-    def run(scenario: Scenario, call: ToolCall) -> ToolResult:
-        log.append(f"{call.id} runs")
-        return answer(scenario, call)
-
-    monkeypatch.setattr("harness.running.play.CollectingHandler", Handler)
-    monkeypatch.setattr("harness.running.play.answer", run)
-    content = {**PARALLEL, "requires": ["tools", "parallel-tool-calls"]}
-    played(made(content), Client([says("", call(1, city="Paris"), call(2, city="Rome")), says("18")]))
-    assert log == ["told of c1", "c1 runs", "told of c2", "c2 runs"]
-
-
 def test_an_order_for_another_number_of_calls_is_let_be(made: Made) -> None:
     content = {**PARALLEL, "requires": ["tools", "parallel-tool-calls"]}
     assert sent_back(made, content, call(1, city="Paris")) == ["c1"]
@@ -460,3 +442,37 @@ def test_what_a_handler_was_told_is_noted_for_each_turn(made: Made, either: Call
         ("text", "done"),
         ("done rate-limited",),
     )
+
+
+def test_the_loop_that_is_judged_is_the_one_that_ships(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What breaks `Thread` for an application breaks what is asked here."""
+
+    def broken(_tool: object, asked: ToolCall) -> ToolResult:
+        return ToolResult(asked.id, asked.name, "something else")
+
+    client = Client([says("", call(1, city="Paris")), says("18")])
+    monkeypatch.setattr("harness.kit.thread.run_tool", broken)
+    played(made(WITH_TOOLS), client)
+    assert [result.content for result in client.requests[1].messages[-1].tool_results] == ["something else"]
+
+
+def test_a_tool_runs_when_the_thread_asks_for_it_after_its_handler_was_told(
+    made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+
+    def answering(asked_of: Scenario, asked: ToolCall) -> ToolResult:
+        order.append(f"runs {asked.id}")
+        return answer(asked_of, asked)
+
+    def used(self: CollectingHandler, asked: ToolCall) -> None:
+        order.append(f"told {asked.id}")
+        on_tool_use(self, asked)
+
+    on_tool_use = CollectingHandler.on_tool_use
+    monkeypatch.setattr(CollectingHandler, "on_tool_use", used)
+    monkeypatch.setattr("harness.running.play.answer", answering)
+    both = says("", call(1, city="Paris"), call(2, city="Tokyo"))
+    result = played(made(WITH_TOOLS), Client([both, says("18")]))
+    assert order == ["told c1", "runs c1", "told c2", "runs c2"]
+    assert [each.call.id for each in result.executions] == ["c1", "c2"]

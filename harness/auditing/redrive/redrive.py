@@ -18,11 +18,11 @@ from harness.auditing.redrive.edits import unedited
 from harness.auditing.redrive.facts import hosted_facts, system_facts, tool_facts, turn_facts
 from harness.auditing.redrive.pairs import Pair, pairs
 from harness.auditing.redrive.recording import lifted, recorded
-from harness.auditing.redrive.result import PairCounts, PairDisagreement, RedriveResult
 from harness.auditing.redrive.retelling import retellings
 from harness.auditing.redrive.turns import answered_turns
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.protocols import Capability, Route
+from harness.results import PairCounts, PairDisagreement, RedriveResult
 from harness.tape.cassette import Cassette
 
 RECUTS = 3
@@ -156,4 +156,13 @@ def _reissued(pair: Pair) -> frozenset[str]:
 
 
 def _placed(file: str, pair: Pair, found: Disagreement) -> PairDisagreement:
-    return PairDisagreement(file, pair.i.index, pair.j.index, found.pointer, found.recorded, found.produced, found.kind)
+    return PairDisagreement(
+        pair.j.wire.name,
+        file,
+        pair.i.index,
+        pair.j.index,
+        found.pointer,
+        found.recorded,
+        found.produced,
+        found.kind,
+    )

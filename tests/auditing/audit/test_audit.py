@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from harness import catalog
-from harness.auditing.audit import AuditResult, Outcome, audit
+from harness.auditing.audit import audit
 from harness.contract.errors import CassetteError, CassetteMissing
-from harness.results import Kind, Severity
+from harness.results import Audited, Finding, Kind, Outcome, RunResult, Severity
 from tests.auditing.audit.cassettes import (
     ACCEPTED,
     REFUSAL,
@@ -25,12 +25,21 @@ from tests.auditing.audit.cassettes import (
 CHAT = "openai-chat"
 
 
-def audited(*paths: Path) -> AuditResult:
+def audited(*paths: Path) -> RunResult:
     return audit(paths, catalog.rules())
 
 
-def figures(result: AuditResult, api: str = CHAT) -> tuple[int, ...]:
-    counts = result.apis[api]
+def counted(result: RunResult) -> Audited:
+    assert result.audit is not None
+    return result.audit
+
+
+def findings(result: RunResult) -> list[Finding]:
+    return [finding for cell in result.cells for finding in cell.findings]
+
+
+def figures(result: RunResult, api: str = CHAT) -> tuple[int, ...]:
+    counts = counted(result).apis[api]
     return (
         counts.exchanges,
         counts.unread,
@@ -44,8 +53,8 @@ def figures(result: AuditResult, api: str = CHAT) -> tuple[int, ...]:
 def test_a_good_request_is_counted_and_nothing_is_found(tmp_path: Path) -> None:
     result = audited(write(tmp_path / "good.yaml", exchange()))
     assert figures(result) == (1, 0, 1, 0, 0, 0)
-    assert result.findings == ()
-    assert result.files == 1
+    assert findings(result) == []
+    assert counted(result).files == 1
     assert result.exit_code == 0
 
 
@@ -53,17 +62,15 @@ def test_a_broken_request_is_found_where_it_lies(tmp_path: Path) -> None:
     file = write(tmp_path / "broken.yaml", exchange(), exchange(request(UNANSWERED)))
     result = audited(file)
     assert figures(result) == (2, 0, 2, 1, 0, 0)
-    limits = [found for found in result.findings if found.finding.kind is Kind.LIMIT]
-    assert [(one.finding.file, one.finding.index, one.outcome) for one in limits] == [
-        (str(file), 1, Outcome.ACCEPTED) for _ in limits
-    ]
-    assert {one.finding.severity for one in limits} == {Severity.ERROR}
+    limits = [found for found in findings(result) if found.kind is Kind.LIMIT]
+    assert [(one.file, one.index, one.outcome) for one in limits] == [(str(file), 1, Outcome.ACCEPTED) for _ in limits]
+    assert {one.severity for one in limits} == {Severity.ERROR}
     assert result.exit_code == 1
 
 
 def test_rules_of_the_contract_only_warn(tmp_path: Path) -> None:
     result = audited(write(tmp_path / "broken.yaml", exchange(request(UNANSWERED))))
-    contract = [found.finding for found in result.findings if found.finding.kind is not Kind.LIMIT]
+    contract = [found for found in findings(result) if found.kind is not Kind.LIMIT]
     assert [(finding.rule, finding.severity) for finding in contract] == [("result-missing", Severity.WARNING)]
 
 
@@ -82,7 +89,7 @@ def test_what_became_of_a_request(tmp_path: Path, answered: dict[str, object], o
     result = audited(write(tmp_path / "one.yaml", exchange(request(UNANSWERED), answered)))
     accepted, refused = outcome == "accepted", outcome == "refused"
     assert figures(result)[2:] == (accepted, accepted, refused, refused)
-    assert {found.outcome for found in result.findings if found.finding.kind is Kind.LIMIT} == {outcome}
+    assert {found.outcome for found in findings(result) if found.kind is Kind.LIMIT} == {outcome}
 
 
 TEXT = {"id": "c", "choices": [{"index": 0, "delta": {"role": "assistant", "content": "18"}, "finish_reason": None}]}
@@ -109,7 +116,9 @@ def stream(*events: dict[str, Any] | str) -> dict[str, Any]:
 def test_streams_are_counted_and_those_that_broke_off(
     tmp_path: Path, answered: dict[str, Any], streamed: int, broken: int
 ) -> None:
-    counts = audited(write(tmp_path / "one.yaml", exchange(request({**ACCEPTED, "stream": True}), answered))).apis[CHAT]
+    counts = counted(
+        audited(write(tmp_path / "one.yaml", exchange(request({**ACCEPTED, "stream": True}), answered)))
+    ).apis[CHAT]
     assert (counts.exchanges, counts.unread) == (1, 0)
     assert (counts.streamed, counts.streamed_broken) == (streamed, broken)
 
@@ -122,13 +131,13 @@ def test_an_exchange_without_a_response_is_counted_and_no_more(tmp_path: Path) -
 def test_a_response_that_is_none_is_unread_and_no_verdict(tmp_path: Path, body: str) -> None:
     result = audited(write(tmp_path / "odd.yaml", exchange(answered=response(body))))
     assert figures(result) == (1, 1, 0, 0, 0, 0)
-    assert [found.finding.rule for found in result.findings] == ["exchange-unreadable"]
+    assert [found.rule for found in findings(result)] == ["exchange-unreadable"]
 
 
 def test_a_request_that_cannot_be_read_is_unread(tmp_path: Path) -> None:
     result = audited(write(tmp_path / "odd.yaml", exchange(request({**ACCEPTED, "messages": "hello"}))))
     assert figures(result) == (1, 1, 1, 1, 0, 0)
-    assert "exchange-unreadable" in [found.finding.rule for found in result.findings]
+    assert "exchange-unreadable" in [found.rule for found in findings(result)]
 
 
 @pytest.mark.parametrize("name", ["a.yaml", "a.yml", "a.json"])
@@ -147,7 +156,7 @@ def test_what_is_no_chat_is_unknown(tmp_path: Path) -> None:
         exchange(),
     )
     result = audited(file)
-    assert result.unknown == 2
+    assert counted(result).unknown == 2
     assert figures(result) == (1, 0, 1, 0, 0, 0)
 
 
@@ -175,11 +184,10 @@ def test_several_apis_in_one_cassette_keep_their_own_indices(tmp_path: Path) -> 
     result = audited(file)
     assert figures(result)[0] == 2
     assert figures(result, "anthropic")[0] == 1
-    limits = [found.finding for found in result.findings if found.finding.kind is Kind.LIMIT]
+    limits = [found for found in findings(result) if found.kind is Kind.LIMIT]
     assert {(finding.rule.split("-")[0], finding.index) for finding in limits} == {("anthropic", 1), ("openai", 2)}
-    assert [found.finding.index for found in result.findings] == sorted(
-        found.finding.index or 0 for found in result.findings
-    )
+    for cell in result.cells:
+        assert [found.index for found in cell.findings] == sorted(found.index or 0 for found in cell.findings)
 
 
 def test_a_folder_is_searched_and_other_files_are_named(tmp_path: Path) -> None:
@@ -188,8 +196,10 @@ def test_a_folder_is_searched_and_other_files_are_named(tmp_path: Path) -> None:
     (tmp_path / "compose.yaml").write_text("services: {}\n")
     (tmp_path / "notes.txt").write_text("interactions:\n")
     result = audited(tmp_path)
-    assert result.files == 1
-    assert [(Path(skipped.file).name, skipped.damaged) for skipped in result.skipped] == [("compose.yaml", False)]
+    assert counted(result).files == 1
+    assert [(Path(skipped.file).name, skipped.damaged) for skipped in counted(result).skipped] == [
+        ("compose.yaml", False)
+    ]
     assert result.exit_code == 0
 
 
@@ -198,15 +208,15 @@ def test_a_damaged_cassette_in_a_folder_is_never_a_pass(tmp_path: Path) -> None:
     whole = write(tmp_path / "cut.yaml", exchange())
     whole.write_text("interactions:\n- request: {")
     result = audited(tmp_path)
-    assert [(Path(skipped.file).name, skipped.damaged) for skipped in result.skipped] == [("cut.yaml", True)]
-    assert "line" in result.skipped[0].reason
+    assert [(Path(skipped.file).name, skipped.damaged) for skipped in counted(result).skipped] == [("cut.yaml", True)]
+    assert "line" in counted(result).skipped[0].reason
     assert result.exit_code == 2
 
 
 def test_each_file_is_read_once(tmp_path: Path) -> None:
     file = write(tmp_path / "a.yaml", exchange())
     (tmp_path / "b.yaml").symlink_to(file)
-    assert audited(file, tmp_path, tmp_path).files == 1
+    assert counted(audited(file, tmp_path, tmp_path)).files == 1
 
 
 def test_a_file_that_was_named_has_to_be_a_cassette(tmp_path: Path) -> None:
@@ -225,15 +235,15 @@ def test_a_folder_without_a_candidate_is_an_error(tmp_path: Path) -> None:
 
 def test_nothing_audited_is_no_pass(tmp_path: Path) -> None:
     result = audited(write(tmp_path / "a.yaml", exchange(request({}, "https://example.com/"))))
-    assert result.unknown == 1
+    assert counted(result).unknown == 1
     assert result.exit_code == 2
 
 
 def test_the_json_has_findings_as_a_run_has_them_with_file_and_index(tmp_path: Path) -> None:
     file = write(tmp_path / "broken.yaml", exchange(request(UNANSWERED)))
     document = json.loads(audited(file).to_json())
-    assert set(document) == {"files", "apis", "unknown", "findings", "skipped"}
-    assert document["apis"][CHAT] == {
+    assert set(document["audit"]) == {"files", "apis", "unknown", "skipped", "redrive"}
+    assert document["audit"]["apis"][CHAT] == {
         "exchanges": 1,
         "unread": 0,
         "accepted": 1,
@@ -243,7 +253,7 @@ def test_the_json_has_findings_as_a_run_has_them_with_file_and_index(tmp_path: P
         "streamed": 0,
         "streamed_broken": 0,
     }
-    limit = next(finding for finding in document["findings"] if finding["kind"] == "limit")
+    limit = next(finding for finding in document["cells"][0]["findings"] if finding["kind"] == "limit")
     keys = {"rule", "kind", "severity", "blame", "message", "pointer", "actual", "expected", "file", "index"}
     assert keys <= set(limit)
     assert (limit["file"], limit["index"], limit["outcome"]) == (str(file), 0, "accepted")
@@ -269,8 +279,8 @@ def test_an_id_that_somebody_wrote_over_is_no_evidence_about_ids(tmp_path: Path,
         return exchange(request(body, "https://api.anthropic.com/v1/messages"), response({"content": []}))
 
     def flagged(call_id: str) -> set[str]:
-        findings = audited(write(tmp_path / "it.yaml", asked(call_id))).findings
-        return {found.finding.rule for found in findings if found.finding.kind is Kind.LIMIT}
+        result = audited(write(tmp_path / "it.yaml", asked(call_id)))
+        return {found.rule for found in findings(result) if found.kind is Kind.LIMIT}
 
     assert flagged(scrubbed) == set()
     assert flagged("to be sure") >= {"anthropic-call-id-pattern", "anthropic-call-id-duplicate"}

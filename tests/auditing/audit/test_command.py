@@ -4,10 +4,12 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 
 from harness.cli.main import main
+from harness.results import Outcome, RunResult, Verdict
 from tests.auditing.audit.cassettes import ACCEPTED, REFUSAL, UNANSWERED, exchange, request, response, write
 from tests.traffic import ROOT, needs_traffic
 
@@ -116,8 +118,55 @@ def test_what_a_recording_says_moves_no_cursor(run: Run, tmp_path: Path) -> None
 
 def test_json_alone_goes_to_the_screen(run: Run, tmp_path: Path) -> None:
     file = write(tmp_path / "good.yaml", exchange())
-    assert json.loads(run(file, "--json").stdout)["apis"]["openai-chat"]["accepted"] == 1
+    assert json.loads(run(file, "--json").stdout)["audit"]["apis"]["openai-chat"]["accepted"] == 1
     assert run(file, "--json").stdout == run(file, "--report", "json").stdout
+
+
+@pytest.fixture
+def mixed(tmp_path: Path) -> Path:
+    """A folder with a request that breaks a limit, a good one, a damaged cassette and a file that is none."""
+    folder = tmp_path / "mixed"
+    folder.mkdir()
+    write(folder / "bad.yaml", exchange(request(UNANSWERED)))
+    write(folder / "good.yaml", exchange())
+    (folder / "cut.yaml").write_text("interactions:\n- request: {")
+    (folder / "compose.yaml").write_text("services: {}\n")
+    return folder
+
+
+def test_an_audit_is_a_run_whose_cells_are_recordings(run: Run, mixed: Path) -> None:
+    done = run(mixed, "--json")
+    told = RunResult.from_json(done.stdout)
+    assert done.exit_code == told.exit_code == 1
+    assert told.to_json() == done.stdout
+    assert {(Path(cell.scenario).name, cell.target): cell.verdict for cell in told.cells} == {
+        ("bad.yaml", "openai-chat"): Verdict.FAIL,
+        ("good.yaml", "openai-chat"): Verdict.PASS,
+        ("cut.yaml", "unread"): Verdict.MISSING,
+    }
+    assert {finding.outcome for cell in told.cells for finding in cell.findings} == {Outcome.ACCEPTED}
+
+
+def test_junit_has_a_case_for_each_recording(run: Run, mixed: Path) -> None:
+    root = ET.fromstring(run(mixed, "--report", "junit").stdout)  # noqa: S314 - our own output
+    assert (root.get("tests"), root.get("failures"), root.get("errors")) == ("3", "1", "1")
+    cases = {Path(each.get("name") or "").name: each for each in root.iter("testcase")}
+    failure, error = cases["bad.yaml"].find("failure"), cases["cut.yaml"].find("error")
+    assert failure is not None
+    assert error is not None
+    assert f"at: {mixed / 'bad.yaml'}, interaction 0 /messages/1/tool_calls/0" in (failure.text or "")
+    assert (error.get("message") or "").startswith(f"could not look: {mixed / 'cut.yaml'} (line ")
+    assert error.text is None
+    assert [*cases["good.yaml"]] == []
+
+
+def test_markdown_has_the_counts_the_causes_and_what_was_not_read(run: Run, mixed: Path) -> None:
+    text = run(mixed, "--report", "markdown").stdout
+    assert text.startswith("## harness: FAIL\n\n1 of 2 accepted and 0 of 0 refused requests break a limit.\n")
+    assert "| openai-chat | 2 | 0 | 2 | 1 | 0 | 0 | 0 | 0 |" in text
+    assert "bad.yaml, interaction 0 /messages/1/tool_calls/0" in text
+    assert "### Not audited, since it cannot be read: 1 cassette" in text
+    assert "harness show" not in text  # nothing was played that could be played again
 
 
 def test_reports_go_to_files(run: Run, tmp_path: Path) -> None:
@@ -125,13 +174,13 @@ def test_reports_go_to_files(run: Run, tmp_path: Path) -> None:
     out = tmp_path / "new" / "audit.json"
     done = run(file, "--report", f"json:{out}")
     assert "requests break a limit" in done.stdout
-    assert json.loads(out.read_text())["files"] == 1
+    assert json.loads(out.read_text())["audit"]["files"] == 1
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--report", "xml"), "--report: unknown report 'xml'. Known: json, terminal."),
+        (("--report", "xml"), "unknown report 'xml'. Known: json, junit, markdown, terminal."),
         (
             ("--report", "json", "--report", "terminal"),
             (

@@ -10,8 +10,8 @@ from functools import cache
 
 from harness import catalog
 from harness.apis.gemini.requests import on_vertex
-from harness.auditing.audit import Audit, AuditResult, Outcome, audit
-from harness.results import Blame, Kind, Severity
+from harness.auditing.audit import Audit, audit
+from harness.results import Audited, Blame, Kind, Outcome, RunResult, Severity
 from harness.tape.cassette import Cassette, Interaction
 from tests.apis import anthropic_mutations, gemini_mutations, openai_chat_mutations, openai_responses_mutations
 from tests.apis.mutation import Mutation
@@ -31,38 +31,46 @@ exist or lack a feature, contexts too long, files behind URLs, and what the mode
 
 
 @cache
-def result() -> AuditResult:
+def result() -> RunResult:
     return audit([ROOT], catalog.rules())
+
+
+def counted(run: RunResult | None = None) -> Audited:
+    audited = (run or result()).audit
+    assert audited is not None
+    return audited
 
 
 def test_every_exchange_of_the_four_apis_is_recognised_and_read() -> None:
     folders = [*FOLDERS, *(f"errors/{folder}" for folder in FOLDERS)]
     exchanges = Counter(item.api for folder in folders for item in recorded(folder))
-    assert {api: counts.exchanges for api, counts in result().apis.items() if counts.exchanges} == exchanges
+    assert {api: counts.exchanges for api, counts in counted().apis.items() if counts.exchanges} == exchanges
     assert exchanges.total() > 900
-    assert result().unknown == 0
-    assert {api: result().apis[api].unread for api in exchanges} == dict.fromkeys(exchanges, 0)
-    assert result().skipped == ()
+    assert counted().unknown == 0
+    assert {api: counted().apis[api].unread for api in exchanges} == dict.fromkeys(exchanges, 0)
+    assert counted().skipped == ()
 
 
 def test_each_folder_counts_to_the_api_that_it_speaks() -> None:
     for folder, api in FOLDERS.items():
-        counts = audit([ROOT / folder], []).apis
+        counts = counted(audit([ROOT / folder], [])).apis
         assert {name for name, count in counts.items() if count.exchanges} == {api}
 
 
 def test_every_stream_is_read() -> None:
-    found = {api: (counts.streamed, counts.streamed_broken) for api, counts in result().apis.items() if counts.streamed}
+    found = {
+        api: (counts.streamed, counts.streamed_broken) for api, counts in counted().apis.items() if counts.streamed
+    }
     assert found == {"anthropic": (37, 0), "openai-chat": (85, 4), "openai-responses": (56, 0), "gemini": (50, 0)}
 
 
 def test_no_accepted_request_is_flagged() -> None:
-    assert sum(counts.accepted for counts in result().apis.values()) == 896
-    assert {api: counts.accepted_flagged for api, counts in result().apis.items()} == dict.fromkeys(result().apis, 0)
+    assert sum(counts.accepted for counts in counted().apis.values()) == 896
+    assert {api: counts.accepted_flagged for api, counts in counted().apis.items()} == dict.fromkeys(counted().apis, 0)
 
 
 def test_what_is_said_of_accepted_requests_is_little_and_warns() -> None:
-    said = [found.finding for found in result().findings if found.outcome is Outcome.ACCEPTED]
+    said = [found for cell in result().cells for found in cell.findings if found.outcome is Outcome.ACCEPTED]
     assert {finding.severity for finding in said} == {Severity.WARNING}
     contract = [finding for finding in said if finding.kind is not Kind.LIMIT]
     assert len(contract) < 10
@@ -74,12 +82,13 @@ def test_what_is_said_of_accepted_requests_is_little_and_warns() -> None:
 
 def test_refusals_whose_cause_is_the_shape_of_the_request_are_flagged() -> None:
     flagged = {
-        str(found.finding.file).removeprefix(f"{ROOT}/"): found.finding.rule
-        for found in result().findings
-        if found.outcome is Outcome.REFUSED and found.finding.severity is Severity.ERROR
+        str(found.file).removeprefix(f"{ROOT}/"): found.rule
+        for cell in result().cells
+        for found in cell.findings
+        if found.outcome is Outcome.REFUSED and found.severity is Severity.ERROR
     }
     assert flagged == REFUSED_FOR_THEIR_SHAPE
-    assert sum(counts.refused_flagged for counts in result().apis.values()) == len(REFUSED_FOR_THEIR_SHAPE)
+    assert sum(counts.refused_flagged for counts in counted().apis.values()) == len(REFUSED_FOR_THEIR_SHAPE)
 
 
 def _follow_ups() -> list[Recorded]:
@@ -112,7 +121,7 @@ def test_accepted_follow_ups_are_flagged_once_they_have_a_fault() -> None:
             request = replace(item.request, body=json.dumps(mutant).encode())
             working = Audit(rules)
             working.add(item.path, Cassette((Interaction(request, item.response),)))
-            counts = working.result().apis[item.api]
+            counts = counted(working.result()).apis[item.api]
             name = f"{item.api}: {mutation.name}"
             made[name] += 1
             flagged[name] += counts.accepted_flagged

@@ -56,40 +56,32 @@ def test_the_json_has_pairs_allowances_and_disagreements(tmp_path: Path, capsys:
     file = recording(tmp_path / "it.json", REWRITTEN)
     assert main(["audit", "--redrive", "--json", str(file)]) == 1
     document = json.loads(capsys.readouterr().out)
-    counts = document["apis"]["openai-chat"]
-    assert {
-        key: counts[key]
-        for key in (
-            "exchanges",
-            "pairs",
-            "pairs_agreeing",
-            "pairs_streamed",
-            "pairs_not_redrivable",
-            "pairs_edited_by_client",
-            "edited_by_client",
-            "allowances",
-        )
-    } == {
-        "exchanges": 2,
+    redriven = document["audit"]["redrive"]
+    assert document["audit"]["apis"]["openai-chat"]["exchanges"] == 2
+    assert redriven["apis"]["openai-chat"] == {
         "pairs": 1,
-        "pairs_agreeing": 0,
-        "pairs_streamed": 0,
-        "pairs_not_redrivable": {},
-        "pairs_edited_by_client": 1,
-        "edited_by_client": {"arguments-rewritten": 1},
+        "agreeing": 0,
+        "streamed": 0,
+        "not_redrivable": {},
         "allowances": {},
+        "edited": 1,
+        "edits": {"arguments-rewritten": 1},
     }
-    assert document["apis"]["gemini"]["pairs"] == 0
-    (found,) = document["disagreements"]
-    assert list(found) == ["file", "i", "j", "pointer", "recorded", "produced", "class"]
-    assert (found["file"], found["i"], found["j"], found["class"]) == (str(file), 0, 1, "call-arguments")
+    assert redriven["apis"]["gemini"]["pairs"] == 0
+    (found,) = redriven["disagreements"]
+    assert list(found) == ["api", "file", "i", "j", "pointer", "recorded", "produced", "kind"]
+    assert (found["file"], found["i"], found["j"], found["kind"]) == (str(file), 0, 1, "call-arguments")
+    (cell,) = document["cells"]
+    (finding,) = (each for each in cell["findings"] if each["rule"] == "redrive-call-arguments")
+    assert (cell["verdict"], finding["severity"], finding["blame"]) == ("fail", "error", "adapter")
+    assert (finding["file"], finding["index"], finding["pointer"]) == (str(file), 1, found["pointer"])
+    assert (finding["actual"], finding["expected"]) == (found["produced"], found["recorded"])
 
 
 def test_without_the_option_nothing_is_driven(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["audit", "--json", str(recording(tmp_path / "it.json", REWRITTEN))]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert "disagreements" not in document
-    assert "pairs" not in document["apis"]["openai-chat"]
+    assert document["audit"]["redrive"] is None
 
 
 def test_the_text_says_what_agrees(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -131,8 +123,9 @@ def test_streams_are_driven_in_as_many_cuts_as_are_asked_for(
         lines = capsys.readouterr().out.splitlines()
         assert f"1 response came as a stream: driven as recorded, as a whole{cuts}." in lines
     assert main(["audit", "--redrive", "--json", file]) == 0
-    counts = json.loads(capsys.readouterr().out)["apis"]["openai-chat"]
-    assert (counts["pairs_agreeing"], counts["pairs_streamed"]) == (1, 1)
+    audited = json.loads(capsys.readouterr().out)["audit"]
+    pairs, counts = audited["redrive"]["apis"]["openai-chat"], audited["apis"]["openai-chat"]
+    assert (pairs["agreeing"], pairs["streamed"]) == (1, 1)
     assert (counts["streamed"], counts["streamed_broken"]) == (1, 0)
 
 
@@ -159,12 +152,10 @@ def test_the_shipped_cassettes_agree_and_nobody_edited_them_but_for_results_that
 ) -> None:
     shipped = Path(__file__).resolve().parents[3] / "cassettes"
     assert main(["audit", "--redrive", "--json", str(shipped)]) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert sum(counts["pairs"] for counts in document["apis"].values()) > 300
-    assert document["disagreements"] == []
-    assert {edit for counts in document["apis"].values() for edit in counts["edited_by_client"]} == {
-        "results-reordered"
-    }
+    redriven = json.loads(capsys.readouterr().out)["audit"]["redrive"]
+    assert sum(counts["pairs"] for counts in redriven["apis"].values()) > 300
+    assert redriven["disagreements"] == []
+    assert {edit for counts in redriven["apis"].values() for edit in counts["edits"]} == {"results-reordered"}
 
 
 @needs_traffic
@@ -174,6 +165,6 @@ def test_the_audit_of_real_traffic_is_the_same_with_a_redrive(capsys: pytest.Cap
     alone = json.loads(capsys.readouterr().out)
     main(["audit", "--redrive", "--json", folder])
     both = json.loads(capsys.readouterr().out)
-    assert both["findings"] == alone["findings"]
-    assert both["apis"]["openai-responses"].items() >= alone["apis"]["openai-responses"].items()
-    assert both["apis"]["openai-responses"]["pairs"] == 21
+    assert both["cells"] == alone["cells"]
+    assert both["audit"]["apis"] == alone["audit"]["apis"]
+    assert both["audit"]["redrive"]["apis"]["openai-responses"]["pairs"] == 21

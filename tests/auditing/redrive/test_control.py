@@ -18,9 +18,9 @@ from harness.auditing.redrive.pairing import issued, origins
 from harness.auditing.redrive.pairs import Pair, pairs
 from harness.auditing.redrive.recording import recorded
 from harness.auditing.redrive.redrive import Redrive, compare, leaning
-from harness.auditing.redrive.result import RedriveResult
 from harness.auditing.redrive.turns import answered_turns
 from harness.contract.http import HttpRequest
+from harness.results import RedriveResult
 from harness.tape.cassette import Cassette, Interaction
 from harness.tape.read import read
 from tests.traffic import FOLDERS, ROOT, needs_traffic

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from harness.auditing.redrive.redrive import Redrive
-from harness.auditing.redrive.result import RedriveResult
 from harness.contract.http import HttpResponse
+from harness.results import RedriveResult
 from harness.tape.cassette import Cassette, Interaction
 from tests.auditing.redrive.samples import (
     CALL,

@@ -11,10 +11,10 @@ import pytest
 
 from harness import catalog
 from harness.auditing.redrive.redrive import Redrive
-from harness.auditing.redrive.result import RedriveResult
 from harness.contract.errors import MalformedResponse
 from harness.contract.model import ChatRequest, ChatResponse, Finish, StreamEvent, TextDelta, Usage
 from harness.contract.protocols import Adapter, Endpoint, StreamingChatClient
+from harness.results import RedriveResult
 from tests.auditing.redrive.samples import CALL, CHUNKS, cassette, chat, chat_answer, exchange, streamed
 
 ASKED = {"role": "user", "content": "Weather in Paris?"}

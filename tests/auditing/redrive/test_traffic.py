@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from harness.auditing.redrive.redrive import Redrive
-from harness.auditing.redrive.result import RedriveResult
+from harness.results import RedriveResult
 from harness.tape.read import read
 from tests.traffic import FOLDERS, ROOT, needs_traffic
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.auditing.audit import AuditFinding, AuditResult, Outcome
-from harness.cli._redrive_text import redrive_lines
+from harness.reports._redrive import redrive_lines
 from harness.reports._words import count, listed, plain, short
+from harness.results import Audited, Finding, Outcome, RunResult
 
 _RULES = 12
 _FILES = 3
@@ -20,19 +20,19 @@ _TITLES = {
 }
 
 
-def lines(result: AuditResult, *, verbose: bool) -> Iterator[str]:
+def lines(run: RunResult, audit: Audited, *, verbose: bool) -> Iterator[str]:
     """The counts of each API, what was found, what was not read, the verdict. `verbose`: every finding."""
-    yield f"Audit of {count(result.files, 'cassette')}"
-    yield from _table(result)
-    yield from _findings(result, verbose=verbose)
-    if result.redrive is not None:
-        yield from redrive_lines(result.redrive, verbose=verbose)
-    yield from _skipped(result, verbose=verbose)
+    yield f"Audit of {count(audit.files, 'cassette')}"
+    yield from _table(audit)
+    yield from _findings(run, verbose=verbose)
+    if audit.redrive is not None:
+        yield from redrive_lines(audit.redrive, verbose=verbose)
+    yield from _skipped(audit, verbose=verbose)
     yield ""
-    yield _verdict(result)
+    yield verdict(audit)
 
 
-def _table(result: AuditResult) -> Iterator[str]:
+def _table(result: Audited) -> Iterator[str]:
     yield ""
     if any(counts.exchanges for counts in result.apis.values()):
         heads = ("exchanges", "unread", "accepted", "flagged", "refused", "flagged", "streamed", "broken")
@@ -47,11 +47,11 @@ def _table(result: AuditResult) -> Iterator[str]:
         yield f"{'unknown':<18}{result.unknown:>11}   no chat of these APIs: not audited"
 
 
-def _findings(result: AuditResult, *, verbose: bool) -> Iterator[str]:
-    groups: dict[tuple[Outcome, str, str], list[AuditFinding]] = {}
-    for found in result.findings:
-        key = found.outcome, found.finding.severity.value, found.finding.rule
-        groups.setdefault(key, []).append(found)
+def _findings(run: RunResult, *, verbose: bool) -> Iterator[str]:
+    groups: dict[tuple[Outcome, str, str], list[Finding]] = {}
+    for found in (finding for cell in run.cells for finding in cell.findings):
+        if found.outcome is not None:  # what a redrive has found has none, and is told with it
+            groups.setdefault((found.outcome, found.severity.value, found.rule), []).append(found)
     ordered = sorted(groups, key=lambda key: (key[0], key[1], -len(groups[key]), key[2]))
     title: Outcome | None = None
     for outcome, severity, rule in ordered if verbose else ordered[:_RULES]:
@@ -60,15 +60,14 @@ def _findings(result: AuditResult, *, verbose: bool) -> Iterator[str]:
             yield ""
             yield _TITLES[outcome]
         members = groups[outcome, severity, rule]
-        yield f"  {severity}: {rule} ({members[0].finding.kind}), {count(len(members), 'time')}"
+        yield f"  {severity}: {rule} ({members[0].kind}), {count(len(members), 'time')}"
         for found in members if verbose else members[:1]:
             yield from _evidence(found, values=verbose)
     if not verbose and len(ordered) > _RULES:
         yield f"  {len(ordered) - _RULES} more rules: --verbose shows all findings, --report json:PATH keeps them"
 
 
-def _evidence(found: AuditFinding, *, values: bool) -> Iterator[str]:
-    finding = found.finding
+def _evidence(finding: Finding, *, values: bool) -> Iterator[str]:
     at = "" if finding.index is None else f", interaction {finding.index}"
     yield plain(f"    {finding.file}{at} {finding.pointer or ''}".rstrip())
     yield f"      {_cut(finding.message)} [{finding.source}]"
@@ -77,7 +76,7 @@ def _evidence(found: AuditFinding, *, values: bool) -> Iterator[str]:
             yield f"      {name}: {short(value)}"
 
 
-def _skipped(result: AuditResult, *, verbose: bool) -> Iterator[str]:
+def _skipped(result: Audited, *, verbose: bool) -> Iterator[str]:
     damaged = [skipped for skipped in result.skipped if skipped.damaged]
     others = [skipped.file for skipped in result.skipped if not skipped.damaged]
     if damaged:
@@ -90,7 +89,8 @@ def _skipped(result: AuditResult, *, verbose: bool) -> Iterator[str]:
         yield f"Skipped, being no cassette: {count(len(others), 'file')} ({named})"
 
 
-def _verdict(result: AuditResult) -> str:
+def verdict(result: Audited) -> str:
+    """The sentence that an audit comes to."""
     counts = result.apis.values()
     audited = sum(each.exchanges for each in counts)
     if not audited:

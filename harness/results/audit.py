@@ -1,4 +1,4 @@
-"""What came of driving pairs again."""
+"""What an audit has counted, beside the findings in its cells."""
 
 from __future__ import annotations
 
@@ -6,6 +6,33 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from harness.contract.model import JSON
+
+
+@dataclass(frozen=True, slots=True)
+class ApiCounts:
+    """The exchanges of one API. Those that are neither accepted nor refused are undecided.
+
+    `unread`: the witness cannot read the request or the response. `…_flagged`: a limit finding of severity error.
+    `streamed`: the response came as a stream. `streamed_broken`: those of them that are cut or carry an error.
+    """
+
+    exchanges: int = 0
+    unread: int = 0
+    accepted: int = 0
+    accepted_flagged: int = 0
+    refused: int = 0
+    refused_flagged: int = 0
+    streamed: int = 0
+    streamed_broken: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A file of a folder that was not read. `damaged`: it has the marks of a cassette, so that something is amiss."""
+
+    file: str
+    reason: str
+    damaged: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,18 +55,6 @@ class PairCounts:
     edited: int = 0
     edits: Mapping[str, int] = field(default_factory=dict[str, int])
 
-    def to_dict(self) -> dict[str, JSON]:
-        """The counts as the audit's JSON has them."""
-        return {
-            "pairs": self.pairs,
-            "pairs_agreeing": self.agreeing,
-            "pairs_streamed": self.streamed,
-            "pairs_not_redrivable": dict(self.not_redrivable),
-            "pairs_edited_by_client": self.edited,
-            "edited_by_client": dict(self.edits),
-            "allowances": dict(self.allowances),
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class PairDisagreement:
@@ -50,6 +65,7 @@ class PairDisagreement:
     the adapter could not read the response or express the follow-up, and `produced` is why.
     """
 
+    api: str
     file: str
     i: int
     j: int
@@ -57,18 +73,6 @@ class PairDisagreement:
     recorded: JSON
     produced: JSON
     kind: str
-
-    def to_dict(self) -> dict[str, JSON]:
-        """The disagreement as the audit's JSON has it; `kind` is called `class` there."""
-        return {
-            "file": self.file,
-            "i": self.i,
-            "j": self.j,
-            "pointer": self.pointer,
-            "recorded": self.recorded,
-            "produced": self.produced,
-            "class": self.kind,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,3 +83,16 @@ class RedriveResult:
     apis: Mapping[str, PairCounts]
     disagreements: tuple[PairDisagreement, ...]
     recuts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """What an audit has looked at. `files` counts the cassettes read, `unknown` their exchanges that are no chat of a
+    known API. `redrive` is what came of driving their conversations again, if that was asked for; what disagrees there
+    is a finding of its cell as well."""
+
+    files: int
+    apis: Mapping[str, ApiCounts]
+    unknown: int
+    skipped: tuple[Skipped, ...] = ()
+    redrive: RedriveResult | None = None

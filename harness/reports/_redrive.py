@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from harness.auditing.redrive.result import PairCounts, PairDisagreement, RedriveResult
 from harness.reports._words import count, plain, short
+from harness.results import PairCounts, PairDisagreement, RedriveResult
 
 _KINDS = 8
 """As many kinds of disagreement are shown."""
