@@ -27,6 +27,7 @@ class _Needed(TypedDict):
 
     name: str
     version: str | None
+    at_least: str | None
     install: str | None
 
 
@@ -114,12 +115,13 @@ def _needed(requirement: Requirement | None) -> _Needed | None:
         return None
     if requirement.extra is None:
         found = shutil.which(requirement.name) is not None
-        return {"name": requirement.name, "version": "" if found else None, "install": None}
+        return {"name": requirement.name, "version": "" if found else None, "at_least": None, "install": None}
     install = distribution.install(requirement.extra)
     try:
-        return {"name": requirement.name, "version": version(requirement.name), "install": install}
+        installed = version(requirement.name)
     except PackageNotFoundError:
-        return {"name": requirement.name, "version": None, "install": install}
+        installed = None
+    return {"name": requirement.name, "version": installed, "at_least": requirement.at_least, "install": install}
 
 
 def _base_url(provider: Provider, environ: Mapping[str, str]) -> str | None:
@@ -186,9 +188,13 @@ def _provider_rows(overview: _Overview) -> Iterator[Sequence[str]]:
 
 
 def _needs(needed: _Needed | None) -> str:
+    from harness.host.sdk import is_before  # noqa: PLC0415 - `harness --help` loads no errors
+
     if needed is None:
         return "-"
     name, installed = needed["name"], needed["version"]
+    if installed and needed["at_least"] and is_before(installed, needed["at_least"]):
+        return f"{name} {installed}: too old, needs {needed['at_least']}: {needed['install']}"
     if installed is not None:
         return f"{name} {installed}" if installed else f"{name}: on the path"
     return f"{name}: not installed: {needed['install']}" if needed["install"] else f"{name}: not on the path"

@@ -5,6 +5,7 @@ HarnessError
 │   ├── UnknownName               an adapter, target, capability, rule or report that does not exist
 │   ├── PluginError               an adapter, rule or report that is there and cannot be loaded
 │   ├── MissingDependency         the SDK of a chosen adapter is not installed
+│   │   └── OutdatedDependency    it is installed, and too old
 │   ├── MissingKey                no API key in the environment for a provider
 │   ├── FileError                 a file in strict YAML that cannot be read
 │   │   ├── ScenarioError         a scenario
@@ -99,6 +100,21 @@ class MissingDependency(UsageError):
         return (
             f"the adapter {self.adapter!r} needs the package {self.module!r}, which is not installed. "
             f"Install it with: {install(self.extra)} (in a checkout: pip install -e '.[{self.extra}]')"
+        )
+
+
+@dataclass
+class OutdatedDependency(MissingDependency):
+    """The SDK is there, and older than the adapter can do with: `installed` is before `at_least`."""
+
+    at_least: str
+    installed: str
+
+    def __str__(self) -> str:
+        return (
+            f"the adapter {self.adapter!r} needs the package {self.module!r} from {self.at_least} on, and "
+            f"{self.installed} is installed. Bring it up with: {install(self.extra)} "
+            f"(in a checkout: pip install -e '.[{self.extra}]')"
         )
 
 

@@ -291,10 +291,11 @@ class Embeddings:
 @dataclass(frozen=True, slots=True)
 class Requirement:
     """What an adapter needs beside this package: a package with the pip extra that brings it, or, without an extra, a
-    command on the path."""
+    command on the path. `at_least` is the first version that will do, in numbers with points between them."""
 
     name: str
     extra: str | None = None
+    at_least: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,6 +135,14 @@ def test_the_sdk_that_is_named_is_the_one_that_the_adapter_misses(name: str, mon
     assert (caught.value.module, caught.value.extra) == (adapter.requires.name, adapter.requires.extra)
 
 
+def test_an_sdk_that_is_too_old_is_shown_with_the_way_out(harness: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.cli.providers.version", lambda _: "2.54.0")
+
+    assert rows(harness("providers").out)["openai-chat"]["NEEDS"] == (
+        "openai 2.54.0: too old, needs 3.0: pip install 'toolcall-harness[openai]'"
+    )
+
+
 def test_what_chats_and_what_embeds_is_said(harness: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     usual = harness("providers").out.splitlines()
     for name, value in {
@@ -226,6 +234,7 @@ def test_the_json_says_of_keys_only_whether_they_are_set(harness: Command, monke
         "requires": {
             "name": "openai",
             "version": metadata.version("openai"),
+            "at_least": "3.0",
             "install": "pip install 'toolcall-harness[openai]'",
         },
         "keys": {"OPENAI_API_KEY": True},

@@ -16,6 +16,7 @@ from harness.contract.errors import (
     MalformedResponse,
     MissingDependency,
     MissingKey,
+    OutdatedDependency,
     PluginError,
     ProviderError,
     ScenarioError,
@@ -40,6 +41,13 @@ TEXTS: list[tuple[HarnessError, str]] = [
         (
             "the adapter 'gemini' needs the package 'google.genai', which is not installed. "
             "Install it with: pip install 'toolcall-harness[gemini]' (in a checkout: pip install -e '.[gemini]')"
+        ),
+    ),
+    (
+        OutdatedDependency("openai-chat", "openai", "openai", "3.0", "2.54.0"),
+        (
+            "the adapter 'openai-chat' needs the package 'openai' from 3.0 on, and 2.54.0 is installed. Bring it up "
+            "with: pip install 'toolcall-harness[openai]' (in a checkout: pip install -e '.[openai]')"
         ),
     ),
     (

@@ -26,26 +26,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.contract.errors import MissingDependency
 from harness.contract.protocols import Adapter, Capability, Requirement, Route
+from harness.host.sdk import needing
 
 if TYPE_CHECKING:
     from harness.adapters.anthropic.client import AnthropicClient
     from harness.contract.protocols import Endpoint
+
+SDK = Requirement("anthropic", "anthropic", "2.0")
 
 
 def connect(endpoint: Endpoint, model: str) -> AnthropicClient:
     """A client of `model` at `endpoint`.
 
     Raises:
-        MissingDependency: the SDK is not installed.
+        MissingDependency: the SDK is not installed, or too old.
     """
-    try:
+    with needing("anthropic", SDK, "anthropic"):
         from harness.adapters.anthropic.client import AnthropicClient  # noqa: PLC0415 - imports the SDK
-    except ModuleNotFoundError as error:
-        if error.name != "anthropic":
-            raise
-        raise MissingDependency("anthropic", "anthropic", "anthropic") from None
     return AnthropicClient(endpoint, model)
 
 
@@ -73,6 +71,6 @@ ADAPTER = Adapter(
         }
     ),
     connect,
-    requires=Requirement("anthropic", "anthropic"),
+    requires=SDK,
     route=Route.CLIENT,
 )

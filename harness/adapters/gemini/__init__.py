@@ -19,26 +19,25 @@ One adapter for models with ids on the wire and without. What it does where the 
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from harness.contract.errors import MissingDependency
 from harness.contract.protocols import Adapter, Capability, Embeddings, Requirement, Route
+from harness.host.sdk import needing
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-
     from harness.adapters.gemini.client import GeminiClient
     from harness.contract.protocols import EmbeddingProvider, Endpoint
+
+SDK = Requirement("google-genai", "gemini", "3.0")
 
 
 def connect(endpoint: Endpoint, model: str) -> GeminiClient:
     """A client of `model` at `endpoint`.
 
     Raises:
-        MissingDependency: the SDK is not installed.
+        MissingDependency: the SDK is not installed, or too old.
     """
-    with _needing_the_sdk():
+    with needing("gemini", SDK, "google", "google.genai"):
         from harness.adapters.gemini.client import GeminiClient  # noqa: PLC0415 - imports the SDK
     return GeminiClient(endpoint, model)
 
@@ -47,21 +46,11 @@ def connect_embeddings(endpoint: Endpoint, model: str, dimensions: int) -> Embed
     """A provider of `model`'s vectors, each with so many `dimensions`; see `harness.adapters.gemini.embeddings`.
 
     Raises:
-        MissingDependency: the SDK is not installed.
+        MissingDependency: the SDK is not installed, or too old.
     """
-    with _needing_the_sdk():
+    with needing("gemini", SDK, "google", "google.genai"):
         from harness.adapters.gemini.embeddings import GeminiEmbeddings  # noqa: PLC0415 - imports the SDK
     return GeminiEmbeddings(endpoint, model, dimensions)
-
-
-@contextmanager
-def _needing_the_sdk() -> Generator[None]:
-    try:
-        yield
-    except ImportError as error:
-        if error.name not in ("google", "google.genai"):
-            raise
-        raise MissingDependency("gemini", "google-genai", "gemini") from None
 
 
 ADAPTER = Adapter(
@@ -90,6 +79,6 @@ ADAPTER = Adapter(
     ),
     connect=connect,
     embeddings=Embeddings("gemini-embedding-2", 768, connect_embeddings),
-    requires=Requirement("google-genai", "gemini"),
+    requires=SDK,
     route=Route.CLIENT,
 )

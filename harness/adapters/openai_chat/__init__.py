@@ -22,9 +22,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.adapters._openai.requirement import SDK, needing_the_sdk
+from harness.adapters._openai.requirement import SDK
 from harness.adapters.openai_chat.api import API
 from harness.contract.protocols import Adapter, Capability, Embeddings, Route
+from harness.host.sdk import needing
 
 if TYPE_CHECKING:
     from harness.contract.protocols import ChatClient, EmbeddingProvider, Endpoint
@@ -34,9 +35,9 @@ def connect(endpoint: Endpoint, model: str) -> ChatClient:
     """A client of `model`, which answers requests that name no model of their own.
 
     Raises:
-        MissingDependency: the SDK is not installed.
+        MissingDependency: the SDK is not installed, or too old.
     """
-    with needing_the_sdk(API):
+    with needing(API, SDK, "openai"):
         from harness.adapters.openai_chat.client import Client  # noqa: PLC0415 - the SDK loads when it is needed
     return Client(endpoint, model)
 
@@ -45,9 +46,9 @@ def connect_embeddings(endpoint: Endpoint, model: str, dimensions: int) -> Embed
     """A provider of `model`'s vectors, each with so many `dimensions`; see `harness.adapters.openai_chat.embeddings`.
 
     Raises:
-        MissingDependency: the SDK is not installed.
+        MissingDependency: the SDK is not installed, or too old.
     """
-    with needing_the_sdk(API):
+    with needing(API, SDK, "openai"):
         from harness.adapters.openai_chat.embeddings import OpenAIEmbeddings  # noqa: PLC0415 - as above
     return OpenAIEmbeddings(endpoint, model, dimensions)
 

@@ -19,9 +19,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.adapters._openai.requirement import SDK, needing_the_sdk
+from harness.adapters._openai.requirement import SDK
 from harness.adapters.openai_responses.api import API
 from harness.contract.protocols import Adapter, Capability, Route
+from harness.host.sdk import needing
 
 if TYPE_CHECKING:
     from harness.contract.protocols import ChatClient, Endpoint
@@ -31,9 +32,9 @@ def connect(endpoint: Endpoint, model: str) -> ChatClient:
     """A client of `model`, which answers requests that name no model of their own.
 
     Raises:
-        MissingDependency: the SDK is not installed.
+        MissingDependency: the SDK is not installed, or too old.
     """
-    with needing_the_sdk(API):
+    with needing(API, SDK, "openai"):
         from harness.adapters.openai_responses.client import Client  # noqa: PLC0415 - the SDK loads when it is needed
     return Client(endpoint, model)
 
