@@ -13,6 +13,7 @@ import typer
 from harness.cli import streams
 from harness.cli.accept import accept
 from harness.cli.audit import audit
+from harness.cli.help import help_
 from harness.cli.list import list_
 from harness.cli.main import COMMANDS, SUMMARY
 from harness.cli.providers import providers
@@ -44,6 +45,7 @@ _FUNCTIONS = {
     "validate": validate,
     "audit": audit,
     "accept": accept,
+    "help": help_,
 }
 for _name, _function in _FUNCTIONS.items():
     app.command(_name, short_help=COMMANDS[_name])(_function)

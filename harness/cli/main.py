@@ -21,6 +21,7 @@ COMMANDS = {
     "validate": "Check scenario files: every problem with its place.",
     "audit": "Audit recorded requests: what do the providers refuse, what breaks the contract?",
     "accept": "Write what is red in a run into a file of expected failures.",
+    "help": "Explain a topic: adapters, ci, findings, recording, scenarios, ... All: harness help.",
 }
 
 
