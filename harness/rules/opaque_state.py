@@ -160,7 +160,10 @@ def _lost_flaw(asked: Asked, part: PartView, behind: list[PartView]) -> Flaw:
     state = _state_of(part)
     kind = _kind(part, state)
     holder = "a call" if isinstance(part, CallView) else "a text" if isinstance(part, TextView) else "a part of its own"
-    near = next((other for other in behind if type(other) is type(part) and _state_of(other) is not None), None)
+    bare = (other for other in behind if _has_lost_its_state(part, other))
+    near = next(bare, None) or next(
+        (other for other in behind if type(other) is type(part) and _state_of(other) is not None), None
+    )
     return Flaw(
         f"opaque state of an earlier answer ({kind} on {holder}) did not come back untouched in its place",
         asked.reading.index,
@@ -168,6 +171,17 @@ def _lost_flaw(asked: Asked, part: PartView, behind: list[PartView]) -> Flaw:
         _state_of(near) if near else None,
         state,
     )
+
+
+def _has_lost_its_state(issued: PartView, sent: PartView) -> bool:
+    """It is the text or the call that the state stood on, which came back without any."""
+    match issued, sent:
+        case TextView(), TextView():
+            return issued.text == sent.text and sent.opaque is None
+        case CallView(), CallView():
+            return (issued.id, issued.name) == (sent.id, sent.name) and sent.opaque is None
+        case _:
+            return False
 
 
 def _kind(part: PartView, state: JSON) -> str:
