@@ -15,7 +15,7 @@ from harness.contract.protocols import Adapter
 class Target:
     """One column of a run.
 
-    `cassettes` is the folder of its recordings, which any adapter of the API can play.
+    `cassettes` names the files of its recordings, which any adapter of the API can play.
     """
 
     name: str
@@ -51,11 +51,11 @@ def target(shipped: Shipped, adapter: Adapter, models: Mapping[str, str]) -> Tar
         name = adapter.name + suffix
     model = models.get(name, models.get(shipped.name, shipped.model))
     made = Target(name, adapter, model, catalog.api(adapter.api).profile_for(model), shipped.name)
-    return made if model == shipped.model else replace(made, cassettes=_folder(shipped.name, model))
+    return made if model == shipped.model else replace(made, cassettes=_of_model(shipped.name, model))
 
 
-def _folder(name: str, model: str) -> str:
-    """Another model has a folder of its own, so that it never overwrites the first."""
+def _of_model(name: str, model: str) -> str:
+    """Another model has recordings of its own, so that it never overwrites the first."""
     safe = "".join(character if character.isalnum() or character in "._-" else "-" for character in model)
     return f"{name}@{safe}"
 

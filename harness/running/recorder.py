@@ -11,7 +11,7 @@ from harness.contract.errors import CassetteTaken
 from harness.results import EmbeddingTranscript, Transcript
 from harness.running.cells import not_applicable
 from harness.running.stages import Cell, Stages
-from harness.running.versions import versions
+from harness.running.versions import sdk_version
 from harness.running.workers.pool import Halted
 from harness.scenarios.load import digest, sent_digest
 from harness.tape.cassette import Metadata
@@ -128,6 +128,6 @@ def _metadata(cell: Cell, stages: Stages) -> Metadata:
         scenario_digest=digest(cell.scenario),
         sent_digest=sent_digest(cell.scenario),
         recorded_at=datetime.now(UTC).isoformat(timespec="seconds") if live else None,
-        versions=versions(),
+        versions=sdk_version(cell.target.adapter) if live else {},
         recorded_from=provenance.recorded_from,
     )

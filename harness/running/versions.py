@@ -8,6 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from harness import catalog
 from harness.contract import distribution
+from harness.contract.protocols import Adapter
 
 
 def _packages() -> Iterator[str]:
@@ -23,9 +24,17 @@ def versions() -> dict[str, str]:
     return {package: number for package, number in found.items() if number is not None}
 
 
+def sdk_version(adapter: Adapter) -> dict[str, str]:
+    """The version of the SDK that an adapter sends with; nothing if it says that it needs none, or that is not
+    installed."""
+    needed = adapter.requires
+    number = _version(needed.name) if needed is not None and needed.extra is not None else None
+    return {} if needed is None or number is None else {needed.name: number}
+
+
 @cache
 def _version(package: str) -> str | None:
-    """Looked up once: it takes milliseconds, and every recording states it."""
+    """Looked up once: it takes milliseconds, and every live recording states one."""
     try:
         return version(package)
     except PackageNotFoundError:

@@ -15,8 +15,11 @@ from harness.contract.http import HttpRequest, HttpResponse
 from harness.results import Origin, Provenance, Variant
 from harness.tape import delivery
 
-FORMAT = "harness 1"
+FORMAT = "harness 2"
 """`metadata.format` of our cassettes. A cassette without it is somebody else's."""
+
+FORMATS = ("harness 1", FORMAT)
+"""Those that are read. In the first one no body was indented."""
 
 REFERENCE_URL = "http://reference-server.invalid"
 """Origin that stands in reference recordings for wherever the reference server listened: they repeat to the byte, and
@@ -42,9 +45,10 @@ class Metadata:
     """Where a cassette of ours comes from.
 
     `scenario_digest` is that of the parsed scenario when it was recorded, `sent_digest` that of what of it is sent;
-    recordings from before there were two have the first alone. `recorded_at` is an ISO 8601 time in UTC; recordings
-    from the reference server have none, so that they repeat to the byte. `versions` maps packages to versions.
-    `recorded_from` is the address of a server that is not the provider's own.
+    recordings from before there were two have the first alone. `recorded_at` is an ISO 8601 time in UTC, `versions` the
+    version of the SDK that the adapter sent with; recordings from the reference server have neither, so that they
+    repeat to the byte, whatever is installed. `recorded_from` is the address of a server that is not the provider's
+    own.
     """
 
     origin: Origin
@@ -86,7 +90,8 @@ class Metadata:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values in the order of the fields, without the absent ones."""
-        return _METADATA.dump_python(self, mode="json", exclude_none=True)
+        values = _METADATA.dump_python(self, mode="json", exclude_none=True)
+        return values if self.versions else {key: value for key, value in values.items() if key != "versions"}
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> Metadata:

@@ -15,7 +15,6 @@ import yaml
 
 from harness.contract.errors import CassetteError
 from harness.host.shortened import shortened
-from harness.tape import layout
 
 MAX_BYTES = 32 << 20
 """Bound on a cassette, and on all that its bodies unpack to."""
@@ -88,10 +87,6 @@ def _parse_json(text: str, file: str) -> Any:
 
 
 def _parse_yaml(text: str, file: str) -> Any:
-    try:
-        return layout.read(text, _LOADER.yaml_implicit_resolvers)
-    except layout.Unknown:
-        pass
     try:
         return _built(text, file)
     except yaml.MarkedYAMLError as error:

@@ -1,4 +1,8 @@
-"""The folder of cassettes: one file per cell, `<target>/<scenario>[.stream].yaml`."""
+"""The folder of cassettes: one file per cell, `<scenario>/<target>[.stream].yaml`.
+
+Before, it was `<target>/<scenario>[.stream].yaml`. A cell that lies there still does: it is played and recorded where
+it is, until somebody moves it or records it elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +14,14 @@ from harness.contract.errors import CassetteError, CassetteMissing, CassetteTake
 from harness.results import Variant
 from harness.tape.cassette import Cassette, Metadata
 from harness.tape.document import RESTORE
-from harness.tape.journal import SUFFIX
+from harness.tape.journal import SUFFIX, path_of, read_journal
 from harness.tape.read import read
 from harness.tape.write import dumps, replace
 
 _LONGEST_NAME = 100
 _REPLACE = "Record with --force to replace it, or into another folder (--cassettes DIR) to keep it."
-_TARGET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]*")
-_SCENARIO = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")  # no dot: `x.stream` would be the streamed `x`
+_TARGET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]*(?<!\.stream)")  # `x.stream` would be the streamed `x`
+_SCENARIO = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 
 
 class Library:
@@ -30,12 +34,23 @@ class Library:
         """Where the cassette of a cell lies, whether it is there or not.
 
         Raises:
-            CassetteError: a name is no plain file name, or a symbolic link leads out of the folder.
+            CassetteError: a name is no plain file name, a symbolic link leads out of the folder, or there are two, in
+                this layout and in the one of before.
         """
         for kind, name, pattern in (("target", target, _TARGET), ("scenario", scenario, _SCENARIO)):
             if not pattern.fullmatch(name) or len(name) > _LONGEST_NAME:
                 raise CassetteError(str(self.root), f"the {kind} {name!r} cannot name a file. Give it another name.")
-        path = self.root / target / f"{scenario}{'.stream' if variant == 'stream' else ''}.yaml"
+        ending = f"{'.stream' if variant == 'stream' else ''}.yaml"
+        path = self._inside(self.root / scenario / f"{target}{ending}")
+        before = self.root / target / f"{scenario}{ending}"
+        if not _is_begun(before) or not _is_of(self._inside(before), (target, scenario, variant)):
+            return path
+        if _is_begun(path):
+            raise CassetteError(str(path), f"the same cell lies at {before} as well. Remove one of the two.")
+        return before
+
+    def _inside(self, path: Path) -> Path:
+        """A path two levels below the root, unless a link leads out of it."""
         # Below the root only links lead elsewhere, and a name that is none costs one look instead of one per folder.
         linked = path.is_symlink() or path.parent.is_symlink()
         # `resolve` refuses links that go in a circle, of which whoever opens the file will say so.
@@ -133,6 +148,21 @@ def is_paid(present: Metadata) -> bool:
 def recorded_on(present: Metadata) -> str:
     """The day of a recording, in words that follow another word; nothing if it has none."""
     return f" on {present.recorded_at[:10]}" if present.recorded_at else ""
+
+
+def _is_begun(path: Path) -> bool:
+    """Whether there is a cassette, or the journal of one."""
+    return os.path.lexists(path) or path_of(path).exists()
+
+
+def _is_of(path: Path, cell: tuple[str, str, Variant]) -> bool:
+    """Whether what was begun at `path` belongs to a cell: `a/b.yaml` is one now and was another before. What cannot be
+    read may."""
+    try:
+        metadata = read(path).metadata if path.exists() else read_journal(path_of(path)).metadata
+    except CassetteError:
+        return True
+    return metadata is None or (metadata.target, metadata.scenario, metadata.variant) == cell
 
 
 def _check_place(metadata: Metadata, cell: tuple[str, str, Variant], path: Path) -> None:

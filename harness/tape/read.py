@@ -2,7 +2,8 @@
 
 Besides vcrpy's own shape it reads what recorders put around it: `!!binary` and compressed bodies, `base64_string`,
 pydantic-ai's `parsed_body`, the `status_code` and `content` of early httpx recordings, header values that are lists or
-not, and interactions without a response. How a response was delivered is the extension key `delivery`, of our own.
+not, and interactions without a response. Two extension keys are our own: `delivery`, how a response was delivered, and
+`spelling`, how a body was spelled that is indented in the file.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import base64
 import binascii
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn, TypeGuard
 
@@ -19,8 +21,8 @@ from pydantic import ValidationError
 from harness.contract.errors import CassetteError, CassetteMissing
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.host.file import contents
-from harness.tape import delivery
-from harness.tape.cassette import FORMAT, Cassette, Interaction, Metadata, checksum
+from harness.tape import delivery, spelling
+from harness.tape.cassette import FORMATS, Cassette, Interaction, Metadata, checksum
 from harness.tape.content_encoding import decode
 from harness.tape.document import MAX_BYTES, RESTORE, parse
 
@@ -87,8 +89,9 @@ class _Reader:
         return Cassette(interactions, self._metadata(metadata, interactions))
 
     def _metadata(self, stored: dict[Any, Any], interactions: tuple[Interaction, ...]) -> Metadata:
-        if stored["format"] != FORMAT:
-            reason = f"written in the format {stored['format']!r}; this version reads {FORMAT!r}. Record it again."
+        if stored["format"] not in FORMATS:
+            known = " and ".join(map(repr, FORMATS))
+            reason = f"written in the format {stored['format']!r}; this version reads {known}. Record it again."
             self._refuse(reason, "metadata.format")
         values = {str(key): value for key, value in stored.items()}
         stated = {key: values.pop(key, None) for key in ("format", "note", "interactions", "checksum")}
@@ -116,10 +119,28 @@ class _Reader:
         response: Any = entry.get("response")
         if response is not None and not _is_mapping(response):
             self._refuse(f"the response is {_kind(response)} and not a mapping. {RESTORE}", place)
-        return Interaction(
+        read = Interaction(
             self._request(entry["request"], f"{place}, request"),
             self._response(response, f"{place}, response") if response else None,
         )
+        return self._as_spelled(read, entry["spelling"], f"{place}.spelling") if "spelling" in entry else read
+
+    def _as_spelled(self, read: Interaction, names: Any, place: str) -> Interaction:
+        """An interaction whose indented bodies are the exact ones again."""
+        if not _is_mapping(names):
+            self._refuse(f"{_kind(names)} and not a mapping. {RESTORE}", place)
+        request, response = read.request, read.response
+        for key, name in names.items():
+            try:
+                if key == "request":
+                    request = replace(request, body=spelling.exact(request.body, name))
+                elif key == "response" and response is not None:
+                    response = replace(response, body=spelling.exact(response.body, name))
+                else:
+                    self._refuse(f"no body is called {_shown(key)}. {RESTORE}", place)
+            except ValueError as error:
+                self._refuse(f"{error}. {RESTORE}", f"{place}.{key}")
+        return Interaction(request, response)
 
     def _request(self, stored: dict[Any, Any], place: str) -> HttpRequest:
         headers, body = self._content(stored, "body", place)

@@ -49,8 +49,6 @@ def survey(library: Library, wanted: Iterable[Metadata], *, force: bool = False,
     """
     prepare()
     found, problems, every = Survey(), list[CassetteError](), list(wanted)
-    for folder in {library.root / metadata.target for metadata in every}:
-        replacement.sweep(folder)
     for metadata in every:
         try:
             _look(library, metadata, found, force=force, missing=missing)
@@ -69,6 +67,7 @@ def survey(library: Library, wanted: Iterable[Metadata], *, force: bool = False,
 
 def _look(library: Library, metadata: Metadata, found: Survey, *, force: bool, missing: bool) -> None:
     path = library.path(*place_of(metadata))
+    replacement.sweep(path.parent)
     left = leftover(path, force=force)
     present = None
     if left is not None or missing or not force:

@@ -1,7 +1,7 @@
 """Cassette → file: vcrpy's format by vcrpy's own serialisation, written atomically.
 
-The text is laid out for readers: provenance first, bodies as text, event streams as blocks with a line for a line. All
-bytes come back as they were, which is checked before anything is written.
+The text is laid out for readers: provenance first, bodies as text, JSON indented, event streams as blocks with a line
+for a line. All bytes come back as they were, which is checked before anything is written.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import yaml
 from harness.contract.errors import CassetteError
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.host import replacement
-from harness.tape import delivery
+from harness.tape import delivery, spelling
 from harness.tape.cassette import FORMAT, Cassette, Metadata, checksum
 from harness.tape.content_encoding import MAX_BYTES
 from harness.tape.read import loads
@@ -50,8 +50,28 @@ class _Serializer:
 
     @staticmethod
     def serialize(cassette: dict[str, Any]) -> str:
-        ordered = {key: cassette[key] for key in ("version", "metadata", "interactions") if key in cassette}
+        ordered = {
+            "version": cassette["version"],
+            "metadata": cassette["metadata"],
+            "interactions": [_for_readers(each) for each in cassette["interactions"]],
+        }
         return yaml.dump(ordered, Dumper=_DUMPER, sort_keys=False, allow_unicode=True, width=_ONE_LINE)
+
+
+def _for_readers(interaction: dict[str, Any]) -> dict[str, Any]:
+    """An interaction with its JSON indented, and the names of the spellings by which the exact bytes come back. They
+    stand beside request and response, since a request of vcrpy's has no room for more."""
+    request, response = interaction["request"], interaction["response"]
+    content_type = request["headers"].get("content-type", [""])[0]
+    is_matched_as_json = "application/json" in content_type.lower()  # by vcrpy, and any other body to the byte
+    sent = spelling.indented(request["body"]) if is_matched_as_json else None
+    told = spelling.indented(response["body"]["string"])
+    if sent is not None:
+        request = {**request, "body": sent[0]}
+    if told is not None:
+        response = {**response, "body": {"string": told[0]}}
+    names = {key: found[1] for key, found in (("request", sent), ("response", told)) if found is not None}
+    return {"request": request, "response": response} | ({"spelling": names} if names else {})
 
 
 def dumps(cassette: Cassette, file: str) -> bytes:

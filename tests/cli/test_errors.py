@@ -84,8 +84,8 @@ def test_without_arguments_the_help_is_shown(harness: Command) -> None:
 def test_a_damaged_cassette_fails_its_cell_and_blames_the_cassette(
     harness: Command, cassettes: Path, folder: Path, damage: str
 ) -> None:
-    source = (cassettes / "anthropic" / "call-single.yaml").read_text()
-    place = folder / "own" / "anthropic" / "call-single.yaml"
+    source = (cassettes / "call-single" / "anthropic.yaml").read_text()
+    place = folder / "own" / "call-single" / "anthropic.yaml"
     place.parent.mkdir(parents=True)
     place.write_text(
         {
@@ -100,7 +100,7 @@ def test_a_damaged_cassette_fails_its_cell_and_blames_the_cassette(
 
     text = " ".join(outcome.out.split())
     assert outcome.code == 1
-    assert "own/anthropic/call-single.yaml" in text
+    assert "own/call-single/anthropic.yaml" in text
     assert "blame: cassette" in text
     assert "What to do the recording does not fit: record the cell again with 'harness record'." in text
     assert "Traceback" not in text + outcome.err

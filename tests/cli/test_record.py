@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -61,15 +62,16 @@ def test_a_recording_from_the_reference_server_can_be_played(harness: Command, f
 
     assert (recorded.code, played.code) == (0, 0)
     assert "The cassettes are in cassettes." in recorded.out.splitlines()
+    assert all("versions" not in path.read_text() for path in folder.glob("cassettes/*/*.yaml"))
     assert sorted(str(path.relative_to(folder)) for path in folder.glob("cassettes/*/*.yaml")) == [
-        "cassettes/anthropic/call-single.stream.yaml",
-        "cassettes/anthropic/call-single.yaml",
-        "cassettes/gemini-3/call-single.stream.yaml",
-        "cassettes/gemini-3/call-single.yaml",
+        "cassettes/call-single/anthropic.stream.yaml",
+        "cassettes/call-single/anthropic.yaml",
+        "cassettes/call-single/gemini-3.stream.yaml",
+        "cassettes/call-single/gemini-3.yaml",
     ]
 
 
-@pytest.mark.parametrize(("variant", "name"), [("whole", "call-single.yaml"), ("stream", "call-single.stream.yaml")])
+@pytest.mark.parametrize(("variant", "name"), [("whole", "gemini-3.yaml"), ("stream", "gemini-3.stream.yaml")])
 def test_a_variant_that_is_named_is_recorded_alone(harness: Command, folder: Path, variant: str, name: str) -> None:
     words = ("call-single", "--target", "gemini-3", "--variant", variant)
 
@@ -85,13 +87,14 @@ def test_a_recording_from_a_provider_says_so_and_holds_no_key(
     outcome = harness("record", "call-single", "--target", "anthropic", "--base-url", f"anthropic={provider[1]}")
     played = harness("run", "call-single", "--target", "anthropic")
 
-    places = [folder / "cassettes" / "anthropic" / name for name in ("call-single.yaml", "call-single.stream.yaml")]
+    places = [folder / "cassettes" / "call-single" / name for name in ("anthropic.yaml", "anthropic.stream.yaml")]
     cassettes = [place.read_text() for place in places]
     assert outcome.code == 0
     assert provider[0].requests == 4
     assert KEY not in "".join([*cassettes, outcome.out])
     address = provider[1].rpartition("/")[0]
     assert all(f"origin: server\n  note: Recorded from {address}, not from the provider." in each for each in cassettes)
+    assert all(f"\n  versions:\n    anthropic: {version('anthropic')}\n  recorded_from:" in each for each in cassettes)
     assert f"Recorded from {address}, not from the provider: 2 cells of anthropic (claude-opus-5-5," in played.out
 
 
@@ -117,15 +120,12 @@ def test_no_cell_is_begun_after_the_last_request_that_is_allowed(harness: Comman
     assert "Not recorded: 2 cells" in outcome.out.splitlines()
     assert "--max-requests allows" in outcome.out
     assert "harness record --from reference json-mode --target anthropic" in outcome.out
-    assert sorted(path.stem for path in folder.glob("cassettes/anthropic/*.yaml")) == [
-        "call-single",
-        "call-single.stream",
-    ]
+    assert sorted(path.parent.name for path in folder.glob("cassettes/*/*.yaml")) == ["call-single", "call-single"]
 
 
 def test_another_models_cassette_is_replaced_by_force_only(harness: Command, folder: Path) -> None:
     first = ("record", "call-single", "--from", "reference", "--target", "anthropic")
-    place = folder / "cassettes" / "anthropic" / "call-single.yaml"
+    place = folder / "cassettes" / "call-single" / "anthropic.yaml"
     harness(*first)
     place.write_text(place.read_text().replace("model_requested: claude-opus-5-5", "model_requested: claude-opus-4-1"))
     before = place.read_text()
@@ -133,7 +133,7 @@ def test_another_models_cassette_is_replaced_by_force_only(harness: Command, fol
     refused, forced = harness(*first), harness(*first, "--force")
 
     assert refused.code == 2
-    assert "cassettes/anthropic/call-single.yaml" in refused.err
+    assert "cassettes/call-single/anthropic.yaml" in refused.err
     assert "Traceback" not in refused.err
     assert forced.code == 0
     assert place.read_text() != before
@@ -141,14 +141,14 @@ def test_another_models_cassette_is_replaced_by_force_only(harness: Command, fol
 
 def test_what_cannot_be_read_is_replaced_by_force_only(harness: Command, folder: Path) -> None:
     words = ("record", "call-single", "--from", "reference", "--target", "anthropic")
-    place = folder / "cassettes" / "anthropic" / "call-single.yaml"
+    place = folder / "cassettes" / "call-single" / "anthropic.yaml"
     harness(*words)
     place.write_bytes(b"")
 
     refused, forced = harness(*words), harness(*words, "--force")
 
     assert (refused.code, forced.code) == (2, 0)
-    assert refused.err.startswith("harness: cassettes/anthropic/call-single.yaml: what is there cannot be read: ")
+    assert refused.err.startswith("harness: cassettes/call-single/anthropic.yaml: what is there cannot be read: ")
     assert "Record with --force to replace it" in refused.err
     assert harness("run", *words[1:2], *words[4:]).code == 0
 
@@ -159,7 +159,12 @@ def test_another_model_is_recorded_beside_the_first(harness: Command, folder: Pa
     outcomes = [harness(*arguments), harness(*arguments, "--model", "gemini-3=gemini-3.6-pro")]
 
     assert [outcome.code for outcome in outcomes] == [0, 0]
-    assert len(list(folder.glob("cassettes/*/call-single.yaml"))) == 2
+    assert sorted(path.name for path in folder.glob("cassettes/call-single/*.yaml")) == [
+        "gemini-3.stream.yaml",
+        "gemini-3.yaml",
+        "gemini-3@gemini-3.6-pro.stream.yaml",
+        "gemini-3@gemini-3.6-pro.yaml",
+    ]
 
 
 def test_nothing_is_written_into_the_installed_package(harness: Command) -> None:

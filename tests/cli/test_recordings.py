@@ -94,7 +94,7 @@ def place(harness: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> It
 
 
 def cassette(name: str) -> Path:
-    return Path("cassettes/openai-chat") / f"{name}.yaml"
+    return Path("cassettes") / name / "openai-chat.yaml"
 
 
 def said(outcome: Outcome) -> list[str]:
@@ -111,16 +111,16 @@ def test_what_was_answered_before_a_failure_is_not_asked_again(place: Place) -> 
     assert place.provider.asked == ["a 1", "a 2", "a 2"]
     assert said(failed) == [
         (
-            "cassettes/openai-chat/a.yaml is not complete. What was answered (1 exchange) is in "
-            "a.yaml.journal, and the next recording of the cell takes it up; delete the file to ask again."
+            "cassettes/a/openai-chat.yaml is not complete. What was answered (1 exchange) is in "
+            "openai-chat.yaml.journal, and the next recording of the cell takes it up; delete the file to ask again."
         )
     ]
     assert said(again) == [
         (
-            "cassettes/openai-chat/a.yaml.journal holds 1 answered exchange of a recording that did not come to its "
+            "cassettes/a/openai-chat.yaml.journal holds 1 answered exchange of a recording that did not come to its "
             "end: what is asked for again is taken up."
         ),
-        "Took up 1 answered exchange of cassettes/openai-chat/a.yaml without asking again.",
+        "Took up 1 answered exchange of cassettes/a/openai-chat.yaml without asking again.",
     ]
     assert len(read(cassette("a")).interactions) == 2
     assert not path_of(cassette("a")).exists()
@@ -143,10 +143,10 @@ def test_what_another_scenario_has_left_is_put_away_and_said(place: Place, folde
     assert outcome.code == 0
     assert place.provider.asked == ["a 1", "a 1", "a 2"]
     assert said(outcome)[-1] == (
-        "cassettes/openai-chat/a.yaml: what an earlier recording has left (1 exchange) was not asked for "
-        "again, since other requests are sent now, and is kept in cassettes/openai-chat/a.yaml.journal.left."
+        "cassettes/a/openai-chat.yaml: what an earlier recording has left (1 exchange) was not asked for "
+        "again, since other requests are sent now, and is kept in cassettes/a/openai-chat.yaml.journal.left."
     )
-    assert Path("cassettes/openai-chat/a.yaml.journal.left").exists()
+    assert Path("cassettes/a/openai-chat.yaml.journal.left").exists()
 
 
 def test_what_was_recorded_live_is_replaced_by_force_only(place: Place) -> None:
@@ -156,7 +156,7 @@ def test_what_was_recorded_live_is_replaced_by_force_only(place: Place) -> None:
     refused = place()
     assert (refused.code, refused.out) == (2, "")
     assert refused.err == (
-        f"harness: cassettes/openai-chat/a.yaml: it was recorded live on {day}, and may have been paid for. Record "
+        f"harness: cassettes/a/openai-chat.yaml: it was recorded live on {day}, and may have been paid for. Record "
         "with --missing to leave it as it is, with --force to replace it, or into another folder (--cassettes DIR) to "
         "keep both.\n"
     )
@@ -167,6 +167,7 @@ def test_what_was_recorded_live_is_replaced_by_force_only(place: Place) -> None:
 
 def test_all_that_stands_in_the_way_is_found_before_anything_is_sent(place: Place) -> None:
     place("scenarios/a.yaml")
+    cassette("b").parent.mkdir()
     cassette("b").write_text("version: 1\ninteractions: []\n")
     metadata = read(cassette("a")).metadata
     assert isinstance(metadata, Metadata)
@@ -177,8 +178,8 @@ def test_all_that_stands_in_the_way_is_found_before_anything_is_sent(place: Plac
     recorder.remove()
     assert refused.code == 2
     assert refused.err.startswith("harness: 3 of 3 cells cannot be recorded, so nothing was sent for any. cassettes/")
-    assert "b.yaml: it was recorded with an unknown model" in refused.err
-    assert "c.yaml: another process is recording it. Wait for it, or end it." in refused.err
+    assert "b/openai-chat.yaml: it was recorded with an unknown model" in refused.err
+    assert "c/openai-chat.yaml: another process is recording it. Wait for it, or end it." in refused.err
     assert place.provider.asked == ["a 1", "a 2"]
     assert "another process" in str(RunResult.from_json(Path("run.json").read_text()).stopped)
 
@@ -285,7 +286,7 @@ def test_a_journal_that_was_left_beside_its_complete_cassette_goes_and_is_said(p
 
     assert outcome.code == 0
     assert said(outcome)[0] == (
-        "cassettes/openai-chat/a.yaml.journal was left by a recording that was killed once its cassette was complete: "
+        "cassettes/a/openai-chat.yaml.journal was left by a recording that was killed once its cassette was complete: "
         "it held nothing that the cassette does not have, and was removed."
     )
     assert not journal.exists()
@@ -302,8 +303,8 @@ def test_a_fresh_cassette_keeps_the_journal_of_a_recording_that_was_to_replace_i
     outcome = place("scenarios/a.yaml", "--missing")
 
     assert said(outcome)[0] == (
-        "cassettes/openai-chat/a.yaml.journal holds 1 answered exchange of a recording that did not come to its end. "
-        "It stays, since a.yaml is fresh: record with --force, and without --missing, to take it up."
+        "cassettes/a/openai-chat.yaml.journal holds 1 answered exchange of a recording that did not come to its end. "
+        "It stays, since openai-chat.yaml is fresh: record with --force, and without --missing, to take it up."
     )
     assert cassette("a").read_bytes() == before
 
@@ -311,7 +312,11 @@ def test_a_fresh_cassette_keeps_the_journal_of_a_recording_that_was_to_replace_i
 def test_what_killed_writers_have_left_goes_and_what_living_ones_write_stays(place: Place) -> None:
     folder = cassette("a").parent
     folder.mkdir(parents=True)
-    names = (".a.yaml.0123456789abcdef.tmp", ".z.stream.yaml.0123456789abcdef.tmp", ".a.yaml.0000000000000000.tmp")
+    names = (
+        ".openai-chat.yaml.0123456789abcdef.tmp",
+        ".z.stream.yaml.0123456789abcdef.tmp",
+        ".z.yaml.0000000000000000.tmp",
+    )
     dead, other, living = (folder / name for name in names)
     foreign = folder / ".notes.tmp"
     report = Path(".run.json.0123456789abcdef.tmp")

@@ -180,9 +180,9 @@ def test_a_missing_cassette_is_no_pass_and_comes_with_commands_that_work(
     harness: Command, cassettes: Path, folder: Path
 ) -> None:
     partial = folder / "partial"
-    (partial / "anthropic").mkdir(parents=True)
-    for name in ("call-single.yaml", "call-single.stream.yaml"):
-        (partial / "anthropic" / name).write_bytes((cassettes / "anthropic" / name).read_bytes())
+    (partial / "call-single").mkdir(parents=True)
+    for name in ("anthropic.yaml", "anthropic.stream.yaml"):
+        (partial / "call-single" / name).write_bytes((cassettes / "call-single" / name).read_bytes())
 
     outcome = harness("run", "call-single", "system-plain", "--target", "anthropic", "--cassettes", "partial")
 
@@ -202,9 +202,9 @@ def test_a_missing_cassette_is_no_pass_and_comes_with_commands_that_work(
 def test_streams_that_are_missing_are_recorded_without_recording_the_rest_again(
     harness: Command, cassettes: Path, folder: Path
 ) -> None:
-    place = folder / "partial" / "anthropic" / "call-single.yaml"
+    place = folder / "partial" / "call-single" / "anthropic.yaml"
     place.parent.mkdir(parents=True)
-    place.write_bytes((cassettes / "anthropic" / "call-single.yaml").read_bytes())
+    place.write_bytes((cassettes / "call-single" / "anthropic.yaml").read_bytes())
     written = place.stat().st_mtime_ns
 
     outcome = harness("run", "call-single", "--target", "anthropic", "--cassettes", "partial")

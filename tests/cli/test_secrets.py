@@ -132,7 +132,7 @@ def test_an_adapter_that_gives_back_what_an_answer_says_of_the_key_passes(
     written = [path.read_text() for path in folder.rglob("*") if path.is_file() and path != folder / "echo.yaml"]
     assert len(written) == 6
     assert KEY[:16] not in "".join([*written, outcome.out, outcome.err])
-    (streamed,) = folder.glob("cassettes/anthropic/echo.stream.yaml")
+    (streamed,) = folder.glob("cassettes/echo/anthropic.stream.yaml")
     assert "REDACTED" in streamed.read_text()
 
 

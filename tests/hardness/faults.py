@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 STEPS: dict[str, tuple[str, str]] = {
-    "mkdir of the cassettes": ("mkdir", r".*/cassettes/openai-chat|cassettes/openai-chat"),
+    "mkdir of the cassettes": ("mkdir", r"(?:.*/)?cassettes/steps-\d+"),
     "open of the journal": ("open", r".*\.journal"),
     "write of the journal": ("write", r".*\.journal"),
     "fsync of the journal": ("fsync", r".*\.journal"),

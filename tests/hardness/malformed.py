@@ -44,7 +44,7 @@ def _scenario() -> str:
 
 
 def _cassette() -> str:
-    return (shipped("cassettes") / "anthropic" / "call-single.yaml").read_text()
+    return (shipped("cassettes") / "call-single" / "anthropic.yaml").read_text()
 
 
 def _foreign() -> dict[str, object]:
@@ -68,7 +68,7 @@ _PLAY = ("run", "call-single", "--target", "anthropic", "--variant", "whole")
 
 _KINDS = (
     _Kind("scenario", "call-parallel-same-tool.yaml", ("validate", "call-parallel-same-tool.yaml"), _scenario),
-    _Kind("cassette", "lib/anthropic/call-single.yaml", (*_PLAY, "--cassettes", "lib"), _cassette),
+    _Kind("cassette", "lib/call-single/anthropic.yaml", (*_PLAY, "--cassettes", "lib"), _cassette),
     _Kind("foreign", "theirs.yaml", ("audit", "theirs.yaml"), lambda: yaml.safe_dump(_foreign())),
     _Kind("foreign-json", "theirs.json", ("audit", "theirs.json"), lambda: json.dumps(_foreign(), indent=1)),
     _Kind("expected", "known.yaml", (*_PLAY, "--expected-failures", "known.yaml"), _entries),

@@ -31,11 +31,11 @@ def check(folder: Path, provider: Provider, cells: int) -> None:
     library = Library(folder / "cassettes")
     assert len(library.paths()) == cells
     for path in library.paths():
-        recorded = library.load("openai-chat", path.stem, "whole").interactions
+        recorded = library.load("openai-chat", path.parent.name, "whole").interactions
         for step, each in enumerate(recorded):
             assert each.response is not None
-            assert f"chatcmpl-{given[path.stem, step]}".encode() in each.response.body
-            assert f"steps in {path.stem}".encode() in each.request.body
+            assert f"chatcmpl-{given[path.parent.name, step]}".encode() in each.response.body
+            assert f"steps in {path.parent.name}".encode() in each.request.body
     assert len([path for path in library.root.rglob("*") if path.is_file()]) == cells
 
 

@@ -148,10 +148,10 @@ def broken(place: Place, failure: str) -> None:
     place.tidy()
     assert ended.code == 1, ended.err
     assert Disk.read(place.library).unfinished == {"steps-00": 1}
-    assert "What was answered (1 exchange) is in steps-00.yaml.journal" in ended.err
+    assert "What was answered (1 exchange) is in openai-chat.yaml.journal" in ended.err
     again = place.record("--missing")
     assert again.code == 0, again.err
-    assert "Took up 1 answered exchange of cassettes/openai-chat/steps-00.yaml" in again.err
+    assert "Took up 1 answered exchange of cassettes/steps-00/openai-chat.yaml" in again.err
     asked = Counter((each.cell, each.step) for each in place.provider.asked())
     assert asked == {(f"steps-{cell:02}", step): 1 + (cell == 0 and step == 1) for cell in (0, 1) for step in (0, 1, 2)}
 

@@ -41,9 +41,9 @@ class Disk:
     def read(library: Library) -> Disk:
         """Raises `harness.contract.errors.CassetteError` if anything is damaged."""
         for path in library.paths():
-            library.load("openai-chat", path.stem, "whole")
-        journals = {path.name.removesuffix(".yaml.journal"): answers(read_journal(path)) for path in library.journals()}
-        complete = frozenset(path.stem for path in library.paths())
+            library.load("openai-chat", path.parent.name, "whole")
+        journals = {path.parent.name: answers(read_journal(path)) for path in library.journals()}
+        complete = frozenset(path.parent.name for path in library.paths())
         return Disk(complete, {name: len(left) for name, left in journals.items()})
 
     @property
@@ -54,9 +54,9 @@ class Disk:
 
 def check_said(before: Disk, ended: Ended) -> None:
     """All that a run has said is true; one that was not killed has said all."""
-    found = {Path(name).stem: int(number) for name, number in FOUND.findall(ended.err)}
-    taken = {Path(name).stem: int(number) for number, name in TOOK_UP.findall(ended.err)}
-    cleared = {Path(name).stem for name in CLEARED.findall(ended.err)}
+    found = {Path(name).parent.name: int(number) for name, number in FOUND.findall(ended.err)}
+    taken = {Path(name).parent.name: int(number) for number, name in TOOK_UP.findall(ended.err)}
+    cleared = {Path(name).parent.name for name in CLEARED.findall(ended.err)}
     fresh = [int(number) for number in FRESH.findall(ended.err)]
     useless = {name for name, left in before.journals.items() if left and name in before.complete}
     assert found.items() <= before.unfinished.items()
@@ -84,11 +84,11 @@ def check_complete(library: Library, provider: Provider) -> None:
     given = {(asked.cell, asked.step): asked.answer for asked in provider.asked()}
     assert len(library.paths()) == CELLS
     for path in library.paths():
-        recorded = library.load("openai-chat", path.stem, "whole").interactions
+        recorded = library.load("openai-chat", path.parent.name, "whole").interactions
         assert len(recorded) == STEPS + 1
         for step, each in enumerate(recorded):
             assert each.response is not None
-            assert f"chatcmpl-{given[path.stem, step]}".encode() in each.response.body
+            assert f"chatcmpl-{given[path.parent.name, step]}".encode() in each.response.body
     left = [path.name for path in library.root.rglob("*") if path.is_file() and path.suffix != ".yaml"]
     assert left == []
 

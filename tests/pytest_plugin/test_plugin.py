@@ -112,7 +112,7 @@ def test_a_missing_cassette_fails_and_says_what_to_do(project: pytest.Pytester) 
     for variant, suffix in (("whole", ""), ("stream", ".stream")):
         done.stdout.fnmatch_lines(
             [
-                f"could not look: */cassettes/openai-chat/plain{suffix}.yaml: there is no such cassette.",
+                f"could not look: */cassettes/plain/openai-chat{suffix}.yaml: there is no such cassette.",
                 f"  record it:          harness record --cassettes */cassettes --variant {variant} {cell}",
                 f"  or play it without: harness run --mode reference --variant {variant} {cell}",
             ]

@@ -153,7 +153,7 @@ def test_a_missing_cassette_is_no_pass(made: Made, target: Target, tmp_path: Pat
     (cell,) = result.cells
     assert cell.verdict is Verdict.MISSING
     assert cell.reason is not None
-    assert cell.reason.startswith(str(tmp_path / "one" / "anthropic" / "with-tools.yaml"))
+    assert cell.reason.startswith(str(tmp_path / "one" / "with-tools" / "anthropic.yaml"))
     assert result.exit_code == 2
     assert all(set(difference.values.values()) == {"not observed"} for difference in result.differences)
 

@@ -223,7 +223,7 @@ def test_a_cassette_that_is_in_no_library(tools: Scenario, target: Target, tmp_p
     replay = Replay([Library(tmp_path / "one"), Library(tmp_path / "two")])
     with pytest.raises(CassetteMissing) as raised, replay.stage(Cell(tools, target, "whole")):
         pytest.fail("there is nothing to play")
-    assert raised.value.file == str(tmp_path / "one" / "anthropic" / "with-tools.yaml")
+    assert raised.value.file == str(tmp_path / "one" / "with-tools" / "anthropic.yaml")
 
 
 def test_a_stage_says_where_its_answers_come_from(tools: Scenario, target: Target, library: Library) -> None:

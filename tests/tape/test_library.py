@@ -5,20 +5,21 @@ from pathlib import Path
 
 import pytest
 
-from harness.contract.errors import CassetteError, CassetteMissing
+from harness.contract.errors import CassetteError, CassetteMissing, CassetteTaken
+from harness.tape.journal import Journal
 from harness.tape.library import Library
 from tests.tape.samples import METADATA, cassette
 
 
 def test_a_cell_has_a_file_of_its_own(tmp_path: Path) -> None:
     library = Library(tmp_path)
-    assert library.path("openai-chat", "weather", "whole") == tmp_path / "openai-chat" / "weather.yaml"
-    assert library.path("openai-chat", "weather", "stream") == tmp_path / "openai-chat" / "weather.stream.yaml"
+    assert library.path("openai-chat", "weather", "whole") == tmp_path / "weather" / "openai-chat.yaml"
+    assert library.path("openai-chat", "weather", "stream") == tmp_path / "weather" / "openai-chat.stream.yaml"
 
 
-def test_another_model_has_a_folder_of_its_own(tmp_path: Path) -> None:
+def test_another_model_has_a_file_of_its_own(tmp_path: Path) -> None:
     path = Library(tmp_path).path("openai-chat@gpt-5.4", "weather", "whole")
-    assert path == tmp_path / "openai-chat@gpt-5.4" / "weather.yaml"
+    assert path == tmp_path / "weather" / "openai-chat@gpt-5.4.yaml"
 
 
 def test_what_is_saved_is_loaded_and_listed(tmp_path: Path) -> None:
@@ -32,7 +33,7 @@ def test_what_is_saved_is_loaded_and_listed(tmp_path: Path) -> None:
 def test_no_cassette_is_missing(tmp_path: Path) -> None:
     with pytest.raises(CassetteMissing) as refusal:
         Library(tmp_path).load("openai-chat", "weather", "whole")
-    assert str(refusal.value) == f"{tmp_path}/openai-chat/weather.yaml: there is no such cassette."
+    assert str(refusal.value) == f"{tmp_path}/weather/openai-chat.yaml: there is no such cassette."
 
 
 @pytest.mark.parametrize("name", ["..", "../x", "/etc", "a/b", "a\\b", "", ".hidden", "x" * 101, "a\nb", "nul\0"])
@@ -43,19 +44,22 @@ def test_names_that_could_lead_elsewhere_are_refused(tmp_path: Path, name: str) 
         Library(tmp_path).path("openai-chat", name, "whole")
 
 
-def test_the_streamed_cell_of_one_scenario_is_never_the_whole_cell_of_another(tmp_path: Path) -> None:
-    with pytest.raises(CassetteError, match=r"the scenario 'weather\.stream' cannot name a file"):
-        Library(tmp_path).path("openai-chat", "weather.stream", "whole")
+def test_the_streamed_cell_of_one_target_is_never_the_whole_cell_of_another(tmp_path: Path) -> None:
+    with pytest.raises(CassetteError, match=r"the target 'openai\.stream' cannot name a file"):
+        Library(tmp_path).path("openai.stream", "weather", "whole")
 
 
 def test_links_out_of_the_folder_are_refused_and_the_root_may_be_one(tmp_path: Path) -> None:
     outside, root = tmp_path / "outside", tmp_path / "root"
     outside.mkdir()
     root.mkdir()
-    (root / "openai-chat").symlink_to(outside)
-    with pytest.raises(CassetteError, match="a symbolic link leads out of the cassette folder"):
-        Library(root).save(cassette("Paris?"))
-    assert list(outside.iterdir()) == []
+    for folder in ("weather", "openai-chat"):  # of this layout, and of the one before
+        (root / folder).symlink_to(outside)
+        (outside / "weather.yaml").touch()
+        with pytest.raises(CassetteError, match="a symbolic link leads out of the cassette folder"):
+            Library(root).save(cassette("Paris?"))
+        (root / folder).unlink()
+    assert [(path.name, path.read_bytes()) for path in outside.iterdir()] == [("weather.yaml", b"")]
     (tmp_path / "link").symlink_to(outside)
     assert Library(tmp_path / "link").save(cassette("Paris?")).exists()
 
@@ -67,7 +71,7 @@ def test_a_second_model_does_not_overwrite_the_first(tmp_path: Path) -> None:
     with pytest.raises(CassetteError) as refusal:
         library.save(cassette("Tokyo?", model="gpt-6"))
     assert str(refusal.value) == (
-        f"{tmp_path}/openai-chat/weather.yaml: it was recorded with gpt-5.4, not with gpt-6. Record into another "
+        f"{tmp_path}/weather/openai-chat.yaml: it was recorded with gpt-5.4, not with gpt-6. Record into another "
         "folder (--cassettes DIR) to keep both, or with --force to replace it."
     )
     assert library.load("openai-chat", "weather", "whole") == cassette("Rome?")
@@ -113,8 +117,58 @@ def test_the_recording_of_another_cell_is_refused(tmp_path: Path, change: dict[s
     place = library.path("openai-chat", "weather", "whole")
     place.parent.mkdir(exist_ok=True)
     elsewhere.rename(place)
-    with pytest.raises(CassetteError, match=r"weather\.yaml \(metadata\): this is the recording of "):
+    with pytest.raises(CassetteError, match=r"openai-chat\.yaml \(metadata\): this is the recording of "):
         library.load("openai-chat", "weather", "whole")
+
+
+def laid_as_before(library: Library) -> Path:
+    """Save a cassette, and move it to where it lay before."""
+    path = library.save(cassette("Paris?"))
+    place = library.root / "openai-chat" / "weather.yaml"
+    place.parent.mkdir(exist_ok=True)
+    return path.rename(place)
+
+
+def test_a_cassette_that_lies_as_before_is_played_and_replaced_there(tmp_path: Path) -> None:
+    library = Library(tmp_path)
+    before = laid_as_before(library)
+    assert library.load("openai-chat", "weather", "whole") == cassette("Paris?")
+    assert library.save(cassette("Rome?")) == before
+    assert library.load("openai-chat", "weather", "whole") == cassette("Rome?")
+    assert library.paths() == [before]
+    with pytest.raises(CassetteTaken, match=r"it was recorded with gpt-5\.4, not with gpt-6"):
+        library.save(cassette("Tokyo?", model="gpt-6"))
+
+
+def test_a_cell_that_lies_in_both_places_is_refused_whatever_is_asked(tmp_path: Path) -> None:
+    library = Library(tmp_path)
+    before = laid_as_before(library)
+    now = tmp_path / "weather" / "openai-chat.yaml"
+    now.write_bytes(before.read_bytes())
+    for ask in (
+        lambda: library.load("openai-chat", "weather", "whole"),
+        lambda: library.save(cassette("Rome?"), force=True),
+    ):
+        with pytest.raises(CassetteError) as refusal:
+            ask()
+        assert str(refusal.value) == f"{now}: the same cell lies at {before} as well. Remove one of the two."
+    before.unlink()
+    assert library.load("openai-chat", "weather", "whole") == cassette("Paris?")
+
+
+@pytest.mark.parametrize("ending", [".yaml", ".yaml.journal"])
+def test_a_scenario_called_like_a_target_is_not_taken_for_a_cell_of_before(tmp_path: Path, ending: str) -> None:
+    """The one lies where the other lay."""
+    library = Library(tmp_path)
+    mirrored = replace(METADATA, scenario="openai-chat", target="weather")
+    if ending == ".yaml":
+        library.save(replace(cassette("Rome?"), metadata=mirrored))
+    else:
+        Journal(tmp_path / "openai-chat" / "weather.yaml", mirrored).close()
+    assert (tmp_path / "openai-chat" / f"weather{ending}").exists()
+    path = library.save(cassette("Paris?"))
+    assert path == tmp_path / "weather" / "openai-chat.yaml"
+    assert library.load("openai-chat", "weather", "whole") == cassette("Paris?")
 
 
 @pytest.mark.parametrize("damage", ["cut", "edited", "empty", "binary"])

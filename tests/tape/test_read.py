@@ -77,6 +77,16 @@ def test_a_parsed_body_is_put_back_into_json() -> None:
     assert json.loads(body_of(yaml.safe_dump(data).encode())) == {"n": 1.5, "t": "18 °C", "none": None}
 
 
+def test_a_cassette_from_before_bodies_were_indented_is_read() -> None:
+    recorded = cassette("Paris?", "Tokyo?")
+    document = yaml.safe_load(OURS)
+    document["metadata"]["format"] = "harness 1"
+    for stored, each in zip(document["interactions"], recorded.interactions, strict=True):
+        stored["request"]["body"] = each.request.body.decode()
+        del stored["spelling"]
+    assert loads(yaml.safe_dump(document).encode(), "x.yaml") == recorded
+
+
 def test_early_httpx_recordings_are_read() -> None:
     data = yaml.safe_load(foreign())
     data["interactions"][0]["response"] = {"status_code": 429, "headers": {"A": "1"}, "content": "slow down"}
@@ -206,8 +216,8 @@ EDITS = {
         "x.yaml (metadata.scenario): Field required. The file was edited.",
     ),
     "the format": (
-        ("format: harness 1", "format: harness 2"),
-        "x.yaml (metadata.format): written in the format 'harness 2'; this version reads 'harness 1'.",
+        ("format: harness 2", "format: harness 3"),
+        "x.yaml (metadata.format): written in the format 'harness 3'; this version reads 'harness 1' and 'harness 2'.",
     ),
 }
 
@@ -218,6 +228,32 @@ def test_an_edit_by_hand_is_noticed(edit: tuple[str, str], message: str) -> None
     with pytest.raises(CassetteError) as refusal:
         loads(OURS.replace(*edit).encode(), "x.yaml")
     assert str(refusal.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("spelling", "place", "reason"),
+    [
+        ("compact", "", "text and not a mapping."),
+        (
+            {"request": "wide"},
+            ".request",
+            "a spelling is one of compact, compact-ascii, spaced, spaced-ascii, indented.",
+        ),
+        (
+            {"request": ["compact"]},
+            ".request",
+            "a spelling is one of compact, compact-ascii, spaced, spaced-ascii, indented.",
+        ),
+        ({"response": "spaced"}, ".response", "this is not the JSON that its spelling says it is."),
+        ({"answer": "spaced"}, "", "no body is called 'answer'."),
+    ],
+)
+def test_a_spelling_that_there_cannot_be_is_refused(spelling: Any, place: str, reason: str) -> None:
+    document = yaml.safe_load(foreign({"body": "{}"}, {"body": {"string": "[" * 100_000}}))
+    document["interactions"][0]["spelling"] = spelling
+    with pytest.raises(CassetteError) as refusal:
+        loads(yaml.safe_dump(document).encode(), "x.yaml")
+    assert str(refusal.value).startswith(f"x.yaml (interaction 0.spelling{place}): {reason} ")
 
 
 def test_no_cut_of_a_cassette_is_read_as_whole() -> None:

@@ -90,10 +90,10 @@ def test_an_incomplete_recording_leaves_the_cassette_as_it_was_and_what_was_answ
     assert library.load("openai-chat", "weather", "whole") == cassette("old")
     [journal] = library.journals()
     assert read_journal(journal).interactions == cassette("new").interactions
-    place = tmp_path / "openai-chat" / "weather.yaml"
+    place = tmp_path / "weather" / "openai-chat.yaml"
     assert told == [
         (
-            f"{place} is not complete. What was answered (1 exchange) is in weather.yaml.journal, and the "
+            f"{place} is not complete. What was answered (1 exchange) is in openai-chat.yaml.journal, and the "
             "next recording of the cell takes it up; delete the file to ask again."
         )
     ]
@@ -110,7 +110,7 @@ def test_what_was_left_is_answered_without_asking_again(tmp_path: Path) -> None:
         recording.complete()
     assert library.load("openai-chat", "weather", "whole").interactions == cassette("a", "b", "c").interactions
     assert recording.notes == [
-        f"Took up 2 answered exchanges of {tmp_path}/openai-chat/weather.yaml without asking again."
+        f"Took up 2 answered exchanges of {tmp_path}/weather/openai-chat.yaml without asking again."
     ]
     assert library.journals() == []
 
@@ -157,11 +157,11 @@ def test_from_another_request_on_what_was_left_is_put_away(tmp_path: Path, other
         recording.keep(asked, response("new"))
         assert recording.taken_up(request("b")) is None
     assert [each.request for each in read_journal(journal).interactions] == [request("a"), asked]
-    kept = journal.with_name("weather.yaml.journal.left")
+    kept = journal.with_name("openai-chat.yaml.journal.left")
     assert kept.exists() is not force
     where = "dropped, as --force says" if force else f"kept in {kept}"
     assert recording.notes[0] == (
-        f"{tmp_path}/openai-chat/weather.yaml: what an earlier recording has left (2 exchanges) was not asked "
+        f"{tmp_path}/weather/openai-chat.yaml: what an earlier recording has left (2 exchanges) was not asked "
         f"for again, since other requests are sent now, and is {where}."
     )
     if not force:

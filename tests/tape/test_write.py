@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import stat
 import urllib.request
+from dataclasses import replace as dataclass_replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from tests.tape.samples import METADATA, STREAM, cassette, request, response
 GOLDEN = """\
 version: 1
 metadata:
-  format: harness 1
+  format: harness 2
   origin: reference
   note: Recorded from the reference server that comes with harness, not from a provider.
   scenario: weather
@@ -42,7 +43,16 @@ interactions:
 - request:
     method: POST
     uri: http://reference-server.invalid/v1/chat/completions
-    body: '{"model": "gpt-5.4", "messages": [{"role": "user", "content": "Paris?"}]}'
+    body: |-
+      {
+        "model": "gpt-5.4",
+        "messages": [
+          {
+            "role": "user",
+            "content": "Paris?"
+          }
+        ]
+      }
     headers:
       content-type:
       - application/json
@@ -65,6 +75,8 @@ interactions:
             }
           ]
         }
+  spelling:
+    request: spaced
 """
 
 
@@ -79,12 +91,89 @@ def test_a_stream_is_a_block_with_a_line_for_a_line() -> None:
     assert '      string: |+\n        data: {"text": "18 °C"}\n\n        data: [DONE]\n' in text
 
 
+SPELLED = {
+    "compact": '{"a":[1,2.5,-0.0,1e+22,true,null],"b":{"c":"18 °C\\n"},"":{}}',
+    "spaced": '{"a": [1, 2.5, {}], "b": "18 °C", "c": "two: {[\\", \\\\"}',
+    "compact-ascii": '{"a":"18 \\u00b0C","b":[[]]}',
+    "spaced-ascii": '[{"a": "\\ud83d\\ude00 18 \\u00b0C"}, "\\ud800"]',
+    "indented": '{\n  "a": "18 °C \U0001f600",\n  "b": [\n    {}\n  ]\n}',
+}
+"""JSON that YAML would write in one line, by its spelling."""
+
+
+def written(request_body: str, response_body: str) -> tuple[Cassette, str]:
+    sent = dataclass_replace(request("x"), body=request_body.encode())
+    answered = HttpResponse(200, {"content-type": "application/json"}, response_body.encode())
+    recorded = Cassette((Interaction(sent, answered),), METADATA)
+    return recorded, dumps(recorded, "x.yaml").decode()
+
+
+@pytest.mark.parametrize("name", SPELLED)
+def test_json_stands_in_lines_and_comes_back_to_the_byte(name: str) -> None:
+    recorded, text = written(SPELLED[name], SPELLED[name])
+    (entry,) = yaml.safe_load(text)["interactions"]
+    assert entry["spelling"] == {"request": name, "response": name}
+    assert "\\u00b0" not in text or name in {"spaced-ascii", "indented"}
+    for body in (entry["request"]["body"], entry["response"]["body"]["string"]):
+        assert len(body.splitlines()) > 5
+        assert json.loads(body) == json.loads(SPELLED[name])
+    assert loads(text.encode(), "x.yaml") == recorded
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"a":1.50}',
+        '{"a": 1,"b":2}',
+        '{"a":1,"a":2}',
+        '{"a":"\\/"}',
+        '{"a":"\\u00B0"}',
+        '{"a":1e400}',
+        "{}",
+        '{\n "a": 1\n}',
+        "[" * 2000,
+        '"text"',
+        '{"a": 1',
+    ],
+)
+def test_what_no_spelling_gives_back_stands_as_it_was(body: str) -> None:
+    recorded, text = written(body, body)
+    (entry,) = yaml.safe_load(text)["interactions"]
+    assert (entry["request"]["body"], entry["response"]["body"]["string"]) == (body, body)
+    assert "spelling" not in entry
+    assert loads(text.encode(), "x.yaml") == recorded
+
+
+def test_a_request_that_vcrpy_does_not_match_as_json_stands_as_it_was() -> None:
+    sent = HttpRequest("POST", "http://reference-server.invalid/", {"content-type": "text/plain"}, b'{"a":1}')
+    text = dumps(Cassette((Interaction(sent, response("x")),), METADATA), "x.yaml").decode()
+    assert """body: '{"a":1}'""" in text
+
+
+def test_plain_vcrpy_matches_and_serves_json_that_was_sent_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "cell.yaml").write_text(written(SPELLED["compact"], SPELLED["spaced"])[1], encoding="utf-8")
+    sent = request("x")
+    with _play(tmp_path / "cell.yaml"), httpx2.Client() as client:
+        answer = client.request("POST", sent.url, headers=dict(sent.headers), content=SPELLED["compact"].encode())
+        assert answer.json() == json.loads(SPELLED["spaced"])
+
+
 headers = st.dictionaries(
     st.text("abcdefghijklmnopqrstuvwxyz-", min_size=1).filter(lambda name: name != "content-encoding"),
     st.text(st.characters(codec="utf-8")),
     max_size=3,
+) | st.just({"content-type": "application/json"})
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
 )
-bodies = st.binary() | st.text(st.characters(codec="utf-8")).map(str.encode) | st.just(STREAM)
+json_bodies = st.builds(
+    lambda value, blank, ascii_: json.dumps(value, separators=(f",{blank}", f":{blank}"), ensure_ascii=ascii_),
+    json_values,
+    st.sampled_from(["", " ", "  "]),
+    st.booleans(),
+).map(lambda text: text.encode(errors="replace"))
+bodies = st.binary() | st.text(st.characters(codec="utf-8")).map(str.encode) | st.just(STREAM) | json_bodies
 interactions = st.builds(
     Interaction,
     st.builds(HttpRequest, st.sampled_from(["GET", "POST"]), st.text(st.characters(codec="utf-8")), headers, bodies),
