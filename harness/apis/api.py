@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import datetime as dt
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from harness.apis.conditions import SchemaPlaces
 from harness.apis.embedding import EmbeddingFormat
-from harness.apis.facts import Facts
+from harness.apis.fact import Fact
+from harness.apis.facts import Facts, broken_facts, today
 from harness.apis.law import Law, Services
 from harness.apis.lift import Lift
 from harness.apis.limit import Limit, Violation
 from harness.apis.memory import Memory
-from harness.apis.profile import Profile, matching
+from harness.apis.profile import Profile, derived, matching
 from harness.apis.targets import Shipped
 from harness.apis.traits import PLAIN, Traits
 from harness.apis.view import ModelStep, RequestView, ResponseView
@@ -25,6 +28,7 @@ from harness.scenarios.schema import Provocation
 class Api:
     """One API.
 
+    `schema_places`: where its requests have JSON schemas.
     `column`: where its targets stand in a report, counted from the left; those of other packages stand behind ours.
     `base_path`: what its SDK's base URL has behind the origin (`/v1` or nothing).
     `key_variables`: the environment variables that hold a key, in order of precedence.
@@ -103,6 +107,7 @@ class Api:
     memory: type[Memory] = Memory
     lift: type[Lift] | None = None
     column: int = 100
+    schema_places: SchemaPlaces = field(default_factory=SchemaPlaces)
 
     def __post_init__(self) -> None:
         """Refuse what would fail later, in the middle of a run."""
@@ -114,9 +119,28 @@ class Api:
         if not self.profiles or self.profiles[-1].models != r".*":
             raise ValueError("its last profile is not one for all models, r'.*'")
 
-    def profile_for(self, model: str) -> Profile:
-        """What holds for a model."""
-        return matching(self.profiles, model)
+    def profile_for(self, model: str, day: dt.date | None = None) -> Profile:
+        """What holds for a model, on a day; without one, today."""
+        bare = model.removeprefix("models/")
+        return derived(matching(self.profiles, bare), self.facts.holding(bare, day or today()))
+
+    def judge(self, request: HttpRequest, law: Law) -> list[Violation]:
+        """What is refused or taken with a loss: by the API's own checks, and by facts that have conditions.
+
+        What a written check says of a place is not said twice. Never raises.
+        """
+        found = self.violations(request, law)
+        places = [each.pointer for each in found if each.pointer]
+        broken = broken_facts(self._conditioned(law), request, self.schema_places)
+        return [*found, *(each for each in broken if not any(_overlap(each.pointer, place) for place in places))]
+
+    def _conditioned(self, law: Law) -> Iterator[Fact]:
+        """The facts that no written check stands for, and that hold by a law."""
+        written = {source for limit in self.limits for source in limit.facts}
+        for fact in law.profile.facts:
+            is_checked = fact.check is not None or fact.id in written
+            if fact.verdict == "refused" and fact.when and not is_checked and fact.is_at(law.services):
+                yield fact
 
     def is_provider(self, url: str) -> bool:
         """Whether a URL leads to the provider itself, and not to whatever else speaks its API."""
@@ -128,3 +152,8 @@ class Api:
         return url == self.provider_url or (
             parts.scheme == "https" and (host == self.domain or host.endswith(f".{self.domain}"))
         )
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Whether one pointer leads to what the other does, or into it."""
+    return one == other or one.startswith(f"{other}/") or other.startswith(f"{one}/")

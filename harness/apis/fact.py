@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, model_validator
 
+from harness.contract.protocols import Capability
 from harness.scenarios.fields import Pattern, Strict, misfit
 
 Verdict = Literal["refused", "accepted", "behaviour"]
@@ -110,6 +111,26 @@ class Check(Strict):
     limit: str = Field(description="The id of its limit.")
 
 
+Said = Literal["refused", "taken"]
+
+
+class Effects(Strict):
+    """What a fact makes of the profile of its models: the fields of `harness.apis.profile.Profile` by their names."""
+
+    prefill: Said | None = None
+    sampling: Literal["any", "default", "refused"] | None = None
+    system_in_messages: Said | None = None
+    mixed_tools: Said | None = None
+    thinking_types: dict[str, Said] | None = None
+    tool_types: dict[str, Said] | None = None
+    thinking_up_to_high: list[str] | None = None
+    thought_signatures: Literal["required", "optional", "none"] | None = None
+    tools_want_no_reasoning: bool | None = None
+    results_adjacent: bool | None = None
+    json_with_tools: Literal["native", "emulated", "unsupported"] | None = None
+    lacks: list[Capability] | None = None
+
+
 def _listed(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
@@ -142,9 +163,7 @@ class Fact(Strict):
     check: Check | None = Field(default=None, description="The written check that finds it.")
     unchecked: str | None = Field(default=None, description="Why no check finds it.")
     unless: str | None = Field(default=None, description="Under which circumstances it does not hold.")
-    profile: dict[str, JsonValue] = Field(
-        default_factory=dict[str, JsonValue], description="What it makes of the profile of its models."
-    )
+    profile: Effects | None = Field(default=None, description="What it makes of the profile of its models.")
     note: str | None = None
 
     @model_validator(mode="after")

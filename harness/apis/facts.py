@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from pydantic import ValidationError
 
+from harness.apis.conditions import Asked, SchemaPlaces, met
 from harness.apis.fact import Fact, FactFile
+from harness.apis.jsonvalue import loads, resolve
+from harness.apis.limit import Limit, Violation
+from harness.apis.view import WireError
 from harness.contract.errors import FactsError
+from harness.contract.http import HttpRequest
+from harness.contract.model import JSON
 from harness.host.file import contents
 from harness.scenarios.document import MAX_BYTES, Document, read
 from harness.scenarios.explain import explain, kind
@@ -44,6 +50,35 @@ class Facts:
         """Those with these ids; of an id that there is not, nothing."""
         by_id = {fact.id: fact for fact in self.all()}
         return tuple(by_id[each] for each in ids if each in by_id)
+
+
+def today() -> dt.date:
+    """The day by whose facts a request is judged that is made now."""
+    return dt.datetime.now(dt.UTC).date()
+
+
+def broken_facts(facts: Iterable[Fact], request: HttpRequest, schemas: SchemaPlaces) -> Iterator[Violation]:
+    """The facts whose conditions a request meets: it is refused. Never raises; an unreadable body meets none."""
+    try:
+        body = loads(request.body)
+    except WireError:
+        return
+    asked = Asked(body, {name.lower(): value for name, value in request.headers.items()}, schemas)
+    for fact in facts:
+        pointer = met(fact.when, asked)
+        if pointer is not None:
+            yield limit_of(fact).broken(
+                fact.words or fact.says, pointer, actual=_shown(resolve(body, pointer)), status=fact.status
+            )
+
+
+def limit_of(fact: Fact) -> Limit:
+    """The limit that a fact with conditions is: under its own id."""
+    return Limit(fact.id, fact.says, fact.id, "error" if fact.is_certain else "warning")
+
+
+def _shown(value: JSON) -> JSON:
+    return value if isinstance(value, str | int | float | bool) else None
 
 
 def facts_in(path: Path) -> tuple[str, tuple[Fact, ...]]:

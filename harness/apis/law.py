@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 from harness.apis.profile import Profile
+from harness.apis.servers import SERVERS, address
 
 OWN = "own"
 """The service of the API's own provider."""
@@ -25,25 +25,34 @@ OTHER = "other"
 class Law:
     """The rules of a service for a model. `service` is `OWN`, `OTHER`, or the name of a server with rules of its own.
 
-    `profile` says what holds for the model, wherever it is served.
+    `profile` says what holds for the model, wherever it is served. `as_own`: the service holds requests to the rules of
+    the API's own provider, and has more.
     """
 
     profile: Profile
     service: str = OWN
+    as_own: bool = False
 
     @property
     def is_own(self) -> bool:
         """Whether the rules are those of the API's own provider."""
-        return self.service == OWN
+        return self.service == OWN or self.as_own
+
+    @property
+    def services(self) -> frozenset[str]:
+        """The services whose facts hold."""
+        return frozenset({self.service, OWN} if self.is_own else {self.service})
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """Who serves an API: `hosts` maps host names, with all below them, to services; `models` is a pattern of the models
-    that the provider itself serves."""
+    """Who serves an API: `hosts` maps host names, with all below them, to services, before those of `SERVERS`. `clouds`
+    are services that hold requests to the provider's own rules; `models` is a pattern of the models that the provider
+    itself serves."""
 
     hosts: Mapping[str, str]
     models: str = r".*"
+    clouds: frozenset[str] = frozenset()
 
     def provider_law(self, profile: Profile, model: str) -> Law:
         """The law where the reference server answers, or a recording of it, which stands in for the API's own provider.
@@ -51,24 +60,26 @@ class Services:
         It is that of the compatible server whose dialect the profile names, if it names one. A model that the provider
         is known not to serve is asked for elsewhere.
         """
-        return Law(profile, profile.dialect or self._for(model, OWN))
+        return self.law_of(profile, profile.dialect or self._for(model, OWN))
 
     def law_at(self, profile: Profile, model: str, url: str) -> Law:
         """The law at the address that was asked, or that a recording names.
 
         A proxy that was recorded under the provider's name is told by its model.
         """
-        host = _host(url)
-        known = (name for at, name in self.hosts.items() if host == at or host.endswith(f".{at}"))
-        return Law(profile, self._for(model, next(known, OTHER)))
+        return self.law_of(profile, self._for(model, self._service_at(url)))
+
+    def law_of(self, profile: Profile, service: str) -> Law:
+        """The law of a service, by its name."""
+        return Law(profile, service, service in self.clouds)
+
+    def _service_at(self, url: str) -> str:
+        at = address(url)
+        for host, service in self.hosts.items():
+            if at.is_below(host):
+                return service
+        return next((server.name for server in SERVERS if server.is_at(at)), OTHER)
 
     def _for(self, model: str, service: str) -> str:
         foreign = bool(model) and re.fullmatch(self.models, model) is None
         return OTHER if service == OWN and foreign else service
-
-
-def _host(url: str) -> str:
-    try:
-        return (urlsplit(url).hostname or "").lower()
-    except ValueError:  # an address that was scrubbed, as recordings have them
-        return ""

@@ -1,4 +1,4 @@
-"""A profile: what holds for a generation of models of an API. Data, not code paths.
+"""A profile: what holds for a model of an API on a day. Data, not code paths: a generation, and what facts say of it.
 
 The first profile of an API whose pattern matches the whole model name wins; the last one of each API matches every
 name and claims little, so that nothing is refused for a model that nobody here knows. Sources are facts, by their ids;
@@ -9,10 +9,11 @@ it, and what they contest, or nobody has seen, is not gated.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
+from harness.apis.fact import Fact
 from harness.contract.protocols import Capability
 
 Mechanism = Literal["native", "emulated", "unsupported"]
@@ -37,12 +38,12 @@ class Profile:
     anthropic-system-directive, anthropic-sonnet-5-system-role, anthropic-system-role-unknown).
     `thought_signatures`: what becomes of a call that goes back without its signature (gemini-thought-signature).
     `thinking`: how reasoning is asked for (anthropic-thinking-form, gemini-level-or-budget).
-    `thinking_refused`: the types of thinking that are refused (anthropic-no-thinking-budget,
+    `thinking_types`: what becomes of the types of thinking (anthropic-no-thinking-budget,
     anthropic-fable-always-thinks, anthropic-opus-5-5-always-thinks, anthropic-sonnet-5-5-always-thinks), or the levels
     (gemini-no-levels, gemini-no-minimal-level).
     `thinking_up_to_high`: the types that go together with an effort up to high only
     (anthropic-opus-5-disabled-up-to-high, anthropic-between-tools-up-to-high, anthropic-haiku-5-5-thinking).
-    `tool_types_refused`: versions of the provider's tools that its own service refuses with these models
+    `tool_types`: what becomes of versions of the provider's tools at its own service
     (anthropic-old-computer-tool).
     `tools_want_no_reasoning`: function tools are refused unless reasoning is switched off
     (openai-chat-tools-want-no-reasoning).
@@ -59,6 +60,7 @@ class Profile:
     openai-responses-word-json, gemini-json-output).
     `lacks`: capabilities that no adapter has with these models: tools on Chat (openai-chat-tools-want-no-reasoning), a
     forced choice (anthropic-no-forced-choice).
+    `facts`: all that hold for the model on the day, at any service.
     `dialect`: how the reference server departs from the API's own grammar and rules, as compatible servers do; one of
     the names that the API's wire package has for them.
     """
@@ -71,9 +73,9 @@ class Profile:
     system_in_messages: Ruling | None = None
     thought_signatures: Literal["required", "optional", "none"] = "none"
     thinking: Literal["adaptive", "budget", "effort", "level", "none"] = "none"
-    thinking_refused: frozenset[str] = frozenset()
+    thinking_types: Mapping[str, Ruling] = field(default_factory=dict[str, Ruling])
     thinking_up_to_high: frozenset[str] = frozenset()
-    tool_types_refused: frozenset[str] = frozenset()
+    tool_types: Mapping[str, Ruling] = field(default_factory=dict[str, Ruling])
     tools_want_no_reasoning: bool = False
     reasons_by_default: bool = False
     strict_requests: bool = False
@@ -85,9 +87,36 @@ class Profile:
     json_with_tools: Mechanism = "native"
     lacks: frozenset[Capability] = frozenset()
     dialect: str | None = None
+    facts: tuple[Fact, ...] = field(default=(), compare=False, repr=False)
 
 
 def matching(profiles: Sequence[Profile], model: str) -> Profile:
     """The profile of a model, of those of its API. Gemini's `models/` prefix does not count."""
     bare = model.removeprefix("models/")
     return next(profile for profile in profiles if re.fullmatch(profile.models, bare, re.DOTALL))
+
+
+def derived(generation: Profile, facts: Sequence[Fact]) -> Profile:
+    """The profile of a generation on which these facts hold, in their order: what a later one says overrides.
+
+    A refusal that nobody captured or probed, or that is contested, is unclear.
+    """
+    said: dict[str, Any] = {}
+    for fact in facts:
+        for name in fact.profile.model_fields_set if fact.profile else ():
+            value: Any = getattr(fact.profile, name)
+            before = said.get(name, getattr(generation, name))
+            said[name] = _merged(before, value, certain=fact.is_certain)
+    return replace(generation, facts=tuple(facts), **said)
+
+
+def _merged(before: Any, value: Any, *, certain: bool) -> Any:
+    if isinstance(value, list):
+        return frozenset(before).union(value)  # pyright: ignore[reportUnknownArgumentType]
+    if isinstance(value, dict):
+        return {**before, **{key: _ruling(each, certain=certain) for key, each in value.items()}}  # pyright: ignore[reportUnknownVariableType]
+    return _ruling(value, certain=certain)
+
+
+def _ruling(value: Any, *, certain: bool) -> Any:
+    return "unclear" if not certain and value in ("refused", "default") else value

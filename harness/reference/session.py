@@ -95,7 +95,7 @@ class Session:
 
     def _judged(self, request: HttpRequest) -> RequestView | Violation:
         """The request as the provider understands it, or why it is refused. Raises `WireError`."""
-        violations = self._wire.violations(request, self._law)
+        violations = self._wire.judge(request, self._law)
         refused = [violation for violation in violations if violation.severity == "error"]
         if refused:
             return refused[0]

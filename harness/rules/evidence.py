@@ -158,7 +158,7 @@ class Evidence:
         if embedded and self.api.embeddings is not None:
             return self.api.embeddings.violations(request, law)
         objection = self._objections.get(reading.index)
-        return [*self.api.violations(request, law), *([] if objection is None else [objection])]
+        return [*self.api.judge(request, law), *([] if objection is None else [objection])]
 
     def is_refused(self, reading: Reading) -> bool:
         """The provider refuses the request. What it takes with a loss, or is only said to refuse, makes none faulty."""

@@ -15,4 +15,4 @@ def violations(
     """What is refused of a request to its own model, or to one of `profile`, at the address that it goes to."""
     model = wire.model_of(request) or "" if model is None else model
     held_to = catalog.api(wire.name).profile_for(model) if profile is None else profile
-    return wire.violations(request, wire.services.law_at(held_to, model, request.url))
+    return wire.judge(request, wire.services.law_at(held_to, model, request.url))

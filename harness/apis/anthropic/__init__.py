@@ -7,12 +7,12 @@ from harness.apis.anthropic.lift import AnthropicLift
 from harness.apis.anthropic.limits import LIMITS
 from harness.apis.anthropic.limits.judging import misheaded, violations
 from harness.apis.anthropic.limits.memory import Memory
-from harness.apis.anthropic.limits.terms import BEDROCK
 from harness.apis.anthropic.profiles import PROFILES
 from harness.apis.anthropic.requests import model_of, recognises, view
 from harness.apis.anthropic.responses import read
 from harness.apis.anthropic.responses.building import build, build_stream, stream_of
 from harness.apis.api import Api
+from harness.apis.conditions import SchemaPlaces
 from harness.apis.facts import Facts
 from harness.apis.law import OWN, Services
 from harness.apis.targets import Shipped
@@ -30,15 +30,12 @@ API = Api(
     services=Services(
         {
             "api.anthropic.com": OWN,
-            # The clouds that host its models hold them to the same rules.
-            "amazonaws.com": BEDROCK,
-            "api.aws": BEDROCK,
-            "googleapis.com": OWN,
-            "azure.com": OWN,
-        }
+        },
+        clouds=frozenset({"vertex", "azure", "foundry"}),  # they host its models, and hold them to the same rules
     ),
     limits=LIMITS,
     facts=Facts.beside(__file__),
+    schema_places=SchemaPlaces(("tools[].input_schema",), ("output_config.format.schema", "output_format.schema")),
     profiles=PROFILES,
     targets=(
         # A model that refuses a forced tool choice, and one that takes it (anthropic-no-forced-choice).

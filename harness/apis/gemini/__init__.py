@@ -7,6 +7,7 @@ user; pointers keep the spelling that was sent.
 from __future__ import annotations
 
 from harness.apis.api import Api
+from harness.apis.conditions import SchemaPlaces
 from harness.apis.facts import Facts
 from harness.apis.gemini.embeddings import EMBEDDINGS
 from harness.apis.gemini.failures import error_for, fail, refuse, stream_error
@@ -32,9 +33,15 @@ API = Api(
     provider_url="https://generativelanguage.googleapis.com",
     domain="googleapis.com",
     base_url_ending="/v1beta",
-    services=Services({"googleapis.com": OWN}),
+    services=Services(
+        {"generativelanguage.googleapis.com": OWN, "gemini.googleapis.com": OWN}, clouds=frozenset({"vertex"})
+    ),
     limits=LIMITS,
     facts=Facts.beside(__file__),
+    schema_places=SchemaPlaces(
+        ("tools[].functionDeclarations[].parameters", "tools[].functionDeclarations[].parametersJsonSchema"),
+        ("generationConfig.responseSchema", "generationConfig.responseJsonSchema"),
+    ),
     profiles=PROFILES,
     targets=(
         # With ids for tool calls on the wire, and without.

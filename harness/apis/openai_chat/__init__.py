@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from harness.apis.api import Api
+from harness.apis.conditions import SchemaPlaces
 from harness.apis.facts import Facts
 from harness.apis.law import OWN, Services
 from harness.apis.openai_chat.embeddings import EMBEDDINGS
 from harness.apis.openai_chat.failures import fail, refuse, stream_error
 from harness.apis.openai_chat.lift import OpenAIChatLift
 from harness.apis.openai_chat.limits import LIMITS
-from harness.apis.openai_chat.limits.chat import MISTRAL
 from harness.apis.openai_chat.limits.judging import violations
 from harness.apis.openai_chat.profiles import PROFILES
 from harness.apis.openai_chat.requests import model_of, recognises, view
@@ -28,11 +28,12 @@ API = Api(
     domain="openai.com",
     base_url_ending="/v1",
     services=Services(
-        {"api.openai.com": OWN, "api.mistral.ai": MISTRAL},
+        {"api.openai.com": OWN},
         models=r"(ft:)?(gpt-(?!oss)|chatgpt-|codex-|text-embedding-|o\d).*",
     ),
     limits=LIMITS,
     facts=Facts.beside(__file__),
+    schema_places=SchemaPlaces(("tools[].function.parameters",), ("response_format.json_schema.schema",)),
     profiles=PROFILES,
     targets=(Shipped("openai-chat", "openai-chat", "openai-chat", "gpt-5.6"),),
     system_places=frozenset({"message:system", "message:developer"}),  # openai-chat-system-anywhere

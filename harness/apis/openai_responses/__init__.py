@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from harness.apis.api import Api
+from harness.apis.conditions import SchemaPlaces
 from harness.apis.facts import Facts
 from harness.apis.law import OWN, Services
 from harness.apis.openai_responses.failures import fail, refuse
@@ -26,9 +27,13 @@ API = Api(
     provider_url="https://api.openai.com/v1",
     domain="openai.com",
     base_url_ending="/v1",
-    services=Services({"api.openai.com": OWN, "azure.com": OWN}),  # Azure serves the same models by the same rules
+    services=Services(
+        {"api.openai.com": OWN},
+        clouds=frozenset({"azure", "foundry"}),  # they serve the same models by the same rules
+    ),
     limits=LIMITS,
     facts=Facts.beside(__file__),
+    schema_places=SchemaPlaces(("tools[].parameters",), ("text.format.schema",)),
     profiles=PROFILES,
     targets=(Shipped("openai-responses", "openai-responses", "openai-responses", "gpt-5.6"),),
     system_places=frozenset({"instructions", "message:system", "message:developer"}),  # openai-responses-system-places

@@ -9,7 +9,6 @@ PROFILES = (
     Profile(
         "gpt-5.6-responses",
         r"(gpt-5\.[26]|gpt-6-astra)\b.*",
-        sampling="refused",
         thinking="effort",
         strict_requests=True,
     ),
@@ -29,7 +28,6 @@ PROFILES = (
     Profile(
         "deepseek-responses",
         r"deepseek.*",
-        results_adjacent=True,
         lacks=frozenset({Capability.THINKING}),
     ),
     Profile("openai-responses", r".*", lacks=frozenset({Capability.THINKING})),

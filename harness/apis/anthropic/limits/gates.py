@@ -8,7 +8,7 @@ from harness.apis.anthropic import limits
 from harness.apis.anthropic.limits.conversation import objects
 from harness.apis.anthropic.limits.terms import Terms
 from harness.apis.jsonvalue import join
-from harness.apis.limit import Violation
+from harness.apis.limit import Violation, severity_of
 from harness.contract.model import JSON
 from harness.contract.protocols import Capability
 
@@ -43,14 +43,15 @@ def _thinking(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
     effort = config.get("effort") if isinstance(config, dict) else None
     if not isinstance(kind, str):
         return
-    if kind in terms.profile.thinking_refused:
+    refused = severity_of(terms.profile.thinking_types.get(kind))
+    if refused:
         message = (
             f'"thinking.type.{kind}" is not supported for this model. Use "thinking.type.adaptive" and '
             '"output_config.effort" to control thinking behavior.'
         )
         if kind == "adaptive":
             message = "adaptive thinking is not supported on this model"
-        yield limits.THINKING_UNSUPPORTED.broken(message, "/thinking", actual=kind)
+        yield limits.THINKING_UNSUPPORTED.broken(message, "/thinking", actual=kind, severity=refused)
     elif kind in terms.profile.thinking_up_to_high and effort in _BEYOND_HIGH:
         message = f'"thinking.type.{kind}" goes together with an effort up to high on this model.'
         yield limits.THINKING_EFFORT.broken(message, "/thinking", actual=effort, expected="high")
@@ -59,9 +60,10 @@ def _thinking(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
 def _tool_types(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
     for pointer, tool in objects(body.get("tools"), "/tools"):
         kind = tool.get("type")
-        if isinstance(kind, str) and kind in terms.profile.tool_types_refused:
+        severity = severity_of(terms.profile.tool_types.get(kind)) if isinstance(kind, str) else None
+        if severity:
             message = f"'{body.get('model')}' does not support tool types: {kind}."
-            yield limits.TOOL_TYPE.broken(message, join(pointer, "type"), actual=kind)
+            yield limits.TOOL_TYPE.broken(message, join(pointer, "type"), actual=kind, severity=severity)
 
 
 def _sampling(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from harness.apis.gemini import limits
 from harness.apis.gemini.limits import schemas
 from harness.apis.gemini.requests.proto import ProtoMessage
-from harness.apis.limit import Violation
+from harness.apis.limit import Violation, severity_of
 from harness.apis.profile import Profile
 
 _STRUCTURED = ("application/json", "text/x.enum")
@@ -35,13 +35,14 @@ def violations(body: ProtoMessage, profile: Profile) -> Iterator[Violation]:
 
 def _level(thinking: ProtoMessage, profile: Profile) -> Iterator[Violation]:
     level = (thinking.text("thinkingLevel") or "").upper()
-    if level in profile.thinking_refused:
+    severity = severity_of(profile.thinking_types.get(level))
+    if severity:
         message = (
             "Thinking level is not supported for this model."
             if profile.thinking == "budget"
             else f"Thinking level {level} is not supported for this model. Please retry with other thinking level."
         )
-        yield limits.THINKING_LEVEL.broken(message, thinking.at("thinkingLevel"), actual=level)
+        yield limits.THINKING_LEVEL.broken(message, thinking.at("thinkingLevel"), actual=level, severity=severity)
 
 
 def _output_schemas(config: ProtoMessage) -> Iterator[Violation]:
