@@ -1,7 +1,8 @@
 """Whether a request meets the conditions of a fact, and where.
 
 A place is a path of keys: `thinking.type`; `tools[].name` is some element's, `messages[-1]` one element. What is not
-there meets `there: false` and nothing else. Keys in camelCase are found in snake_case too: Gemini takes both.
+there meets `there: false` and nothing else, and `tools[].name` is not there where no tool has one. Keys in camelCase
+are found in snake_case too: Gemini takes both.
 """
 
 from __future__ import annotations
@@ -52,7 +53,13 @@ def met(conditions: Sequence[Condition], asked: Asked) -> str | None:
 
 
 def _meeting(condition: Condition, asked: Asked) -> Iterator[str]:
-    for pointer, value in _candidates(condition, asked):
+    candidates = _candidates(condition, asked)
+    if condition.there is False and condition.at is not None:
+        found = list(candidates)
+        if all(isinstance(value, _Absent) for _, value in found):
+            yield found[0][0] if found else ""
+        return
+    for pointer, value in candidates:
         if _holds(condition, value):
             yield pointer
 

@@ -20,8 +20,8 @@ class Address:
     path: str
 
     def is_below(self, host: str) -> bool:
-        """Whether the host is this one, or one below it."""
-        return self.host == host or self.host.endswith(f".{host}")
+        """Whether the host is this one, or one below it; of one that begins with a dash, whether it ends so."""
+        return self.host == host or self.host.endswith(host if host.startswith("-") else f".{host}")
 
 
 def address(url: str) -> Address:
@@ -51,7 +51,7 @@ class Server:
 
 SERVERS = (
     Server("bedrock", ("amazonaws.com", "api.aws")),
-    Server("vertex", ("aiplatform.googleapis.com",)),
+    Server("vertex", ("aiplatform.googleapis.com", "-aiplatform.googleapis.com")),
     Server("gemini-openai", ("generativelanguage.googleapis.com",), "/v1beta/openai"),
     Server("foundry", ("services.ai.azure.com",)),
     Server("github-models", ("models.github.ai", "models.inference.ai.azure.com")),

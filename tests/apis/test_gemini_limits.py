@@ -261,7 +261,7 @@ def test_json_output_with_tools_is_refused_on_2_x_only() -> None:
     body["generationConfig"] = {"responseMimeType": "application/json"}
     assert rules(body, GEMINI_2) == ["gemini-json-with-tools"]
     assert violations(body, GEMINI_3) == []
-    del body["tools"]
+    del body["tools"], body["toolConfig"]
     assert violations(body, GEMINI_2) == []
 
 

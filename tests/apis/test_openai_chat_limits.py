@@ -18,7 +18,7 @@ from tests.apis.openai_chat_faults import FORMAT_FAULTS, GOOD, IMAGE, OPENAI, ca
 from tests.apis.pointers import resolve
 
 LOCAL = "http://127.0.0.1:9/v1/chat/completions"
-OTHER = "https://api.groq.com/openai/v1/chat/completions"
+OTHER = "https://llm.example.com/openai/v1/chat/completions"
 MISTRAL = "https://api.mistral.ai/v1/chat/completions"
 
 
@@ -116,7 +116,7 @@ def test_a_request_without_a_model_is_refused_by_openai_alone() -> None:
         ({"model": "gpt-5.5"}, ["tools-with-reasoning"]),
         ({"model": "gpt-5.5", "reasoning_effort": "none"}, []),
         ({"model": "gpt-6-luna"}, ["tools-with-reasoning"]),
-        ({"model": "gpt-6-astra", "reasoning_effort": "none"}, ["tools-unsupported"]),
+        ({"model": "gpt-6-astra", "reasoning_effort": "low"}, ["tools-unsupported"]),
         ({"model": "gpt-5-mini", "reasoning_effort": "low"}, []),
     ],
 )

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from harness.apis.conditions import Asked, SchemaPlaces, met
+from harness.apis.fact import Condition
+
+PLACES = SchemaPlaces(("tools[].input_schema",), ("format.schema",))
+BODY: dict[str, Any] = {
+    "a": {"b": 1, "none": None},
+    "text": "hello",
+    "flag": True,
+    "list": [{"role": "user"}, {"role": "system", "n": 3}],
+    "tools": [
+        {"strict": True, "input_schema": {"type": "object", "properties": {"x": {"minItems": 2}}}},
+        {"input_schema": {"anyOf": [{"pattern": "a"}], "properties": {"pattern": {}}}},
+    ],
+    "format": {"schema": {"$defs": {"d": {"format": "email"}}}},
+    "generationConfig": {"thinking_config": {"level": "LOW"}},
+}
+
+
+def where(*conditions: dict[str, Any]) -> str | None:
+    made = [Condition.model_validate_json(json.dumps(each)) for each in conditions]
+    return met(made, Asked(BODY, {"x-beta": "one"}, PLACES))
+
+
+@pytest.mark.parametrize(
+    ("condition", "pointer"),
+    [
+        ({"at": "a.b", "is": 1}, "/a/b"),
+        ({"at": "a.b", "is": 1.0}, "/a/b"),
+        ({"at": "a.b", "is": True}, None),
+        ({"at": "flag", "is": 1}, None),
+        ({"at": "a.none", "is": None}, "/a/none"),
+        ({"at": "a.none", "there": True}, "/a/none"),
+        ({"at": "a.none", "there": False}, None),
+        ({"at": "a.c", "there": False}, "/a"),
+        ({"at": "z.y.x", "there": False}, ""),
+        ({"at": "a.c", "is": None}, None),
+        ({"at": "a.b", "in": [2, 1]}, "/a/b"),
+        ({"at": "a.b", "out": [2]}, "/a/b"),
+        ({"at": "a.b", "out": [1]}, None),
+        ({"at": "a.c", "out": [1]}, None),
+        ({"at": "a.b", "over": 0}, "/a/b"),
+        ({"at": "a.b", "over": 1}, None),
+        ({"at": "flag", "over": 0}, None),
+        ({"at": "a.b", "under": 2}, "/a/b"),
+        ({"at": "text", "longer": 4}, "/text"),
+        ({"at": "list", "longer": 2}, None),
+        ({"at": "text", "like": "h.*o"}, "/text"),
+        ({"at": "text", "like": "h"}, None),
+        ({"at": "a", "kind": "object"}, "/a"),
+        ({"at": "flag", "kind": "number"}, None),
+        ({"at": "a.none", "kind": "null"}, "/a/none"),
+        ({"at": "list", "kind": "array"}, "/list"),
+        ({"at": "text", "kind": "string"}, "/text"),
+        ({"at": "a.b", "kind": "number"}, "/a/b"),
+        ({"at": "flag", "kind": "boolean"}, "/flag"),
+        ({"at": "list[].role", "is": "system"}, "/list/1/role"),
+        ({"at": "list[0].role", "is": "system"}, None),
+        ({"at": "list[-1].role", "is": "system"}, "/list/1/role"),
+        ({"at": "list[7].role", "there": False}, ""),
+        ({"at": "list[].n", "there": False}, None),
+        ({"at": "list[].m", "there": False}, "/list/0"),
+        ({"at": "text[].x", "there": True}, None),
+        ({"at": "generationConfig.thinkingConfig.level", "is": "LOW"}, "/generationConfig/thinking_config/level"),
+        ({"schema": "tools", "keyword": "minItems", "over": 1}, "/tools/0/input_schema/properties/x/minItems"),
+        ({"schema": "tools", "keyword": "pattern", "there": True}, "/tools/1/input_schema/anyOf/0/pattern"),
+        ({"schema": "strict-tools", "keyword": "pattern", "there": True}, None),
+        (
+            {"schema": "strict-tools", "keyword": "minItems", "there": True},
+            "/tools/0/input_schema/properties/x/minItems",
+        ),
+        ({"schema": "tools", "keyword": "anyOf", "root": True, "there": True}, "/tools/1/input_schema/anyOf"),
+        ({"schema": "tools", "keyword": "pattern", "root": True, "there": True}, None),
+        ({"schema": "tools", "keyword": "type", "root": True, "there": False}, "/tools/1/input_schema"),
+        ({"schema": "response", "keyword": "format", "is": "email"}, "/format/schema/$defs/d/format"),
+        ({"header": "X-Beta", "is": "one"}, ""),
+        ({"header": "x-gamma", "there": False}, ""),
+    ],
+)
+def test_a_condition_is_met_or_not(condition: dict[str, Any], pointer: str | None) -> None:
+    assert where(condition) == pointer
+
+
+def test_all_hold_together_and_the_first_says_where() -> None:
+    assert where({"at": "a.b", "is": 1}, {"at": "flag", "is": True}) == "/a/b"
+    assert where({"at": "a.b", "is": 1}, {"at": "flag", "is": False}) is None
+    assert where() is None
