@@ -13,6 +13,7 @@ import typer
 from harness.cli import streams
 from harness.cli.accept import accept
 from harness.cli.audit import audit
+from harness.cli.explain import explain
 from harness.cli.help import help_
 from harness.cli.list import list_
 from harness.cli.main import COMMANDS, SUMMARY
@@ -41,6 +42,7 @@ _FUNCTIONS = {
     "show": show,
     "record": record,
     "list": list_,
+    "explain": explain,
     "providers": providers,
     "validate": validate,
     "audit": audit,

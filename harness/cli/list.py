@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Annotated, Literal, get_args
+import datetime as dt
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
 
 from harness import catalog
+from harness.cli.days import AsOf, day
 from harness.contract.errors import UsageError
+
+if TYPE_CHECKING:
+    from harness.apis.fact import Fact
 
 
 def list_(
     what: Annotated[
-        Literal["scenarios", "targets", "rules", "models"], typer.Argument(show_default=False, help="What to list.")
+        Literal["scenarios", "targets", "rules", "models", "facts"],
+        typer.Argument(show_default=False, help="What to list."),
     ],
     *,
     targets: Annotated[
@@ -21,11 +27,19 @@ def list_(
         typer.Option("--target", metavar="NAME", help="Only models of this target's API. Repeatable."),
     ] = None,
     apis: Annotated[
-        list[str] | None, typer.Option("--api", metavar="NAME", help="Only models of this API. Repeatable.")
+        list[str] | None, typer.Option("--api", metavar="NAME", help="Only models or facts of this API. Repeatable.")
     ] = None,
+    models: Annotated[
+        list[str] | None, typer.Option("--model", metavar="NAME", help="Only facts about this model. Repeatable.")
+    ] = None,
+    as_of: AsOf = None,
 ) -> None:
-    """List the shipped scenarios, the targets, the rules, or the models that are known."""
-    if what == "models":
+    """List the shipped scenarios, the targets, the rules, the models that are known, or the facts about providers."""
+    if what == "facts":
+        rows = _facts(apis or (), models or (), day(as_of))
+    elif models or as_of:
+        raise UsageError(f"{'--model' if models else '--as-of'}: it is for 'harness list facts', not for {what}.")
+    elif what == "models":
         rows = _models(targets or (), apis or ())
     elif targets or apis:
         raise UsageError(f"{'--target' if targets else '--api'}: it is for 'harness list models', not for {what}.")
@@ -58,12 +72,36 @@ def _rules() -> Iterator[Sequence[str]]:
     from harness.apis.tables import known_limits  # noqa: PLC0415 - `harness --help` loads no rules
     from harness.results import Blame, Kind  # noqa: PLC0415 - the same
 
-    yield "RULE", "KIND", "SEVERITY", "BLAME", "SOURCE", "REQUIREMENT", "BECAUSE"
+    yield "RULE", "KIND", "SEVERITY", "BLAME", "SOURCE", "EVIDENCE", "REQUIREMENT", "BECAUSE"
     for rule in catalog.rules():
-        yield rule.id, rule.kind, rule.severity, rule.blame, rule.source, rule.requirement, rule.because
+        yield rule.id, rule.kind, rule.severity, rule.blame, rule.source, "-", rule.requirement, rule.because
+    facts = {fact.id: fact for api in catalog.apis() for fact in api.facts.all()}
     why = next(rule.because for rule in catalog.rules() if rule.kind is Kind.LIMIT)
     for limit in known_limits():  # what the rule `limits` reports, each under an id of its own
-        yield limit.id, Kind.LIMIT, limit.severity, Blame.ADAPTER, limit.source, limit.sentence, why
+        known = _best(facts[each] for each in limit.facts if each in facts)
+        yield limit.id, Kind.LIMIT, limit.severity, Blame.ADAPTER, limit.source, known, limit.sentence, why
+
+
+def _facts(apis: Sequence[str], models: Sequence[str], on: dt.date | None) -> Iterator[Sequence[str]]:
+    """Those about a model hold for it on the day; without a model they are all there are."""
+    from harness.apis.facts import today  # noqa: PLC0415 - `harness --help` loads no APIs
+
+    yield "FACT", "VERDICT", "SINCE", "UNTIL", "SERVICE", "EVIDENCE", "SAYS"
+    for api in [catalog.api(name) for name in apis] or catalog.apis():
+        for fact in api.facts.all():
+            about = not models or (fact.is_on(on or today()) and any(map(fact.is_of, models)))
+            if about and (on is None or fact.is_on(on)):
+                verdict = f"{fact.verdict}?" if fact.contested else fact.verdict
+                dates = (str(fact.since or "-"), str(fact.until or "-"))
+                yield fact.id, verdict, *dates, ",".join(fact.service or ["-"]), _best([fact]), fact.says
+
+
+def _best(facts: Iterable[Fact]) -> str:
+    """The strongest evidence, and of that the newest."""
+    order = ("report", "documents", "probe", "captured")
+    pieces = [piece for fact in facts for piece in fact.evidence]
+    best = max(pieces, key=lambda piece: (order.index(piece.kind), piece.date), default=None)
+    return f"{best.kind} {best.date} {best.address}" if best else "-"
 
 
 def _models(targets: Sequence[str], apis: Sequence[str]) -> Iterator[Sequence[str]]:

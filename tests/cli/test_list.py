@@ -46,7 +46,7 @@ def test_targets_are_listed_with_models_and_keys(harness: Command) -> None:
 def test_rules_are_listed_with_what_they_demand_and_why(harness: Command) -> None:
     outcome = harness("list", "rules")
 
-    rows = table(outcome.out, "RULE", "KIND", "SEVERITY", "BLAME", "SOURCE", "REQUIREMENT", "BECAUSE")
+    rows = table(outcome.out, "RULE", "KIND", "SEVERITY", "BLAME", "SOURCE", "EVIDENCE", "REQUIREMENT", "BECAUSE")
     assert [(row["RULE"], row["REQUIREMENT"], row["SOURCE"]) for row in rows] == [
         *((rule.id, rule.requirement, rule.source) for rule in catalog.rules()),
         *((limit.id, limit.sentence, limit.source) for limit in known_limits()),

@@ -1,0 +1,193 @@
+"""`harness explain`: what an id or a word means: a fact, a limit, a rule, a verdict, a kind, a blame, a capability."""
+
+from __future__ import annotations
+
+import difflib
+import textwrap
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from harness import catalog
+from harness.contract.errors import UsageError
+from harness.contract.protocols import Capability
+
+if TYPE_CHECKING:
+    from harness.apis.fact import Fact
+    from harness.apis.limit import Limit
+    from harness.rules.rule import Rule
+
+_WIDTH = 100
+
+_WORDS: Mapping[str, tuple[str, str]] = {
+    "pass": ("verdict", "Nothing was found, or nothing that counts. There is nothing to do."),
+    "note": (
+        "verdict and severity",
+        ("Only customs of ours were not kept, or something is worth knowing. It fails no run; with --strict our own "
+        "adapters fail for it."),
+    ),
+    "warn": ("verdict", "There are warnings and no errors: read them; the run does not fail for them."),
+    "fail": (
+        "verdict",
+        ("At least one finding is an error. `harness show SCENARIO` shows where on the wire it stands; mend what is "
+        "blamed, or list it with a reason in --expected-failures."),
+    ),
+    "not-applicable": (
+        "verdict",
+        "The cell needs a capability that the adapter or the model does not have, or another profile: not played.",
+    ),
+    "missing": (
+        "verdict",
+        "There is no cassette for the cell: nobody looked. The report prints the command that records it.",
+    ),
+    "expected-failure": (
+        "verdict",
+        ("It failed as a line of --expected-failures says. A line that matches nothing that fails is stale, and fails "
+        "the run."),
+    ),
+    "error": (
+        "verdict and severity",
+        ("As a verdict: the adapter or the harness broke, and nothing can be said. As a severity: the provider refuses "
+        "it, or information was lost; the cell fails."),
+    ),
+    "warning": (
+        "severity",
+        "It is refused by some models only, nobody has captured the refusal, or sources contradict each other.",
+    ),
+    "limit": ("kind of finding", "The provider refuses the request, as facts say, or takes it with a loss."),
+    "loss": ("kind of finding", "Information was changed, lost, invented, or answered wrongly. Fails anybody."),
+    "convention": ("kind of finding", "A custom of ours was not kept: a note, or with --strict an error of ours."),
+    "adapter": ("blame", "The code under test is at fault."),
+    "provider": ("blame", "The provider answered with what its API does not have."),
+    "cassette": ("blame", "The recording does not fit the scenario or is damaged: record it again."),
+    "model": ("blame", "The model chose to; nobody is wrong."),
+    "scenario": ("blame", "The scenario asks for what cannot be had."),
+    "harness": ("blame", "A defect of this harness."),
+    "refused": ("verdict of a fact", "The provider refuses it: an error if captured or probed, and not contested."),
+    "accepted": ("verdict of a fact", "The provider takes it; no check may call it wrong."),
+    "behaviour": ("verdict of a fact", "How a provider or its SDK behaves: what an adapter has to be able to read."),
+    "captured": ("evidence", "The provider's own words or a recording were shown in public."),
+    "probe": ("evidence", "Somebody sent it on purpose and told the result."),
+    "documents": ("evidence", "The vendor's documents, changelog or SDK say so. On this alone nothing is an error."),
+    "report": ("evidence", "Somebody says so, without the text. On this alone nothing is an error."),
+}  # fmt: skip
+
+_CAPABILITIES: Mapping[Capability, str] = {
+    Capability.SYSTEM_PROMPT: "Sends a system prompt apart from the messages.",
+    Capability.TOOLS: "Declares tools, and carries calls and results.",
+    Capability.PARALLEL_TOOL_CALLS: "Carries several calls in one answer, each with its result.",
+    Capability.TOOL_CHOICE: "Has the model choose (auto), or not call at all (none).",
+    Capability.FORCED_TOOL_CHOICE: "Has the model call some tool, or a named one.",
+    Capability.JSON_MODE: "Asks for JSON without a schema.",
+    Capability.JSON_SCHEMA: "Asks for an answer by a JSON schema.",
+    Capability.JSON_WITH_TOOLS: "Asks for JSON while tools are declared.",
+    Capability.VISION: "Sends pictures.",
+    Capability.IMAGE_RESULTS: "Sends pictures inside the results of tools.",
+    Capability.THINKING: "Asks for reasoning, and hands it back as it came.",
+    Capability.CACHE_MARKS: "Sets the cache marks that are asked for.",
+    Capability.HISTORY: "Takes a conversation of several turns.",
+    Capability.TRUNCATION: "Hands on what there is of an answer that reached its bound.",
+    Capability.STREAMING: "Has `stream`.",
+    Capability.RETRIES: "Sends a request again where the provider failed, up to five times.",
+    Capability.EMBEDDINGS: "Turns texts into vectors.",
+}
+
+
+def explain(
+    topic: Annotated[
+        str, typer.Argument(metavar="ID|TOPIC", show_default=False, help="An id from a report, or a word of one.")
+    ],
+) -> None:
+    """Say what a fact, a limit, a rule, a verdict, a kind of finding, a blame or a capability is, and what to do."""
+    for line in lines(topic):
+        typer.echo(line)
+
+
+def lines(topic: str) -> list[str]:
+    """The explanation. Raises `UsageError`: there is nothing of this name; the text has what is like it."""
+    from harness.apis.tables import known_limits  # noqa: PLC0415 - `harness --help` loads no APIs
+
+    facts = {fact.id: fact for api in catalog.apis() for fact in api.facts.all()}
+    limits = {limit.id: limit for limit in known_limits()}
+    rules = {rule.id: rule for rule in catalog.rules()}
+    found: list[str] = []
+    if topic in facts:
+        found += _fact(facts[topic], [limit.id for limit in limits.values() if topic in limit.facts])
+    if topic in limits:
+        found += _limit(limits[topic], facts)
+    if topic in rules:
+        found += _rule(rules[topic])
+    if topic in _WORDS:
+        kind, text = _WORDS[topic]
+        found += [f"{topic} ({kind})", *_wrapped(text)]
+    if topic in {each.value for each in Capability}:
+        found += [f"{topic} (capability)", *_wrapped(_CAPABILITIES[Capability(topic)])]
+    if found:
+        return found
+    known = [*facts, *limits, *rules, *_WORDS, *(each.value for each in Capability)]
+    close = difflib.get_close_matches(topic, known, n=3)
+    guess = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
+    raise UsageError(
+        f"there is nothing to explain under {topic!r}.{guess} 'harness list rules' and 'harness list facts' "
+        "have the ids."
+    )
+
+
+def _fact(fact: Fact, limits: list[str]) -> Iterator[str]:
+    yield f"{fact.id} (fact: {fact.verdict}{', contested' if fact.contested else ''})"
+    yield from _wrapped(fact.says)
+    yield f"  for:      {', '.join(fact.models or ['all models'])}" + (
+        f"; not {', '.join(fact.except_models)}" if fact.except_models else ""
+    )
+    yield f"  at:       {', '.join(fact.service or ['every server that speaks the API'])}"
+    if fact.since or fact.until:
+        yield f"  known:    {fact.since or '…'} to {fact.until or 'today'}"
+    if fact.words:
+        yield f"  words:    {fact.words}"
+    if fact.unless:
+        yield f"  unless:   {fact.unless}"
+    if fact.note:
+        yield f"  note:     {fact.note}"
+    yield from evidence(fact, "  ")
+    if fact.verdict == "refused":
+        yield f"  checked:  {_checked(fact, limits)}"
+        severity = "an error" if fact.is_certain else "a warning: nobody captured it, or sources contradict each other"
+        yield f"  it is:    {severity}"
+
+
+def _checked(fact: Fact, limits: list[str]) -> str:
+    if limits:
+        return f"by {', '.join(limits)}"
+    if fact.check:
+        return f"by {fact.check.limit}"
+    return "by its conditions" if fact.when else f"by nothing: {fact.unchecked or 'it has no conditions'}"
+
+
+def evidence(fact: Fact, indent: str) -> Iterator[str]:
+    """A line for each piece of evidence, newest first."""
+    for each in sorted(fact.evidence, key=lambda piece: piece.date, reverse=True):
+        yield f"{indent}{each.kind} {each.date}  {each.address}"
+
+
+def _limit(limit: Limit, facts: Mapping[str, Fact]) -> Iterator[str]:
+    yield f"{limit.id} (limit: {limit.severity})"
+    yield from _wrapped(limit.sentence)
+    yield "  to do:    keep to it in what the adapter sends; `harness show` has the place"
+    for source in limit.facts:
+        if source in facts:
+            yield f"  rests on: {source}: {facts[source].says}"
+            yield from evidence(facts[source], "    ")
+        else:
+            yield f"  rests on: {source}"
+
+
+def _rule(rule: Rule) -> Iterator[str]:
+    yield f"{rule.id} (rule: {rule.kind}, {rule.severity}; subject {rule.subject}; blame {rule.blame})"
+    yield from _wrapped(rule.requirement)
+    yield f"  because:  {rule.because}"
+    yield f"  source:   {rule.source}"
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, _WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
