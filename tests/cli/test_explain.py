@@ -58,7 +58,7 @@ def test_what_is_like_it_is_named(harness: Command) -> None:
     ("options", "listed", "left_out"),
     [
         (["--model", "claude-opus-5-5"], "anthropic-no-forced-choice", "anthropic-fable-5-no-forced-choice"),
-        (["--model", "claude-opus-5-5", "--as-of", "2026-08-01"], "anthropic-tool-names-differ", "anthropic-no-forced-choice"),
+        (["--model=claude-opus-5-5", "--as-of=2026-08-01"], "anthropic-four-cache-marks", "anthropic-no-forced-choice"),
         (["--api", "gemini"], "gemini-mixed-tools-refused", "anthropic-no-forced-choice"),
         (["--as-of", "2026-07-01"], "anthropic-fable-5-no-forced-choice", "anthropic-fable-5-forced-choice-taken"),
     ],
