@@ -82,6 +82,7 @@ _CAPABILITIES: Mapping[Capability, str] = {
     Capability.JSON_MODE: "Asks for JSON without a schema.",
     Capability.JSON_SCHEMA: "Asks for an answer by a JSON schema.",
     Capability.JSON_WITH_TOOLS: "Asks for JSON while tools are declared.",
+    Capability.PROVIDER_TOOLS: "Offers tools that the provider runs itself.",
     Capability.VISION: "Sends pictures.",
     Capability.IMAGE_RESULTS: "Sends pictures inside the results of tools.",
     Capability.THINKING: "Asks for reasoning, and hands it back as it came.",
