@@ -116,12 +116,6 @@ def test_goes_to_the_endpoint_with_its_key_and_nothing_that_was_not_asked_for() 
     assert provider.body() == {"model": MODEL, "messages": [{"role": "user", "content": "Hello"}]}
 
 
-def test_a_request_without_a_model_goes_to_the_model_of_the_client() -> None:
-    provider = Provider(answer(content="Hi"))
-    provider.client(ADAPTER, "gpt-4o").chat(replace(HELLO, model=""))
-    assert provider.body()["model"] == "gpt-4o"
-
-
 @pytest.mark.parametrize(
     ("model", "role"),
     [

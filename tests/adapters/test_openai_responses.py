@@ -130,12 +130,6 @@ def test_a_model_that_does_not_reason_is_asked_for_no_reasoning() -> None:
     assert "include" not in sent(replace(HELLO, model="gpt-4o"))
 
 
-def test_a_request_without_a_model_goes_to_the_model_of_the_client() -> None:
-    provider = Provider(answer())
-    provider.client(ADAPTER, "gpt-4o").chat(replace(HELLO, model=""))
-    assert provider.body()["model"] == "gpt-4o"
-
-
 def test_system_prompt_is_the_instructions_verbatim() -> None:
     body = sent(replace(HELLO, system="  Be brief.\n"))
     assert (body["instructions"], body["input"]) == ("  Be brief.\n", [{"role": "user", "content": "Hello"}])

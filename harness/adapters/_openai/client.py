@@ -74,7 +74,7 @@ class Answer:
         """The body as it arrives. Raises `ConnectionFailed` where it breaks off."""
         try:
             yield from self.response.iter_bytes()
-        except httpx2.TransportError as error:
+        except (httpx2.TransportError, OSError) as error:
             raise ConnectionFailed(f"the stream broke off: {error}") from error
 
 
@@ -95,6 +95,8 @@ def answered(call: AbstractContextManager[Any], api: str) -> Generator[Answer]:
         raise ConnectionFailed(f"no end of the answer: {error}") from error
     except httpx2.RequestError as error:
         raise MalformedResponse(f"the body was cut: {error}") from error
+    except OSError as error:  # of an injected transport: the SDK passes on what is none of its HTTP client's
+        raise ConnectionFailed(str(error) or type(error).__name__) from error
     except UnicodeEncodeError as error:
         raise Unsupported(api, "text", f"it cannot be written as UTF-8: {error.reason}") from error
 
