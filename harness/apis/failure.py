@@ -64,23 +64,26 @@ def error_view(
     """
     refused = response.status >= 400
     by_header = waiting_time(response.headers) if refused else None
+    in_seconds = _in_seconds(response.headers) if refused else None
     return ErrorView(
         response.status,
         said,
         code,
         meant=response.status if refused else stands_for,
         retry_after=wait if by_header is None else by_header,
+        retry_after_rounded=in_seconds if in_seconds != by_header else None,
     )
 
 
 def waiting_time(headers: Mapping[str, str]) -> float | None:
-    """The seconds that the headers ask to wait: `retry-after-ms`, else `retry-after` as seconds or as a date.
-
-    A date counts from the response's own `date`, so that a recording says what it said, else from now.
-    """
+    """The seconds that the headers ask to wait: `retry-after-ms`, else `retry-after` as seconds or as a date."""
     milliseconds = _number(headers.get("retry-after-ms", ""))
-    if milliseconds is not None:
-        return milliseconds / 1000
+    return _in_seconds(headers) if milliseconds is None else milliseconds / 1000
+
+
+def _in_seconds(headers: Mapping[str, str]) -> float | None:
+    """What `retry-after` asks for. A date counts from the response's own `date`, so that a recording says what it said,
+    else from now."""
     value = headers.get("retry-after", "")
     seconds = _number(value)
     until = _date(value)

@@ -231,7 +231,8 @@ class ErrorView:
     """An error that a response carries, be it by status or inside HTTP 200.
 
     `meant` is the status that it stands for: the response's own, or inside HTTP 200 the one that its code comes with
-    elsewhere (`None`: its code says nothing). `retry_after` is in seconds.
+    elsewhere (`None`: its code says nothing). `retry_after` is in seconds; `retry_after_rounded` is what `retry-after`
+    says where a header of the API's own says it more exactly: who reads the standard's header alone waits as asked.
     """
 
     status: int
@@ -239,6 +240,7 @@ class ErrorView:
     code: str | None = None
     meant: int | None = None
     retry_after: float | None = None
+    retry_after_rounded: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.apis.jsonvalue import equal
+from harness.contract.model import JSON
 from harness.contract.protocols import Capability
 from harness.results import Blame, Chat, Kind, Severity
 from harness.rules.evidence import Evidence
@@ -42,8 +43,10 @@ def _expect(evidence: Evidence) -> Iterator[Flaw]:
         for mismatch in mismatches(expectation, outcome):
             if mismatch.path == "events" and not evidence.transcript.scripted:
                 continue  # whether it says a word before it calls is a model's choice, and model-choice has the calls
-            if mismatch.path == "error.retry_after" and (waited(evidence, index) is not None or _tells_no_wait(ended)):
-                continue  # error-retry-after says it, or there is nothing to hand on
+            if mismatch.path == "error.retry_after" and (
+                waited(evidence, index) is not None or _tells_no_wait(ended) or _asks_for(ended, mismatch.expected)
+            ):
+                continue  # error-retry-after says it, there is nothing to hand on, or it is told in whole seconds
             if mismatch.path.startswith(("error", "events")) and _is_mended(evidence, index):
                 continue
             yield Flaw(
@@ -59,6 +62,11 @@ def _expect(evidence: Evidence) -> Iterator[Flaw]:
 def _tells_no_wait(ended: Due) -> bool:
     """The provider's failure asks for no wait, as the API of a command line has no place for it."""
     return ended.failure is not None and ended.failure.retry_after is None
+
+
+def _asks_for(ended: Due, wait: JSON) -> bool:
+    """The provider's failure asks for this wait, whatever the adapter made of it."""
+    return ended.failure is not None and wait is not None and ended.failure.retry_after == wait
 
 
 def _is_mended(evidence: Evidence, chat: int) -> bool:

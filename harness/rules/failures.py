@@ -310,8 +310,8 @@ def waited(evidence: Evidence, chat: int) -> Flaw | None:
     made, wanted = evidence.transcript.chats[chat], due(evidence, chat)
     if wanted.failure is None or made.error not in wanted.errors & PROVIDER_ERRORS or made.crashed:
         return None
-    said = wanted.failure.retry_after
-    if same_wait(made.retry_after, said, seconds=_slack(wanted)):
+    said, rounded = wanted.failure.retry_after, wanted.failure.retry_after_rounded
+    if any(same_wait(made.retry_after, each, seconds=_slack(wanted)) for each in (said, rounded or said)):
         return None
     asks = "asks for no wait" if said is None else f"asks to wait {said:g} seconds"
     has = "none" if made.retry_after is None else f"{made.retry_after:g}"

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, TypeVar, cast
+from typing import Any, NoReturn, TypeVar, cast
 from uuid import uuid4
 
 import httpx2
 
-from harness.contract.errors import ChatError, MalformedResponse
+from harness.contract.errors import ChatError, MalformedResponse, ProviderError, provider_error
 from harness.contract.model import (
     JSON_INSTRUCTION,
     ArgumentsDelta,
@@ -310,6 +311,18 @@ def _persisting(*, elsewhere: bool) -> Wrap:
     return client(Persisting)
 
 
+def _waiting(rounded: Callable[[float], float]) -> Wrap:
+    """Of a time to wait in parts of a second whole seconds are told."""
+
+    def told(error: ProviderError, _: list[StreamEvent]) -> NoReturn:
+        wait = error.retry_after
+        raise provider_error(
+            error.status, error.message, code=error.code, retry_after=None if wait is None else rounded(wait)
+        ) from error
+
+    return rescues(ProviderError, told)
+
+
 def _refusal_as_text(**changes: Any) -> Wrap:
     """The words of a refusal as text, as of libraries that have no part for them."""
 
@@ -503,6 +516,15 @@ FORMS = (
         _persisting(elsewhere=True),
         "one-request-per-chat",
         has=Capability.RETRIES,
+    ),
+    Form(
+        "wait-in-whole-seconds",
+        "the time to wait as the standard's header has it, in whole seconds",
+        "error-503-retry-after",
+        ("anthropic", *OPENAI),
+        _waiting(math.ceil),
+        _waiting(math.floor),
+        "error-retry-after",
     ),
     Form(
         "refusal-as-text",
