@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby, pairwise
 
-from harness.apis.view import CallView, MediaView, RequestView, ResultView, TextView, TurnView
-from harness.contract.model import SYNTHESISED_ID, ToolCall
+from harness.apis.view import CallView, MediaView, PartView, RequestView, ResultView, TextView, TurnView
+from harness.contract.model import SYNTHESISED_ID, File, Image, ToolCall
 from harness.meaning.pairing import answered
+from harness.meaning.results import same_medium
 from harness.results import Kind
 from harness.rules.content import content_shown, shown
 from harness.rules.evidence import Evidence, ExpectedCall
@@ -236,8 +237,8 @@ def _result_missing(evidence: Evidence) -> Iterator[Flaw]:
                 )
 
 
-def _turn_of(view: RequestView, call: CallView) -> int:
-    return next(index for index, turn in enumerate(view.turns) if any(part is call for part in turn.parts))
+def _turn_of(view: RequestView, wanted: PartView) -> int:
+    return next(index for index, turn in enumerate(view.turns) if any(part is wanted for part in turn.parts))
 
 
 def _turn_of_last_call(view: RequestView) -> int:
@@ -273,7 +274,7 @@ def _result_duplicate(evidence: Evidence) -> Iterator[Flaw]:
 
 
 def _result_misplaced(evidence: Evidence) -> Iterator[Flaw]:
-    """Between a call and its result stand only the results of its siblings, and media moved out of them.
+    """Between a call and its result stand only the results of its siblings, and in their turn media moved out of them.
 
     A text of no characters is nothing that could be read as an answer; where it is refused, a limit says so.
     """
@@ -281,6 +282,7 @@ def _result_misplaced(evidence: Evidence) -> Iterator[Flaw]:
         pairing = answered(view)
         order = [part for turn in view.turns for part in turn.parts]
         roles = [turn.role for turn in view.turns for _ in turn.parts]
+        given = _media_of_results(evidence, exchange)
         for call, results in zip(pairing.calls, pairing.results, strict=True):
             for result in results[:1]:
                 start = next(i for i, part in enumerate(order) if part is call)
@@ -289,7 +291,10 @@ def _result_misplaced(evidence: Evidence) -> Iterator[Flaw]:
                 seen_result = False
                 for part, role in between:
                     seen_result = seen_result or isinstance(part, ResultView)
-                    said = isinstance(part, MediaView) or (isinstance(part, TextView) and part.text != "")
+                    said = isinstance(part, TextView) and part.text != ""
+                    if isinstance(part, MediaView):
+                        moved = any(same_medium(part, each) for each in given)
+                        said = not moved or _turn_of(view, part) != _turn_of(view, result)
                     user_text = role == "user" and said
                     new_answer = seen_result and isinstance(part, CallView)
                     if user_text or new_answer:
@@ -301,6 +306,16 @@ def _result_misplaced(evidence: Evidence) -> Iterator[Flaw]:
                             f"after {call.pointer}, before {part.pointer}",
                         )
                         break
+
+
+def _media_of_results(evidence: Evidence, exchange: int) -> list[Image | File]:
+    """The media that tools have answered with, up to a request."""
+    chat = evidence.readings[exchange].exchange.chat
+    if chat is None or not evidence.transcript.chats:
+        return []
+    results = (each for message in evidence.transcript.chats[chat].request.messages for each in message.tool_results)
+    parts = (part for result in results if isinstance(result.content, tuple) for part in result.content)
+    return [part for part in parts if isinstance(part, Image | File)]
 
 
 def _results_split(evidence: Evidence) -> Iterator[Flaw]:

@@ -102,6 +102,18 @@ def _captioned(*, drops: bool) -> Wrap:
     return sends(edit)
 
 
+def _pictures_first(*, asks: bool) -> Wrap:
+    """The pictures of a result stand in front of it, in its turn; or a text of somebody's stands there as well."""
+
+    def edit(_api: str, body: dict[str, Any]) -> None:
+        for turn in body["contents"]:
+            inner = [each for part in turn["parts"] for each in part.get("functionResponse", {}).pop("parts", ())]
+            if inner:
+                turn["parts"] = [*inner, *([{"text": "Look at this."}] if asks else []), *turn["parts"]]
+
+    return sends(edit)
+
+
 FORMS = (
     Form(
         "json-as-text",
@@ -234,6 +246,15 @@ FORMS = (
         _captioned(drops=False),
         _captioned(drops=True),
         "result-changed",
+    ),
+    Form(
+        "picture-in-front-of-its-result",
+        "a picture that left its result and stands in front of it in the same turn",
+        "result-image",
+        ("gemini-3",),
+        _pictures_first(asks=False),
+        _pictures_first(asks=True),
+        "result-misplaced",
     ),
     Form(
         "picture-between-tags",
