@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 from harness import catalog
 from harness.contract import distribution
 from harness.contract.protocols import Adapter
-
-
-def _packages() -> Iterator[str]:
-    """What a result depends on: ourselves, the SDKs of the shipped adapters, and the HTTP client that they share."""
-    needed = (catalog.adapter(shipped.adapter).requires for shipped in catalog.shipped_targets())
-    sdks = (each.name for each in needed if each is not None and each.extra is not None)
-    yield from dict.fromkeys((distribution.NAME, *sdks, "httpx2"))
 
 
 def versions() -> dict[str, str]:
@@ -30,6 +22,17 @@ def sdk_version(adapter: Adapter) -> dict[str, str]:
     needed = adapter.requires
     number = _version(needed.name) if needed is not None and needed.extra is not None else None
     return {} if needed is None or number is None else {needed.name: number}
+
+
+@cache
+def _packages() -> tuple[str, ...]:
+    """What a result depends on: ourselves, the SDKs of the shipped adapters, and the HTTP client that they share.
+
+    Looked up once: it reads what every installed package brings, which takes longer than to play a cell.
+    """
+    needed = (catalog.adapter(shipped.adapter).requires for shipped in catalog.shipped_targets())
+    sdks = (each.name for each in needed if each is not None and each.extra is not None)
+    return tuple(dict.fromkeys((distribution.NAME, *sdks, "httpx2")))
 
 
 @cache
