@@ -12,7 +12,7 @@ import re
 import sys
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
@@ -50,7 +50,7 @@ class Catalog(Generic[T]):
 
     def names(self) -> list[str]:
         """Every name that can be selected, sorted."""
-        return sorted({*self.modules(), *(point.name for point in entry_points(group=self.folder))})
+        return sorted({*self.modules(), *(point.name for point in _plugged(self.folder))})
 
     def load(self, name: str) -> T:
         """The plug-in with this name.
@@ -60,7 +60,7 @@ class Catalog(Generic[T]):
             PluginError: there are two, or it cannot be imported, or it is not what it should be.
         """
         module = self.modules().get(name)
-        points = list(entry_points(group=self.folder, name=name))
+        points = list(_plugged(self.folder).select(name=name))
         owners = ([module] if module else []) + [point.value for point in points]
         if len(owners) > 1:
             raise PluginError(self.kind, name, f"it exists more than once ({', '.join(owners)}); uninstall one.")
@@ -149,7 +149,7 @@ def target(name: str) -> Shipped:
 
 def is_foreign(spec: str) -> bool:
     """Whether loading an adapter by this name or `package.module:attribute` runs code of somebody else."""
-    return ":" in spec or (spec not in ADAPTERS.modules() and len(entry_points(group=ADAPTERS.folder, name=spec)) == 1)
+    return ":" in spec or (spec not in ADAPTERS.modules() and len(_plugged(ADAPTERS.folder).select(name=spec)) == 1)
 
 
 def adapter(spec: str) -> Adapter:
@@ -237,7 +237,7 @@ def rules() -> list[Rule]:
     found: list[Rule] = []
     for module in _modules("harness.rules").values():
         found.extend(getattr(importlib.import_module(module), "RULES", ()))
-    for point in sorted(entry_points(group="harness.rules")):
+    for point in sorted(_plugged("harness.rules")):
         value = _imported("rule module", point)
         for rule in value if isinstance(value, list | tuple) else (value,):  # pyright: ignore[reportUnknownVariableType]
             if not isinstance(rule, rule_type):
@@ -246,6 +246,17 @@ def rules() -> list[Rule]:
                 raise PluginError("rule module", point.name, f"its rule {rule.id!r} exists already; rename it.")
             found.append(rule)
     return found
+
+
+def _plugged(group: str) -> EntryPoints:
+    """What other packages bring to a group."""
+    return _installed(group, tuple(sys.path))
+
+
+@cache
+def _installed(group: str, path: tuple[str, ...]) -> EntryPoints:  # noqa: ARG001 - where Python looks for packages
+    """Read once: it opens a file of every package that is installed."""
+    return entry_points(group=group)
 
 
 def _modules(folder: str, *, packages: bool = False) -> dict[str, str]:
