@@ -202,6 +202,15 @@ FAULTS = (
         THINKING,
     ),
     Fault(
+        "provider-tool-of-a-turn-dropped",
+        asks_parts(_is(Opaque)),
+        "thinking-provider-tool",
+        "opaque-state-lost",
+        PART_OR_BODY,
+        1,
+        ("anthropic", "openai-responses"),
+    ),
+    Fault(
         "opaque-parts-moved",
         asks_messages(lambda ms: tuple(map(_opaque_last, ms))),
         "thinking-tool-loop",
