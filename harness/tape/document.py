@@ -7,9 +7,8 @@ two values of one key it keeps the last and says nothing. So the values are buil
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
 import yaml
 
@@ -101,8 +100,12 @@ def _parse_yaml(text: str, file: str) -> Any:
 def _built(text: str, file: str) -> Any:
     """The values of a YAML document, built while its events are looked over."""
     builder = _Builder(file)
-    for event in cast("Iterator[Any]", cast("Any", yaml).parse(text, Loader=_SAFE_LOADER)):
-        builder.add(event)
+    loader = _SAFE_LOADER(text)
+    try:
+        for event in iter(loader.get_event, None):  # half the calls of `yaml.parse`, which asks before each
+            builder.add(event)
+    finally:
+        loader.dispose()
     return builder.value
 
 

@@ -152,7 +152,7 @@ def every() -> Iterator[Malformed]:
             empty = kind.name == "expected" and name in {"empty", "blanks"}
             yield Malformed(f"{kind.name}-{name}", kind.path, kind.words, _writing(data), sure=not empty)
         good = kind.good()
-        for number in range(20):
+        for number in range(30):
             name, data = _damaged(good, random_)
             yield Malformed(f"{kind.name}-{name}-{number}", kind.path, kind.words, _writing(data), sure=False)
 
