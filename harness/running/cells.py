@@ -52,6 +52,8 @@ def not_applicable(cell: Cell, mode: Mode) -> str | None:
     foreign = sorted(each for each in scenario.provocations if each not in catalog.api(target.api).provocations)
     if foreign:
         return f"the API {target.api} has nothing that could do it: {', '.join(foreign)}"
+    if scenario.provider_tools and target.api not in scenario.provider_tools:
+        return f"the scenario has no tool that the provider of {target.api} runs"
     if scenario.scripted and mode == "live":
         return "scripted: no model does this when asked, so it is never sent to a provider"
     return None
