@@ -1,4 +1,4 @@
-"""Cold starts of the command: how long, and which SDKs they import."""
+"""Cold starts of the command and of the server: how long, and which SDKs they import."""
 
 from __future__ import annotations
 
@@ -19,6 +19,16 @@ SCENARIO = "call-single"
 
 _HARNESS = "from harness.cli.main import main; code = main(); assert code == 0, code"
 
+_SERVED = """
+import http.client
+from harness.tape.server import serve
+with serve() as running:
+    idle = http.client.HTTPConnection(running.origin.removeprefix("http://"), timeout=5)
+    idle.request("GET", "/")
+    idle.getresponse().read()
+"""
+"""The server is ended over a connection that its client keeps open."""
+
 _SDKS = "', '.join(sdk for sdk in ('anthropic', 'openai', 'google.genai') if sdk in sys.modules)"
 
 _REPORTED = f"import atexit, sys; atexit.register(lambda: sys.stderr.write({_SDKS}))"
@@ -38,7 +48,7 @@ class Start:
 def measure(folder: Path, rounds: int) -> list[Start]:
     """The commands take turns; each has run once before, so that its files are compiled and in memory."""
     record_scenarios(folder, [shipped_scenarios()[SCENARIO]], list(shipped_targets().values()))
-    run = ["run", SCENARIO, "--cassettes", str(folder)]
+    run = ["run", SCENARIO, "--variant", "whole", "--cassettes", str(folder)]
     commands: dict[str, list[str]] = {
         "python -c pass": ["-c", "pass"],
         "harness --help": ["-c", _HARNESS, "--help"],
@@ -47,6 +57,7 @@ def measure(folder: Path, rounds: int) -> list[Start]:
         "harness run, openai-responses": ["-c", _HARNESS, *run, "--target", "openai-responses"],
         "harness run, gemini-3": ["-c", _HARNESS, *run, "--target", "gemini-3"],
         "harness run, all targets": ["-c", _HARNESS, *run],
+        "server, start and end": ["-c", _SERVED],
     }
     sdks = {name: _imported(command) for name, command in commands.items()}
     taken = [{name: _seconds(command) for name, command in commands.items()} for _ in range(rounds)]

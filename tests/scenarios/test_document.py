@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import time
 
 import pytest
 from hypothesis import given
@@ -178,7 +177,5 @@ FRAGMENTS = [
     st.binary(max_size=200) | st.lists(st.sampled_from(FRAGMENTS), max_size=40).map(lambda all_: "".join(all_).encode())
 )
 def test_whatever_the_bytes_nothing_but_a_scenario_error_comes_out(data: bytes) -> None:
-    started = time.monotonic()
     with contextlib.suppress(ScenarioError):
         read(data, "f.yaml")
-    assert time.monotonic() - started < 5
