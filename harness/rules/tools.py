@@ -50,7 +50,7 @@ def _of_the_provider(asked: Asked) -> Iterator[Flaw]:
             asked.reading.index,
             uninvited[0].pointer,
             [tool.kind for tool in uninvited],
-            sorted(wanted),
+            [*sorted(wanted)],
         )
     if missing := wanted - {family(tool.kind) for tool in sent}:
         yield Flaw(
@@ -58,7 +58,7 @@ def _of_the_provider(asked: Asked) -> Iterator[Flaw]:
             asked.reading.index,
             "",
             [tool.kind for tool in sent],
-            sorted(missing),
+            [*sorted(missing)],
         )
 
 
