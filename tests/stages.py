@@ -65,7 +65,7 @@ class InProcess:
             yield Stage(endpoint, tap, scripted=self._scripted, provenance=provenance)
 
     @contextmanager
-    def answered(self, target: Target, handler: Handler) -> Generator[Endpoint, None, None]:
+    def endpoint(self, target: Target, handler: Handler) -> Generator[Endpoint, None, None]:
         with httpx2.Client(transport=HandlerTransport(handler), trust_env=False) as client:
             yield Endpoint(REFERENCE_URL + catalog.api(target.api).base_path, "not-a-key", client)
 

@@ -117,7 +117,7 @@ class Options:
     cell_timeout: float | None = None
 
 
-def pairs(option: str, values: Sequence[str] | None, what: str) -> Mapping[str, str]:
+def named_values(option: str, values: Sequence[str] | None, what: str) -> Mapping[str, str]:
     """The values of an option of the form `TARGET=…`.
 
     Raises:

@@ -12,7 +12,7 @@ from pathlib import Path
 from harness import catalog
 from harness.apis.targets import Target, targets_for
 from harness.cli import keywords
-from harness.cli.options import Options, pairs
+from harness.cli.options import Options, named_values
 from harness.contract import distribution
 from harness.contract.errors import MissingDependency, UsageError
 from harness.contract.protocols import Adapter, Endpoint
@@ -56,7 +56,7 @@ def select(options: Options, workers: Workers) -> Selection:
         UsageError: an option is wrong, or they leave no cell to play.
     """
     wanted = keywords.parse(options.words) if options.words is not None else None
-    models = pairs("--model", options.models, "NAME")
+    models = named_values("--model", options.models, "NAME")
     asked = _variants(options)
     scenarios, files = _scenarios(options.paths)
     targets, specs, left_out = _targets(options, models, workers)

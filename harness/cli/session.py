@@ -17,7 +17,7 @@ from harness import catalog
 from harness.apis.targets import Target
 from harness.cli import _show_text, estimates, recordings
 from harness.cli.interruption import interruptible
-from harness.cli.options import Options, pairs
+from harness.cli.options import Options, named_values
 from harness.cli.outputs import on_screen, outputs
 from harness.cli.progress import Progress
 from harness.cli.selection import Selection, select
@@ -205,7 +205,7 @@ def _redactor(options: Options, mode: Mode) -> Redactor:
 
 
 def _base_urls(options: Options, mode: Mode, targets: Sequence[Target]) -> Mapping[str, str]:
-    base_urls = pairs("--base-url", options.base_urls, "URL")
+    base_urls = named_values("--base-url", options.base_urls, "URL")
     known = sorted({target.name for target in targets} | {shipped.name for shipped in catalog.targets()})
     for target, url in base_urls.items():
         if mode != "live":
@@ -241,7 +241,7 @@ def _jobs(given: str) -> int:
 def _invocation(options: Options, mode: Mode, selection: Selection, *, recording: bool) -> Invocation:
     alone = ("--variant", *selection.variants) if len(selection.variants) == 1 else ()
     kept = () if options.cassettes is None else ("--cassettes", options.cassettes)
-    given = pairs("--base-url", options.base_urls, "URL").items()
+    given = named_values("--base-url", options.base_urls, "URL").items()
     urls = tuple(word for target, url in given for word in ("--base-url", f"{target}={shown_url(url)}"))
     strict = ("--strict",) if options.strict else ()
     record = ("harness", "record", *kept)

@@ -53,13 +53,13 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RunTool:
     """The thread wants this call run. Send it a `ToolResult`; results go back in the order in which they are sent."""
 
     call: ToolCall
 
 
-Turn = Generator[Ask | Run, "ChatResponse | ToolResult", ChatResponse]
+Turn = Generator[Ask | RunTool, "ChatResponse | ToolResult", ChatResponse]
 
 
 class Thread:
@@ -124,7 +124,7 @@ class Thread:
 
     def _tools(
         self, response: ChatResponse, handler: MessageHandler | None, used: Usage
-    ) -> Generator[Run, ChatResponse | ToolResult, None]:
+    ) -> Generator[RunTool, ChatResponse | ToolResult, None]:
         results: list[ToolResult] = []
         try:
             if isinstance(handler, UsageHandler):
@@ -134,9 +134,9 @@ class Thread:
             for call in response.tool_calls:
                 if handler:
                     handler.on_tool_use(call)
-                result = yield Run(call)
+                result = yield RunTool(call)
                 if not isinstance(result, ToolResult):
-                    raise TypeError("a Run is answered by a ToolResult")
+                    raise TypeError("a RunTool is answered by a ToolResult")
                 results.append(result)
                 if handler:
                     handler.on_tool_result(result)

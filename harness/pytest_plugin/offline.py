@@ -40,7 +40,7 @@ class Offline:
         shipped = catalog.target(target)
         made = targets.target(shipped, catalog.adapter(shipped.adapter), {})
         session = Session(_scenario(scenario), catalog.api(made.api), made.model, made.profile)
-        endpoint = self._open.enter_context(self._reference.answered(made, session))
+        endpoint = self._open.enter_context(self._reference.endpoint(made, session))
         return self._open.enter_context(Client(made.adapter, endpoint, made.model))
 
     def __enter__(self) -> Self:

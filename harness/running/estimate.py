@@ -58,7 +58,7 @@ class _Rehearsal:
                 self._note(cell, wire, request, response)
             return response
 
-        with stages.answered(target, handle) as endpoint:
+        with stages.endpoint(target, handle) as endpoint:
             try:
                 play(cell.scenario, target, endpoint, self._begin, cell.variant)
             except _Enough:

@@ -62,7 +62,7 @@ class EmbeddingPlaying(Playing):
     embedded: tuple[Embedded, ...] = ()
 
 
-class _Player:
+class _Conversation:
     """Plays the turns of a cell, and keeps what comes of them."""
 
     def __init__(self, scenario: Scenario, target: Target, begin: Callable[[int], None], accept: Accept) -> None:
@@ -148,8 +148,8 @@ class _Asking:
     """What the thread takes for a client: asks the adapter in one turn, with the results of tools in the order in which
     the script has them answer."""
 
-    def __init__(self, player: _Player, thread: Thread, turn: int, client: _Client) -> None:
-        self._player = player
+    def __init__(self, conversation: _Conversation, thread: Thread, turn: int, client: _Client) -> None:
+        self._conversation = conversation
         self._thread = thread
         self._turn = turn
         self._client = client
@@ -158,7 +158,7 @@ class _Asking:
     def chat(self, request: ChatRequest) -> ChatResponse:
         self.reorder()
         request = replace(request, messages=self._thread.messages)
-        response = self._player.ask(request, self._turn, self._answers, self._client)
+        response = self._conversation.ask(request, self._turn, self._answers, self._client)
         self._answers += 1
         return response
 
@@ -167,7 +167,7 @@ class _Asking:
 
     def reorder(self) -> None:
         """Put the results behind the last answer into the order of the script."""
-        script = self._player.scenario.turns[self._turn].model
+        script = self._conversation.scenario.turns[self._turn].model
         order = script[self._answers - 1].answers if 0 < self._answers <= len(script) else None
         *before, last = self._thread.messages
         results = last.tool_results
@@ -219,7 +219,7 @@ def play(  # noqa: PLR0913 - a cell, where it is played, and who watches
     if scenario.embeddings is not None:
         return EmbeddingPlaying(embedded=embedded(scenario.embeddings, target.adapter, endpoint, begin))
     with _connected(target, endpoint, variant) as client:
-        return _Player(scenario, target, begin, accept).play(client)
+        return _Conversation(scenario, target, begin, accept).play(client)
 
 
 @contextmanager

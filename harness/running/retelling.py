@@ -56,7 +56,7 @@ class _Answer:
 
 
 def _retold(cell: Cell, stages: Stages, way: str, variant: Variant, answers: Sequence[_Answer]) -> Retelling:
-    with stages.answered(cell.target, _in_order(answers, catalog.api(cell.target.api))) as endpoint:
+    with stages.endpoint(cell.target, _in_order(answers, catalog.api(cell.target.api))) as endpoint:
         playing = played(cell.scenario, cell.target, endpoint, _unnoticed, variant)
     return Retelling(way, variant, playing.chats, playing.printed)
 

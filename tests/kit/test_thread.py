@@ -27,7 +27,7 @@ from harness.contract.model import (
 )
 from harness.contract.protocols import AsyncChatClient, ChatClient, MessageHandler
 from harness.kit.handlers import CollectingHandler, Done, Said
-from harness.kit.thread import Ask, Run, Thread, ask, failure
+from harness.kit.thread import Ask, RunTool, Thread, ask, failure
 
 TEMPLATE = ChatRequest("m", (), max_tokens=100)
 Tool = Callable[[ToolCall], ToolResult]
@@ -468,8 +468,8 @@ def test_the_generator_asks_for_what_it_needs_and_takes_nothing_else() -> None:
     thread = Thread(TEMPLATE)
     turn = thread.turn(Message.user("Go"))
     assert next(turn) == Ask(replace(TEMPLATE, messages=(Message.user("Go"),)))
-    assert turn.send(says("", call(1))) == Run(call(1))
-    with pytest.raises(TypeError, match="a Run is answered by a ToolResult"):
+    assert turn.send(says("", call(1))) == RunTool(call(1))
+    with pytest.raises(TypeError, match="a RunTool is answered by a ToolResult"):
         turn.send(says("?"))
     assert is_valid(thread.messages)
     turn = thread.turn(Message.user("Go"))
@@ -484,7 +484,7 @@ def test_results_go_back_in_the_order_in_which_they_are_sent() -> None:
         turn = thread.turn(Message.user("Go"))
         next(turn)
         step = turn.send(says("", call(1), call(2)))
-        while isinstance(step, Run):
+        while isinstance(step, RunTool):
             step = turn.send(next(results))
         return step.request.messages
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-import harness.scenarios.schema
+import harness.scenarios
 from harness import catalog
 from harness.contract.model import JsonSchema
 from harness.scenarios.canonical import settings_of
@@ -18,7 +18,7 @@ from harness.scenarios.schema import Scenario, Subject, json_schema
 FOLDER = Path(__file__).resolve().parents[2] / "scenarios"
 FILES = scenario_files([FOLDER])
 SCENARIOS = load_paths([FOLDER])
-SCHEMA = Path(harness.scenarios.schema.__file__).with_name("scenario.schema.json")
+SCHEMA = Path(harness.scenarios.__path__[0]) / "scenario.schema.json"
 
 TARGETS = [
     catalog.api("anthropic").profile_for("claude-opus-5-5"),

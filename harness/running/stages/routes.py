@@ -90,8 +90,8 @@ class Routes:
         self.open.close()
 
     @contextmanager
-    def answered(self, target: Target, handler: Handler) -> Generator[Endpoint, None, None]:
-        """See `Stages.answered`."""
+    def endpoint(self, target: Target, handler: Handler) -> Generator[Endpoint, None, None]:
+        """See `Stages.endpoint`."""
         url = REFERENCE_URL + catalog.api(target.api).base_path
         with self.reached(target, Answering(handler), url) as (endpoint, _):
             yield endpoint

@@ -58,7 +58,7 @@ class Stages(Protocol):
         """
         ...
 
-    def answered(self, target: Target, handler: Handler) -> AbstractContextManager[Endpoint]:
+    def endpoint(self, target: Target, handler: Handler) -> AbstractContextManager[Endpoint]:
         """An endpoint for a target's adapter at which `handler` answers, whatever the mode: to tell an answer again."""
         ...
 

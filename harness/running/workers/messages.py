@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Any, TypeAlias, cast
 
 from harness.apis.profile import Profile
-from harness.contract.model import Message
+from harness.contract.model import ChatRequest, ChatResponse, Finish, Message
 from harness.contract.process import Command, Completed
 from harness.contract.protocols import Requirement
 from harness.host.shortened import shortened
@@ -134,7 +134,10 @@ class Failed:
 Answer: TypeAlias = Described | Unusable | Begin | RunCommand | Played | Stopped | Failed
 """What a worker says."""
 
-_OURS = frozenset(each.__module__ for each in (Described, Playing, Chat, Message, Command, Requirement))
+_OURS = frozenset(
+    each.__module__
+    for each in (Described, Playing, Chat, Message, ChatRequest, ChatResponse, Finish, Command, Requirement)
+)
 """The modules whose values may come from a worker, each named by one of them."""
 
 

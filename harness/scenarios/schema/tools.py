@@ -1,0 +1,96 @@
+"""Tools, and what they answer."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+
+from pydantic import Field, JsonValue, field_validator, model_validator
+
+from harness.contract.model import (
+    Image,
+    Text,
+    Tool,
+)
+from harness.scenarios.fields import (
+    ArgumentsSchema,
+    Strict,
+)
+
+
+class ImageSpec(Strict):
+    """A picture, as base64 or by its address."""
+
+    media_type: str = Field(description="For example image/png.")
+    data: str | None = Field(default=None, description="The bytes, as base64.")
+    uri: str | None = Field(default=None, description="Where the picture lies.")
+
+    @field_validator("data")
+    @classmethod
+    def _is_base64(cls, data: str | None) -> str | None:
+        if data is not None:
+            try:
+                base64.b64decode(data, validate=True)
+            except binascii.Error:
+                raise ValueError("not base64.") from None
+        return data
+
+    @model_validator(mode="after")
+    def _has_one_source(self) -> ImageSpec:
+        if (self.data is None) == (self.uri is None):
+            raise ValueError("give data or uri, and not both.")
+        return self
+
+
+class PartSpec(Strict):
+    """One part of a user message or of a tool result: text or an image."""
+
+    text: str | None = None
+    image: ImageSpec | None = None
+
+    @model_validator(mode="after")
+    def _is_one_part(self) -> PartSpec:
+        if (self.text is None) == (self.image is None):
+            raise ValueError("give text or image, and not both.")
+        return self
+
+    def part(self) -> Text | Image:
+        """The canonical part."""
+        if self.image is not None:
+            data = None if self.image.data is None else base64.b64decode(self.image.data)
+            return Image(self.image.media_type, data, self.image.uri)
+        return Text(self.text or "")
+
+
+class ResultSpec(Strict):
+    """What a tool answers to arguments that include `when`. Exactly one of return, parts, error, raise."""
+
+    when: dict[str, JsonValue] | None = Field(default=None, description="Arguments this answers; absent: any.")
+    return_: JsonValue = Field(default=None, alias="return", description="The result, any JSON value.")
+    parts: list[PartSpec] | None = Field(default=None, description="A result of several parts, or with an image.")
+    error: JsonValue = Field(default=None, description="A result with the error flag set.")
+    raise_: str | None = Field(default=None, alias="raise", description="The tool raises an exception of this text.")
+
+    @model_validator(mode="after")
+    def _answers_once(self) -> ResultSpec:
+        if len(self.model_fields_set & {"return_", "parts", "error", "raise_"}) != 1:
+            raise ValueError("give exactly one of return, parts, error, raise.")
+        return self
+
+
+class ToolSpec(Strict):
+    """A tool and what it answers. Its name is one that every API takes (anthropic-tool-name-pattern, openai-chat-names,
+    gemini-tool-name-form)."""
+
+    name: str = Field(pattern=r"^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$")
+    description: str = ""
+    parameters: ArgumentsSchema = Field(
+        default_factory=dict, description="JSON Schema of the arguments; absent or {}: the tool takes none."
+    )
+    results: list[ResultSpec] = Field(
+        default_factory=list[ResultSpec], description="The first whose `when` is part of the arguments answers."
+    )
+
+    def tool(self) -> Tool:
+        """The canonical declaration."""
+        return Tool(self.name, self.description, dict(self.parameters))
