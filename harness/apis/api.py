@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
@@ -10,7 +9,7 @@ from urllib.parse import urlsplit
 from harness.apis.conditions import SchemaPlaces
 from harness.apis.embedding import EmbeddingFormat
 from harness.apis.fact import Fact
-from harness.apis.facts import Facts, broken_facts, today
+from harness.apis.facts import SHIPPED, Edition, Facts, broken_facts, today
 from harness.apis.law import Law, Services
 from harness.apis.lift import Lift
 from harness.apis.limit import Limit, Violation
@@ -119,10 +118,11 @@ class Api:
         if not self.profiles or self.profiles[-1].models != r".*":
             raise ValueError("its last profile is not one for all models, r'.*'")
 
-    def profile_for(self, model: str, day: dt.date | None = None) -> Profile:
-        """What holds for a model, on a day; without one, today."""
+    def profile_for(self, model: str, edition: Edition = SHIPPED) -> Profile:
+        """What holds for a model, by an edition of the facts: without a day, today. Raises `FactsError`."""
         bare = model.removeprefix("models/")
-        return derived(matching(self.profiles, bare), self.facts.holding(bare, day or today()))
+        facts = self.facts.together(self.name, edition.files)
+        return derived(matching(self.profiles, bare), facts.holding(bare, edition.day or today()))
 
     def judge(self, request: HttpRequest, law: Law) -> list[Violation]:
         """What is refused or taken with a loss: by the API's own checks, and by facts that have conditions.

@@ -38,6 +38,10 @@ class Facts:
         """Those in `facts.yaml` beside a module, whose `__file__` this is."""
         return cls((Path(module).with_name("facts.yaml"),))
 
+    def together(self, api: str, files: Iterable[Path]) -> Facts:
+        """These and those of other files, as far as they are about the API."""
+        return Facts((*self.files, *(file for file in files if _read(file)[0] == api)))
+
     def all(self) -> tuple[Fact, ...]:
         """All of them. Raises `FactsError`, as `facts_in` says."""
         return tuple({fact.id: fact for file in self.files for fact in _read(file)[1]}.values())
@@ -50,6 +54,30 @@ class Facts:
         """Those with these ids; of an id that there is not, nothing."""
         by_id = {fact.id: fact for fact in self.all()}
         return tuple(by_id[each] for each in ids if each in by_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Edition:
+    """Which facts are asked: those of a day (`None`: of the day on which a request was made), and of files of one's
+    own, whose facts change, retire or join the shipped ones."""
+
+    day: dt.date | None = None
+    files: tuple[Path, ...] = ()
+
+    def on(self, made: dt.date | None) -> Edition:
+        """The same for a request that was made on a day, unless another day was asked for."""
+        return self if self.day or made is None else Edition(made, self.files)
+
+    def check(self, apis: Iterable[str]) -> None:
+        """Whether the files can be read, and are of these APIs. Raises `FactsError`."""
+        known = [*apis]
+        for file in self.files:
+            if (api := _read(file)[0]) not in known:
+                raise FactsError(str(file), f"there is no API {api!r}. Known: {', '.join(known)}.", key="api")
+
+
+SHIPPED = Edition()
+"""The facts that come with this package, of the day on which a request was made."""
 
 
 def today() -> dt.date:
@@ -104,7 +132,18 @@ def facts_in(path: Path) -> tuple[str, tuple[Fact, ...]]:
     return file.api, tuple(file.facts)
 
 
-_read = cache(facts_in)
+def _read(path: Path) -> tuple[str, tuple[Fact, ...]]:
+    """What `facts_in` says, read once for as long as the file stays what it is."""
+    try:
+        changed = path.stat().st_mtime_ns
+    except OSError:
+        changed = 0
+    return _unchanged(path, changed)
+
+
+@cache
+def _unchanged(path: Path, _changed: int) -> tuple[str, tuple[Fact, ...]]:
+    return facts_in(path)
 
 
 def _check_ids(document: Document, file: FactFile) -> None:

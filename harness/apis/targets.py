@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from harness import catalog
+from harness.apis.facts import SHIPPED, Edition
 from harness.apis.profile import Profile
 from harness.contract.errors import UnknownName, UsageError
 from harness.contract.protocols import Adapter
@@ -15,7 +16,8 @@ from harness.contract.protocols import Adapter
 class Target:
     """One column of a run.
 
-    `cassettes` names the files of its recordings, which any adapter of the API can play.
+    `cassettes` names the files of its recordings, which any adapter of the API can play; `edition` is that of the facts
+    by which it is judged.
     """
 
     name: str
@@ -23,6 +25,7 @@ class Target:
     model: str
     profile: Profile
     cassettes: str
+    edition: Edition = SHIPPED
 
     @property
     def api(self) -> str:
@@ -40,7 +43,7 @@ class Shipped:
     model: str
 
 
-def target(shipped: Shipped, adapter: Adapter, models: Mapping[str, str]) -> Target:
+def target(shipped: Shipped, adapter: Adapter, models: Mapping[str, str], edition: Edition = SHIPPED) -> Target:
     """A shipped target, played by an adapter of its API; `models` replaces models by target name.
 
     An adapter that does not come with the target gets a column of its own name.
@@ -50,7 +53,8 @@ def target(shipped: Shipped, adapter: Adapter, models: Mapping[str, str]) -> Tar
         suffix = shipped.name.removeprefix(shipped.api)
         name = adapter.name + suffix
     model = models.get(name, models.get(shipped.name, shipped.model))
-    made = Target(name, adapter, model, catalog.api(adapter.api).profile_for(model), shipped.name)
+    profile = catalog.api(adapter.api).profile_for(model, edition)
+    made = Target(name, adapter, model, profile, shipped.name, edition)
     return made if model == shipped.model else replace(made, cassettes=_of_model(shipped.name, model))
 
 
@@ -60,7 +64,9 @@ def _of_model(name: str, model: str) -> str:
     return f"{name}@{safe}"
 
 
-def targets_for(adapters: Sequence[Adapter], names: Sequence[str], models: Mapping[str, str]) -> list[Target]:
+def targets_for(
+    adapters: Sequence[Adapter], names: Sequence[str], models: Mapping[str, str], edition: Edition = SHIPPED
+) -> list[Target]:
     """Every target that an adapter can play, of those named (none named: all).
 
     Raises:
@@ -77,7 +83,7 @@ def targets_for(adapters: Sequence[Adapter], names: Sequence[str], models: Mappi
                 f"the adapter {adapter.name!r} speaks {adapter.api!r}, and none of the chosen targets does: "
                 + ", ".join(f"{shipped.name} ({shipped.api})" for shipped in chosen)
             )
-        made.extend(target(shipped, adapter, models) for shipped in of_api)
+        made.extend(target(shipped, adapter, models, edition) for shipped in of_api)
     for name in names:
         if not any(t.cassettes.partition("@")[0] == name for t in made):
             api = catalog.target(name).api

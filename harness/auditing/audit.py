@@ -6,6 +6,7 @@ adapter was given stay silent, since a cassette does not say it.
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import re
 from collections import Counter
@@ -16,7 +17,10 @@ from typing import cast
 
 from harness import catalog
 from harness.apis.api import Api
+from harness.apis.facts import SHIPPED, Edition
+from harness.apis.profile import Profile
 from harness.apis.scrubbed import is_scrubbed
+from harness.auditing.dating import made_on
 from harness.auditing.redrive.redrive import Redrive
 from harness.contract.errors import CassetteError, CassetteMissing
 from harness.contract.model import JSON
@@ -58,26 +62,29 @@ _IN_AUDIT = {Kind.LOSS: Severity.WARNING, Kind.CONVENTION: Severity.NOTE}
 class Audit:
     """An audit in the making: takes cassettes one by one and keeps the counts and cells, not the exchanges."""
 
-    def __init__(self, rules: Sequence[Rule]) -> None:
+    def __init__(self, rules: Sequence[Rule], edition: Edition = SHIPPED) -> None:
         self._rules = rules
+        self._edition = edition
         self._files = 0
         self._counts = {api.name: Counter[str]() for api in catalog.apis()}
         self._unknown = 0
         self._cells: dict[tuple[str, str], CellResult] = {}
 
     def add(self, file: str, cassette: Cassette) -> None:
-        """Audit one cassette. Its exchanges with one model of one API are a transcript."""
+        """Audit one cassette. Its exchanges with one model of one API on one day are a transcript."""
         self._files += 1
-        groups: dict[tuple[str, str], dict[int, Interaction]] = {}
+        groups: dict[tuple[str, str, dt.date | None], dict[int, Interaction]] = {}
         for index, interaction in enumerate(cassette.interactions):
             wire = _recognised(interaction)
             if wire is None:
                 self._unknown += 1
             else:
-                key = wire.name, wire.model_of(interaction.request) or ""
+                day = None if self._edition.day else made_on(cassette, interaction)
+                key = wire.name, wire.model_of(interaction.request) or "", day
                 groups.setdefault(key, {})[index] = interaction
-        for (api, model), group in groups.items():
-            self._add(file, api, len(group), self._found(file, api, model, group))
+        for (api, model, day), group in groups.items():
+            profile = catalog.api(api).profile_for(model, self._edition.on(day))
+            self._add(file, api, len(group), self._found(file, api, model, profile, group))
 
     def result(self, skipped: Sequence[Skipped] = (), redrive: RedriveResult | None = None) -> RunResult:
         """What has come of it so far."""
@@ -95,9 +102,9 @@ class Audit:
         number = cell.exchanges + exchanges
         self._cells[file, api] = replace(cell, verdict=worst(every), findings=tuple(every), exchanges=number)
 
-    def _found(self, file: str, api: str, model: str, group: dict[int, Interaction]) -> list[Finding]:
+    def _found(self, file: str, api: str, model: str, profile: Profile, group: dict[int, Interaction]) -> list[Finding]:
         exchanges = tuple(Exchange(each.request, each.response) for each in group.values())
-        evidence = Evidence(Transcript(api, model, catalog.api(api).profile_for(model), exchanges, "audit"))
+        evidence = Evidence(Transcript(api, model, profile, exchanges, "audit"))
         outcomes = [_outcome(reading) for reading in evidence.readings]
         indices = list(group)
         found: list[Finding] = []
@@ -137,16 +144,19 @@ class Audit:
                 counts[f"{outcome}_flagged"] += at in flagged
 
 
-def audit(paths: Sequence[Path], rules: Sequence[Rule], redrive: Redrive | None = None) -> RunResult:
+def audit(
+    paths: Sequence[Path], rules: Sequence[Rule], redrive: Redrive | None = None, edition: Edition = SHIPPED
+) -> RunResult:
     """Audit cassette files, and all cassettes below folders. Other files there are skipped, and named in the result.
 
-    With `redrive` the conversations are driven again, too.
+    With `redrive` the conversations are driven again, too. A request is judged by the facts of the day on which it was
+    made, unless the edition has another; where no day is known, by those of today.
 
     Raises:
         CassetteError: a file that was named is no cassette, or a folder has no file that could be one.
         CassetteMissing: a path does not exist.
     """
-    working = Audit(rules)
+    working = Audit(rules, edition)
     skipped: list[Skipped] = []
     for file, named in _files(paths):
         try:

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from harness.cli.days import AsOf, FactFiles, edition
+
 
 def audit(  # noqa: PLR0913 - a parameter for each option
     paths: Annotated[
@@ -44,6 +46,8 @@ def audit(  # noqa: PLR0913 - a parameter for each option
     ] = 3,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --report json.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Each finding, not one for each rule.")] = False,
+    as_of: AsOf = None,
+    facts: FactFiles = None,
 ) -> int:
     """Audit recorded requests: what do the providers refuse, what breaks the contract?
 
@@ -57,6 +61,7 @@ def audit(  # noqa: PLR0913 - a parameter for each option
     from harness.cli.outputs import outputs  # noqa: PLC0415
     from harness.results import Presentation  # noqa: PLC0415
 
+    by = edition(as_of, facts or ())
     wanted = outputs([*(reports or ()), *(["json"] if as_json else ())])
 
     if redrive:
@@ -64,9 +69,9 @@ def audit(  # noqa: PLR0913 - a parameter for each option
         from harness.host.environment import isolated  # noqa: PLC0415
 
         with isolated(), Redrive(recut) as driven:
-            result = run(paths, catalog.rules(), driven)
+            result = run(paths, catalog.rules(), driven, by)
     else:
-        result = run(paths, catalog.rules())
+        result = run(paths, catalog.rules(), edition=by)
     for output in wanted:
         output.write(result, Presentation(verbose=verbose))
     return result.exit_code

@@ -1,13 +1,18 @@
-"""The option `--as-of`: the day by whose facts requests are judged."""
+"""The options `--as-of` and `--facts`: by which facts requests are judged."""
 
 from __future__ import annotations
 
 import datetime as dt
-from typing import Annotated
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from harness.contract.errors import UsageError
+
+if TYPE_CHECKING:
+    from harness.apis.facts import Edition
 
 AsOf = Annotated[
     str | None,
@@ -30,3 +35,24 @@ def day(text: str | None) -> dt.date | None:
         return dt.date.fromisoformat(text)
     except ValueError:
         raise UsageError(f"--as-of: {text!r} is no day. Write it as in 2026-07-01, or today.") from None
+
+
+FactFiles = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--facts",
+        metavar="FILE",
+        show_default=False,
+        help="Facts of your own, which join the shipped ones, or change those of the same id. Repeatable.",
+    ),
+]
+
+
+def edition(as_of: str | None, files: Sequence[Path]) -> Edition:
+    """The edition of the facts that was asked for. Raises `UsageError`: the day is none, or a file cannot be read."""
+    from harness import catalog  # noqa: PLC0415 - `harness --help` loads no APIs
+    from harness.apis.facts import Edition  # noqa: PLC0415 - the same
+
+    made = Edition(day(as_of), tuple(files))
+    made.check(catalog.APIS.names())
+    return made

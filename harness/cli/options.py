@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, TypeAlias
 
 import typer
@@ -115,6 +116,8 @@ class Options:
     recuts: int = 0
     strict: bool = False
     cell_timeout: float | None = None
+    as_of: str | None = None
+    facts: Sequence[Path] = ()
 
 
 def named_values(option: str, values: Sequence[str] | None, what: str) -> Mapping[str, str]:

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from harness.cli.days import AsOf, FactFiles
 from harness.cli.options import (
     Adapters,
     AllDifferences,
@@ -59,6 +60,8 @@ def run(  # noqa: PLR0913 - a parameter for each option
     base_urls: BaseUrls = None,
     verbose: Verbose = False,
     all_differences: AllDifferences = False,
+    as_of: AsOf = None,
+    facts: FactFiles = None,
 ) -> int:
     """Play scenarios and report findings and differences. Offline from cassettes unless --mode says otherwise.
 
@@ -84,5 +87,7 @@ def run(  # noqa: PLR0913 - a parameter for each option
         recuts,
         strict,
         cell_timeout,
+        as_of,
+        facts or (),
     )
     return session.run(options, mode)

@@ -12,6 +12,7 @@ from pathlib import Path
 from harness import catalog
 from harness.apis.targets import Target, targets_for
 from harness.cli import keywords
+from harness.cli.days import edition
 from harness.cli.options import Options, named_values
 from harness.contract import distribution
 from harness.contract.errors import MissingDependency, UsageError
@@ -121,7 +122,7 @@ def _targets(
         left_out = {shipped.name: absent[shipped.adapter] for shipped in chosen if shipped.adapter in absent}
         adapters = {spec: adapter for spec, adapter in adapters.items() if spec not in absent}
         names = [shipped.name for shipped in chosen if shipped.name not in left_out]
-    targets = targets_for(list(adapters.values()), names, models)
+    targets = targets_for(list(adapters.values()), names, models, edition(options.as_of, options.facts))
     return targets, {adapter.name: spec for spec, adapter in adapters.items()}, left_out
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from harness.cli.days import AsOf, FactFiles
 from harness.cli.options import Adapters, BaseUrls, Cassettes, CellTimeout, Models, Options, Strict, Targets, Variants
 
 
@@ -26,6 +27,8 @@ def show(  # noqa: PLR0913 - a parameter for each option
     cassettes: Cassettes = None,
     base_urls: BaseUrls = None,
     strict: Strict = False,
+    as_of: AsOf = None,
+    facts: FactFiles = None,
 ) -> int:
     """Play one cell and print its conversation as canonical turns beside the exchanges, with the findings' places.
 
@@ -49,5 +52,7 @@ def show(  # noqa: PLR0913 - a parameter for each option
         all_differences=False,
         strict=strict,
         cell_timeout=cell_timeout,
+        as_of=as_of,
+        facts=facts or (),
     )
     return session.show(options, mode)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +11,8 @@ from functools import partial
 from threading import Lock
 from typing import Self
 
+from harness import catalog
+from harness.apis.profile import Profile
 from harness.contract.errors import CassetteError, CassetteMissing, UsageError
 from harness.host.crash import located, traceback_of
 from harness.results import (
@@ -271,6 +274,15 @@ def _is_judged(cell: CellResult) -> bool:
     return cell.verdict not in (Verdict.NOT_APPLICABLE, Verdict.MISSING)
 
 
+def _profile(cell: Cell, stage: Stage) -> Profile:
+    """What holds for the cell: by the facts of the day on which it was recorded, if it was recorded on some day."""
+    recorded = stage.provenance.recorded_at if stage.provenance else None
+    if cell.target.edition.day or not recorded:
+        return cell.target.profile
+    edition = cell.target.edition.on(dt.date.fromisoformat(recorded[:10]))
+    return catalog.api(cell.target.api).profile_for(cell.target.model, edition)
+
+
 def _transcript(cell: Cell, stage: Stage, playing: Playing, mode: Mode) -> Transcript:
     made = partial(Transcript)
     if isinstance(playing, EmbeddingPlaying):
@@ -278,7 +290,7 @@ def _transcript(cell: Cell, stage: Stage, playing: Playing, mode: Mode) -> Trans
     return made(
         api=cell.target.api,
         model=cell.target.model,
-        profile=cell.target.profile,
+        profile=_profile(cell, stage),
         exchanges=tuple(stage.tap.exchanges),
         mode=mode,
         adapter=cell.target.adapter.name,

@@ -1,0 +1,193 @@
+"""The smallest request that breaks a fact, and its twin, which differs in the fact's first condition and is taken.
+
+Both are made from the conditions alone, for probes of a provider and for tests of the checks.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from harness.apis.conditions import Asked, SchemaPlaces, met
+from harness.apis.fact import Condition, Fact
+
+_SEGMENT = re.compile(r"([^\[\]]*)((?:\[-?\d*\])*)")
+
+_EXAMPLES: dict[str, Any] = {
+    "temperature": 0.5,
+    "top_p": 0.5,
+    "top_k": 5,
+    "stop": ["x"],
+    "max_tokens": 100,
+    "max_completion_tokens": 100,
+    "thinking": {"type": "adaptive"},
+    "logprobs": True,
+    "top_logprobs": 2,
+    "n": 2,
+    "seed": 1,
+}
+"""What stands in a field where a condition only asks that something does."""
+
+
+def twins(fact: Fact, smallest: dict[str, Any], schemas: SchemaPlaces) -> tuple[Request, Request] | None:
+    """The request that breaks the fact and its twin, made from the smallest body that is taken.
+
+    `None`: the conditions contradict the smallest body or each other, so that no such pair can be made.
+    """
+    broken, twin = Request(smallest), Request(smallest)
+    for condition in reversed(fact.when):
+        broken.meet(condition, schemas)
+    for condition in reversed(fact.when[1:]):
+        twin.meet(condition, schemas)
+    if fact.when and fact.when[0].there is False:
+        twin.put(fact.when[0].at or "", "x")
+    pair = broken.meets(fact.when, schemas), twin.meets(fact.when, schemas)
+    return (broken, twin) if pair == (True, False) else None
+
+
+class Request:
+    """A body and headers in the making."""
+
+    def __init__(self, body: dict[str, Any]) -> None:
+        self.body: dict[str, Any] = copy.deepcopy(body)
+        self.headers: dict[str, str] = {}
+
+    def meets(self, conditions: Sequence[Condition], schemas: SchemaPlaces) -> bool:
+        """Whether it meets them all."""
+        return met(conditions, Asked(self.body, self.headers, schemas)) is not None
+
+    def meet(self, condition: Condition, schemas: SchemaPlaces) -> None:
+        """Change as little as makes it meet a condition."""
+        if self.meets([condition], schemas):
+            return
+        if condition.header is not None:
+            self.headers[condition.header.lower()] = str(_value(condition, "header"))
+        elif condition.at is not None and condition.there is not False:
+            self.put(condition.at, _value(condition, condition.at.rpartition(".")[2]))
+        elif condition.keyword is not None and condition.there is not False:
+            self._put_schema(condition, schemas)
+
+    def put(self, path: str, value: Any) -> None:
+        """Put a value at a path; objects and lists on the way are made. A new element stands at the end of its list."""
+        place: Any = self.body
+        steps = [_SEGMENT.fullmatch(segment) for segment in path.split(".")]
+        for number, step in enumerate(steps):
+            if step is None or not isinstance(place, dict):
+                return
+            key, lists = step[1], step[2].count("[")
+            last = number == len(steps) - 1
+            if not lists:
+                if last:
+                    place[key] = value
+                else:
+                    place = place.setdefault(key, {})
+                continue
+            members = place.setdefault(key, [])
+            if not isinstance(members, list):
+                place[key] = members = [{"type": "text", "text": members}]
+            if last:
+                members.append(value)
+            else:
+                members.extend([{}] if not members else [])
+                place = members[-1]
+
+    def _put_schema(self, condition: Condition, schemas: SchemaPlaces) -> None:
+        paths = schemas.response if condition.schemas == "response" else schemas.tools
+        keyword = condition.keyword or ""
+        member = {"type": _TYPE_OF.get(keyword, "string"), keyword: _value(condition, keyword)}
+        root = {"type": "object", "properties": {"p": member}, "required": ["p"], "additionalProperties": False}
+        if condition.root:
+            root = {"type": "object", "properties": {}, keyword: _value(condition, keyword)}
+        if condition.schemas == "strict-tools":
+            self.put(f"{paths[0].rpartition('.')[0]}.strict", value=True)
+        self.put(paths[0], root)
+
+
+_TYPE_OF = {
+    "minItems": "array",
+    "maxItems": "array",
+    "items": "array",
+    "prefixItems": "array",
+    "uniqueItems": "array",
+} | {key: "integer" for key in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")}
+_KINDS: dict[str, Any] = {"string": "x", "number": 1, "boolean": True, "object": {}, "array": [], "null": None}
+_KEYWORDS: dict[str, Any] = {
+    "anyOf": [{"type": "string"}, {"type": "null"}],
+    "oneOf": [{"type": "string"}, {"type": "null"}],
+    "allOf": [{"type": "string"}],
+    "not": {"type": "null"},
+    "enum": ["a"],
+    "pattern": "^a$",
+    "format": "date",
+    "items": {"type": "string"},
+    "prefixItems": [{"type": "string"}],
+    "additionalProperties": True,
+    "propertyNames": {"pattern": "^a$"},
+    "patternProperties": {"^a$": {"type": "string"}},
+    "$ref": "#/$defs/d",
+    "$defs": {"d": {"type": "string"}},
+    "title": "T",
+    "default": "a",
+    "const": "a",
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+}
+
+
+def _value(condition: Condition, key: str) -> Any:
+    """A value that meets a condition."""
+    operand: Any = condition.operand
+    match condition.operator:
+        case "is":
+            return operand
+        case "in":
+            return operand[0]
+        case "out":
+            return _other(operand)
+        case "over":
+            return int(operand) + 1
+        case "under":
+            return int(operand) - 1
+        case "longer":
+            return (
+                ["x"] * (int(operand) + 1)
+                if key.rstrip("[]") in ("tools", "messages", "stop")
+                else "x" * (int(operand) + 1)
+            )
+        case "kind":
+            return _KINDS[operand]
+        case "like":
+            return _like(operand)
+        case _:
+            return _KEYWORDS.get(key, _EXAMPLES.get(key, 1 if key.startswith(("min", "max")) else "x"))
+
+
+def _other(known: list[Any]) -> Any:
+    """Something of the kind of these values that is none of them."""
+    first = known[0] if known else "x"
+    if isinstance(first, bool):
+        return not first
+    if isinstance(first, int | float):
+        return max(each for each in known if isinstance(each, int | float)) + 0.5
+    return next(each for each in ("medium", "other", "x") if each not in known)
+
+
+def _like(pattern: str) -> Any:
+    """One of a few texts that matches, if one does."""
+    samples = (
+        "a",
+        "a b",
+        "a.b",
+        "1",
+        "x" * 65,
+        "x" * 129,
+        "é",
+        "function",
+        "web_search_20250305",
+        "",
+        "^a$",
+        "(?=a)",
+        "\\d",
+    )
+    return next((each for each in samples if re.fullmatch(pattern, each, re.DOTALL)), "x")
