@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -127,12 +127,14 @@ class Api:
     def judge(self, request: HttpRequest, law: Law) -> list[Violation]:
         """What is refused or taken with a loss: by the API's own checks, and by facts that have conditions.
 
-        What a written check says of a place is not said twice. Never raises.
+        Of one place one thing is said: what a written check says, unless it only warns and a fact is certain. Never
+        raises.
         """
         found = self.violations(request, law)
-        places = [each.pointer for each in found if each.pointer]
-        broken = broken_facts(self._conditioned(law), request, self.schema_places)
-        return [*found, *(each for each in broken if not any(_overlap(each.pointer, place) for place in places))]
+        broken = [*broken_facts(self._conditioned(law), request, self.schema_places)]
+        certain = [each for each in broken if each.severity == "error"]
+        kept = [each for each in found if each.severity == "error" or not _is_said(each, certain)]
+        return [*kept, *(each for each in broken if not _is_said(each, kept))]
 
     def _conditioned(self, law: Law) -> Iterator[Fact]:
         """The facts that no written check stands for, and that hold by a law."""
@@ -154,6 +156,8 @@ class Api:
         )
 
 
-def _overlap(one: str, other: str) -> bool:
-    """Whether one pointer leads to what the other does, or into it."""
-    return one == other or one.startswith(f"{other}/") or other.startswith(f"{one}/")
+def _is_said(violation: Violation, others: Sequence[Violation]) -> bool:
+    """Whether something is said of the place already: of what its pointer leads to, or of what is around or inside."""
+    here = violation.pointer
+    there = (each.pointer for each in others if each.pointer)
+    return bool(here) and any(f"{each}/".startswith(f"{here}/") or f"{here}/".startswith(f"{each}/") for each in there)

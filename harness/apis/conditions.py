@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from harness.apis.fact import Condition
@@ -31,10 +31,14 @@ _Found: TypeAlias = "tuple[str, JSON | _Absent]"
 
 @dataclass(frozen=True, slots=True)
 class SchemaPlaces:
-    """Where an API has JSON schemas: of tools, whose element may say `strict` beside, and of the answer."""
+    """Where an API has JSON schemas: of tools, whose element may say `strict` beside, and of the answer.
+
+    `tool` is the smallest tool that it takes.
+    """
 
     tools: tuple[str, ...] = ()
     response: tuple[str, ...] = ()
+    tool: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
 
 
 @dataclass(frozen=True, slots=True)

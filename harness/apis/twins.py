@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.apis.conditions import Asked, SchemaPlaces, met
@@ -27,6 +27,10 @@ _EXAMPLES: dict[str, Any] = {
     "top_logprobs": 2,
     "n": 2,
     "seed": 1,
+    "googleSearch": {},
+    "urlContext": {},
+    "codeExecution": {},
+    "functionDeclarations": [{"name": "f"}],
 }
 """What stands in a field where a condition only asks that something does."""
 
@@ -36,7 +40,7 @@ def twins(fact: Fact, smallest: dict[str, Any], schemas: SchemaPlaces) -> tuple[
 
     `None`: the conditions contradict the smallest body or each other, so that no such pair can be made.
     """
-    broken, twin = Request(smallest), Request(smallest)
+    broken, twin = Request(smallest, schemas.tool), Request(smallest, schemas.tool)
     for condition in reversed(fact.when):
         broken.meet(condition, schemas)
     for condition in reversed(fact.when[1:]):
@@ -50,8 +54,9 @@ def twins(fact: Fact, smallest: dict[str, Any], schemas: SchemaPlaces) -> tuple[
 class Request:
     """A body and headers in the making."""
 
-    def __init__(self, body: dict[str, Any]) -> None:
+    def __init__(self, body: dict[str, Any], tool: Mapping[str, Any]) -> None:
         self.body: dict[str, Any] = copy.deepcopy(body)
+        self._tool = tool
         self.headers: dict[str, str] = {}
 
     def meets(self, conditions: Sequence[Condition], schemas: SchemaPlaces) -> bool:
@@ -90,7 +95,7 @@ class Request:
             if last:
                 members.append(value)
             else:
-                members.extend([{}] if not members else [])
+                members.extend([] if members else [copy.deepcopy(dict(self._tool)) if key == "tools" else {}])
                 place = members[-1]
 
     def _put_schema(self, condition: Condition, schemas: SchemaPlaces) -> None:
@@ -111,7 +116,7 @@ _TYPE_OF = {
     "items": "array",
     "prefixItems": "array",
     "uniqueItems": "array",
-} | {key: "integer" for key in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")}
+} | dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"), "integer")
 _KINDS: dict[str, Any] = {"string": "x", "number": 1, "boolean": True, "object": {}, "array": [], "null": None}
 _KEYWORDS: dict[str, Any] = {
     "anyOf": [{"type": "string"}, {"type": "null"}],
@@ -150,17 +155,19 @@ def _value(condition: Condition, key: str) -> Any:
         case "under":
             return int(operand) - 1
         case "longer":
-            return (
-                ["x"] * (int(operand) + 1)
-                if key.rstrip("[]") in ("tools", "messages", "stop")
-                else "x" * (int(operand) + 1)
-            )
+            return _long(key, int(operand) + 1)
         case "kind":
             return _KINDS[operand]
         case "like":
             return _like(operand)
         case _:
             return _KEYWORDS.get(key, _EXAMPLES.get(key, 1 if key.startswith(("min", "max")) else "x"))
+
+
+def _long(key: str, length: int) -> Any:
+    if key == "functionDeclarations":
+        return [{"name": f"f{number}"} for number in range(length)]
+    return ["x"] * length if key in ("tools", "messages", "stop") else "x" * length
 
 
 def _other(known: list[Any]) -> Any:

@@ -17,6 +17,7 @@ from harness.apis.api import Api
 from harness.apis.embedding import EmbeddingFormat
 from harness.apis.endpoint import turned_away
 from harness.apis.eventstream import separators_escaped
+from harness.apis.law import Law
 from harness.apis.limit import Violation
 from harness.apis.profile import Profile
 from harness.apis.view import ModelStep, RequestView, ResponseView, WireError
@@ -28,14 +29,17 @@ from harness.scenarios.schema import Provocation, Scenario
 
 
 class Session:
-    """A handler of requests for one cell. Requests that overlap are answered one after the other."""
+    """A handler of requests for one cell. Requests that overlap are answered one after the other.
 
-    def __init__(self, scenario: Scenario, wire: Api, model: str, profile: Profile) -> None:
+    `law`: the rules of another server, in the place of the provider's own.
+    """
+
+    def __init__(self, scenario: Scenario, wire: Api, model: str, profile: Profile, law: Law | None = None) -> None:
         self._scenario = scenario
         self._wire = wire
         self._model = model
         self._profile = profile
-        self._law = wire.services.provider_law(profile, model)
+        self._law = law or wire.services.provider_law(profile, model)
         self._script = [step for turn in scenario.turns for step in turn.model]
         self._faults = {fault.answer: fault for fault in scenario.faults}
         self._played = 0

@@ -35,7 +35,11 @@ API = Api(
     ),
     limits=LIMITS,
     facts=Facts.beside(__file__),
-    schema_places=SchemaPlaces(("tools[].input_schema",), ("output_config.format.schema", "output_format.schema")),
+    schema_places=SchemaPlaces(
+        ("tools[].input_schema",),
+        ("output_config.format.schema", "output_format.schema"),
+        {"name": "f", "input_schema": {"type": "object", "properties": {}}},
+    ),
     profiles=PROFILES,
     targets=(
         # A model that refuses a forced tool choice, and one that takes it (anthropic-no-forced-choice).

@@ -33,7 +33,11 @@ API = Api(
     ),
     limits=LIMITS,
     facts=Facts.beside(__file__),
-    schema_places=SchemaPlaces(("tools[].function.parameters",), ("response_format.json_schema.schema",)),
+    schema_places=SchemaPlaces(
+        ("tools[].function.parameters",),
+        ("response_format.json_schema.schema",),
+        {"type": "function", "function": {"name": "f"}},
+    ),
     profiles=PROFILES,
     targets=(Shipped("openai-chat", "openai-chat", "openai-chat", "gpt-5.6"),),
     system_places=frozenset({"message:system", "message:developer"}),  # openai-chat-system-anywhere

@@ -33,7 +33,9 @@ API = Api(
     ),
     limits=LIMITS,
     facts=Facts.beside(__file__),
-    schema_places=SchemaPlaces(("tools[].parameters",), ("text.format.schema",)),
+    schema_places=SchemaPlaces(
+        ("tools[].parameters",), ("text.format.schema",), {"type": "function", "name": "f", "strict": False}
+    ),
     profiles=PROFILES,
     targets=(Shipped("openai-responses", "openai-responses", "openai-responses", "gpt-5.6"),),
     system_places=frozenset({"instructions", "message:system", "message:developer"}),  # openai-responses-system-places
