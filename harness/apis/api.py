@@ -127,14 +127,11 @@ class Api:
     def judge(self, request: HttpRequest, law: Law) -> list[Violation]:
         """What is refused or taken with a loss: by the API's own checks, and by facts that have conditions.
 
-        Of one place one thing is said: what a written check says, unless it only warns and a fact is certain. Never
-        raises.
+        What a written check says of a place is not said twice. Never raises.
         """
         found = self.violations(request, law)
-        broken = [*broken_facts(self._conditioned(law), request, self.schema_places)]
-        certain = [each for each in broken if each.severity == "error"]
-        kept = [each for each in found if each.severity == "error" or not _is_said(each, certain)]
-        return [*kept, *(each for each in broken if not _is_said(each, kept))]
+        broken = broken_facts(self._conditioned(law), request, self.schema_places)
+        return [*found, *(each for each in broken if not _is_said(each, found))]
 
     def _conditioned(self, law: Law) -> Iterator[Fact]:
         """The facts that no written check stands for, and that hold by a law."""
