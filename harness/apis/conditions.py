@@ -173,9 +173,9 @@ def _compares(condition: Condition, value: JSON) -> bool:
         case "out":
             return not any(equal(value, each) for each in condition.out or ())
         case "over":
-            return _is_number(value) and value > condition.over  # pyright: ignore[reportOperatorIssue]
+            return isinstance(value, int | float) and _is_number(value) and value > (condition.over or 0)
         case "under":
-            return _is_number(value) and value < condition.under  # pyright: ignore[reportOperatorIssue]
+            return isinstance(value, int | float) and _is_number(value) and value < (condition.under or 0)
         case "longer":
             return isinstance(value, str | list) and len(value) > (condition.longer or 0)
         case "like":

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from harness.apis.fact import Fact
 from harness.contract.protocols import Capability
@@ -112,9 +112,10 @@ def derived(generation: Profile, facts: Sequence[Fact]) -> Profile:
 
 def _merged(before: Any, value: Any, *, certain: bool) -> Any:
     if isinstance(value, list):
-        return frozenset(before).union(value)  # pyright: ignore[reportUnknownArgumentType]
+        return frozenset[Any](before).union(cast("list[Any]", value))
     if isinstance(value, dict):
-        return {**before, **{key: _ruling(each, certain=certain) for key, each in value.items()}}  # pyright: ignore[reportUnknownVariableType]
+        told = cast("dict[str, Any]", value)
+        return {**before, **{key: _ruling(each, certain=certain) for key, each in told.items()}}
     return _ruling(value, certain=certain)
 
 

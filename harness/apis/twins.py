@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from harness.apis.conditions import Asked, SchemaPlaces, met
 from harness.apis.fact import Condition, Fact
@@ -81,17 +81,18 @@ class Request:
         for number, step in enumerate(steps):
             if step is None or not isinstance(place, dict):
                 return
+            holder = cast("dict[str, Any]", place)
             key, lists = step[1], step[2].count("[")
             last = number == len(steps) - 1
             if not lists:
                 if last:
-                    place[key] = value
+                    holder[key] = value
                 else:
-                    place = place.setdefault(key, {})
+                    place = holder.setdefault(key, {})
                 continue
-            members = place.setdefault(key, [])
-            if not isinstance(members, list):
-                place[key] = members = [{"type": "text", "text": members}]
+            if not isinstance(holder.setdefault(key, []), list):
+                holder[key] = [{"type": "text", "text": holder[key]}]
+            members: list[Any] = holder[key]
             if last:
                 members.append(value)
             else:
@@ -102,7 +103,12 @@ class Request:
         paths = schemas.response if condition.schemas == "response" else schemas.tools
         keyword = condition.keyword or ""
         member = {"type": _TYPE_OF.get(keyword, "string"), keyword: _value(condition, keyword)}
-        root = {"type": "object", "properties": {"p": member}, "required": ["p"], "additionalProperties": False}
+        root: dict[str, Any] = {
+            "type": "object",
+            "properties": {"p": member},
+            "required": ["p"],
+            "additionalProperties": False,
+        }
         if condition.root:
             root = {"type": "object", "properties": {}, keyword: _value(condition, keyword)}
         if condition.schemas == "strict-tools":
