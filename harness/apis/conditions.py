@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from harness.apis.fact import Condition
 from harness.apis.jsonvalue import equal, join
+from harness.apis.subschemas import subschemas
 from harness.contract.model import JSON
 
 _SEGMENT = re.compile(r"([^\[\]]*)((?:\[-?\d*\])*)")
@@ -80,7 +81,7 @@ def _candidates(condition: Condition, asked: Asked) -> Iterator[_Found]:
 
 def _keywords(condition: Condition, asked: Asked) -> Iterator[_Found]:
     for pointer, root in _roots(condition, asked):
-        for place, schema in [(pointer, root)] if condition.root else _subschemas(root, pointer):
+        for place, schema in [(pointer, root)] if condition.root else subschemas(root, pointer):
             if isinstance(schema, dict):
                 value = schema.get(condition.keyword or "", _ABSENT)
                 yield (place if isinstance(value, _Absent) else join(place, condition.keyword or "")), value
@@ -98,29 +99,6 @@ def _roots(condition: Condition, asked: Asked) -> Iterator[tuple[str, JSON]]:
             for place, schema in _step(pointer, element, key):
                 if isinstance(schema, dict):
                     yield place, schema
-
-
-_SCHEMAS = ("items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames")
-_LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
-_MAPS = ("properties", "$defs", "definitions", "patternProperties")
-
-
-def _subschemas(schema: JSON, pointer: str) -> Iterator[tuple[str, JSON]]:
-    """A schema and all schemas inside it."""
-    waiting: list[tuple[str, JSON]] = [(pointer, schema)]
-    while waiting:
-        place, member = waiting.pop(0)
-        if not isinstance(member, dict):
-            continue
-        yield place, member
-        for key, value in member.items():
-            inner = join(place, key)
-            if key in _SCHEMAS:
-                waiting.append((inner, value))
-            elif key in _LISTS and isinstance(value, list):
-                waiting.extend((join(inner, index), each) for index, each in enumerate(value))
-            elif key in _MAPS and isinstance(value, dict):
-                waiting.extend((join(inner, name), each) for name, each in value.items())
 
 
 def _at(body: JSON, path: str) -> Iterator[_Found]:

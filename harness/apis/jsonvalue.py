@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterator
 from typing import NoReturn
 
 from harness.apis.view import WireError
@@ -103,6 +104,11 @@ def join(pointer: str, *keys: str | int) -> str:
     return pointer
 
 
+def keys(pointer: str) -> tuple[str, ...]:
+    """The keys and indices that a JSON pointer is made of, as texts."""
+    return tuple(token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:])
+
+
 def canonical(value: JSON) -> str:
     """One text for all equal values: sorted keys, and a float that is a whole number written as the integer."""
     return json.dumps(_whole(value), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
@@ -118,10 +124,28 @@ def _whole(value: JSON) -> JSON:
     return value
 
 
+def without_nulls(value: JSON) -> JSON:
+    """The value without the fields that are null."""
+    if isinstance(value, dict):
+        return {key: without_nulls(each) for key, each in value.items() if each is not None}
+    return [without_nulls(each) for each in value] if isinstance(value, list) else value
+
+
+def every(value: JSON) -> Iterator[JSON]:
+    """The value and all values inside it, each before those inside it. Without recursion, for any depth."""
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        yield each
+        if isinstance(each, dict):
+            waiting.extend(reversed(each.values()))
+        elif isinstance(each, list):
+            waiting.extend(reversed(each))
+
+
 def resolve(value: JSON, pointer: str) -> JSON:
     """What a JSON pointer leads to, `None` where it leads nowhere."""
-    for token in pointer.split("/")[1:]:
-        key = token.replace("~1", "/").replace("~0", "~")
+    for key in keys(pointer):
         if isinstance(value, dict):
             value = value.get(key)
         elif isinstance(value, list) and _INDEX.fullmatch(key) and int(key) < len(value):

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 
-from harness.apis.jsonvalue import canonical, equal, loads
+from harness.apis.jsonvalue import canonical, equal, every, loads
 from harness.apis.view import JsonView, MediaView, OpaqueView, RequestView, ResultView, TextView, WireError
 from harness.contract.model import JSON, File, Image, Opaque, Text, ToolResult
 from harness.meaning.texts import joined
@@ -174,14 +174,10 @@ def _is_mentioned(readings: Sequence[JSON], content: JSON) -> bool:
     """An error's content stands somewhere in what is read, among other words."""
     if content is None or content == "":
         return True
-    return any(_holds(reading, content) for reading in readings)
+    return any(_holds(value, content) for reading in readings for value in every(reading))
 
 
 def _holds(value: JSON, content: JSON) -> bool:
-    if isinstance(value, dict):
-        return _means(value, content) or any(_holds(item, content) for item in value.values())
-    if isinstance(value, list):
-        return _means(value, content) or any(_holds(item, content) for item in value)
     if not isinstance(value, str):
         return _means(value, content)
     if isinstance(content, dict | list):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from harness.apis.subschemas import inner
 from harness.contract.errors import Unsupported
 from harness.contract.model import (
     JSON,
@@ -158,8 +159,7 @@ def _uncommon(schema: JSON) -> Iterator[str]:
             yield "several types"
         if node.get("additionalProperties", False) is not False:
             yield "an open object"
-        properties = node.get("properties")
-        pending += [*(properties.values() if isinstance(properties, dict) else ()), node.get("items")]
+        pending.extend(each for _, each in inner(node, "", ("properties", "items")))
 
 
 RULES = (

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import dropwhile, islice
 
-from harness.apis.jsonvalue import equal
+from harness.apis.jsonvalue import equal, without_nulls
 from harness.apis.view import CallView, OpaqueView, PartView, ResponseView, TextView
 from harness.contract.model import JSON
 from harness.results import Kind
@@ -138,15 +138,8 @@ def _is_same(sent: OpaqueView, issued: OpaqueView) -> bool:
 
 
 def _is_same_but_for_nulls(sent: OpaqueView, issued: OpaqueView) -> bool:
-    return _is_same(replace(sent, raw=_without_nulls(sent.raw)), replace(issued, raw=_without_nulls(issued.raw)))
-
-
-def _without_nulls(value: JSON) -> JSON:
-    """The value without the fields that are null: libraries that read an item into a class of theirs write those too
-    that were not there, or leave them out."""
-    if isinstance(value, dict):
-        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
-    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
+    """Libraries that read an item into a class of theirs write the nulls too that were not there, or leave them out."""
+    return _is_same(replace(sent, raw=without_nulls(sent.raw)), replace(issued, raw=without_nulls(issued.raw)))
 
 
 def _respelled(asked: Asked, issued: PartView, sent: PartView) -> Iterator[Flaw]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, replace
 from difflib import SequenceMatcher
 from typing import TypeAlias
 
-from harness.apis.jsonvalue import canonical, equal, join, loads
+from harness.apis.jsonvalue import canonical, equal, every, join, loads
 from harness.apis.view import WireError
 from harness.contract.model import (
     JSON,
@@ -61,14 +61,13 @@ class Issued:
 
 def scalars(value: JSON) -> Iterator[str]:
     """The strings, numbers and truth values in a JSON value, each as a text. A string that holds JSON is that too."""
-    if isinstance(value, dict | list):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from scalars(item)
-    elif value is not None:
-        yield value if isinstance(value, str) else canonical(value)
-        if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
-            inner = _value(value)
+    for each in every(value):
+        if isinstance(each, str):
+            yield each
+            inner = _value(each) if each.lstrip()[:1] in ("{", "[") else each
             yield from () if isinstance(inner, str) else scalars(inner)
+        elif isinstance(each, bool | int | float):
+            yield canonical(each)
 
 
 Naming: TypeAlias = Callable[[str], str]

@@ -10,6 +10,7 @@ import base64
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from harness.apis.jsonvalue import without_nulls
 from harness.apis.lift import Lift
 from harness.apis.view import CallView, JsonView, MediaView, OpaqueView, PartView, ResultView, SystemView, TextView
 from harness.auditing.redrive.pairing import answered
@@ -143,15 +144,9 @@ def _opaque(part: OpaqueView, role: str, kind: str) -> Fact:
         return Fact(role, kind, {"value": part.raw}, part.pointer, part.kind, returns=part.returns)
     named = {"id", "status"} if part.kind == "reasoning" else set[str]()
     labels = {key: value for key, value in part.raw.items() if key == _CACHE_MARK or key in named}
-    said = {key: _without_nulls(value) for key, value in part.raw.items() if key not in labels and not _blank(value)}
+    said = {key: without_nulls(value) for key, value in part.raw.items() if key not in labels and not _blank(value)}
     return Fact(role, kind, said, part.pointer, part.kind, labels, returns=part.returns)
 
 
 def _blank(value: JSON) -> bool:
     return value is None or value in ("", [], {})
-
-
-def _without_nulls(value: JSON) -> JSON:
-    if isinstance(value, dict):
-        return {key: _without_nulls(each) for key, each in value.items() if each is not None}
-    return [_without_nulls(each) for each in value] if isinstance(value, list) else value

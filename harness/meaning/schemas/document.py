@@ -8,12 +8,10 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 
 from harness.apis.jsonvalue import join, resolve
+from harness.apis.subschemas import LISTS, MAPS, ONE
 from harness.contract.model import JSON
 from harness.meaning.schemas.form import Dialect
 
-_SCHEMA = frozenset({"items", "additionalProperties", "contains", "propertyNames", "not", "if", "then", "else"})
-_SCHEMA_LIST = frozenset({"prefixItems", "allOf", "anyOf", "oneOf"})
-_SCHEMA_MAP = frozenset({"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"})
 _COUNTS = frozenset({"minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties"})
 _REFERENCES = 50
 """References to references that are followed; more of them go round in a circle."""
@@ -74,11 +72,11 @@ class Document:
         read: dict[str, JSON] = {}
         for name, value in schema.items():
             at = join(pointer, name)
-            if name in _SCHEMA:
+            if name in ONE:
                 read[name] = self._read(value, at)
-            elif name in _SCHEMA_LIST and isinstance(value, list):
+            elif name in LISTS and isinstance(value, list):
                 read[name] = [self._read(each, join(at, index)) for index, each in enumerate(value)]
-            elif name in _SCHEMA_MAP and isinstance(value, dict):
+            elif name in MAPS and isinstance(value, dict):
                 read[name] = {key: self._read(each, join(at, key)) for key, each in value.items()}
             else:
                 read[name] = value

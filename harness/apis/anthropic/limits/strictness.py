@@ -9,11 +9,9 @@ from harness.apis.anthropic import limits
 from harness.apis.anthropic.limits.conversation import dotted
 from harness.apis.jsonvalue import join
 from harness.apis.limit import Violation
+from harness.apis.subschemas import subschemas
 from harness.contract.model import JSON
 
-_SCHEMA_MAPS = ("properties", "$defs", "definitions", "patternProperties", "dependentSchemas")
-_SCHEMA_LISTS = ("allOf", "anyOf", "oneOf", "prefixItems")
-_SCHEMAS = ("items", "not", "if", "then", "else", "contains", "propertyNames", "additionalProperties")
 _CONTESTED = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength")
 """Keywords that the documents forbid and some current models take (anthropic-strict-closed)."""
 _UNIONS = ("anyOf", "oneOf")
@@ -23,7 +21,7 @@ _MOST_TOOLS, _MOST_OPTIONAL, _MOST_UNIONS = 20, 24, 16
 
 def schema_limits(schema: dict[str, JSON], pointer: str) -> Iterator[Violation]:
     """anthropic-strict-closed, for one schema: every object is closed, nothing leads back to itself."""
-    for place, member in _subschemas(schema, pointer):
+    for place, member in subschemas(schema, pointer):
         others = member.get("additionalProperties")
         if isinstance(others, dict):
             message = f"{dotted(place)}: 'additionalProperties' cannot be a schema: name every property"
@@ -52,7 +50,7 @@ def tools_limits(schemas: list[tuple[str, dict[str, JSON]]]) -> Iterator[Violati
     if len(schemas) > _MOST_TOOLS:
         place = schemas[_MOST_TOOLS][0]
         yield limits.STRICT_TOOLS.broken(message, place, actual=len(schemas), expected=_MOST_TOOLS)
-    members = [member for pointer, schema in schemas for member in _subschemas(schema, pointer)]
+    members = [member for pointer, schema in schemas for member in subschemas(schema, pointer)]
     optional = [place for place, member in members for place in _optional(member, place)]
     if len(optional) > _MOST_OPTIONAL:
         place = optional[_MOST_OPTIONAL]
@@ -95,7 +93,7 @@ def _recursive(schema: dict[str, JSON], pointer: str) -> str | None:
     """
     places = {
         place.removeprefix(pointer): reference.removeprefix("#")
-        for place, member in _subschemas(schema, pointer)
+        for place, member in subschemas(schema, pointer)
         if isinstance(reference := member.get("$ref"), str) and reference.startswith("#")
     }
     leads = {
@@ -112,21 +110,3 @@ def _recursive(schema: dict[str, JSON], pointer: str) -> str | None:
 def _is_object(schema: dict[str, JSON]) -> bool:
     kind = schema.get("type")
     return kind == "object" or (isinstance(kind, list) and "object" in kind)
-
-
-def _subschemas(schema: JSON, pointer: str) -> Iterator[tuple[str, dict[str, JSON]]]:
-    """A schema and all schemas inside it. Values of `enum`, `const`, `default` and `examples` are none."""
-    waiting: list[tuple[str, JSON]] = [(pointer, schema)]
-    while waiting:
-        place, member = waiting.pop(0)
-        if not isinstance(member, dict):
-            continue
-        yield place, member
-        for key, value in member.items():
-            inner = join(place, key)
-            if key in _SCHEMAS:
-                waiting.append((inner, value))
-            elif key in _SCHEMA_MAPS and isinstance(value, dict):
-                waiting.extend((join(inner, name), entry) for name, entry in value.items())
-            elif key in _SCHEMA_LISTS and isinstance(value, list):
-                waiting.extend((join(inner, index), entry) for index, entry in enumerate(value))

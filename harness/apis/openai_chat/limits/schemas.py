@@ -5,14 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.apis.jsonvalue import join
 from harness.apis.limit import Violation
 from harness.apis.openai_chat import limits
+from harness.apis.subschemas import inner
 from harness.contract.model import JSON
 
-_ONE = ("items", "additionalProperties", "not", "if", "then", "else")
-_MANY = ("anyOf", "oneOf", "allOf", "prefixItems")
-_NAMED = ("properties", "$defs", "definitions")
+_KEYWORDS = (
+    *("items", "additionalProperties", "not", "if", "then", "else"),
+    *("anyOf", "oneOf", "allOf", "prefixItems"),
+    *("properties", "$defs", "definitions"),
+)
+"""Keywords that have schemas which are looked at."""
 
 
 def violations(schema: JSON, pointer: str, subject: str, code: str) -> Iterator[Violation]:
@@ -61,19 +64,10 @@ def _is_object(node: dict[str, JSON]) -> bool:
 
 
 def _nodes(schema: JSON, pointer: str) -> Iterator[tuple[str, dict[str, JSON]]]:
-    """A schema and the schemas in it, with their pointers. Without recursion, for schemas of any depth."""
+    """A schema and the schemas in it, with their pointers: what stands last comes first."""
     waiting: list[tuple[str, JSON]] = [(pointer, schema)]
     while waiting:
         place, node = waiting.pop()
-        if not isinstance(node, dict):
-            continue
-        yield place, node
-        waiting += [(join(place, key), node[key]) for key in _ONE if key in node]
-        for key in _MANY:
-            held = node.get(key)
-            if isinstance(held, list):
-                waiting += [(join(place, key, index), one) for index, one in enumerate(held)]
-        for key in _NAMED:
-            held = node.get(key)
-            if isinstance(held, dict):
-                waiting += [(join(place, key, name), one) for name, one in held.items()]
+        if isinstance(node, dict):
+            yield place, node
+            waiting.extend(inner(node, place, _KEYWORDS))
