@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -124,6 +124,12 @@ class Api:
         facts = self.facts.together(self.name, edition.files)
         return derived(matching(self.profiles, bare), facts.holding(bare, edition.day or today()))
 
+    def violable(self, edition: Edition = SHIPPED) -> Iterator[str]:
+        """The ids of all that a request can violate: of the limits, and of the facts that have conditions, of any day.
+        Raises `FactsError`."""
+        yield from (limit.id for limit in self.limits)
+        yield from (fact.id for fact in self._unwritten(self.facts.together(self.name, edition.files).all()))
+
     def judge(self, request: HttpRequest, law: Law) -> list[Violation]:
         """What is refused or taken with a loss: by the API's own checks, and by facts that have conditions.
 
@@ -135,10 +141,14 @@ class Api:
 
     def _conditioned(self, law: Law) -> Iterator[Fact]:
         """The facts that no written check stands for, and that hold by a law."""
+        return (fact for fact in self._unwritten(law.profile.facts) if fact.is_at(law.services))
+
+    def _unwritten(self, facts: Iterable[Fact]) -> Iterator[Fact]:
+        """Those of the facts that are found by their conditions alone."""
         written = {source for limit in self.limits for source in limit.facts}
-        for fact in law.profile.facts:
+        for fact in facts:
             is_checked = fact.check is not None or fact.id in written
-            if fact.verdict == "refused" and fact.when and not is_checked and fact.is_at(law.services):
+            if fact.verdict == "refused" and fact.when and not is_checked:
                 yield fact
 
     def is_provider(self, url: str) -> bool:

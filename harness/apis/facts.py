@@ -16,7 +16,7 @@ from harness.apis.fact import Fact, FactFile
 from harness.apis.jsonvalue import loads, resolve
 from harness.apis.limit import Limit, Violation
 from harness.apis.view import WireError
-from harness.contract.errors import FactsError
+from harness.contract.errors import FactsError, UsageError
 from harness.contract.http import HttpRequest
 from harness.contract.model import JSON
 from harness.host.file import contents
@@ -83,6 +83,16 @@ SHIPPED = Edition()
 def today() -> dt.date:
     """The day by whose facts a request is judged that is made now."""
     return dt.datetime.now(dt.UTC).date()
+
+
+def day(text: str, option: str) -> dt.date:
+    """The day that an option was given. Raises `UsageError`: it is none."""
+    if text == "today":
+        return today()
+    try:
+        return dt.date.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"{option}: {text!r} is no day. Write it as in 2026-07-01, or today.") from None
 
 
 def broken_facts(facts: Iterable[Fact], request: HttpRequest, schemas: SchemaPlaces) -> Iterator[Violation]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from harness.cli.days import edition
 from harness.contract.errors import UsageError
 
 if TYPE_CHECKING:
@@ -36,14 +37,19 @@ def accept(
     from harness.reports._words import count  # noqa: PLC0415 - the same
     from harness.results import Verdict  # noqa: PLC0415 - the same
     from harness.running import expected_failures  # noqa: PLC0415 - `harness --help` loads no pydantic
+    from harness.running.findable import findable  # noqa: PLC0415 - the same
 
     if not reason.strip():
         raise UsageError("--reason: it has to say something, as in --reason 'tracked as #123'.")
     result = _read(run)
     if not result.finished:
         raise UsageError(f"{run}: this run was not played to its end ({result.stopped}). Play it again first.")
-    known = expected_failures.load(to) if to.exists() else []
+    ids = findable(edition(None, [Path(each) for each in result.facts]))
+    known = expected_failures.load(to, ids) if to.exists() else []
     entries = expected_failures.entries(result.cells, reason.strip(), known)
+    for entry in entries:
+        if wrong := expected_failures.unfindable(entry, ids):
+            raise UsageError(f"{run}: {wrong}")
     try:
         with to.open("a", encoding="utf-8") as file:
             file.write(expected_failures.written(entries))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -72,6 +73,7 @@ def audit(  # noqa: PLR0913 - a parameter for each option
             result = run(paths, catalog.rules(), driven, by)
     else:
         result = run(paths, catalog.rules(), edition=by)
+    result = replace(result, facts=tuple(map(str, by.files)))
     for output in wanted:
         output.write(result, Presentation(verbose=verbose))
     return result.exit_code

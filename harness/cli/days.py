@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.contract.errors import UsageError
-
 if TYPE_CHECKING:
     from harness.apis.facts import Edition
 
@@ -27,14 +25,9 @@ AsOf = Annotated[
 
 def day(text: str | None) -> dt.date | None:
     """The day that was given, if one was. Raises `UsageError`: it is none."""
-    if text is None:
-        return None
-    if text == "today":
-        return dt.datetime.now(dt.UTC).date()
-    try:
-        return dt.date.fromisoformat(text)
-    except ValueError:
-        raise UsageError(f"--as-of: {text!r} is no day. Write it as in 2026-07-01, or today.") from None
+    from harness.apis import facts  # noqa: PLC0415 - `harness --help` loads no APIs
+
+    return None if text is None else facts.day(text, "--as-of")
 
 
 FactFiles = Annotated[

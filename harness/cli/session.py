@@ -16,6 +16,7 @@ import harness
 from harness import catalog
 from harness.apis.targets import Target
 from harness.cli import _show_text, estimates, recordings
+from harness.cli.days import edition
 from harness.cli.interruption import interruptible
 from harness.cli.options import Options, named_values
 from harness.cli.outputs import on_screen, outputs
@@ -29,6 +30,7 @@ from harness.kit import factories
 from harness.reports._words import listed
 from harness.results import CellResult, Invocation, Mode, Presentation, RunResult
 from harness.running import expected_failures
+from harness.running.findable import findable
 from harness.running.plan import Plan, cell_seconds
 from harness.running.recorder import Recorder, to_record, without_held
 from harness.running.workers.pool import Workers
@@ -112,7 +114,8 @@ def _play(
 ) -> int:
     wanted = outputs(options.reports or ())
     presentation = Presentation(verbose=options.verbose, all_differences=options.all_differences)
-    standing = Standing(wanted, "record" if recorder else mode, presentation, cassettes)
+    facts = tuple(map(str, options.facts))
+    standing = Standing(wanted, "record" if recorder else mode, presentation, cassettes, facts)
     try:
         with (
             interruptible(),
@@ -123,7 +126,7 @@ def _play(
     except BaseException as error:
         standing.stop(error)
         raise
-    result = replace(result, cassettes=cassettes)
+    result = replace(result, cassettes=cassettes, facts=facts)
     if recorder is not None and mode == "live" and not any(each.shows_terminal for each in wanted):
         estimates.after(result)
     nothing_missing = recorder is not None and recorder.missing and not result.cells
@@ -143,7 +146,9 @@ def _played(  # noqa: PLR0913 - what a run is made of
     standing: Standing,
 ) -> RunResult:
     jobs = _jobs(options.jobs)
-    expected = expected_failures.load(Path(options.expected_failures)) if options.expected_failures else []
+    by = edition(options.as_of, options.facts)
+    file = options.expected_failures
+    expected = expected_failures.load(Path(file), findable(by)) if file else []
     selection = select(options, workers)
     plan = Plan(
         mode=mode,
@@ -244,14 +249,16 @@ def _invocation(options: Options, mode: Mode, selection: Selection, *, recording
     given = named_values("--base-url", options.base_urls, "URL").items()
     urls = tuple(word for target, url in given for word in ("--base-url", f"{target}={shown_url(url)}"))
     strict = ("--strict",) if options.strict else ()
+    day = () if options.as_of is None else ("--as-of", options.as_of)
+    law = (*day, *(word for file in options.facts for word in ("--facts", str(file))))
     record = ("harness", "record", *kept)
-    reference = ("harness", "run", "--mode", "reference")
+    reference = ("harness", "run", "--mode", "reference", *law)
     if recording:
         record = rerun = (*record, *urls) if mode == "live" else (*record, "--from", "reference")
     else:
         rerun = ("harness", "run", *kept) if mode == "replay" else ("harness", "run", "--mode", mode, *urls)
-        rerun = (*rerun, *strict)
-    shown = ("harness", "show", *(kept if mode == "replay" else ("--mode", mode)), *urls, *strict)
+        rerun = (*rerun, *strict, *law)
+    shown = ("harness", "show", *(kept if mode == "replay" else ("--mode", mode)), *urls, *strict, *law)
     expression = () if options.words is None else ("-k", options.words)
     return Invocation(
         (*rerun, *alone),

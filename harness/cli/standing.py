@@ -16,22 +16,28 @@ _BEGUN = "the run was begun and did not come to its end"
 
 class Standing:
     """The cells of a run that are done, for the reports of one that is not played to its end. `cassettes` is where it
-    looks for cassettes, or writes them.
+    looks for cassettes, or writes them, `facts` the files of facts by which it judges.
 
     Raises:
         UsageError: a report cannot be written where it is wanted.
     """
 
     def __init__(
-        self, outputs: Sequence[Output], mode: Mode, presentation: Presentation, cassettes: str | None = None
+        self,
+        outputs: Sequence[Output],
+        mode: Mode,
+        presentation: Presentation,
+        cassettes: str | None = None,
+        facts: tuple[str, ...] = (),
     ) -> None:
         self._outputs = outputs
         self._cassettes = cassettes
+        self._facts = facts
         self._mode: Mode = mode
         self._presentation = presentation
         self._cells: Sequence[Cell] = ()
         self._done: list[CellResult] = []
-        run = RunResult(mode, (), cassettes=cassettes, stopped=_BEGUN)
+        run = RunResult(mode, (), cassettes=cassettes, facts=facts, stopped=_BEGUN)
         for output in outputs:
             if output.is_file:
                 output.write(run, presentation)
@@ -47,7 +53,7 @@ class Standing:
     def stop(self, error: BaseException) -> None:
         """Write the reports of a run that `error` has ended; on the screen only if it has played cells, unless what has
         to change is said there."""
-        run = RunResult(self._mode, self._ordered(), cassettes=self._cassettes, stopped=_why(error))
+        run = RunResult(self._mode, self._ordered(), cassettes=self._cassettes, facts=self._facts, stopped=_why(error))
         for output in self._outputs:
             if output.is_file or (self._cells and not isinstance(error, HarnessError)):
                 output.write(run, self._presentation)

@@ -43,6 +43,16 @@ _OPTIONS: tuple[tuple[str, Literal["string", "paths", "args", "int", "bool"], st
         "seconds that an adapter which is not shipped may take for a cell (default: 60)",
     ),
     ("harness_strict", "bool", "what breaks a convention fails its cell; otherwise it is a note (default: false)"),
+    (
+        "harness_as_of",
+        "string",
+        "the day by whose facts is judged: 2026-07-01, or today (default: a request's own)",
+    ),
+    (
+        "harness_facts",
+        "paths",
+        "files of facts of your own, which join or change the shipped ones",
+    ),
     ("harness_expected_failures", "paths", "files of known failures, each with a reason"),
 )
 

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from harness import catalog
+from harness.apis.facts import Edition, day
 from harness.apis.targets import targets_for
 from harness.contract.errors import HarnessError, ScenarioError, UnknownName, UsageError
 from harness.contract.protocols import Adapter
@@ -23,6 +24,7 @@ from harness.reports._words import CRASHED, place, plain_line, short, what_to_do
 from harness.results import CellResult, Finding, Invocation, RunResult, StaleExpectation, Verdict
 from harness.running.cells import cells
 from harness.running.expected_failures import load
+from harness.running.findable import findable
 from harness.running.judging import Judged
 from harness.running.plan import Plan, cell_seconds, variants
 from harness.running.run import Run
@@ -45,6 +47,12 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         raise pytest.UsageError(str(error)) from None
     if config.args_source is pytest.Config.ArgsSource.TESTPATHS:
         config.args.extend(str(path) for path in played.scenarios if str(path) not in config.args)
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """The files of facts by which is judged, if there are any."""
+    files = map(str, config.getini("harness_facts"))
+    return [f"harness: judged by the facts of {', '.join(files)}"] if config.getini("harness_facts") else []
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -88,6 +96,7 @@ class CellItem(pytest.Item):
         self.user_properties.append(("verdict", result.verdict.value))
         if result.provenance is not None:
             self.user_properties.append(("responses_from", result.provenance.recorded_from or result.provenance.origin))
+        self.user_properties += (("facts", str(file)) for file in self.config.stash[_SESSION].edition.files)
         if result.printed:
             self.add_report_section("call", "printed by the adapter", result.printed)
         if result.traceback:
@@ -138,12 +147,13 @@ class Played:
             if not path.exists():
                 raise ScenarioError(str(path), "harness_scenarios names it, and there is no such file or folder.")
         self._specs: list[str] = config.getini("harness_adapters")
+        self.edition = _edition(config)
         self._workers = Workers(_seconds(config), offline=True)
         config.add_cleanup(self._workers.close)
         self._by_spec = _adapters(self._specs, config.getini("harness_targets"), self._workers)
-        self.targets = targets_for(list(self._by_spec.values()), config.getini("harness_targets"), {})
+        self.targets = targets_for(list(self._by_spec.values()), config.getini("harness_targets"), {}, self.edition)
         self.variants = variants(config.getini("harness_variants"), "harness_variants")
-        self._plan = _plan(config)
+        self._plan = _plan(config, self.edition)
         self._whole: RunResult | None = None
 
     @cached_property
@@ -200,7 +210,14 @@ def _seconds(config: pytest.Config) -> float:
     return cell_seconds(seconds, f"harness_cell_timeout {given}")
 
 
-def _plan(config: pytest.Config) -> Plan:
+def _edition(config: pytest.Config) -> Edition:
+    given: str = config.getini("harness_as_of")
+    made = Edition(day(given, "harness_as_of") if given else None, tuple(config.getini("harness_facts")))
+    made.check(catalog.APIS.names())
+    return made
+
+
+def _plan(config: pytest.Config, edition: Edition) -> Plan:
     recuts = _recuts(config)
     mode: str = config.getini("harness_mode") or "replay"
     if mode not in ("replay", "reference"):
@@ -208,10 +225,12 @@ def _plan(config: pytest.Config) -> Plan:
     folders: list[Path] = config.getini("harness_cassettes")
     own = config.rootpath / "cassettes"
     folders = folders or [*([own] if own.is_dir() else ()), suite.shipped("cassettes")]
+    expected: list[Path] = config.getini("harness_expected_failures")
+    ids = findable(edition) if expected else ()
     return Plan(
         mode=mode,
         libraries=[Library(folder) for folder in folders],
-        expected=[entry for path in config.getini("harness_expected_failures") for entry in load(path)],
+        expected=[entry for path in expected for entry in load(path, ids)],
         recuts=recuts,
         strict=config.getini("harness_strict"),
     )

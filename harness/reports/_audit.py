@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from harness.reports._groups import facts
 from harness.reports._redrive import redrive_lines
 from harness.reports._words import count, listed, plain, short
 from harness.results import Audited, Finding, Outcome, RunResult
@@ -23,6 +24,7 @@ _TITLES = {
 def lines(run: RunResult, audit: Audited, *, verbose: bool) -> Iterator[str]:
     """The counts of each API, what was found, what was not read, the verdict. `verbose`: every finding."""
     yield f"Audit of {count(audit.files, 'cassette')}"
+    yield from map(plain, facts(run))
     yield from _table(audit)
     yield from _findings(run, verbose=verbose)
     if audit.redrive is not None:

@@ -249,7 +249,7 @@ def unrecorded(run: RunResult) -> list[tuple[str, tuple[Place, ...]]]:
 
 
 def provenance(run: RunResult) -> list[str]:
-    """Where the answers came from, in sentences."""
+    """Where the answers came from, and by whose facts was judged, in sentences."""
     without = {id(cell) for _, places in unrecorded(run) for place in places for cell in place.cells}
     played = [cell for cell in run.cells if cell.provenance is not None and id(cell) not in without]
     lines: list[str] = []
@@ -264,7 +264,12 @@ def provenance(run: RunResult) -> list[str]:
             how = "Answered by" if run.mode == "live" else "Recorded from"
             source = "the provider" if kind == "provider" else f"{address}, not {_BY[how]} the provider"
             lines.append(f"{how} {source}: {_by_target(members)}.")
-    return lines
+    return [*lines, *facts(run)]
+
+
+def facts(run: RunResult) -> list[str]:
+    """The files of facts that count beside the shipped ones, in a sentence, if there are any."""
+    return [f"Judged by the facts of {', '.join(run.facts)}, before the shipped ones."] if run.facts else []
 
 
 _BY = {"Answered by": "by", "Recorded from": "from"}

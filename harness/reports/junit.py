@@ -11,7 +11,7 @@ from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 from harness.reports._costs import kind
-from harness.reports._groups import missing, provenance, targets
+from harness.reports._groups import facts, missing, provenance, targets
 from harness.reports._words import count, label, place, short, what_to_do
 from harness.results import CellResult, Finding, Presentation, Report, RunResult, StaleExpectation, Verdict
 
@@ -40,6 +40,7 @@ def render(run: RunResult, presentation: Presentation) -> str:  # noqa: ARG001 -
         _count(suite)
     if run.stopped is not None:
         suite = ET.SubElement(root, "testsuite", name="harness")
+        _properties(suite, run, "harness")
         case = ET.SubElement(suite, "testcase", classname="harness", name="finished")
         ET.SubElement(case, "error", message=_legal(f"the run is not finished: {run.stopped}"), type="unfinished")
         _count(suite)
@@ -54,9 +55,10 @@ def render(run: RunResult, presentation: Presentation) -> str:  # noqa: ARG001 -
 
 
 def _properties(suite: ET.Element, run: RunResult, target: str) -> None:
-    """Where the target's answers came from, and its part of what the run cost."""
+    """Where the target's answers came from, by whose facts was judged, and the target's part of what the run cost."""
     cells = tuple(cell for cell in run.cells if cell.target == target)
-    values = {"responses": " ".join(provenance(replace(run, cells=cells))), **_cost(run, target)}
+    responses = provenance(replace(run, cells=cells, facts=()))
+    values = {"responses": " ".join(responses), "facts": " ".join(facts(run)), **_cost(run, target)}
     if any(values.values()):
         properties = ET.SubElement(suite, "properties")
         for name, value in values.items():

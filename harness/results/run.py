@@ -157,6 +157,8 @@ class RunResult:
     where cassettes were looked for, or written to. `stopped` says why a run was not played to its end: `cells` are then
     those that were done.
 
+    `facts` names the files of facts by which was judged beside the shipped ones.
+
     An audit is a run whose cells are recordings: each file with each API that it has exchanges of; `audit` is what it
     has counted. A damaged file is a cell that is missing.
     """
@@ -173,6 +175,7 @@ class RunResult:
     unmatched: tuple[StaleExpectation, ...] = ()
     stopped: str | None = None
     audit: Audited | None = None
+    facts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "stopped", writable(self.stopped))
@@ -221,6 +224,8 @@ class RunResult:
         document["timing"] = dict(self.timing)
         if self.audit is None:
             del document["audit"]
+        if not self.facts:
+            del document["facts"]
         try:
             text = json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False)
         except ValueError:

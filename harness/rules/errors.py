@@ -36,6 +36,7 @@ RULES = (
         _failures,
         kind=Kind.LOSS,
         because="the caller takes a failure for an answer, or an answer for a failure",
+        also=("chat-refused",),
     ),
     Rule(
         "error-retry-after",

@@ -42,7 +42,8 @@ class Rule:
     """A rule with a stable kebab-case `id`.
 
     `requirement` says in one sentence what must hold, `source` where that comes from, `because` why a breach is of this
-    `kind`: what the provider, the model or the caller has to suffer, or that nobody does and the rule is ours.
+    `kind`: what the provider, the model or the caller has to suffer, or that nobody does and the rule is ours. `also`
+    are ids under which it finds something that are those of no rule and of no limit.
     """
 
     id: str
@@ -54,6 +55,7 @@ class Rule:
     because: str
     severity: Severity = Severity.ERROR
     blame: Blame = Blame.ADAPTER
+    also: tuple[str, ...] = ()
 
     def findings(self, evidence: Evidence) -> Iterator[Finding]:
         """The rule's findings on one transcript."""

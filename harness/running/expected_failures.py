@@ -13,8 +13,9 @@ An entry speaks of findings, not of cells: what else is wrong in a cell is shown
 
 from __future__ import annotations
 
+import difflib
 import glob
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -66,19 +67,37 @@ class ExpectedFailure:
         return self.covers(cell) and fnmatchcase(finding.rule, self.rule)
 
 
-def load(path: Path) -> list[ExpectedFailure]:
-    """Read the file.
+def load(path: Path, findable: Collection[str]) -> list[ExpectedFailure]:
+    """Read the file. `findable` are the ids that findings can have.
 
     Raises:
         ExpectedFailuresError: it is not a list of entries with these keys, all of them non-empty texts, or one names
-            a variant that does not exist.
+            a variant that does not exist, or a rule that can match nothing.
     """
     node: Any = _composed(path)
     if node is None:
         return []
     if not isinstance(node, yaml.SequenceNode):
         raise ExpectedFailuresError(str(path), "has to be a list of entries.", node.start_mark.line + 1)
-    return [_entry(path, item) for item in cast("list[Any]", node.value)]
+    made: list[ExpectedFailure] = []
+    for item in cast("list[Any]", node.value):
+        entry = _entry(path, item)
+        if wrong := unfindable(entry, findable):
+            raise ExpectedFailuresError(str(path), wrong, item.start_mark.line + 1)
+        made.append(entry)
+    return made
+
+
+def unfindable(entry: ExpectedFailure, findable: Collection[str]) -> str | None:
+    """Why an entry can match nothing that a run finds: its rule is none of the ids that findings can have."""
+    if any(fnmatchcase(each, entry.rule) for each in findable):
+        return None
+    nearest = difflib.get_close_matches(entry.rule, sorted(findable), n=1, cutoff=0)
+    guess = f" The nearest id is {nearest[0]!r}." if nearest else ""
+    return (
+        f"the entry for {entry.scenario} on {entry.target} can match nothing: there is no rule {entry.rule!r}.{guess} "
+        "'harness list rules' and 'harness list facts' have the ids."
+    )
 
 
 def _composed(path: Path) -> Any:

@@ -36,6 +36,10 @@ from harness.running.stages import Stage
 from harness.running.workers.worker import OUTPUT_LENGTH
 from harness.tape.redact import Redactor
 
+CASSETTE_UNREADABLE = "cassette-unreadable"
+TOOL_UNANSWERED = "tool-unanswered"
+"""Findings that are those of no rule."""
+
 
 @dataclass(frozen=True, slots=True)
 class Judged:
@@ -130,13 +134,13 @@ def _embedded(transcript: Transcript) -> tuple[Embedded, ...]:
 def unreadable(error: CassetteError) -> Finding:
     """What is wrong with a cassette that cannot be read."""
     return Finding(
-        "cassette-unreadable", Kind.LOSS, Severity.ERROR, Blame.CASSETTE, str(error), source="harness.tape.cassette"
+        CASSETTE_UNREADABLE, Kind.LOSS, Severity.ERROR, Blame.CASSETTE, str(error), source="harness.tape.cassette"
     )
 
 
 def _unanswered(execution: ToolExecution) -> Finding:
     return Finding(
-        "tool-unanswered",
+        TOOL_UNANSWERED,
         Kind.LOSS,
         Severity.ERROR,
         Blame.SCENARIO,

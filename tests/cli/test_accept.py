@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.running.expected_failures import load
+from harness.running.findable import findable
 from tests.cli.conftest import Command
 
 SWAPPED = ("--mode", "reference", "call-parallel-same-tool", "--adapter", "tests.examples.swapped_results:ADAPTER")
@@ -70,7 +71,7 @@ def test_what_follows_from_an_accepted_finding_is_accepted_with_it_and_has_no_en
     again = harness(*run, "--expected-failures=expected-failures.yaml")
 
     assert written.code == again.code == 0
-    assert [entry.rule for entry in load(Path("expected-failures.yaml"))] == ["issued-id-lost"]
+    assert [entry.rule for entry in load(Path("expected-failures.yaml"), findable())] == ["issued-id-lost"]
     findings = json.loads(Path("run.json").read_text())["cells"][0]["findings"]
     assert {(each["rule"], each["accepted"]) for each in findings} == {
         ("issued-id-lost", "tracked as #123"),
@@ -143,7 +144,7 @@ def test_a_variant_is_named_where_only_one_of_two_is_red(harness: Command) -> No
 
     assert harness("accept", "run.json").code == 0
 
-    entry = load(Path("expected-failures.yaml"))[0]
+    entry = load(Path("expected-failures.yaml"), findable())[0]
     assert (entry.scenario, entry.target, entry.rule, entry.variant) == ("a[[]1]", "t", "usage", "stream")
 
 
@@ -194,3 +195,18 @@ def test_what_is_wrong_is_said(harness: Command, arguments: tuple[str, ...], sai
     failed = harness("accept", *arguments)
 
     assert (failed.code, failed.out, failed.err) == (2, "", f"harness: {said}\n")
+
+
+def test_a_finding_that_no_run_can_have_is_named_and_not_accepted(harness: Command) -> None:
+    red(harness)
+    Path("run.json").write_text(Path("run.json").read_text().replace('"result-swapped"', '"results-swapped"'))
+
+    outcome = harness("accept", "run.json")
+
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err == (
+        "harness: run.json: the entry for call-parallel-same-tool on swapped-results can match nothing: there is no "
+        "rule 'results-swapped'. The nearest id is 'result-swapped'. 'harness list rules' and 'harness list facts' "
+        "have the ids.\n"
+    )
+    assert not Path("expected-failures.yaml").exists()

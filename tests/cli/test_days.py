@@ -112,6 +112,45 @@ def test_facts_of_one_s_own_retire_shipped_ones(harness: Command, tmp_path: Path
     assert rules(harness, str(file), "--facts", str(facts)) == set()
 
 
+OURS = "Judged by the facts of ours.yaml, before the shipped ones."
+
+
+@pytest.mark.parametrize("command", ["run call-single --target anthropic", "audit own"])
+def test_every_report_names_the_facts_of_one_s_own_by_which_was_judged(
+    harness: Command, folder: Path, command: str
+) -> None:
+    (folder / "own").mkdir()
+    recorded(folder / "own", SEPTEMBER, body=OPUS)
+    (folder / "ours.yaml").write_text(NO_SUCH_TOOL)
+    reports = [f"--report={name}:{name}.txt" for name in ("terminal", "json", "junit", "markdown")]
+
+    harness(*command.split(), "--facts", "ours.yaml", *reports)
+
+    assert json.loads((folder / "json.txt").read_text())["facts"] == ["ours.yaml"]
+    assert f'<property name="facts" value="{OURS}" />' in (folder / "junit.txt").read_text()
+    assert all(OURS in (folder / f"{name}.txt").read_text() for name in ("terminal", "markdown"))
+    harness(*command.split(), *reports)
+    assert not any("the facts of" in (folder / f"{name}.txt").read_text() for name in ("terminal", "junit", "markdown"))
+    assert "facts" not in json.loads((folder / "json.txt").read_text())
+
+
+def test_a_failure_by_a_fact_of_one_s_own_can_be_expected_where_the_fact_is_given(
+    harness: Command, folder: Path
+) -> None:
+    (folder / "ours.yaml").write_text(NO_SUCH_TOOL)
+    run = ["run", "call-single", "--target=anthropic", "--variant=whole", "--facts=ours.yaml"]
+    red = harness(*run, "--report=json:run.json", "--report=terminal")
+    assert red.code == 1
+    assert "--facts ours.yaml" in red.out  # in the commands that play and show it again
+
+    assert harness("accept", "run.json").code == 0
+
+    assert "rule: anthropic-ours-no-weather\n" in (folder / "expected-failures.yaml").read_text()
+    assert harness(*run, "--expected-failures=expected-failures.yaml").code == 0
+    without = harness("run", "call-single", "--expected-failures=expected-failures.yaml")
+    assert (without.code, "there is no rule 'anthropic-ours-no-weather'" in without.err) == (2, True)
+
+
 def test_files_of_facts_that_cannot_be_read_are_named(harness: Command, tmp_path: Path) -> None:
     file, facts = recorded(tmp_path, None), tmp_path / "ours.yaml"
     facts.write_text(NO_SUCH_TOOL.replace("api: anthropic", "api: nobody").replace("anthropic-ours", "nobody-ours"))

@@ -53,6 +53,16 @@ def inputs(folder: Path) -> None:
         '{"version": 1, "interactions": [{"request": {"method": "POST", "uri": "http://a.invalid", "uri": "b"}}]}'
     )
     (folder / "unreasoned.yaml").write_text("- {scenario: '*', target: '*', rule: usage}\n")
+    (folder / "misspelt.yaml").write_text(
+        "- {scenario: 'call-*', target: mine, rule: usage, reason: known}\n"
+        "- {scenario: 'call-*', target: mine, rule: 'anthropic-choise-forced', reason: known}\n"
+    )
+    (folder / "done.json").write_text('{"mode": "replay", "cells": []}')
+    (folder / "glob.yaml").write_text("- {scenario: '*', target: mine, rule: 'results-swap*', reason: known}\n")
+    (folder / "own-facts.yaml").write_text(
+        "api: anthropic\nfacts:\n  - id: anthropic-ours-a\n    verdict: refuse\n    says: It is refused.\n"
+        "    evidence: [{kind: probe, date: 2026-11-01, address: 'https://wiki.example.com/gateway'}]\n"
+    )
     (folder / "whole-only.yaml").write_text(
         "version: 1\nid: whole-only\ntitle: Whole\ncovers: [tools]\nvariants: [whole]\n"
         "turns: [{user: Hi., model: [{text: Hello.}]}]\n"

@@ -12,6 +12,16 @@ __all__ = ["project"]
 
 BOTH = ("whole", "stream")
 SCENARIOS = {"harness_scenarios": "scenarios"}
+OURS = """\
+api: openai-chat
+facts:
+  - id: openai-chat-ours-no-user
+    verdict: refused
+    says: Our gateway takes nothing that a user says.
+    since: 2026-11-01
+    evidence: [{kind: probe, date: 2026-11-01, address: "https://wiki.example.com/gateway"}]
+    when: [{at: "messages[].role", is: user}]
+"""
 
 
 def test_without_scenarios_nothing_of_harness_is_loaded(project: pytest.Pytester) -> None:
@@ -165,6 +175,26 @@ def test_an_expected_failure_of_one_variant_leaves_the_other_red(project: pytest
     done.stdout.fnmatch_lines(["expected failure that did not happen: call-missing in plain on forgetful[[]stream] (*"])
 
 
+def test_an_expected_failure_of_a_rule_that_there_is_not_is_a_usage_error(project: pytest.Pytester) -> None:
+    configure(project, **_expect(project, "*", "sistem-missing"))
+    done = play(project)
+    assert done.ret == pytest.ExitCode.USAGE_ERROR
+    done.stderr.fnmatch_lines(["ERROR: *known.yaml:1: *no rule 'sistem-missing'. The nearest id is 'system-missing'.*"])
+
+
+def test_facts_of_one_s_own_are_named_and_hold_on_the_day_that_is_asked_for(project: pytest.Pytester) -> None:
+    (project.path / "ours.yaml").write_text(OURS)
+    configure(project, **SCENARIOS, harness_facts="ours.yaml")
+    done = play(project, "scenarios/plain.yaml", "--junitxml=junit.xml")
+    done.assert_outcomes(failed=2)
+    done.stdout.fnmatch_lines(
+        ["harness: judged by the facts of *ours.yaml", "openai-chat-ours-no-user (limit, error, *"]
+    )
+    assert '<property name="facts" value="' in (project.path / "junit.xml").read_text()
+    configure(project, **SCENARIOS, harness_facts="ours.yaml", harness_as_of="2026-10-31")
+    play(project, "scenarios/plain.yaml").assert_outcomes(passed=2)
+
+
 @pytest.mark.parametrize("processes", [0, 2])
 def test_an_expected_failure_that_does_not_happen_fails(project: pytest.Pytester, processes: int) -> None:
     configure(project, **_expect(project, "*", "call-missing"))
@@ -199,6 +229,8 @@ def test_a_scenario_that_cannot_be_read_is_an_error_with_its_place(project: pyte
         ),
         ({"harness_recut": "-1"}, "harness_recut: it has to be a whole number from 0 on."),
         ({"harness_recut": "some"}, "harness_recut: it has to be a whole number from 0 on."),
+        ({"harness_as_of": "soon"}, "harness_as_of: 'soon' is no day. Write it as in 2026-07-01, or today."),
+        ({"harness_facts": "none.yaml"}, "*none.yaml: there is no such file."),
         ({"harness_expected_failures": "nowhere.yaml"}, "*nowhere.yaml: cannot be read: No such file*"),
     ],
 )

@@ -12,6 +12,8 @@ from harness.scenarios.schema import Variant
 
 ENTRY = 'scenario: call-*\n  target: openai-*\n  rule: usage\n  reason: "tracked as #123"\n'
 
+FINDABLE = ("usage", "on", "result-swapped")
+
 
 def written(folder: Path, content: str | bytes) -> Path:
     file = folder / "known.yaml"
@@ -20,25 +22,25 @@ def written(folder: Path, content: str | bytes) -> Path:
 
 
 def test_a_file_is_read(tmp_path: Path) -> None:
-    assert load(written(tmp_path, f"# known\n- {ENTRY}- {ENTRY.replace('#123', '012')}")) == [
+    assert load(written(tmp_path, f"# known\n- {ENTRY}- {ENTRY.replace('#123', '012')}"), FINDABLE) == [
         ExpectedFailure("call-*", "openai-*", "usage", "tracked as #123"),
         ExpectedFailure("call-*", "openai-*", "usage", "tracked as 012"),
     ]
 
 
 def test_an_entry_may_name_a_variant(tmp_path: Path) -> None:
-    entries = load(written(tmp_path, f"- {ENTRY}  variant: stream\n- {ENTRY}  variant: whole\n- {ENTRY}"))
+    entries = load(written(tmp_path, f"- {ENTRY}  variant: stream\n- {ENTRY}  variant: whole\n- {ENTRY}"), FINDABLE)
     assert [entry.variant for entry in entries] == ["stream", "whole", None]
 
 
 def test_values_are_texts_whatever_yaml_would_make_of_them(tmp_path: Path) -> None:
-    (entry,) = load(written(tmp_path, "- {scenario: no, target: 2.50, rule: on, reason: 2026-11-21}\n"))
+    (entry,) = load(written(tmp_path, "- {scenario: no, target: 2.50, rule: on, reason: 2026-11-21}\n"), FINDABLE)
     assert entry == ExpectedFailure("no", "2.50", "on", "2026-11-21")
 
 
 @pytest.mark.parametrize("content", ["", "# nothing yet\n", "[]\n"])
 def test_a_file_without_entries_expects_nothing(tmp_path: Path, content: str) -> None:
-    assert load(written(tmp_path, content)) == []
+    assert load(written(tmp_path, content), FINDABLE) == []
 
 
 @pytest.mark.parametrize(
@@ -54,6 +56,20 @@ def test_a_file_without_entries_expects_nothing(tmp_path: Path, content: str) ->
         ("- variant: stream\n", ":1: the entry lacks scenario, target, rule, reason."),
         (f"- {ENTRY}  rule: x\n", ":5: the key 'rule' stands there twice."),
         ("- scenario: x\n  target: y\n", ":1: the entry lacks rule, reason."),
+        (
+            f"- {ENTRY}- {ENTRY.replace('usage', 'usages')}",
+            (
+                ":5: the entry for call-* on openai-* can match nothing: there is no rule 'usages'. The nearest id is "
+                "'usage'. 'harness list rules' and 'harness list facts' have the ids."
+            ),
+        ),
+        (
+            f"- {ENTRY.replace('usage', 'result-swop*')}",
+            (
+                ":1: the entry for call-* on openai-* can match nothing: there is no rule 'result-swop*'. The nearest "
+                "id is 'result-swapped'. 'harness list rules' and 'harness list facts' have the ids."
+            ),
+        ),
         ("- scenario: x\n  target:\n", ":2: target has to be a text."),
         ("- scenario: x\n  target: '  '\n", ":2: target has to be a text."),
         ("- scenario: [x]\n", ":1: scenario has to be a text."),
@@ -71,16 +87,16 @@ def test_a_file_without_entries_expects_nothing(tmp_path: Path, content: str) ->
 def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, content: str | bytes, text: str) -> None:
     file = written(tmp_path, content)
     with pytest.raises(ExpectedFailuresError) as raised:
-        load(file)
+        load(file, FINDABLE)
     assert str(raised.value) == f"{file}{text}"
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(ExpectedFailuresError) as raised:
-        load(tmp_path / "none.yaml")
+        load(tmp_path / "none.yaml", FINDABLE)
     assert str(raised.value) == f"{tmp_path / 'none.yaml'}: cannot be read: No such file or directory."
     with pytest.raises(ExpectedFailuresError) as raised:
-        load(tmp_path)
+        load(tmp_path, FINDABLE)
     assert str(raised.value) == f"{tmp_path}: cannot be read: Is a directory."
 
 
