@@ -68,6 +68,14 @@ def test_every_check_that_a_fact_names_is_a_limit_that_rests_on_it() -> None:
             assert fact.check.limit in LIMITS, fact.id
 
 
+def test_every_refusal_is_looked_for_or_says_why_not() -> None:
+    """By a limit that rests on it, or by conditions of its own; and only one that is not looked for has a reason."""
+    cited = {source for limit in LIMITS.values() for source in limit.facts}
+    for fact in FACTS.values():
+        if fact.verdict == "refused":
+            assert (fact.id in cited or bool(fact.when)) is (fact.unchecked is None), fact.id
+
+
 def test_every_fact_that_is_cited_is_there() -> None:
     """In strings, comments and docstrings alike: what looks like a fact of an API of ours is one, or a limit."""
     apis = "|".join(sorted((api.name for api in catalog.apis()), key=len, reverse=True))
