@@ -1,0 +1,222 @@
+"""Results: one for each call, by its id, in its place, with its own content."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby, pairwise
+
+from harness.apis.view import CallView, MediaView, PartView, RequestView, ResultView, TextView, TurnView
+from harness.contract.model import File, Image
+from harness.meaning.pairing import answered
+from harness.meaning.results import same_medium
+from harness.results import Kind
+from harness.rules.content import content_shown, shown
+from harness.rules.evidence import Evidence, ExpectedCall
+from harness.rules.pairing import answers
+from harness.rules.rule import Flaw, Rule
+from harness.scenarios.schema import Subject
+
+
+def _requests(evidence: Evidence) -> Iterator[tuple[int, RequestView]]:
+    for reading in evidence.readings:
+        if reading.request is not None:
+            yield reading.index, reading.request
+
+
+def _result_missing(evidence: Evidence) -> Iterator[Flaw]:
+    for exchange, view in _requests(evidence):
+        pairing = answered(view)
+        last_call_turn = _turn_of_last_call(view)
+        for call, results in zip(pairing.calls, pairing.results, strict=True):
+            ends_open = last_call_turn == len(view.turns) - 1 and _turn_of(view, call) == last_call_turn
+            if not results and not ends_open:
+                yield Flaw(
+                    f"the call {call.id or call.name!r} of {call.name} has no result",
+                    exchange,
+                    call.pointer,
+                    [result.call_id for result in view.results],
+                    call.id,
+                )
+
+
+def _turn_of(view: RequestView, wanted: PartView) -> int:
+    return next(index for index, turn in enumerate(view.turns) if any(part is wanted for part in turn.parts))
+
+
+def _turn_of_last_call(view: RequestView) -> int:
+    return max((i for i, t in enumerate(view.turns) if any(isinstance(p, CallView) for p in t.parts)), default=-1)
+
+
+def _result_orphan(evidence: Evidence) -> Iterator[Flaw]:
+    for exchange, view in _requests(evidence):
+        if view.stateful:
+            continue  # the call may lie on the server
+        for result in answered(view).orphans:
+            yield Flaw(
+                f"the result {result.call_id or result.name!r} answers no call before it",
+                exchange,
+                result.id_pointer,
+                result.call_id,
+                [call.id for call in view.calls],
+            )
+
+
+def _result_duplicate(evidence: Evidence) -> Iterator[Flaw]:
+    for exchange, view in _requests(evidence):
+        pairing = answered(view)
+        for call, results in zip(pairing.calls, pairing.results, strict=True):
+            for result in results[1:]:
+                yield Flaw(
+                    f"the call {call.id or call.name!r} of {call.name} is answered more than once",
+                    exchange,
+                    result.id_pointer,
+                    len(results),
+                    1,
+                )
+
+
+def _result_misplaced(evidence: Evidence) -> Iterator[Flaw]:
+    """Between a call and its result stand only the results of its siblings, and in their turn media moved out of them.
+
+    A text of no characters is nothing that could be read as an answer; where it is refused, a limit says so.
+    """
+    for exchange, view in _requests(evidence):
+        pairing = answered(view)
+        order = [part for turn in view.turns for part in turn.parts]
+        roles = [turn.role for turn in view.turns for _ in turn.parts]
+        given = _media_of_results(evidence, exchange)
+        for call, results in zip(pairing.calls, pairing.results, strict=True):
+            for result in results[:1]:
+                start = next(i for i, part in enumerate(order) if part is call)
+                end = next(i for i, part in enumerate(order) if part is result)
+                between = list(zip(order[start + 1 : end], roles[start + 1 : end], strict=True))
+                seen_result = False
+                for part, role in between:
+                    seen_result = seen_result or isinstance(part, ResultView)
+                    said = isinstance(part, TextView) and part.text != ""
+                    if isinstance(part, MediaView):
+                        moved = any(same_medium(part, each) for each in given)
+                        said = not moved or _turn_of(view, part) != _turn_of(view, result)
+                    user_text = role == "user" and said
+                    new_answer = seen_result and isinstance(part, CallView)
+                    if user_text or new_answer:
+                        yield Flaw(
+                            f"the result of {call.name} ({call.id or 'without id'}) does not directly follow its call",
+                            exchange,
+                            result.pointer,
+                            result.pointer,
+                            f"after {call.pointer}, before {part.pointer}",
+                        )
+                        break
+
+
+def _media_of_results(evidence: Evidence, exchange: int) -> list[Image | File]:
+    """The media that tools have answered with, up to a request."""
+    chat = evidence.readings[exchange].exchange.chat
+    if chat is None or not evidence.transcript.chats:
+        return []
+    results = (each for message in evidence.transcript.chats[chat].request.messages for each in message.tool_results)
+    parts = (part for result in results if isinstance(result.content, tuple) for part in result.content)
+    return [part for part in parts if isinstance(part, Image | File)]
+
+
+def _results_split(evidence: Evidence) -> Iterator[Flaw]:
+    """What a provider takes, and says what comes of it."""
+    if not evidence.api.traits.one_turn_for_results:
+        return
+    for exchange, view in _requests(evidence):
+        for run, replies in pairwise([*turn] for _, turn in groupby(view.turns, key=lambda turn: turn.role)):
+            ids = {part.id for turn in run for part in turn.parts if isinstance(part, CallView)}
+            carriers = [turn for turn in replies if turn.role == "user" and _answers_any(turn, ids)]
+            if len(carriers) > 1:
+                yield Flaw(
+                    f"the results of parallel calls stand in {len(carriers)} user messages",
+                    exchange,
+                    carriers[1].pointer,
+                    len(carriers),
+                    1,
+                )
+
+
+def _answers_any(turn: TurnView, ids: set[str | None]) -> bool:
+    return any(isinstance(part, ResultView) and part.call_id in ids for part in turn.parts)
+
+
+def _result_swapped(evidence: Evidence) -> Iterator[Flaw]:
+    """The result of a call has the content of another call's: answered by name, by order, or mixed up."""
+    for asked in evidence.asked:
+        for answer in answers(evidence, asked):
+            other = answer.taken_from
+            if other is not None:
+                yield Flaw(
+                    f"the call {_named(answer.expected)} is answered with the result of another call ({_named(other)})",
+                    asked.reading.index,
+                    answer.view.pointer,
+                    shown(answer.view),
+                    content_shown(answer.given),
+                )
+
+
+def _named(call: ExpectedCall) -> str:
+    return f"{call.id} of {call.name}" if call.id else f"of {call.name}"
+
+
+RULES = (
+    Rule(
+        "result-missing",
+        Subject.ID_MATCHING,
+        "Every call is answered.",
+        "anthropic-call-answered-next, openai-chat-calls-answered, openai-responses-result-has-call, "
+        "gemini-responses-counted",
+        _result_missing,
+        kind=Kind.LOSS,
+        because="the model never learns what its call gave",
+    ),
+    Rule(
+        "result-orphan",
+        Subject.ID_MATCHING,
+        "Every result answers a call before it, by its id.",
+        "anthropic-result-has-call, openai-chat-result-has-call, openai-responses-result-has-call, "
+        "gemini-responses-counted",
+        _result_orphan,
+        kind=Kind.LOSS,
+        because="a result that answers no call is lost on the model",
+    ),
+    Rule(
+        "result-duplicate",
+        Subject.ID_MATCHING,
+        "A call is answered once.",
+        "anthropic-one-result-a-call, openai-responses-result-has-call, gemini-responses-counted",
+        _result_duplicate,
+        kind=Kind.LOSS,
+        because="the model reads two answers to one call",
+    ),
+    Rule(
+        "result-misplaced",
+        Subject.ID_MATCHING,
+        "Results directly follow their calls.",
+        "anthropic-call-answered-next, anthropic-results-first, openai-chat-calls-answered, gemini-responses-counted, "
+        "gemini-turn-order",
+        _result_misplaced,
+        kind=Kind.LOSS,
+        because="what stands between a call and its result is read as its answer",
+    ),
+    Rule(
+        "results-split",
+        Subject.ID_MATCHING,
+        "The results of one turn's calls go back in one message.",
+        "anthropic-results-in-one-message",
+        _results_split,
+        kind=Kind.LOSS,
+        because="documented as wrong: the model learns to stop calling in parallel",
+    ),
+    Rule(
+        "result-swapped",
+        Subject.ID_MATCHING,
+        "A call is answered with its own result, also when another is of the same tool.",
+        "harness.contract.model: ids",
+        _result_swapped,
+        kind=Kind.LOSS,
+        because="the model takes one call's answer for another's",
+    ),
+)
