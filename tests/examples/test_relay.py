@@ -118,11 +118,12 @@ def test_it_is_listed_with_all_else(harness: Harness) -> None:
 
     rules = harness("list", "rules").stdout.splitlines()
     (limit,) = [line for line in rules if line.startswith("relay-call-unanswered")]
-    assert re.split(r"  +", limit)[1:6] == [
+    assert re.split(r"  +", limit)[1:7] == [
         "limit",
         "error",
         "adapter",
         "the manual of Relay, 'Turns'",
+        "-",
         "Every call is answered in the turn behind it.",
     ]
 
