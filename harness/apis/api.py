@@ -15,6 +15,7 @@ from harness.apis.lift import Lift
 from harness.apis.limit import Limit, Violation
 from harness.apis.memory import Memory
 from harness.apis.profile import Profile, derived, matching
+from harness.apis.smallest import Smallest
 from harness.apis.targets import Shipped
 from harness.apis.traits import PLAIN, Traits
 from harness.apis.view import ModelStep, RequestView, ResponseView
@@ -28,6 +29,7 @@ class Api:
     """One API.
 
     `schema_places`: where its requests have JSON schemas.
+    `smallest`: the smallest chat, by which its facts can be probed (`None`: they cannot).
     `column`: where its targets stand in a report, counted from the left; those of other packages stand behind ours.
     `base_path`: what its SDK's base URL has behind the origin (`/v1` or nothing).
     `key_variables`: the environment variables that hold a key, in order of precedence.
@@ -107,6 +109,7 @@ class Api:
     lift: type[Lift] | None = None
     column: int = 100
     schema_places: SchemaPlaces = field(default_factory=SchemaPlaces)
+    smallest: Smallest | None = None
 
     def __post_init__(self) -> None:
         """Refuse what would fail later, in the middle of a run."""

@@ -37,8 +37,8 @@ Day = Annotated[dt.date, BeforeValidator(_day)]
 
 
 def _address(value: str) -> str:
-    if not value.startswith("https://"):
-        raise misfit(f"must be an address that begins with https://, not {value!r}.")
+    if not value.startswith(("https://", "http://")):
+        raise misfit(f"must be an address that begins with https:// or http://, not {value!r}.")
     return value
 
 
@@ -46,7 +46,9 @@ class Evidence(Strict):
     """Where something was seen."""
 
     kind: EvidenceKind
-    address: Annotated[str, AfterValidator(_address)] = Field(description="Where anybody can read it.")
+    address: Annotated[str, AfterValidator(_address)] = Field(
+        description="Where it can be read, or the server that was probed."
+    )
     date: Day = Field(description="The day of the sighting; where the source tells none, the day on which it was read.")
 
 

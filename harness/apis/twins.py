@@ -31,8 +31,23 @@ _EXAMPLES: dict[str, Any] = {
     "urlContext": {},
     "codeExecution": {},
     "functionDeclarations": [{"name": "f"}],
+    "responseSchema": {"type": "string"},
+    "responseJsonSchema": {"type": "string"},
+    "parameters": {"type": "object", "properties": {"p": {"type": "string"}}},
+    "systemInstruction": {"parts": [{"text": "Be brief."}]},
+    "toolConfig": {"functionCallingConfig": {"mode": "AUTO"}},
+    "functionCallingConfig": {"mode": "AUTO"},
+    "parametersJsonSchema": {"type": "object", "properties": {"p": {"type": "string"}}},
 }
 """What stands in a field where a condition only asks that something does."""
+
+_HOLDERS: dict[str, Any] = {
+    "functionDeclarations": {"name": "f"},
+    "output_config.format": {"type": "json_schema", "schema": {"type": "object", "additionalProperties": False}},
+    "system": {"type": "text", "text": "Be brief."},
+    "cache_control": {"type": "ephemeral"},
+}
+"""What an object, or an element of a list, needs beside what is put into it: by its path without brackets, or key."""
 
 
 def twins(fact: Fact, smallest: dict[str, Any], schemas: SchemaPlaces) -> tuple[Request, Request] | None:
@@ -70,9 +85,21 @@ class Request:
         if condition.header is not None:
             self.headers[condition.header.lower()] = str(_value(condition, "header"))
         elif condition.at is not None and condition.there is not False:
-            self.put(condition.at, _value(condition, condition.at.rpartition(".")[2]))
+            key = condition.at.rpartition(".")[2]
+            if key == "tools" and condition.operator in ("there", "longer"):
+                self.put(key, self._tools(condition.longer or 0))
+            else:
+                self.put(condition.at, _value(condition, key))
         elif condition.keyword is not None and condition.there is not False:
             self._put_schema(condition, schemas)
+
+    def _tools(self, most: int) -> list[dict[str, Any]]:
+        """One tool more than so many, whose names differ where a name stands at their top."""
+        tools = [copy.deepcopy(dict(self._tool)) or {"functionDeclarations": [{"name": "f"}]} for _ in range(most + 1)]
+        for number, tool in enumerate(tools if most else ()):
+            for holder in (tool, tool.get("function", {})):
+                holder.update({"name": f"f{number}"} if "name" in holder else {})
+        return tools
 
     def put(self, path: str, value: Any) -> None:
         """Put a value at a path; objects and lists on the way are made. A new element stands at the end of its list."""
@@ -87,8 +114,11 @@ class Request:
             if not lists:
                 if last:
                     holder[key] = value
+                    if (key, value) == ("type", "enabled"):  # thinking by a budget, which Anthropic wants to be named
+                        holder.setdefault("budget_tokens", 1024)
                 else:
-                    place = holder.setdefault(key, {})
+                    beside = _HOLDERS.get(_named(steps[: number + 1]), _HOLDERS.get(key, {}))
+                    place = holder.setdefault(key, copy.deepcopy(beside))
                 continue
             if not isinstance(holder.setdefault(key, []), list):
                 holder[key] = [{"type": "text", "text": holder[key]}]
@@ -96,7 +126,8 @@ class Request:
             if last:
                 members.append(value)
             else:
-                members.extend([] if members else [copy.deepcopy(dict(self._tool)) if key == "tools" else {}])
+                element = dict(self._tool) if key == "tools" else _HOLDERS.get(key, {})
+                members.extend([] if members else [copy.deepcopy(element)])
                 place = members[-1]
 
     def _put_schema(self, condition: Condition, schemas: SchemaPlaces) -> None:
@@ -114,6 +145,10 @@ class Request:
         if condition.schemas == "strict-tools":
             self.put(f"{paths[0].rpartition('.')[0]}.strict", value=True)
         self.put(paths[0], root)
+
+
+def _named(steps: Sequence[re.Match[str] | None]) -> str:
+    return ".".join(step[1] for step in steps if step is not None)
 
 
 _TYPE_OF = {

@@ -17,6 +17,7 @@ from harness.cli.explain import explain
 from harness.cli.help import help_
 from harness.cli.list import list_
 from harness.cli.main import COMMANDS, SUMMARY
+from harness.cli.probe import probe
 from harness.cli.providers import providers
 from harness.cli.record import record
 from harness.cli.run import run
@@ -45,6 +46,7 @@ _FUNCTIONS = {
     "explain": explain,
     "providers": providers,
     "validate": validate,
+    "probe": probe,
     "audit": audit,
     "accept": accept,
     "help": help_,

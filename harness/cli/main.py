@@ -20,6 +20,7 @@ COMMANDS = {
     "explain": "Say what a fact, a limit, a rule or a word of a report means, how it is known, what to do.",
     "providers": "Show SDKs, keys (never a value), embeddings, and what each target can do.",
     "validate": "Check scenario files: every problem with its place.",
+    "probe": "Ask a provider whether facts about it still hold. Says first how many requests and what they cost.",
     "audit": "Audit recorded requests: what do the providers refuse, what breaks the contract?",
     "accept": "Write what is red in a run into a file of expected failures.",
     "help": "Explain a topic: adapters, ci, findings, recording, scenarios, ... All: harness help.",

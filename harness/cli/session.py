@@ -72,7 +72,7 @@ def show(options: Options, mode: Mode) -> int:
         if len(selection.cells) > 1:
             chosen = listed([f"--target {each.target.name} --variant {each.variant}" for each in selection.cells], 3)
             raise UsageError(f"{len(selection.cells)} cells are chosen, and one can be shown. Name it, by: {chosen}.")
-        base_urls = _base_urls(options, mode, selection.targets)
+        base_urls = base_urls_for(options.base_urls, mode, selection.targets)
         plan = Plan(mode=mode, libraries=list(libraries.values()), base_urls=base_urls, strict=options.strict)
         result, evidence = plan.run(selection.targets).look(selection.cells[0])
     for line in _show_text.lines(result, evidence, on_screen(Presentation(verbose=True))):
@@ -153,7 +153,7 @@ def _played(  # noqa: PLR0913 - what a run is made of
     plan = Plan(
         mode=mode,
         libraries=libraries,
-        base_urls=_base_urls(options, mode, selection.targets),
+        base_urls=base_urls_for(options.base_urls, mode, selection.targets),
         expected=expected,
         recorder=recorder,
         recuts=options.recuts,
@@ -209,8 +209,13 @@ def _redactor(options: Options, mode: Mode) -> Redactor:
     return Redactor.of_run((given.partition("=")[2] for given in options.base_urls or ()), shaped=mode == "live")
 
 
-def _base_urls(options: Options, mode: Mode, targets: Sequence[Target]) -> Mapping[str, str]:
-    base_urls = named_values("--base-url", options.base_urls, "URL")
+def base_urls_for(given: Sequence[str] | None, mode: Mode, targets: Sequence[Target]) -> Mapping[str, str]:
+    """The servers in place of the providers of these targets: as given, or by the environment.
+
+    Raises:
+        UsageError: one is no URL, is for no target, or nothing is sent live.
+    """
+    base_urls = named_values("--base-url", given, "URL")
     known = sorted({target.name for target in targets} | {shipped.name for shipped in catalog.targets()})
     for target, url in base_urls.items():
         if mode != "live":

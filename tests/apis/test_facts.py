@@ -122,7 +122,11 @@ WHEN = "    when:\n      - {{{}}}\n    says:"
             "5:5 at facts[0].verdict: duplicate key, which stands in line",
         ),
         ("2026-09-02", "2026-09-31", "7:60 at facts[0].evidence[0].date: must be a day, as in 2026-09-22, not '2026"),
-        ("https:", "http:", "7:26 at facts[0].evidence[0].address: must be an address that begins with https://"),
+        (
+            "https:",
+            "ftp:",
+            "7:26 at facts[0].evidence[0].address: must be an address that begins with https:// or http://",
+        ),
         ("anthropic-a-b", "gemini-a-b", "3:9 at facts[0].id: the id has to begin with the API's name, anthropic-."),
         ("captured", "seen", "7:16 at facts[0].evidence[0].kind: unknown value 'seen'."),
         (

@@ -6,9 +6,7 @@ The reference server answers both as the provider or the server would, and an au
 from __future__ import annotations
 
 import datetime as dt
-import json
 import re
-from typing import Any
 
 import pytest
 
@@ -17,22 +15,15 @@ from harness.apis.api import Api
 from harness.apis.fact import Fact
 from harness.apis.facts import Edition
 from harness.apis.law import OWN, Law
-from harness.apis.twins import Request, twins
 from harness.contract.http import HttpRequest
 from harness.reference.session import Session
+from harness.running.probing.question import paired
 from harness.scenarios import suite
 from harness.scenarios.load import load_file
 
-SMALLEST: dict[str, tuple[str, dict[str, Any]]] = {
-    "anthropic": ("/v1/messages", {"max_tokens": 4096, "messages": [{"role": "user", "content": "Hello."}]}),
-    "openai-chat": ("/v1/chat/completions", {"messages": [{"role": "user", "content": "Hello."}]}),
-    "openai-responses": ("/v1/responses", {"input": [{"role": "user", "content": "Hello."}]}),
-    "gemini": ("/v1beta/models/{}:generateContent", {"contents": [{"role": "user", "parts": [{"text": "Hello."}]}]}),
-}
 WITHOUT = {
     "openai-chat-cerebras-additional-properties-required",
     "openai-chat-deepseek-strict-additional-properties",
-    "openai-chat-minimax-parameters-required",
     "openai-chat-moonshot-root-type-required",
     "openai-chat-pattern-not-a-regex",
     "openai-responses-pattern-not-a-regex",
@@ -46,6 +37,10 @@ HIDDEN = {"anthropic-cache-ttl-order-system-messages-refused"}
 
 WARNED = {
     "anthropic-deepseek-choice-and-thinking",
+    "anthropic-response-exclusive-bounds-refused",
+    "anthropic-response-maximum-refused",
+    "anthropic-response-minimum-refused",
+    "anthropic-response-multiple-of-refused",
     "anthropic-strict-tool-maximum-refused",
     "anthropic-strict-tool-minimum-refused",
     "openai-chat-gpt-5-6-temperature-default-only",
@@ -76,19 +71,10 @@ def law_of(api: Api, fact: Fact) -> Law:
     return api.services.law_of(profile, (fact.service or [OWN])[0])
 
 
-def sent(api: Api, made: Request, model: str) -> HttpRequest:
-    path = SMALLEST[api.name][0].format(model)
-    headers = {"anthropic-version": "2023-06-01"} if api.name == "anthropic" else {}
-    body = json.dumps(made.body).encode()
-    return HttpRequest("POST", f"https://example.com{path}", {**headers, **made.headers}, body)
-
-
 def pair(api: Api, fact: Fact) -> tuple[HttpRequest, HttpRequest] | None:
-    model, smallest = model_of(fact), dict(SMALLEST[api.name][1])
-    if api.name != "gemini":
-        smallest["model"] = model
-    made = twins(fact, smallest, api.schema_places)
-    return made and (sent(api, made[0], model), sent(api, made[1], model))
+    """What a probe sends."""
+    made = paired(api, fact, model_of(fact), f"https://example.com{api.base_path}", law_of(api, fact))
+    return made and (made.meant, made.twin)
 
 
 def told(api: Api, request: HttpRequest, law: Law) -> dict[str, str]:

@@ -15,6 +15,7 @@ from harness.apis.api import Api
 from harness.apis.conditions import SchemaPlaces
 from harness.apis.facts import Facts
 from harness.apis.law import OWN, Services
+from harness.apis.smallest import Smallest
 from harness.apis.targets import Shipped
 from harness.apis.traits import Traits
 from harness.contract.model import StopReason
@@ -39,6 +40,13 @@ API = Api(
         ("tools[].input_schema",),
         ("output_config.format.schema", "output_format.schema"),
         {"name": "f", "input_schema": {"type": "object", "properties": {}}},
+    ),
+    smallest=Smallest(
+        "/v1/messages",
+        {"messages": [{"role": "user", "content": "Hello."}]},
+        ({"max_tokens": 16}, {"max_tokens": 2048}),  # thinking by a budget asks for at least 1024
+        "x-api-key",
+        headers={"anthropic-version": "2023-06-01"},
     ),
     profiles=PROFILES,
     targets=(

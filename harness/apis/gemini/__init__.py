@@ -21,6 +21,7 @@ from harness.apis.gemini.responses import read
 from harness.apis.gemini.responses.building import build, build_stream, stream_of
 from harness.apis.gemini.streams.broken import broken_for
 from harness.apis.law import OWN, Services
+from harness.apis.smallest import Smallest
 from harness.apis.targets import Shipped
 from harness.apis.traits import Traits
 from harness.contract.model import StopReason
@@ -41,6 +42,16 @@ API = Api(
     schema_places=SchemaPlaces(
         ("tools[].functionDeclarations[].parameters", "tools[].functionDeclarations[].parametersJsonSchema"),
         ("generationConfig.responseSchema", "generationConfig.responseJsonSchema"),
+    ),
+    smallest=Smallest(
+        "/v1beta/models/{}:generateContent",
+        {"contents": [{"role": "user", "parts": [{"text": "Hello."}]}]},
+        (
+            {"generationConfig": {"maxOutputTokens": 16}},
+            {"generationConfig": {"maxOutputTokens": 16, "responseMimeType": "application/json"}},  # schemas ask for it
+            {},
+        ),
+        "x-goog-api-key",
     ),
     profiles=PROFILES,
     targets=(

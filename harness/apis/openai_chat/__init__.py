@@ -16,6 +16,7 @@ from harness.apis.openai_chat.requests import model_of, recognises, view
 from harness.apis.openai_chat.responses import read
 from harness.apis.openai_chat.responses.building import build
 from harness.apis.openai_chat.streams.building import build_stream, stream_of
+from harness.apis.smallest import Smallest
 from harness.apis.targets import Shipped
 from harness.apis.traits import Traits
 from harness.scenarios.schema import Provocation
@@ -37,6 +38,13 @@ API = Api(
         ("tools[].function.parameters",),
         ("response_format.json_schema.schema",),
         {"type": "function", "function": {"name": "f"}},
+    ),
+    smallest=Smallest(
+        "/chat/completions",
+        {"messages": [{"role": "user", "content": "Hello."}]},
+        ({"max_completion_tokens": 16}, {"max_tokens": 16}, {}),
+        "authorization",
+        "Bearer ",
     ),
     profiles=PROFILES,
     targets=(Shipped("openai-chat", "openai-chat", "openai-chat", "gpt-5.6"),),

@@ -17,6 +17,7 @@ from harness.apis.openai_responses.responses import read
 from harness.apis.openai_responses.responses.building import build
 from harness.apis.openai_responses.streams.building import build_stream, stream_of
 from harness.apis.openai_responses.streams.failing import stream_error
+from harness.apis.smallest import Smallest
 from harness.apis.targets import Shipped
 from harness.scenarios.schema import Provocation
 
@@ -35,6 +36,13 @@ API = Api(
     facts=Facts.beside(__file__),
     schema_places=SchemaPlaces(
         ("tools[].parameters",), ("text.format.schema",), {"type": "function", "name": "f", "strict": False}
+    ),
+    smallest=Smallest(
+        "/responses",
+        {"input": [{"role": "user", "content": "Hello."}]},
+        ({"max_output_tokens": 16}, {}),
+        "authorization",
+        "Bearer ",
     ),
     profiles=PROFILES,
     targets=(Shipped("openai-responses", "openai-responses", "openai-responses", "gpt-5.6"),),

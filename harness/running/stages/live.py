@@ -70,7 +70,7 @@ class Live(Routes):
                 that is sent to something that is no URL.
         """
         self.key(target)
-        self._address(target)
+        self.address(target)
         if target.adapter.route is Route.PROCESS:  # which chooses among its variables by itself
             for name in catalog.api(target.api).key_variables:
                 if os.environ.get(name):
@@ -85,7 +85,7 @@ class Live(Routes):
 
     def provenance(self, target: Target) -> Provenance:
         """See `Stages.provenance`: the provider is who answers at an address of its own."""
-        url = self._address(target)
+        url = self.address(target)
         if catalog.api(target.api).is_provider(url):
             return Provenance("provider", model_requested=target.model)
         return Provenance("server", model_requested=target.model, recorded_from=origin(url))
@@ -94,7 +94,8 @@ class Live(Routes):
         """See `Stages.redactor`."""
         return Redactor.of_run(self._base_urls.values(), shaped=True)
 
-    def _address(self, target: Target) -> str:
+    def address(self, target: Target) -> str:
+        """The base URL to which a target's requests go."""
         given = self._base_urls.get(target.name)
         if target.adapter.route is Route.PROCESS:
             given = factories.base_url_for(target.api)
@@ -104,7 +105,7 @@ class Live(Routes):
     def stage(self, cell: Cell, keep: Keep | None = None) -> Generator[Stage, None, None]:
         """See `Stages.stage`."""
         target = cell.target
-        key, url, provenance = self.key(target), self._address(target).rstrip("/"), self.provenance(target)
+        key, url, provenance = self.key(target), self.address(target).rstrip("/"), self.provenance(target)
         with _Upstream(url, key) as end, self.reached(target, end, url, keep) as (endpoint, tap):
             yield Stage(endpoint, tap, scripted=False, provenance=provenance)
         if target.adapter.route is not Route.PROCESS:
@@ -120,7 +121,7 @@ class Live(Routes):
         if not tap.exchanges or target.name in self._answered:
             return
         found = [each.response.status for each in tap.exchanges if each.response is not None]
-        if any(status not in _NO_SUCH_PATH for status in found) or not (found or line.failure):
+        if any(status not in NO_SUCH_PATH for status in found) or not (found or line.failure):
             self._answered.add(target.name)
             return
         asked = tap.exchanges[-1].request
@@ -129,15 +130,16 @@ class Live(Routes):
         given = self._base_urls.get(target.name)
         raise UsageError(
             f"the target {target.name!r} does not reach its API, so the run was stopped: {asked.method} {asked.url} "
-            f"{happened}. {_way_out(target.name, given, ending, found)}"
+            f"{happened}. {way_out(target.name, given, ending, found)}"
         )
 
 
-_NO_SUCH_PATH = frozenset({404, 405})
+NO_SUCH_PATH = frozenset({404, 405})
 """What a server answers that does not have what was asked for: the path, or the model that stands in it."""
 
 
-def _way_out(name: str, given: str | None, ending: str, found: Sequence[int]) -> str:
+def way_out(name: str, given: str | None, ending: str, found: Sequence[int]) -> str:
+    """What to look at where a target does not reach its API, which was answered with these statuses, or not at all."""
     path = "" if given is None else httpx2.URL(given).path.rstrip("/")
     version = re.search(r"/v\d\w*$", path)
     asking = [] if found else ["Is the server up?"]

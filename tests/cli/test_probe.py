@@ -1,0 +1,320 @@
+"""`harness probe`: against servers that speak the providers' APIs by facts that changed."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import catalog
+from harness.apis.facts import facts_in, today
+from harness.contract.http import HttpRequest, HttpResponse
+from harness.tape.server import serve
+from tests.cli.conftest import Command, Outcome
+from tests.drifting import ENDED, changed, provider
+
+OF_OTHERS: dict[str, Any] = {"models": ["another-model*"]}
+TAKEN: dict[str, Any] = {"verdict": "accepted", "profile": None}
+REFUSED: dict[str, Any] = {"verdict": "refused"}
+
+DRIFT: dict[str, dict[str, dict[str, Any]]] = {
+    "anthropic": {
+        "anthropic-default-sampling-only": OF_OTHERS,
+        "anthropic-old-computer-tool": ENDED,
+        "anthropic-response-max-items-refused": ENDED,
+        "anthropic-response-min-items-over-1-refused": TAKEN,
+        "anthropic-response-unique-items-refused": OF_OTHERS,
+        "anthropic-response-min-properties-refused": TAKEN,
+        "anthropic-response-empty-enum-refused": ENDED,
+        "anthropic-response-min-items-1-accepted": REFUSED,
+    },
+    "openai-chat": {
+        "openai-chat-gpt-5-6-effort-values": TAKEN,
+        "openai-chat-gpt-5-6-max-completion-tokens-zero": OF_OTHERS,
+        "openai-chat-tool-calls-empty-array": ENDED,
+        "openai-chat-tool-call-name-empty": TAKEN,
+    },
+    "openai-responses": {
+        "openai-responses-no-temperature": ENDED,
+        "openai-responses-lookaround-pattern-refused": TAKEN,
+        "openai-responses-strict-property-names-refused": OF_OTHERS,
+        "openai-responses-strict-additional-properties-in-context": ENDED,
+    },
+    "gemini-3": {
+        "gemini-mixed-tools-refused": TAKEN,
+        "gemini-budget-0-accepted-3-6-flash": REFUSED,
+        "gemini-empty-part-in-system-instruction-refused": ENDED,
+        "gemini-parameters-additional-properties-refused": OF_OTHERS,
+    },
+}
+"""Twenty changes of mind, by target: facts that ended, turned over, or hold for other models."""
+
+
+def probed(harness: Command, handle: Callable[[HttpRequest], HttpResponse], target: str, *options: str) -> Outcome:
+    """The command, against a server that answers so."""
+    with serve() as server:
+        url = server.mount(handle) + catalog.api(catalog.target(target).api).base_path
+        return harness("probe", "--target", target, "--base-url", f"{target}={url}", *options)
+
+
+def named(outcome: Outcome, verdict: str) -> set[str]:
+    """The facts that the command has this to say about."""
+    lines = (line.strip() for line in outcome.out.splitlines())
+    return {line.removeprefix(verdict).split(":")[0].strip() for line in lines if line.startswith(f"{verdict} ")}
+
+
+def test_twenty_changes_are_planted() -> None:
+    assert sum(map(len, DRIFT.values())) == 20
+
+
+@pytest.mark.parametrize("target", DRIFT)
+def test_a_probe_names_each_change_and_no_other(harness: Command, tmp_path: Path, target: str) -> None:
+    api = catalog.target(target).api
+    drift = changed(tmp_path / "drift.yaml", api, DRIFT[target])
+
+    outcome = probed(harness, provider(api, drift), target)
+
+    assert outcome.code == 1
+    assert named(outcome, "no longer holds") == set(DRIFT[target])
+    assert len(named(outcome, "holds")) >= 4
+    assert len(named(outcome, "cannot tell")) <= 2
+
+
+@pytest.mark.parametrize("target", DRIFT)
+def test_of_a_provider_that_stays_what_it_was_nothing_is_named(harness: Command, target: str) -> None:
+    outcome = probed(harness, provider(catalog.target(target).api), target)
+
+    assert outcome.code == 0
+    assert named(outcome, "no longer holds") == set()
+
+
+def test_what_is_written_is_the_change_and_holds_from_today(harness: Command, tmp_path: Path) -> None:
+    drift = changed(tmp_path / "drift.yaml", "anthropic", DRIFT["anthropic"])
+    file = tmp_path / "proposed.yaml"
+
+    first = probed(harness, provider("anthropic", drift), "anthropic", "--write", str(file))
+
+    assert first.out.splitlines()[-1] == (
+        f"The change of the facts is in {file}: read it, and use it with --facts {file}."
+    )
+    api, facts = facts_in(file)
+    by_id = {fact.id: fact for fact in facts}
+    assert api == "anthropic"
+    for name, change in DRIFT["anthropic"].items():
+        old = by_id[name]
+        assert old.until == today() - dt.timedelta(days=1)
+        verdict = "refused" if change is REFUSED else "accepted"
+        new = by_id[f"{name}-{verdict}-{today()}"]
+        assert (new.verdict, new.since, new.models) == (verdict, today(), ["claude-opus-5-5"])
+        assert [(each.kind, each.date) for each in new.evidence] == [("probe", today())]
+        assert new.evidence[0].address.startswith("http://127.0.0.1:")
+        assert (new.words is not None) is (verdict == "refused")
+
+    again = probed(harness, provider("anthropic", drift), "anthropic", "--facts", str(file))
+    assert (again.code, named(again, "no longer holds")) == (0, set())
+    taken = "anthropic-response-unique-items-refused"
+    assert f"{taken}-accepted-{today()}" in named(again, "holds")
+    assert taken not in named(again, "holds")
+
+
+def test_nothing_is_written_where_nothing_changed(harness: Command, tmp_path: Path) -> None:
+    file = tmp_path / "proposed.yaml"
+    fact = "anthropic-response-unique-items-refused"
+    outcome = probed(harness, provider("anthropic"), "anthropic", "--fact", fact, "--write", str(file))
+    assert (outcome.code, file.exists()) == (0, False)
+    assert outcome.out.splitlines()[-1] == f"Nothing has changed, so {file} is not written."
+
+
+FACT = "anthropic-response-unique-items-refused"
+
+
+class Server:
+    """Answers what it was given, the last one again and again, and keeps what it was asked."""
+
+    def __init__(self, *answers: HttpResponse) -> None:
+        self.asked: list[HttpRequest] = []
+        self._answers = [*answers]
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        self.asked.append(request)
+        return self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+
+
+def answered(status: int, body: object, **headers: str) -> HttpResponse:
+    return HttpResponse(status, {"content-type": "application/json", **headers}, json.dumps(body).encode())
+
+
+def refused(status: int = 400, words: str = "uniqueItems: no", **headers: str) -> HttpResponse:
+    kind = {401: "authentication_error", 429: "rate_limit_error"}.get(status, "invalid_request_error")
+    return answered(status, {"type": "error", "error": {"type": kind, "message": words}}, **headers)
+
+
+OK = answered(
+    200,
+    {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-opus-5-5",
+        "content": [{"type": "text", "text": "Hi."}],
+        "stop_reason": "end_turn",
+        "usage": {"input_tokens": 1, "output_tokens": 1},
+    },
+)
+
+HOLDS = f"holds            {FACT}: the request that breaks it is refused, and its twin is taken"
+SAYS = "    the fact: The response schema may not use uniqueItems."
+NOT_TOLD = f"cannot tell      {FACT}: "
+
+
+@pytest.mark.parametrize(
+    ("answers", "code", "said"),
+    [
+        ([refused(), OK], 0, [HOLDS, "    HTTP 400: uniqueItems: no"]),
+        ([OK], 1, [f"no longer holds  {FACT}: the request that breaks it is taken", SAYS]),
+        (
+            [refused(), refused(words="no system")],
+            2,
+            [f"{NOT_TOLD}another error came first: the twin is refused too", SAYS, "    HTTP 400: no system"],
+        ),
+        ([refused(401, "bad key")], 2, [f"{NOT_TOLD}the key was refused", SAYS, "    HTTP 401: bad key"]),
+        (
+            [refused(429, "slow down", **{"retry-after": "0"})],
+            2,
+            [f"{NOT_TOLD}the rate limit is reached", SAYS, "    HTTP 429: slow down"],
+        ),
+        (
+            [refused(429, "slow down", **{"retry-after": "0"}), refused(), OK],
+            0,
+            [HOLDS, "    HTTP 400: uniqueItems: no"],
+        ),
+        ([answered(500, {})], 2, [f"{NOT_TOLD}the server failed", SAYS, "    HTTP 500: {}"]),
+        (
+            [refused(), answered(500, {})],
+            2,
+            [f"{NOT_TOLD}nothing is known of the twin: the server failed", SAYS, "    HTTP 500: {}"],
+        ),
+    ],
+)
+def test_what_is_said_of_a_fact(harness: Command, answers: list[HttpResponse], code: int, said: list[str]) -> None:
+    outcome = probed(harness, Server(*answers), "anthropic", "--fact", FACT)
+
+    lines = outcome.out.splitlines()
+    assert outcome.code == code
+    assert lines[0].startswith("anthropic (claude-opus-5-5) at http://127.0.0.1:")
+    assert [lines[1].strip(), *lines[2:-1]] == said
+
+
+def test_an_answer_that_is_none_of_the_api_s_tells_nothing(harness: Command) -> None:
+    outcome = probed(harness, Server(HttpResponse(200, {}, b"<html>Log in</html>")), "anthropic", "--fact", FACT)
+    assert outcome.code == 2
+    assert f"{NOT_TOLD}its answer cannot be read: " in outcome.out
+
+
+def test_the_price_and_the_number_are_said_before_anything_is_sent(harness: Command) -> None:
+    server = Server(refused(), OK)
+    outcome = probed(harness, server, "anthropic", "--fact", FACT)
+    assert outcome.err.startswith("To be sent: at most 2 requests for 1 fact, at ")
+    assert outcome.out.splitlines()[-1] == ("1 fact: 1 hold, 0 no longer, of 0 it cannot be told. 2 requests sent.")
+    bodies = [json.loads(each.body) for each in server.asked]
+    assert all("stream" not in body and body["max_tokens"] == 16 for body in bodies)
+
+
+def test_no_more_is_sent_than_is_allowed(harness: Command) -> None:
+    server = Server(refused())
+    outcome = probed(harness, server, "anthropic", "--max-requests", "1")
+    assert (outcome.code, len(server.asked)) == (2, 1)
+    assert outcome.err.startswith("To be sent: at most 1 request for ")
+    assert "it was not asked to the end: --max-requests is reached" in outcome.out
+
+
+def test_a_refused_key_is_tried_once(harness: Command) -> None:
+    server = Server(refused(401, "bad key"))
+    outcome = probed(harness, server, "anthropic")
+    assert (outcome.code, len(server.asked)) == (2, 1)
+    assert "it was not asked: the key was refused" in outcome.out
+
+
+def test_a_key_is_sent_and_never_shown(harness: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    key = "sk-ant-canary-0123456789abcdef"
+    monkeypatch.setenv("ANTHROPIC_API_KEY", key)
+    server = Server(refused(words=f"you sent {key}"), OK)
+    outcome = probed(harness, server, "anthropic", "--fact", FACT)
+    assert {each.headers["x-api-key"] for each in server.asked} == {key}
+    assert "HTTP 400: you sent " in outcome.out
+    assert key not in outcome.out + outcome.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "--target is missing: name what is to be asked. 'harness list targets' shows them."),
+        (
+            ["--target", "anthropic", "--fact", "anthropic-no-prefil"],
+            (
+                "--fact: unknown fact 'anthropic-no-prefil'. Did you mean 'anthropic-no-prefill'? "
+                "'harness list facts --api anthropic' shows them."
+            ),
+        ),
+        (["--target", "claude-cli"], "the target 'claude-cli' cannot be probed: it runs a command."),
+        (
+            ["--target", "anthropic", "--target", "gemini-3", "--write", "f.yaml"],
+            "--write: a file of facts is about one API, and the targets speak anthropic and gemini.",
+        ),
+        (
+            ["--target", "anthropic", "--write", "."],
+            "--write .: this exists already. Name another file; --facts takes several.",
+        ),
+        (["--target", "anthropic", "--write", "no/f.yaml"], "--write no/f.yaml: there is no such folder."),
+        (
+            ["--target", "anthropic"],
+            (
+                "the target 'anthropic' needs a key to reach its provider: set ANTHROPIC_API_KEY, or work without a "
+                "key: 'harness run --mode reference' or 'harness record --from reference'."
+            ),
+        ),
+        (
+            ["--target", "anthropic", "--base-url", "anthropic=http://127.0.0.1:9", "--fact", FACT],
+            (
+                "the target 'anthropic' does not reach its API, so the probe was stopped: POST "
+                "http://127.0.0.1:9/v1/messages was not answered: [Errno 111] Connection refused. Is the server up? "
+                "--base-url anthropic=URL and --model anthropic=NAME name others."
+            ),
+        ),
+    ],
+)
+def test_what_a_user_reads_who_did_something_wrong(harness: Command, arguments: list[str], said: str) -> None:
+    outcome = harness("probe", *arguments)
+    assert outcome.code == 2
+    assert outcome.err.splitlines()[-1] == f"harness: {said}"
+
+
+def test_facts_that_cannot_be_asked_say_why_when_they_are_named(harness: Command) -> None:
+    outcome = probed(
+        harness,
+        Server(OK),
+        "anthropic",
+        *(
+            "--fact",
+            "anthropic-required-fields",
+            "--fact",
+            "anthropic-response-blocks",
+            "--fact",
+            "anthropic-no-adaptive-thinking",
+        ),
+    )
+    assert outcome.code == 2
+    assert "anthropic-required-fields: it has no conditions, of which a request could be made" in outcome.out
+    assert "anthropic-response-blocks: it is about what answers are like, and no request can ask that" in outcome.out
+    assert "anthropic-no-adaptive-thinking: it is not about claude-opus-5-5 at the service 'own' on " in outcome.out
+
+
+def test_the_facts_of_a_service_are_asked_where_it_is_named(harness: Command) -> None:
+    outcome = probed(harness, Server(refused()), "anthropic", "--service", "bedrock", "--max-requests", "400")
+    assert any(name.startswith("anthropic-bedrock-") for name in named(outcome, "cannot tell"))
+    outcome = probed(harness, Server(refused()), "anthropic", "--service", "bedrok")
+    assert "--service: unknown service 'bedrok'. Did you mean 'bedrock'?" in outcome.err

@@ -1,0 +1,58 @@
+"""A provider that changed its mind: the reference server's judgement, by facts that were changed."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from harness import catalog
+from harness.apis.api import Api
+from harness.apis.facts import Edition, broken_facts, today
+from harness.apis.profile import Profile
+from harness.contract.http import HttpRequest, HttpResponse
+from harness.reference.session import Session
+from harness.scenarios import suite
+from harness.scenarios.load import load_file
+
+SCENARIO = load_file(suite.shipped("scenarios") / "system-absent.yaml")
+
+
+def changed(file: Path, api: str, changes: Mapping[str, Mapping[str, Any]]) -> Path:
+    """A file of facts in which these differ from the shipped ones."""
+    shipped = {fact.id: fact for fact in catalog.api(api).facts.all()}
+    entries = [
+        shipped[name].model_dump(mode="json", by_alias=True, exclude_unset=True) | change
+        for name, change in changes.items()
+    ]
+    file.write_text(json.dumps({"api": api, "facts": entries}))
+    return file
+
+
+def provider(api: str, *files: Path) -> Callable[[HttpRequest], HttpResponse]:
+    """A server that refuses whatever anything is known against, contested or not, by these facts as well."""
+    wire = catalog.api(api)
+
+    def handle(request: HttpRequest) -> HttpResponse:
+        model = wire.model_of(request) or ""
+        profile = wire.profile_for(model, Edition(today(), files))
+        law = wire.services.provider_law(profile, model)
+        violations = wire.judge(request, law)
+        refused = [each for each in violations if each.severity == "error" or not _is_taken(wire, profile, request)]
+        if refused:
+            return wire.error_for(wire.refuse(refused[0]), request)
+        return Session(SCENARIO, wire, model, profile, law)(request)
+
+    return handle
+
+
+def _is_taken(wire: Api, profile: Profile, request: HttpRequest) -> bool:
+    """Whether a fact says that what nobody is certain of is taken."""
+    accepted = [fact for fact in profile.facts if fact.verdict == "accepted" and fact.when]
+    return any(broken_facts(accepted, request, wire.schema_places))
+
+
+ENDED = {"until": str(dt.date(2026, 9, 1)), "since": None}
+"""What the change of a fact is that ended."""
