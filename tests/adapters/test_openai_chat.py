@@ -183,6 +183,7 @@ def test_tool_choice_without_tools_is_never_sent() -> None:
 
 def test_settings() -> None:
     assert sent(replace(HELLO, max_tokens=7))["max_completion_tokens"] == 7
+    assert sent(replace(HELLO, model="mistral-large-latest", max_tokens=7))["max_tokens"] == 7
     body = sent(replace(HELLO, model="gpt-4o", temperature=0.0, top_p=0.5, stop=("a", "b")))
     assert (body["temperature"], body["top_p"], body["stop"]) == (0.0, 0.5, ["a", "b"])
 

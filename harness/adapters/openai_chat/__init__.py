@@ -8,8 +8,8 @@ What this API does not offer, and what becomes of it:
   tool messages.
 - There is no error flag: the text of a failed result is the JSON object `{"error": …}`.
 - `max_tokens` goes out as `max_completion_tokens`: reasoning models refuse the older `max_tokens`
-  (openai-chat-max-completion-tokens), which is all that some compatible servers know. `Endpoint.max_tokens_field`
-  chooses; nothing is guessed from an address.
+  (openai-chat-max-completion-tokens), which is all that Mistral knows: its models are sent that. Where another
+  server knows no other either, `Endpoint.max_tokens_field` says so; nothing is guessed from an address.
 - There is no cache mark to set: the API caches by itself, so `cache` sends nothing.
 - `strict` of a tool stands in its `provider_metadata` or nowhere.
 - `provider_metadata` of the request is merged into the body: objects merge, lists grow, the rest replaces.

@@ -25,7 +25,7 @@ class Client:
 
     def __init__(self, endpoint: Endpoint, model: str) -> None:
         self._model = model
-        self._max_tokens_field = endpoint.max_tokens_field or "max_completion_tokens"
+        self._max_tokens_field = endpoint.max_tokens_field
         self._sdk = Sdk(endpoint)
         # the streaming variant is the one whose body can be read as it came
         completions, embeddings = self._sdk.chat.completions, self._sdk.embeddings

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from harness.adapters._openai.metadata import merged, own
-from harness.adapters._openai.models import is_reasoning
+from harness.adapters._openai.models import is_of_mistral, is_reasoning
 from harness.adapters._openai.schema import strict_form
 from harness.adapters._openai.settings import effort, sampling, tool_choice, user_says_json
 from harness.adapters.openai_chat.api import API
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from harness.contract.model import JSON, ChatRequest, ResponseFormat, Tool
 
 
-def encode(request: ChatRequest, model: str, max_tokens_field: str = "max_completion_tokens") -> dict[str, JSON]:
-    """The body, without the verbatim fields of `request.provider_metadata`; the bound stands in `max_tokens_field`.
+def encode(request: ChatRequest, model: str, max_tokens_field: str | None = None) -> dict[str, JSON]:
+    """The body, without the verbatim fields of `request.provider_metadata`; the bound stands in `max_tokens_field`, or
+    where the model wants it.
 
     Raises:
         Unsupported: the API cannot express the request.
@@ -27,7 +28,8 @@ def encode(request: ChatRequest, model: str, max_tokens_field: str = "max_comple
     body: dict[str, JSON] = {"model": model, "messages": [*_preamble(request, model), *wire_messages(request.messages)]}
     if request.tools:
         body["tools"] = [_tool(tool) for tool in request.tools]
-    bound: dict[str, JSON] = {} if request.max_tokens is None else {max_tokens_field: request.max_tokens}
+    field = max_tokens_field or ("max_tokens" if is_of_mistral(model) else "max_completion_tokens")
+    bound: dict[str, JSON] = {} if request.max_tokens is None else {field: request.max_tokens}
     settings = sampling(request, model, API, stop=list(request.stop) or None) | bound | _reasoning(request, model)
     return body | _tool_choice(request) | _response_format(request.response_format) | settings
 

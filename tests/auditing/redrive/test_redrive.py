@@ -9,7 +9,7 @@ import pytest
 
 from harness.auditing.redrive.redrive import Redrive
 from harness.contract.http import HttpResponse
-from harness.results import RedriveResult
+from harness.results import PairDisagreement, RedriveResult
 from harness.tape.cassette import Cassette, Interaction
 from tests.auditing.redrive.samples import (
     CALL,
@@ -75,17 +75,18 @@ def test_a_faithful_follow_up_agrees() -> None:
 
 
 @pytest.mark.usefixtures("forgetful")
-def test_the_json_names_file_pair_and_place() -> None:
+def test_a_disagreement_names_file_pair_and_place() -> None:
     (found,) = chat_pair(chat_answer(CALL), SPOKEN, RESULT).disagreements
-    assert found.to_dict() == {
-        "file": "it.yaml",
-        "i": 0,
-        "j": 1,
-        "pointer": "/messages/1/tool_calls/0",
-        "recorded": {"city": "Paris"},
-        "produced": {"city": "Oslo"},
-        "class": "call-arguments",
-    }
+    assert found == PairDisagreement(
+        api="openai-chat",
+        file="it.yaml",
+        i=0,
+        j=1,
+        pointer="/messages/1/tool_calls/0",
+        recorded={"city": "Paris"},
+        produced={"city": "Oslo"},
+        kind="call-arguments",
+    )
 
 
 @pytest.mark.usefixtures("forgetful")

@@ -134,7 +134,9 @@ SCHEMA_MIME_TYPE = Limit(
     "gemini-schema-mime-type", "A schema of the answer comes with its MIME type.", "gemini-schema-needs-mime"
 )
 OUTPUT_SCHEMAS = Limit(
-    "gemini-output-schemas", "The answer has its schema in one language.", "gemini-schema-needs-mime"
+    "gemini-output-schemas",
+    "The answer has its schema in one language.",
+    "gemini-schema-needs-mime, gemini-response-schema-and-json-schema-together-refused",
 )
 THINKING_LEVEL = Limit(
     "gemini-thinking-level",
