@@ -136,7 +136,7 @@ class Api:
     def judge(self, request: HttpRequest, law: Law) -> list[Violation]:
         """What is refused or taken with a loss: by the API's own checks, and by facts that have conditions.
 
-        What a written check says of a place is not said twice. Never raises.
+        What a written check says of a place is not said twice, but a warning hides no refusal. Never raises.
         """
         found = self.violations(request, law)
         broken = broken_facts(self._conditioned(law), request, self.schema_places)
@@ -167,7 +167,9 @@ class Api:
 
 
 def _is_said(violation: Violation, others: Sequence[Violation]) -> bool:
-    """Whether something is said of the place already: of what its pointer leads to, or of what is around or inside."""
+    """Whether something as bad is said of the place already: of what its pointer leads to, or of what is around or
+    inside. A warning hides no refusal that somebody has seen."""
     here = violation.pointer
-    there = (each.pointer for each in others if each.pointer)
+    as_bad = (each for each in others if each.severity == "error" or violation.severity == "warning")
+    there = (each.pointer for each in as_bad if each.pointer)
     return bool(here) and any(f"{each}/".startswith(f"{here}/") or f"{here}/".startswith(f"{each}/") for each in there)

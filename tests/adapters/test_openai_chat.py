@@ -678,7 +678,11 @@ def test_any_json_survives_the_round_trip(arguments: Any, value: Any) -> None:
 
 def test_capabilities() -> None:
     assert (ADAPTER.name, ADAPTER.api) == (API, API)
-    assert set(Capability) - ADAPTER.capabilities == {Capability.RETRIES, Capability.THINKING}
+    assert set(Capability) - ADAPTER.capabilities == {
+        Capability.PROVIDER_TOOLS,
+        Capability.RETRIES,
+        Capability.THINKING,
+    }
 
 
 # --- against others ---------------------------------------------------------------------------------------------------

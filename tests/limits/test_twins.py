@@ -35,25 +35,6 @@ HIDDEN = {"anthropic-cache-ttl-order-system-messages-refused"}
 """Facts whose pair is refused for its shape before anybody comes to them."""
 
 
-WARNED = {
-    "anthropic-deepseek-choice-and-thinking",
-    "anthropic-response-exclusive-bounds-refused",
-    "anthropic-response-maximum-refused",
-    "anthropic-response-minimum-refused",
-    "anthropic-response-multiple-of-refused",
-    "anthropic-strict-tool-maximum-refused",
-    "anthropic-strict-tool-minimum-refused",
-    "openai-chat-gpt-5-6-temperature-default-only",
-    "openai-chat-gpt-5-6-top-p-refused",
-    "openai-chat-gpt-6-2-frequency-penalty-refused",
-    "openai-chat-gpt-6-2-presence-penalty-refused",
-    "openai-chat-gpt-6-2-temperature-refused",
-    "openai-chat-gpt-6-2-top-p-refused",
-    "openai-chat-gpt-6-astra-stop-refused",
-    "openai-chat-gpt-6-astra-top-p-refused",
-}
-"""Certain facts at whose place a written check of a wider rule only warns: that is what is told."""
-
 REFUSED = [(api, fact) for api in catalog.apis() for fact in api.facts.all() if fact.verdict == "refused" and fact.when]
 SCENARIO = load_file(suite.shipped("scenarios") / "system-absent.yaml")
 
@@ -94,7 +75,7 @@ def test_what_breaks_a_fact_is_told_so_and_its_twin_is_not(api: Api, fact: Fact)
     new = {rule: severity for rule, severity in broken.items() if rule not in twin}
     assert new, f"{broken} {made[0].body}"
     assert fact.id not in twin
-    if fact.is_certain and fact.id not in WARNED:
+    if fact.is_certain:
         assert "error" in new.values()
         refusal = Session(SCENARIO, api, "", law.profile, law)(made[0])
         assert refusal.status >= 400
