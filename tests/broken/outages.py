@@ -227,8 +227,8 @@ FAULTS = (
         rule="error-retry-after",
     ),
     _failing(
-        "retry-after-in-whole-seconds",
-        waiting(lambda s: None if s is None else math.ceil(s)),
+        "retry-after-rounded-down",
+        waiting(lambda s: None if s is None else math.floor(s)),
         "error-503-retry-after",
         rule="error-retry-after",
     ),

@@ -69,7 +69,7 @@ def test_what_is_not_applicable_and_what_is_missing_say_why(harness: Command, fo
     ]
     assert missing.code == 2
     assert missing.out.startswith(
-        "call-single [whole] . anthropic: missing\n  empty/anthropic/call-single.yaml: there "
+        "call-single [whole] . anthropic: missing\n  empty/call-single/anthropic.yaml: there "
     )
 
 
