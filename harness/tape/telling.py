@@ -14,8 +14,9 @@ from harness.apis.profile import Profile
 from harness.apis.view import RequestView, ResponseView, WireError
 from harness.contract.http import HttpRequest, HttpResponse
 
-Telling: TypeAlias = Callable[[HttpRequest, HttpRequest, HttpResponse], HttpResponse]
-"""`told(request, answered, response)`: the response that `answered` got, in the way in which `request` asks for it."""
+Telling: TypeAlias = Callable[[HttpRequest, HttpRequest | None, HttpResponse], HttpResponse]
+"""`told(request, answered, response)`: the response that `answered` got, in the way in which `request` asks for it;
+without `answered` it is an error of our own."""
 
 
 def as_asked(wire: Api, profile: Profile, seed: str) -> Telling:
@@ -25,7 +26,9 @@ def as_asked(wire: Api, profile: Profile, seed: str) -> Telling:
     as one body. What was cut off or cannot be read is told as the API says, or as it is.
     """
 
-    def told(request: HttpRequest, answered: HttpRequest, response: HttpResponse) -> HttpResponse:
+    def told(request: HttpRequest, answered: HttpRequest | None, response: HttpResponse) -> HttpResponse:
+        if answered is None:
+            return wire.error_for(response, request)
         if request.body == answered.body and request.url == answered.url:
             return response
         asked, before = _asked(wire, request), _asked(wire, answered)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import json
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeAlias
@@ -9,11 +10,13 @@ from typing import TypeAlias
 import httpx2
 import pytest
 
+from harness import catalog
 from harness.contract.http import Delivery, Ending, HttpRequest, HttpResponse
 from harness.results import Exchange
 from harness.tape.cassette import Cassette, Interaction
 from harness.tape.player import Player
 from harness.tape.tap import Keep, Tap
+from harness.tape.telling import as_asked
 from harness.tape.transport import AsyncTapTransport, HandlerTransport, TapTransport, replaying
 from tests.tape.samples import STREAM, Kept, cassette, request, response
 
@@ -45,6 +48,19 @@ def test_a_cassette_is_played_and_noted_beside_its_recorded_requests() -> None:
             assert answer.content == response(f"re: {question}").body
     assert [(each.chat, each.recorded) for each in noted.exchanges] == [(0, request("b")), (1, request("a"))]
     assert {each.request.url for each in noted.exchanges} == {f"{PUBLIC}/v1/chat/completions"}
+
+
+def test_what_no_exchange_is_left_for_is_refused_in_the_form_that_is_asked_for() -> None:
+    """Gemini's streams that are asked for without `alt=sse` are arrays, be they errors."""
+    wire = catalog.api("gemini")
+    told = as_asked(wire, wire.profile_for("gemini-3.6-flash"), "seed")
+    handler = replaying(Player(cassette()), tap(), told)
+    asked = HttpRequest("POST", f"{BASE}/v1beta/models/gemini-3.6-flash:streamGenerateContent", {}, b"{}")
+
+    plain, array = (json.loads(handler(each).body) for each in (replace(asked, url=f"{asked.url}?alt=sse"), asked))
+
+    assert plain["error"]["type"] == "harness_exhausted"
+    assert array == [plain]
 
 
 def test_the_same_transport_serves_an_asynchronous_client() -> None:
