@@ -29,7 +29,7 @@ MIXED = Message(Role.ASSISTANT, (Thinking("hm"), Text("a"), CALL, Text("b"), Too
 VALUES = [
     value
     for value in vars(model).values()
-    if isinstance(value, type) and is_dataclass(value) and value.__module__ == model.__name__
+    if isinstance(value, type) and is_dataclass(value) and value.__module__.startswith(f"{model.__name__}.")
 ]
 
 
