@@ -484,7 +484,10 @@ TOOLS = [
     (tool(strict=True, input_schema={**CLOSED, "properties": {"type": {"const": OBJECT}}}), []),
     (
         tool(strict=True, input_schema={**CLOSED, "properties": {"n": {"type": "integer", "minimum": 1}}}),
-        [("anthropic-strict-keyword", "/tools/0/input_schema/properties/n/minimum")],
+        [
+            ("anthropic-strict-keyword", "/tools/0/input_schema/properties/n/minimum"),
+            ("anthropic-strict-tool-minimum-refused", "/tools/0/input_schema/properties/n/minimum"),
+        ],
     ),
     (tool(function={}), [("anthropic-extra-input", "/tools/0/function")]),
     (whole(tools=["f"]), [("anthropic-field-type", "/tools/0")]),

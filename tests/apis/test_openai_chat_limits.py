@@ -186,11 +186,16 @@ def test_mistral_asks_for_ids_of_its_own_form() -> None:
         (changed(tools=[], tool_choice=...), "tools-empty"),
         (changed(tool_choice={"type": "function", "function": {"name": "get_time"}}), "choice-undeclared"),
         (changed(functions=[{"name": "f"}]), "legacy-functions"),
-        (changed("messages", 1, role="assistant", tool_calls=[]), "calls-empty"),
     ],
 )
 def test_what_is_taken_with_a_loss_is_a_warning(body: Any, rule: str) -> None:
     assert rules(body) == [("warning", rule)]
+
+
+def test_an_empty_list_of_calls_is_refused_where_that_was_seen() -> None:
+    body = changed("messages", 1, role="assistant", tool_calls=[])
+    assert rules(body) == [("error", "tool-calls-empty-array")]
+    assert rules(body, OTHER) == []
 
 
 def test_a_long_id_is_a_warning() -> None:

@@ -47,11 +47,6 @@ CASES = (
     _case("content-part", put("messages.2.content", [_IMAGE])),
     _case("name-pattern", put("messages.0.name", "J. Doe")),
     _case("calls-type", insert("messages.0", {"role": "assistant", "content": "Hm.", "tool_calls": {}})),
-    _case(
-        "calls-empty",
-        insert("messages.0", {"role": "assistant", "content": "Hm.", "tool_calls": []}),
-        also=("openai-chat-tool-calls-empty-array",),  # captured at OpenAI, and so an error there
-    ),
     _case("call-type", put(f"{_CALLS}.0.type", "tool_use")),
     _case("call-name-missing", drop(f"{_CALLS}.0.function.name")),
     _case(

@@ -63,9 +63,6 @@ NAME_PATTERN = Limit(
 )
 
 CALLS_TYPE = Limit("openai-chat-calls-type", "`tool_calls` is a list of objects.", "openai-chat-call-form")
-CALLS_EMPTY = Limit(
-    "openai-chat-calls-empty", "`tool_calls` is left out rather than empty.", "openai-chat-lists-not-empty", "warning"
-)
 CALL_TYPE = Limit("openai-chat-call-type", "A call is of the type `function` or `custom`.", "openai-chat-call-form")
 CALL_NAME_MISSING = Limit("openai-chat-call-name-missing", "A call names its function.", "openai-chat-call-form")
 CALL_ID_MISSING = Limit("openai-chat-call-id-missing", "A call has an id.", "openai-chat-call-form")

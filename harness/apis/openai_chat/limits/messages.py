@@ -138,10 +138,6 @@ def _calls(chat: Chat, message: dict[str, JSON], role: str, pointer: str) -> Ite
             actual=calls,
             code="invalid_type",
         )
-    elif not calls and chat.openai:
-        yield limits.CALLS_EMPTY.broken(
-            f"Invalid '{param(place)}': empty array. Leave the field out instead.", place, code="empty_array"
-        )
     for at, call in calls_of(message, pointer):
         yield from _call(chat, call, at)
 
