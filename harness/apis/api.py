@@ -110,6 +110,7 @@ class Api:
     column: int = 100
     schema_places: SchemaPlaces = field(default_factory=SchemaPlaces)
     smallest: Smallest | None = None
+    _written: frozenset[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Refuse what would fail later, in the middle of a run."""
@@ -120,6 +121,8 @@ class Api:
                 raise ValueError(f"its target {each.name!r} is one of the API {each.api!r}")
         if not self.profiles or self.profiles[-1].models != r".*":
             raise ValueError("its last profile is not one for all models, r'.*'")
+        written = frozenset(source for limit in self.limits for source in limit.facts)
+        object.__setattr__(self, "_written", written)  # what never changes, though every request is judged by it
 
     def profile_for(self, model: str, edition: Edition = SHIPPED) -> Profile:
         """What holds for a model, by an edition of the facts: without a day, today. Raises `FactsError`."""
@@ -148,9 +151,8 @@ class Api:
 
     def _unwritten(self, facts: Iterable[Fact]) -> Iterator[Fact]:
         """Those of the facts that are found by their conditions alone."""
-        written = {source for limit in self.limits for source in limit.facts}
         for fact in facts:
-            is_checked = fact.check is not None or fact.id in written
+            is_checked = fact.check is not None or fact.id in self._written
             if fact.verdict == "refused" and fact.when and not is_checked:
                 yield fact
 

@@ -1,23 +1,26 @@
 """Whether a request meets the conditions of a fact, and where.
 
-A place is a path of keys: `thinking.type`; `tools[].name` is some element's, `messages[-1]` one element. What is not
-there meets `there: false` and nothing else, and `tools[].name` is not there where no tool has one. Keys in camelCase
-are found in snake_case too: Gemini takes both.
+A place is a path of keys: `thinking.type`; `tools[].name` is some element's, `messages[-1]` one element. Conditions of
+one fact that go through the same `[]` are about the same element, of schemas about the same schema; through `[*]` each
+finds its own. What is not there meets `there: false` and nothing else, and `tools[].name` is not there where no tool
+has one, or the tool of the other conditions has none. Keys in camelCase are found in snake_case too: Gemini takes both.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from functools import cache
+from itertools import chain
+from typing import TypeAlias, TypeGuard
 
-from harness.apis.fact import Condition
+from harness.apis.condition import Condition
 from harness.apis.jsonvalue import equal, join
 from harness.apis.subschemas import subschemas
 from harness.contract.model import JSON
 
-_SEGMENT = re.compile(r"([^\[\]]*)((?:\[-?\d*\])*)")
+_SEGMENT = re.compile(r"([^\[\]]*)((?:\[[^\]]*\])*)")
 _CAPITAL = re.compile(r"(?<=[a-z0-9])([A-Z])")
 
 
@@ -27,7 +30,13 @@ class _Absent:
 
 _ABSENT = _Absent()
 
-_Found: TypeAlias = "tuple[str, JSON | _Absent]"
+_Chosen: TypeAlias = "Mapping[str, str]"
+"""The elements and schemas that conditions share: by what was gone through, the pointer to the one that was taken."""
+
+_ROOT, _INSIDE = "#", "#/"
+"""What is gone through in place of a list by a condition about schemas: a whole schema, and one at any depth of it."""
+
+_Found: TypeAlias = "tuple[str, JSON | _Absent, _Chosen]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,120 +58,240 @@ class Asked:
     body: JSON
     headers: Mapping[str, str]
     schemas: SchemaPlaces
+    _walked: dict[str, list[tuple[str, dict[str, JSON]]]] = field(
+        default_factory=dict[str, list[tuple[str, dict[str, JSON]]]]
+    )
+
+    def inside(self, pointer: str, root: JSON) -> list[tuple[str, dict[str, JSON]]]:
+        """A schema and all schemas inside it, walked once however many conditions look at them."""
+        if pointer not in self._walked:
+            self._walked[pointer] = [*subschemas(root, pointer)]
+        return self._walked[pointer]
+
+
+class Conditions:
+    """The conditions of a fact, made ready to be held against many requests."""
+
+    __slots__ = ("_first", "_needed", "_tests", "_without")
+
+    def __init__(self, conditions: Sequence[Condition]) -> None:
+        tests = [_Test(each) for each in conditions]
+        self._first = tests[0] if tests else None
+        self._tests = sorted(tests, key=lambda test: test.wants_nothing)  # what there is says of which element
+        self._needed = [test.steps[0].spellings for test in tests if test.steps and not test.wants_nothing]
+        self._without = len([test for test in tests if test.goes_through_elements]) < 2
+
+    def met(self, asked: Asked) -> str | None:
+        """Where a request meets the first of the conditions, as a JSON pointer, if it meets all; else `None`."""
+        body = asked.body
+        if self._first is None or not isinstance(body, dict):
+            return None
+        for spellings in self._needed:
+            if spellings[0] not in body and spellings[-1] not in body:
+                return None
+        shared = frozenset[str]() if self._without else self._shared(asked.schemas)
+        return self._rest(0, asked, shared, {}, "")
+
+    def _rest(self, number: int, asked: Asked, shared: frozenset[str], chosen: _Chosen, pointer: str) -> str | None:
+        """Whether the tests from this one on are passed, by the elements that were chosen for those before."""
+        if number == len(self._tests):
+            return pointer
+        test = self._tests[number]
+        for place, then in test.meeting(asked, shared, chosen):
+            found = self._rest(number + 1, asked, shared, then, place if test is self._first else pointer)
+            if found is not None or then is chosen:  # with the same choice, all others would end the same
+                return found
+        return None
+
+    def _shared(self, schemas: SchemaPlaces) -> frozenset[str]:
+        """What more than one of the tests goes through."""
+        through = [test.through(schemas) for test in self._tests]
+        return frozenset(each for one in through for each in one if sum(each in other for other in through) > 1)
 
 
 def met(conditions: Sequence[Condition], asked: Asked) -> str | None:
-    """Where a request meets the first of the conditions, as a JSON pointer, if it meets all of them; else `None`."""
-    pointers = [next(_meeting(each, asked), None) for each in conditions]
-    return None if not pointers or None in pointers else pointers[0]
+    """What `Conditions.met` says of conditions that are asked once."""
+    return Conditions(conditions).met(asked)
 
 
-def _meeting(condition: Condition, asked: Asked) -> Iterator[str]:
-    candidates = _candidates(condition, asked)
-    if condition.there is False and condition.at is not None:
-        found = list(candidates)
-        if all(isinstance(value, _Absent) for _, value in found):
-            yield found[0][0] if found else ""
-        return
-    for pointer, value in candidates:
-        if _holds(condition, value):
-            yield pointer
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """One step of a path: a key, in its spellings, and then elements. `groups` names what is gone through, by the path
+    up to there; it is empty for what each condition chooses alone."""
+
+    spellings: tuple[str, str]
+    indexes: tuple[int | None, ...]
+    groups: tuple[str, ...]
 
 
-def _candidates(condition: Condition, asked: Asked) -> Iterator[_Found]:
-    if condition.header is not None:
-        value = asked.headers.get(condition.header.lower())
-        yield "", _ABSENT if value is None else value
-    elif condition.at is not None:
-        yield from _at(asked.body, condition.at)
-    elif condition.keyword is not None:
-        yield from _keywords(condition, asked)
-
-
-def _keywords(condition: Condition, asked: Asked) -> Iterator[_Found]:
-    for pointer, root in _roots(condition, asked):
-        for place, schema in [(pointer, root)] if condition.root else subschemas(root, pointer):
-            if isinstance(schema, dict):
-                value = schema.get(condition.keyword or "", _ABSENT)
-                yield (place if isinstance(value, _Absent) else join(place, condition.keyword or "")), value
-
-
-def _roots(condition: Condition, asked: Asked) -> Iterator[tuple[str, JSON]]:
-    paths = asked.schemas.response if condition.schemas == "response" else asked.schemas.tools
-    for path in paths:
-        holder, _, key = path.rpartition(".")
-        for pointer, element in _at(asked.body, holder):
-            if condition.schemas == "strict-tools" and not (
-                isinstance(element, dict) and element.get("strict") is True
-            ):
-                continue
-            for place, schema in _step(pointer, element, key):
-                if isinstance(schema, dict):
-                    yield place, schema
-
-
-def _at(body: JSON, path: str) -> Iterator[_Found]:
-    """All values at a path, each with its pointer. Where the path leads to nothing, that is one of them."""
-    found: list[_Found] = [("", body)]
+@cache
+def _steps(path: str) -> tuple[_Step, ...]:
+    steps: list[_Step] = []
+    before = ""
     for segment in path.split(".") if path else ():
-        found = [each for pointer, value in found for each in _step(pointer, value, segment)]
-    yield from found
+        matched = _SEGMENT.fullmatch(segment)
+        key, given = (matched[1], re.findall(r"\[([^\]]*)\]", matched[2])) if matched else (segment, [])
+        before = f"{before}.{key}"
+        indexes: list[int | None] = []
+        groups: list[str] = []
+        for each in given:
+            before += f"[{each}]"
+            indexes.append(int(each) if each not in ("", "*") else None)
+            groups.append(before if each == "" else "")
+        snake = _CAPITAL.sub(lambda found: f"_{found[1].lower()}", key)
+        steps.append(_Step((key, snake), tuple(indexes), tuple(groups)))
+    return tuple(steps)
 
 
-def _step(pointer: str, value: JSON | _Absent, segment: str) -> list[_Found]:
-    matched = _SEGMENT.fullmatch(segment)
-    key, indexes = (matched[1], re.findall(r"\[(-?\d*)\]", matched[2])) if matched else (segment, [])
-    found = [_member(pointer, value, key)]
-    for index in indexes:
-        found = [each for place, inner in found for each in _elements(place, inner, index)]
+class _Test:
+    """One condition, made ready."""
+
+    __slots__ = ("_condition", "_holds", "steps", "wants_nothing")
+
+    def __init__(self, condition: Condition) -> None:
+        self._condition = condition
+        self._holds = _comparison(condition)
+        self.steps = _steps(condition.at or "")
+        self.wants_nothing = condition.there is False
+
+    @property
+    def goes_through_elements(self) -> bool:
+        return self._condition.schemas is not None or any(group for step in self.steps for group in step.groups)
+
+    def through(self, schemas: SchemaPlaces) -> set[str]:
+        """What it goes through that it may share: lists by their paths, schemas by where they stand."""
+        found = {group for step in self.steps for group in step.groups if group}
+        for path in self._paths(schemas):
+            found |= {group for step in _steps(path) for group in step.groups if group}
+            found |= {_ROOT} if self._condition.root else {_ROOT, _INSIDE}
+        return found
+
+    def meeting(self, asked: Asked, shared: frozenset[str], chosen: _Chosen) -> Iterator[tuple[str, _Chosen]]:
+        """Where it is met, and which elements are chosen then."""
+        candidates = self._candidates(asked, shared, chosen)
+        if self.wants_nothing and self._condition.at is not None:
+            found = [*candidates]
+            if all(isinstance(value, _Absent) for _, value, _ in found):
+                yield (found[0][0] if found else ""), chosen
+            return
+        for pointer, value, then in candidates:
+            if isinstance(value, _Absent):
+                if self.wants_nothing:
+                    yield pointer, then
+            elif self._holds(value):
+                yield pointer, then
+
+    def _paths(self, schemas: SchemaPlaces) -> tuple[str, ...]:
+        match self._condition.schemas:
+            case None:
+                return ()
+            case "response":
+                return schemas.response
+            case _:
+                return schemas.tools
+
+    def _candidates(self, asked: Asked, shared: frozenset[str], chosen: _Chosen) -> Iterator[_Found]:
+        condition = self._condition
+        if condition.header is not None:
+            yield "", asked.headers.get(condition.header.lower(), _ABSENT), chosen
+        elif condition.schemas is None:
+            yield from _walk([("", asked.body, chosen)], self.steps, shared)
+        else:
+            yield from chain.from_iterable(
+                self._keywords(asked, path, shared, chosen) for path in self._paths(asked.schemas)
+            )
+
+    def _keywords(self, asked: Asked, path: str, shared: frozenset[str], chosen: _Chosen) -> Iterator[_Found]:
+        *outer, last = _steps(path)
+        keyword = self._condition.keyword or ""
+        for holder in _walk([("", asked.body, chosen)], outer, shared):
+            if self._condition.schemas == "strict-tools" and not _is_strict(holder[1]):
+                continue
+            for pointer, root, then in _walk([holder], [last], shared):
+                within = _taken(then, _ROOT, pointer, shared)
+                if within is None or not isinstance(root, dict):
+                    continue
+                for place, schema in [(pointer, root)] if self._condition.root else asked.inside(pointer, root):
+                    taken = within if self._condition.root else _taken(within, _INSIDE, place, shared)
+                    if taken is not None:
+                        value = schema.get(keyword, _ABSENT)
+                        yield (place if isinstance(value, _Absent) else join(place, keyword)), value, taken
+
+
+def _is_strict(element: JSON | _Absent) -> bool:
+    return isinstance(element, dict) and element.get("strict") is True
+
+
+def _taken(chosen: _Chosen, group: str, pointer: str, shared: frozenset[str]) -> _Chosen | None:
+    """The choice with this one, where it is one that is shared; `None`: another was taken before."""
+    if group not in shared:
+        return chosen
+    before = chosen.get(group)
+    if before is None:
+        return {**chosen, group: pointer}
+    return chosen if before == pointer else None
+
+
+def _walk(found: list[_Found], steps: Sequence[_Step], shared: frozenset[str]) -> list[_Found]:
+    """All values at the end of a path, each with its pointer. Where the path leads to nothing, that is one of them."""
+    for step in steps:
+        found = [_member(pointer, value, step.spellings, chosen) for pointer, value, chosen in found]
+        for index, group in zip(step.indexes, step.groups, strict=True):
+            found = [each for one in found for each in _elements(*one, index, group, shared)]
     return found
 
 
-def _member(pointer: str, value: JSON | _Absent, key: str) -> _Found:
+def _member(pointer: str, value: JSON | _Absent, spellings: tuple[str, str], chosen: _Chosen) -> _Found:
     if isinstance(value, dict):
-        for spelling in (key, _CAPITAL.sub(lambda found: f"_{found[1].lower()}", key)):
+        for spelling in spellings:
             if spelling in value:
-                return join(pointer, spelling), value[spelling]
-    return pointer, _ABSENT
+                return join(pointer, spelling), value[spelling], chosen
+    return pointer, _ABSENT, chosen
 
 
-def _elements(pointer: str, value: JSON | _Absent, index: str) -> list[_Found]:
+def _elements(  # noqa: PLR0913, PLR0917 - a place, and how it goes on from there
+    pointer: str, value: JSON | _Absent, chosen: _Chosen, index: int | None, group: str, shared: frozenset[str]
+) -> Iterator[_Found]:
     if not isinstance(value, list):
-        return []
-    if not index:
-        return [(join(pointer, position), each) for position, each in enumerate(value)]
-    position = int(index) if int(index) >= 0 else len(value) + int(index)
-    return [(join(pointer, position), value[position])] if 0 <= position < len(value) else []
+        return
+    if index is not None:
+        position = index if index >= 0 else len(value) + index
+        if 0 <= position < len(value):
+            yield join(pointer, position), value[position], chosen
+        return
+    for position, each in enumerate(value):
+        place = join(pointer, position)
+        taken = _taken(chosen, group, place, shared)
+        if taken is not None:
+            yield place, each, taken
 
 
-def _holds(condition: Condition, value: JSON | _Absent) -> bool:
-    if condition.operator == "there":
-        return isinstance(value, _Absent) is not condition.there
-    return not isinstance(value, _Absent) and _compares(condition, value)
-
-
-def _compares(condition: Condition, value: JSON) -> bool:
+def _comparison(condition: Condition) -> Callable[[JSON], bool]:
+    """Whether a value that is there is such as the condition wants it."""
     operand = condition.operand
     match condition.operator:
         case "is":
-            return equal(value, operand)
+            return lambda value: equal(value, operand)
         case "in":
-            return any(equal(value, each) for each in condition.in_ or ())
+            return lambda value: any(equal(value, each) for each in condition.in_ or ())
         case "out":
-            return not any(equal(value, each) for each in condition.out or ())
+            return lambda value: not any(equal(value, each) for each in condition.out or ())
         case "over":
-            return isinstance(value, int | float) and _is_number(value) and value > (condition.over or 0)
+            return lambda value: _number(value) and value > (condition.over or 0)
         case "under":
-            return isinstance(value, int | float) and _is_number(value) and value < (condition.under or 0)
+            return lambda value: _number(value) and value < (condition.under or 0)
         case "longer":
-            return isinstance(value, str | list) and len(value) > (condition.longer or 0)
+            return lambda value: isinstance(value, str | list) and len(value) > (condition.longer or 0)
         case "like":
-            return isinstance(value, str) and re.fullmatch(condition.like or "", value, re.DOTALL) is not None
+            pattern = re.compile(condition.like or "", re.DOTALL)
+            return lambda value: isinstance(value, str) and pattern.fullmatch(value) is not None
+        case "there":
+            return lambda _value: condition.there is True
         case _:
-            return _kind(value) == operand
+            return lambda value: _kind(value) == operand
 
 
-def _is_number(value: JSON) -> bool:
+def _number(value: JSON) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from harness.apis.conditions import Asked, SchemaPlaces, met
+from harness.apis.conditions import Asked, SchemaPlaces
 from harness.apis.fact import Fact, FactFile
 from harness.apis.jsonvalue import loads, resolve
 from harness.apis.limit import Limit, Violation
@@ -103,7 +103,7 @@ def broken_facts(facts: Iterable[Fact], request: HttpRequest, schemas: SchemaPla
         return
     asked = Asked(body, {name.lower(): value for name, value in request.headers.items()}, schemas)
     for fact in facts:
-        pointer = met(fact.when, asked)
+        pointer = fact.conditions.met(asked)
         if pointer is not None:
             yield limit_of(fact).broken(
                 fact.words or fact.says, pointer, actual=_shown(resolve(body, pointer)), status=fact.status

@@ -10,10 +10,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from harness.apis.condition import Condition
 from harness.apis.conditions import Asked, SchemaPlaces, met
-from harness.apis.fact import Condition, Fact
+from harness.apis.fact import Fact
 
-_SEGMENT = re.compile(r"([^\[\]]*)((?:\[-?\d*\])*)")
+_SEGMENT = re.compile(r"([^\[\]]*)((?:\[[^\]]*\])*)")
 
 _EXAMPLES: dict[str, Any] = {
     "temperature": 0.5,

@@ -4,9 +4,10 @@ import json
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
+from harness.apis.condition import Condition
 from harness.apis.conditions import Asked, SchemaPlaces, met
-from harness.apis.fact import Condition
 
 PLACES = SchemaPlaces(("tools[].input_schema",), ("format.schema",))
 BODY: dict[str, Any] = {
@@ -14,6 +15,10 @@ BODY: dict[str, Any] = {
     "text": "hello",
     "flag": True,
     "list": [{"role": "user"}, {"role": "system", "n": 3}],
+    "deep": [
+        {"in": [{"a": 2, "b": 4}]},
+        {"in": [{"a": 2, "b": 2}, {"a": 1, "b": 2}], "c": 3},
+    ],
     "tools": [
         {"strict": True, "input_schema": {"type": "object", "properties": {"x": {"minItems": 2}}}},
         {"input_schema": {"anyOf": [{"pattern": "a"}], "properties": {"pattern": {}}}},
@@ -91,3 +96,64 @@ def test_all_hold_together_and_the_first_says_where() -> None:
     assert where({"at": "a.b", "is": 1}, {"at": "flag", "is": True}) == "/a/b"
     assert where({"at": "a.b", "is": 1}, {"at": "flag", "is": False}) is None
     assert where() is None
+
+
+@pytest.mark.parametrize(
+    ("conditions", "pointer"),
+    [
+        ([{"at": "list[].role", "is": "system"}, {"at": "list[].n", "is": 3}], "/list/1/role"),
+        ([{"at": "list[].role", "is": "user"}, {"at": "list[].n", "is": 3}], None),
+        ([{"at": "list[].role", "is": "user"}, {"at": "list[*].n", "is": 3}], "/list/0/role"),
+        ([{"at": "list[].role", "is": "user"}, {"at": "list[1].n", "is": 3}], "/list/0/role"),
+        ([{"at": "list[].role", "is": "user"}, {"at": "list[].n", "there": False}], "/list/0/role"),
+        ([{"at": "list[].n", "there": False}, {"at": "list[].role", "is": "user"}], "/list/0"),
+        ([{"at": "list[].n", "there": False}, {"at": "list[].role", "is": "system"}], None),
+        ([{"at": "list[].n", "there": False}], None),
+        ([{"at": "deep[].in[].a", "is": 1}, {"at": "deep[].in[].b", "is": 2}], "/deep/1/in/1/a"),
+        ([{"at": "deep[].in[].a", "is": 1}, {"at": "deep[].c", "is": 3}], "/deep/1/in/1/a"),
+        ([{"at": "deep[].in[].b", "is": 4}, {"at": "deep[].c", "is": 3}], None),
+        ([{"at": "deep[].in[].b", "is": 4}, {"at": "list[].n", "is": 3}], "/deep/0/in/0/b"),
+        (
+            [
+                {"schema": "tools", "keyword": "minItems", "there": True},
+                {"schema": "tools", "keyword": "items", "there": False},
+            ],
+            "/tools/0/input_schema/properties/x/minItems",
+        ),
+        (
+            [
+                {"schema": "tools", "keyword": "minItems", "there": True},
+                {"schema": "tools", "keyword": "pattern", "there": True},
+            ],
+            None,
+        ),
+        (
+            [
+                {"schema": "tools", "keyword": "properties", "root": True, "there": True},
+                {"schema": "tools", "keyword": "pattern", "there": True},
+            ],
+            "/tools/1/input_schema/properties",
+        ),
+        (
+            [{"schema": "tools", "keyword": "minItems", "there": True}, {"at": "tools[].strict", "is": True}],
+            "/tools/0/input_schema/properties/x/minItems",
+        ),
+        ([{"schema": "tools", "keyword": "anyOf", "there": True}, {"at": "tools[].strict", "is": True}], None),
+        (
+            [{"schema": "tools", "keyword": "anyOf", "there": True}, {"at": "tools[].strict", "there": False}],
+            "/tools/1/input_schema/anyOf",
+        ),
+        (
+            [{"schema": "tools", "keyword": "anyOf", "there": True}, {"at": "tools[*].strict", "is": True}],
+            "/tools/1/input_schema/anyOf",
+        ),
+    ],
+)
+def test_conditions_of_one_fact_are_about_the_same_elements(conditions: list[dict[str, Any]], pointer: str) -> None:
+    assert where(*conditions) == pointer
+
+
+def test_a_place_that_is_none_is_told() -> None:
+    for place in ("a[x]", "a..b", "a[].", "[]", "a[]b", ""):
+        with pytest.raises(ValidationError):
+            Condition.model_validate_json(json.dumps({"at": place, "is": 1}))

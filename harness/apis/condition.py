@@ -1,0 +1,74 @@
+"""The form of a condition: what a request has at a place, as a file of facts says it."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from pydantic import Field, JsonValue, model_validator
+
+from harness.scenarios.fields import Pattern, Strict, misfit
+
+_OPERATORS = ("is", "in", "out", "there", "over", "under", "longer", "like", "kind")
+_PATH = re.compile(r"[^\[\].]+(?:\[(?:\*|-?\d+)?\])*(?:\.[^\[\].]+(?:\[(?:\*|-?\d+)?\])*)*")
+
+
+class Condition(Strict):
+    """What a request has at a place. Exactly one place (`at`, `schema` or `header`) and one operator.
+
+    Conditions of one fact are about the same elements: `messages[].role` and `messages[].content` are a role and a
+    content of one message. `messages[*].content` is that of some message, whichever.
+    """
+
+    at: str | None = Field(
+        default=None,
+        min_length=1,
+        description="A place in the body: `thinking.type`; `tools[].name` is some element's, the same in all of a "
+        "fact's conditions; `tools[*].name` is some element's, another's too; `tools[0].name` is the first one's.",
+    )
+    schemas: Literal["tools", "strict-tools", "response"] | None = Field(
+        default=None, alias="schema", description="Some schema among these, at any depth, has `keyword` so."
+    )
+    keyword: str | None = Field(default=None, description="The keyword of the schema.")
+    root: bool = Field(default=False, description="Only the root of a schema counts.")
+    header: str | None = Field(default=None, description="The name of a header.")
+    is_: JsonValue = Field(default=None, alias="is", description="It has this value.")
+    in_: list[JsonValue] | None = Field(default=None, alias="in", description="It has one of these values.")
+    out: list[JsonValue] | None = Field(default=None, description="It is there, and has none of these values.")
+    there: bool | None = Field(default=None, description="Whether it is there.")
+    over: float | None = Field(default=None, description="It is a number above this one.")
+    under: float | None = Field(default=None, description="It is a number below this one.")
+    longer: int | None = Field(default=None, description="It is a text or a list of more than this length.")
+    like: Pattern | None = Field(default=None, description="It is a text that matches as a whole.")
+    kind: Literal["string", "number", "boolean", "object", "array", "null"] | None = Field(
+        default=None, description="It is of this JSON type."
+    )
+
+    @property
+    def operator(self) -> str:
+        """The one operator, as it is written."""
+        return next(name for name in _OPERATORS if self._given(name))
+
+    @property
+    def operand(self) -> JsonValue:
+        """What the operator compares with."""
+        name = self.operator
+        value: JsonValue = getattr(self, f"{name}_" if name in ("is", "in") else name)
+        return value
+
+    def _given(self, name: str) -> bool:
+        return (f"{name}_" if name in ("is", "in") else name) in self.model_fields_set
+
+    @model_validator(mode="after")
+    def _says_one_thing(self) -> Condition:
+        places = [name for name, value in (("at", self.at), ("schema", self.schemas), ("header", self.header)) if value]
+        if len(places) != 1:
+            raise misfit("a condition has one of at, schema and header.")
+        if self.at is not None and _PATH.fullmatch(self.at) is None:
+            raise misfit(f"{self.at!r} is no place. Write it as in tools[].function.name.", "at")
+        given = [name for name in _OPERATORS if self._given(name)]
+        if len(given) != 1:
+            raise misfit(f"a condition has one of {', '.join(_OPERATORS)}; this one has {', '.join(given) or 'none'}.")
+        if (self.schemas is not None) is not (self.keyword is not None):
+            raise misfit("schema and keyword come together.")
+        return self
