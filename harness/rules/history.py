@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import groupby
+from itertools import groupby, takewhile
 from typing import TypeVar
 
 from harness.apis.compare import likeness
 from harness.apis.jsonvalue import loads, resolve
 from harness.apis.view import MediaView, PartView, RequestView, ResultView, TextView, TurnView
-from harness.contract.model import JSON, JSON_INSTRUCTION, File, Image, Message, Role, Text, ToolResult
+from harness.contract.model import JSON, JSON_INSTRUCTION, File, Image, Message, Role, Text, Thinking, ToolResult
 from harness.meaning.ids import with_ids_of
 from harness.meaning.requests import meant
 from harness.meaning.results import same_medium
 from harness.meaning.texts import is_told
-from harness.results import Kind
+from harness.results import Kind, Severity
 from harness.rules.evidence import Asked, Evidence
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
@@ -95,26 +95,73 @@ def _texts(evidence: Evidence) -> Iterator[Flaw]:
     for asked in evidence.asked:
         if asked.view.stateful:
             continue
+        thoughts = [*_foreign_thoughts(evidence, asked)]
+        retold = [part for _, part in _sent_texts(asked) if part and _tells(part, thoughts, asked)]
+        for part in retold:
+            yield Flaw(
+                "reasoning of another model is told as a text of the conversation",
+                asked.reading.index,
+                part.pointer,
+                part.text,
+                severity=Severity.WARNING,  # nothing that was given is lost, and no API has a place for it
+            )
         wanted = [*_runs(_given_texts(asked))]
-        sent = [*_runs(_sent_texts(asked))]
+        sent = [*_runs((role, part) for role, part in _sent_texts(asked) if part not in retold)]
         for position in range(max(len(wanted), len(sent))):
             role, given = wanted[position] if position < len(wanted) else ("", [])
             found_role, found = sent[position] if position < len(sent) else ("", [])
             if role == found_role and is_told(given, [part.text for part in found]):
                 continue
-            changed = next((i for i, part in enumerate(found) if i >= len(given) or part.text != given[i]), 0)
-            flawed = found[changed] if found else None
-            if _is_system(asked, flawed):
+            missing, flawed = _first_difference(wanted[position:], sent[position:])
+            if _is_system(asked, flawed[1] if flawed else None):
                 break  # system-in-message says it
-            missing = given[changed] if changed < len(given) else "".join(given) if given else None
             yield Flaw(
                 "a text of the conversation is missing, changed or added",
                 asked.reading.index,
-                flawed.pointer if flawed else "",
-                f"{found_role}: {flawed.text}" if flawed else None,
-                None if missing is None else f"{role}: {missing}",
+                flawed[1].pointer if flawed else "",
+                f"{flawed[0]}: {flawed[1].text}" if flawed else None,
+                None if missing is None else f"{missing[0]}: {missing[1]}",
             )
             break
+
+
+def _first_difference(
+    wanted: Iterable[tuple[str, list[str]]], sent: Iterable[tuple[str, list[TextView]]]
+) -> tuple[tuple[str, str] | None, tuple[str, TextView] | None]:
+    """The first text that was given and is not there, and the one in its place: one of them alone where a text is
+    missing or was added, and the rest goes on as it was given."""
+    given = [(role, text) for role, run in wanted for text in run]
+    found = [(role, part) for role, run in sent for part in run]
+    told = [(role, part.text) for role, part in found]
+    at = _alike(given, told)
+    missing = given[at] if at < len(given) else None
+    flawed = found[at] if at < len(found) else None
+    if missing is None or flawed is None:
+        return missing, flawed
+    without, beside = _alike(given[at + 1 :], told[at:]), _alike(given[at:], told[at + 1 :])
+    if without or beside:
+        return (missing, None) if without > beside else (None, flawed)
+    return missing, flawed
+
+
+def _alike(given: list[tuple[str, str]], told: list[tuple[str, str]]) -> int:
+    """How many texts are the same from the first one on."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(given, told, strict=False)))
+
+
+def _foreign_thoughts(evidence: Evidence, asked: Asked) -> Iterator[str]:
+    """Reasoning in a history that came from elsewhere, and bears no field of this API that it could go back by."""
+    for message in evidence.transcript.chats[0].request.messages:
+        for part in message.parts:
+            if isinstance(part, Thinking) and part.text.strip() and asked.view.api not in part.provider_metadata:
+                yield part.text.strip()
+
+
+def _tells(part: TextView, thoughts: list[str], asked: Asked) -> bool:
+    """A text that nobody gave, and that holds such reasoning."""
+    return any(thought in part.text for thought in thoughts) and not any(
+        part.text == given for _, given in _given_texts(asked)
+    )
 
 
 def _runs(texts: Iterable[tuple[str, T | None]]) -> Iterator[tuple[str, list[T]]]:

@@ -9,10 +9,12 @@ from itertools import dropwhile, islice
 from harness.apis.jsonvalue import equal, without_nulls
 from harness.apis.view import CallView, OpaqueView, PartView, ResponseView, TextView
 from harness.contract.model import JSON
-from harness.results import Kind
+from harness.results import Kind, Severity
 from harness.rules.evidence import Asked, Evidence
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
+
+_FINAL: JSON = {"phase": "final_answer"}
 
 
 def _lost(evidence: Evidence) -> Iterator[Flaw]:
@@ -40,11 +42,23 @@ def _lost_in(evidence: Evidence, asked: Asked) -> Iterator[Flaw]:
                 yield from _respelled(asked, part, sent[place])
             elif isinstance(part, TextView) and _is_beside(part, sent, roles, position):
                 continue
+            elif (bare := _unlabelled(part, sent, position)) is not None:
+                matched[bare] = part
+                position = bare + 1
+                yield replace(_lost_flaw(asked, part, sent[bare:]), severity=Severity.WARNING)
             elif _state_of(part) is not None:
                 yield _lost_flaw(asked, part, sent[position:])
                 return
             else:
                 yield from _moved(asked, part, sent[start:position], {place - start for place in matched})
+
+
+def _unlabelled(part: PartView, sent: list[PartView], position: int) -> int | None:
+    """Where a final answer stands that came back without being called one. Sources agree that it has to be, and that
+    the model takes what bears no label for a final answer: nobody was seen to lose by it (openai-responses-phase)."""
+    if not isinstance(part, TextView) or part.opaque != _FINAL:
+        return None
+    return next((i for i in range(position, len(sent)) if _has_lost_its_state(part, sent[i])), None)
 
 
 def _is_beside(part: TextView, sent: list[PartView], roles: list[str], position: int) -> bool:
@@ -189,7 +203,8 @@ RULES = (
         "opaque-state-lost",
         Subject.HISTORY,
         "Signatures, reasoning items and unknown parts go back untouched, in their place.",
-        "anthropic-thinking-verbatim, openai-responses-reasoning-back, gemini-thought-signature",
+        "anthropic-thinking-verbatim, openai-responses-reasoning-back, openai-responses-phase, "
+        "gemini-thought-signature",
         _lost,
         kind=Kind.LOSS,
         because="the model goes on without its own reasoning, or the provider refuses it; nulls hold none of it",

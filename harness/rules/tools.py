@@ -180,9 +180,11 @@ def _error_mark(evidence: Evidence) -> Iterator[Flaw]:
     for exchange, answer in _answers(evidence):
         name, view = answer.expected.name, answer.view
         flagged = evidence.api.traits.flags_errors
-        if answer.given.is_error and view.error_mark is None and (flagged or says_no_more(view, answer.given)):
+        bare = says_no_more(view, answer.given)
+        if answer.given.is_error and view.error_mark is None and (flagged or bare):
+            told = "is not marked as an error" if bare else "says so in words, without the mark that the API has for it"
             yield Flaw(
-                f"{name} failed, and its result is not marked as an error",
+                f"{name} failed, and its result {told}",
                 exchange,
                 view.pointer,
                 shown(view),
@@ -270,7 +272,7 @@ RULES = (
         "error-flag",
         Subject.TOOLS,
         "A failed tool's result is marked.",
-        "anthropic-result-content, gemini-function-response-form",
+        "anthropic-result-is-error, gemini-function-response-form",
         _error_mark,
         kind=Kind.LOSS,
         because="the model takes a failure for an answer, or an answer for a failure",

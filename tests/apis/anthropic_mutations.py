@@ -252,7 +252,7 @@ MUTATIONS: list[Mutation] = [
     Mutation("a result is a number", _TYPE, _each("tool_result", _put("content", 18))),
     Mutation(
         "a result holds an empty text",
-        "anthropic-text-empty",
+        "anthropic-result-text-empty",
         _each("tool_result", _put("content", [{"type": "text", "text": ""}])),
     ),
     Mutation(

@@ -213,6 +213,10 @@ BLOCKS = [
         [("anthropic-block-type", "/messages/2/content/0/content/0/type")],
     ),
     (
+        chat(assistant(call()), user(result(content=[text("")]))),
+        [("anthropic-result-text-empty", "/messages/2/content/0/content/0")],
+    ),
+    (
         chat(assistant(call(input="{}")), user(result())),
         [("anthropic-field-type", "/messages/1/content/0/input")],
     ),
@@ -618,6 +622,7 @@ def test_interleaved_thinking_may_have_a_larger_budget() -> None:
 
 
 WARNINGS = {
+    "anthropic-result-text-empty",
     "anthropic-tool-name-long",
     "anthropic-tools-missing",
     "anthropic-strict-keyword",

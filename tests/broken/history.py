@@ -153,6 +153,15 @@ FAULTS = (
         TEXT,
         0,
     ),
+    Fault(
+        "reasoning-aloud",  # the model's own: it has a place to go back to
+        asks_parts(lambda p: Text(p.text) if isinstance(p, Thinking) and p.text else p),
+        "thinking-two-turns",
+        "text-changed",
+        TEXT,
+        1,
+        THINKING,
+    ),
     Fault("image-dropped", asks_parts(_is(Image)), "image-from-user", "media-changed", BODY, 0),
     Fault(
         "image-altered",

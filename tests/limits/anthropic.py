@@ -16,6 +16,7 @@ _MARKED = {"type": "text", "text": "Be brief.", "cache_control": {"type": "ephem
 _CALL = {"type": "tool_use", "id": "toolu_1", "name": "get_weather", "input": {}}
 _RESULT = {"type": "tool_result", "tool_use_id": "toolu_of_nobody", "content": "18"}
 _HELLO = {"type": "text", "text": "Hello."}
+_EMPTY = {"type": "text", "text": ""}
 _ANSWERS = "messages.2.content"
 
 
@@ -48,7 +49,8 @@ CASES = (
     _case("role", put("messages.0.role", "developer"), PLAIN),
     _case("block-type", put("messages.0.content.0.type", "input_text")),
     _case("block-role", append("messages.0.content", _CALL)),
-    _case("text-empty", append("messages.0.content", {"type": "text", "text": ""})),
+    _case("text-empty", append("messages.0.content", _EMPTY)),
+    _case("result-text-empty", put(f"{_ANSWERS}.0.content", [_EMPTY])),
     _case("message-empty", insert("messages.0", {"role": "user", "content": []})),
     _case("prefill", append("messages", {"role": "assistant", "content": "{"}), PLAIN),
     _case("document-role", insert("messages.1.content.0", _DOCUMENT)),

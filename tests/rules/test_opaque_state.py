@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness.results import Transcript
+from harness.results import Severity, Transcript
 from harness.rules.evidence import Evidence
 from harness.rules.opaque_state import RULES
 from tests.rules.transcripts import played
@@ -102,3 +102,25 @@ def test_what_stood_on_a_text_is_named() -> None:
         "opaque state of an earlier answer (phase on a text) did not come back untouched in its place"
     )
     assert re.fullmatch(r"/input/\d+/content(/0/text)?", finding.pointer or ""), finding.pointer
+
+
+def unlabelled(phases: set[str]) -> list[tuple[Severity, str]]:
+    """What is found where messages of these phases went back without."""
+    transcript = played("seeds-terminal-assistant-events", "openai-responses", "whole")
+    *before, last = transcript.exchanges
+    asked = json.loads(last.request.body)
+    for item in asked["input"]:
+        if item.get("phase") in phases:
+            del item["phase"]
+    edited = replace(last, request=replace(last.request, body=json.dumps(asked).encode()))
+    findings = RULE.findings(Evidence(replace(transcript, exchanges=(*before, edited))))
+    return [(finding.severity, json.dumps(finding.expected)) for finding in findings]
+
+
+def test_a_final_answer_may_lack_its_label_and_hides_no_commentary_that_lacks_it() -> None:
+    """openai-responses-phase: what bears no label is taken for a final answer."""
+    final = (Severity.WARNING, '{"phase": "final_answer"}')
+    commentary = (Severity.ERROR, '{"phase": "commentary"}')
+    assert unlabelled({"final_answer"}) == [final]
+    assert unlabelled({"commentary"}) == [commentary]
+    assert unlabelled({"final_answer", "commentary"}) == [commentary]

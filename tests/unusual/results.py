@@ -87,6 +87,19 @@ def _failed(say: str) -> Wrap:
     return results(edit)
 
 
+def _empty_blocks(*, everywhere: bool) -> Wrap:
+    """A result of nothing as a list with an empty text in it; or there is one beside each result as well."""
+
+    def edit(_api: str, body: dict[str, Any]) -> None:
+        for message in body["messages"]:
+            for block in [*message["content"]] if isinstance(message["content"], list) else ():
+                if block["type"] == "tool_result" and not block.get("content"):
+                    block["content"] = [{"type": "text", "text": ""}]
+                    message["content"] += block["content"] if everywhere else []
+
+    return sends(edit)
+
+
 def _captioned(*, drops: bool) -> Wrap:
     """Other words around a picture that had to leave its result."""
 
@@ -237,6 +250,17 @@ FORMS = (
         "result-changed",
         Verdict.NOTE,
         frozenset({"error-flag"}),
+    ),
+    Form(
+        "empty-text-inside",
+        "an empty text inside a result, of which nobody has shown that it is refused",
+        "result-empty-text",
+        ("anthropic",),
+        _empty_blocks(everywhere=False),
+        _empty_blocks(everywhere=True),
+        "anthropic-text-empty",
+        Verdict.WARN,
+        frozenset({"anthropic-result-text-empty"}),
     ),
     Form(
         "picture-captioned",

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from harness.contract.model import Message, Part, Role, Text
+from harness.contract.model import Message, Part, Role, Text, Thinking
 from harness.results import Verdict
-from tests.broken.fault import ALL, GEMINI, Wrap, asks, asks_messages, sends
+from tests.broken.fault import ALL, GEMINI, Wrap, asks, asks_messages, asks_parts, sends
 from tests.unusual.form import Form
 
 
@@ -34,6 +34,28 @@ def _in_halves(*, strips: bool) -> Wrap:
         return replace(one, parts=tuple(half for part in one.parts for half in parted(part)))
 
     return asks_messages(lambda messages: tuple(map(message, messages)))
+
+
+def _thinking_aloud(*, shouts: bool) -> Wrap:
+    """Reasoning of another model as a text with marks around it; or what was said is told in capitals too."""
+
+    def told(part: Part) -> Part:
+        if isinstance(part, Thinking):
+            return Text(f"<think>\n{part.text}\n</think>")
+        return replace(part, text=part.text.upper()) if shouts and isinstance(part, Text) else part
+
+    return asks_parts(told)
+
+
+def _unlabelled(phase: str) -> Wrap:
+    """Messages of this phase go back without it."""
+
+    def edit(_api: str, body: dict[str, Any]) -> None:
+        for item in body["input"]:
+            if item.get("phase") == phase:
+                del item["phase"]
+
+    return sends(edit)
 
 
 def _system_in_halves(*, strips: bool) -> Wrap:
@@ -124,6 +146,28 @@ FORMS = (
         _in_halves(strips=False),
         _in_halves(strips=True),
         "text-changed",
+    ),
+    Form(
+        "foreign-reasoning-aloud",
+        "reasoning of another model that is told as a text, since the API has no place for it",
+        "history-foreign-metadata",
+        ALL,
+        _thinking_aloud(shouts=False),
+        _thinking_aloud(shouts=True),
+        "text-changed",
+        Verdict.WARN,
+        frozenset({"text-changed"}),
+    ),
+    Form(
+        "final-answer-unlabelled",
+        "a final answer that is not called one, as the model takes it to be anyway",
+        "seeds-terminal-assistant-events",
+        ("openai-responses",),
+        _unlabelled("final_answer"),
+        _unlabelled("commentary"),
+        "opaque-state-lost",
+        Verdict.WARN,
+        frozenset({"opaque-state-lost"}),
     ),
     Form(
         "system-in-halves",

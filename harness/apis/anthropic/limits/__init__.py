@@ -43,8 +43,14 @@ BLOCK_TYPE = Limit(
 BLOCK_ROLE = Limit("anthropic-block-role", "Calls are the assistant's, results the user's.", "anthropic-call-fields")
 TEXT_EMPTY = Limit(
     "anthropic-text-empty",
-    "No text block is empty, and the last assistant text is not blank.",
+    "No text block of a message is empty, and the last assistant text is not blank.",
     "anthropic-no-empty-text",
+)
+RESULT_TEXT_EMPTY = Limit(
+    "anthropic-result-text-empty",
+    "No text block inside a result is empty.",
+    "anthropic-no-empty-text-in-result",
+    "warning",
 )
 MESSAGE_EMPTY = Limit(
     "anthropic-message-empty", "Every message but a last assistant one has content.", "anthropic-no-empty-text"

@@ -76,8 +76,9 @@ _RESULT_KINDS = frozenset({"text", "image", "document", "search_result", "tool_r
 
 
 def block_limits(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
-    """anthropic-call-fields, anthropic-result-content, anthropic-no-empty-text, anthropic-roles, anthropic-no-prefill,
-    anthropic-no-extra-inputs, anthropic-four-cache-marks, and what the version of 2026-10-21 took away."""
+    """anthropic-call-fields, anthropic-result-content, anthropic-no-empty-text, anthropic-no-empty-text-in-result,
+    anthropic-roles, anthropic-no-prefill, anthropic-no-extra-inputs, anthropic-four-cache-marks, and what the version
+    of 2026-10-21 took away."""
     conversation = entries(body)
     for entry in conversation:
         shape = _SYSTEM_MESSAGE if entry.role == "system" else _MESSAGE
@@ -120,7 +121,8 @@ def _block(block: Block, known: frozenset[str], terms: Terms) -> Iterator[Violat
         yield from _SHAPES[block.kind].limits(block.data, block.pointer, terms)
     if block.kind == "text" and block.data.get("text") == "":
         message = f"{block.path}: text content blocks must be non-empty"
-        yield limits.TEXT_EMPTY.broken(message, block.pointer)
+        limit = limits.RESULT_TEXT_EMPTY if known is _RESULT_KINDS else limits.TEXT_EMPTY
+        yield limit.broken(message, block.pointer)
 
 
 def _withdrawn(entry: Entry, block: Block) -> Iterator[Violation]:

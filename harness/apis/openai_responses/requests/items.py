@@ -56,7 +56,7 @@ def item_parts(item: dict[str, JSON], pointer: str) -> tuple[PartView, ...]:
 
 
 def message_parts(item: dict[str, JSON], pointer: str) -> tuple[TextView | MediaView | OpaqueView, ...]:
-    """The content of a message. Its `phase` is state that has to go back (S response_output_message_param)."""
+    """The content of a message. Its `phase` is state that has to go back (openai-responses-phase)."""
     content, place = item.get("content"), join(pointer, "content")
     opaque: JSON = {"phase": item["phase"]} if item.get("phase") is not None else None
     if content is None:
