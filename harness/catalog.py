@@ -212,12 +212,7 @@ def _imported_adapter(spec: str, module: str, attribute: str) -> Adapter:
         for name in attribute.split("."):
             value = getattr(value, name)
     except ModuleNotFoundError as error:
-        raise PluginError(
-            "adapter",
-            spec,
-            f"no module {error.name!r}{crash.where(error)}. Run from the folder that holds it, or add that folder to "
-            "PYTHONPATH.",
-        ) from error
+        raise PluginError("adapter", spec, _not_found(module, error)) from error
     except AttributeError as error:
         raise PluginError("adapter", spec, f"{crash.said(error)}{crash.where(error)}.") from error
     except HarnessError:
@@ -225,6 +220,16 @@ def _imported_adapter(spec: str, module: str, attribute: str) -> Adapter:
     except (Exception, SystemExit) as error:  # somebody's own module may fail in any way at all
         raise PluginError("adapter", spec, f"importing {module} failed: {crash.named(error)}.") from error
     return ADAPTERS.checked(spec, value)
+
+
+def _not_found(module: str, error: ModuleNotFoundError) -> str:
+    """Whether the adapter is looked for in the wrong place, or is there and needs a library that is not."""
+    if f"{module}.".startswith(f"{error.name}."):
+        return f"no module {error.name!r}. Run from the folder that holds it, or add that folder to PYTHONPATH."
+    return (
+        f"it imports {error.name!r}, which is not installed{crash.where(error)}. Install it where harness is installed "
+        "(the adapter is played there), or correct the import."
+    )
 
 
 def rules() -> list[Rule]:

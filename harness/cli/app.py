@@ -13,6 +13,7 @@ import typer
 from harness.cli import streams
 from harness.cli.accept import accept
 from harness.cli.audit import audit
+from harness.cli.check import check
 from harness.cli.explain import explain
 from harness.cli.help import help_
 from harness.cli.list import list_
@@ -40,6 +41,7 @@ app = typer.Typer(
 )
 _FUNCTIONS = {
     "run": run,
+    "check": check,
     "show": show,
     "record": record,
     "list": list_,

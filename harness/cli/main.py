@@ -14,6 +14,7 @@ SUMMARY = "Record-and-replay conformance harness for LLM tool calling."
 
 COMMANDS = {
     "run": "Play scenarios and report findings and differences. Offline unless --mode says otherwise.",
+    "check": "Check an adapter within a minute: what holds, what breaks, by which request, what to do.",
     "show": "Play one cell: its conversation beside what was sent, the findings at their places.",
     "record": "Record cassettes, from a provider or from the bundled reference server.",
     "list": "List the shipped scenarios, the targets, the rules, the facts, or the models that are known.",

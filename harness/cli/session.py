@@ -15,6 +15,7 @@ import typer
 import harness
 from harness import catalog
 from harness.apis.targets import Target
+from harness.checking.check import Check
 from harness.cli import _show_text, estimates, recordings
 from harness.cli.days import edition
 from harness.cli.interruption import interruptible
@@ -54,6 +55,16 @@ def run(options: Options, mode: Mode) -> int:
     libraries = _libraries(options.cassettes) if mode == "replay" else {}
     with _environment(mode):
         return _play(options, mode, list(libraries.values()), None, " and ".join(libraries) or None)
+
+
+def check(options: Options, asked: Check) -> int:
+    """Play what a check plays of the chosen cells, write the reports with its scorecard, and return the exit code.
+
+    Raises:
+        UsageError: an option is wrong, or something that it names is missing.
+    """
+    with _environment("reference"):
+        return _play(options, "reference", [], None, None, check=asked)
 
 
 def show(options: Options, mode: Mode) -> int:
@@ -109,8 +120,14 @@ def _environment(mode: Mode) -> AbstractContextManager[None]:
     return contextlib.nullcontext() if mode == "live" else isolated()
 
 
-def _play(
-    options: Options, mode: Mode, libraries: Sequence[Library], recorder: Recorder | None, cassettes: str | None
+def _play(  # noqa: PLR0913 - what a run is made of
+    options: Options,
+    mode: Mode,
+    libraries: Sequence[Library],
+    recorder: Recorder | None,
+    cassettes: str | None,
+    *,
+    check: Check | None = None,
 ) -> int:
     wanted = outputs(options.reports or ())
     presentation = Presentation(verbose=options.verbose, all_differences=options.all_differences)
@@ -122,7 +139,7 @@ def _play(
             _redactor(options, mode).raising(),
             Workers(_seconds(options, mode), offline=mode != "live") as workers,
         ):
-            result = _played(options, mode, libraries, recorder, workers=workers, standing=standing)
+            result = _played(options, mode, libraries, recorder, workers=workers, standing=standing, check=check)
     except BaseException as error:
         standing.stop(error)
         raise
@@ -144,12 +161,16 @@ def _played(  # noqa: PLR0913 - what a run is made of
     *,
     workers: Workers,
     standing: Standing,
+    check: Check | None,
 ) -> RunResult:
     jobs = _jobs(options.jobs)
     by = edition(options.as_of, options.facts)
     file = options.expected_failures
     expected = expected_failures.load(Path(file), findable(by)) if file else []
     selection = select(options, workers)
+    every = selection.cells
+    if check is not None:
+        selection = replace(selection, cells=check.chosen(every))
     plan = Plan(
         mode=mode,
         libraries=libraries,
@@ -187,6 +208,9 @@ def _played(  # noqa: PLR0913 - what a run is made of
             raise
         finally:
             recordings.notes(playing.notes)
+    if check is not None:
+        said = check.said(every, cells, result, lambda tried: plan.run(selection.targets)(tried, jobs=jobs).cells)
+        result = replace(result, check=said)
     return replace(result, left_out=selection.left_out, invocation=invocation)
 
 

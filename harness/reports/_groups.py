@@ -59,13 +59,27 @@ def targets(run: RunResult) -> list[str]:
     return list(dict.fromkeys(cell.target for cell in run.cells))
 
 
+def column(run: RunResult, cell: CellResult) -> str:
+    """Where a cell stands in the matrix: below its target, and in a check below its variant."""
+    if run.check is None:
+        return cell.target
+    cut = " and cut elsewhere" if any(each.recuts for each in run.cells) else ""
+    shown = "whole" if cell.variant == "whole" else f"streamed{cut}"
+    return shown if len(targets(run)) == 1 else f"{cell.target} {shown}"
+
+
+def columns(run: RunResult) -> list[str]:
+    """The columns of the matrix, in their order."""
+    return list(dict.fromkeys(column(run, cell) for cell in run.cells))
+
+
 def matrix(run: RunResult, *, by_scenario: bool) -> list[Row]:
     """A row for each scenario, or for each main subject of scenarios."""
     by_row = grouped(run.cells, lambda cell: cell.scenario if by_scenario else subject(cell))
-    columns = targets(run)
+    heads = columns(run)
     tally = _which if by_scenario else _how_many
     return [
-        Row(name, {target: tally([cell for cell in cells if cell.target == target]) for target in columns})
+        Row(name, {head: tally([cell for cell in cells if column(run, cell) == head]) for head in heads})
         for name, cells in sorted(by_row, key=lambda group: group[0])
     ]
 

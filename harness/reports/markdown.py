@@ -10,6 +10,7 @@ from dataclasses import astuple
 from harness.reports import _audit as audit
 from harness.reports import _groups as groups
 from harness.reports._causes import Cause, causes
+from harness.reports._checked import sentences
 from harness.reports._costs import costs
 from harness.reports._redrive import redrive_lines
 from harness.reports._words import CRASHED, count, listed, place, plain, plain_line, short, verdict, what_to_do
@@ -43,6 +44,7 @@ def render(run: RunResult, presentation: Presentation) -> str:
         *_matrix(run, by_scenario=presentation.verbose),
         *_causes(run, Severity.ERROR, limit),
         *_broken(run, limit),
+        *_checked(run),
         *_stale(run),
         *_missing(run),
         *_differences(run, everything=presentation.all_differences),
@@ -76,7 +78,7 @@ def _of_audit(run: RunResult, done: Audited, presentation: Presentation) -> Iter
 
 
 def _matrix(run: RunResult, *, by_scenario: bool) -> Iterator[str]:
-    columns = groups.targets(run)
+    columns = groups.columns(run)
     if not columns:
         return
     rows = (
@@ -141,6 +143,11 @@ def _broken(run: RunResult, limit: int | None) -> Iterator[str]:
                 _code(f"{groups.look(run, places[0].cells[0])}\n{groups.rerun(run, places[0])}"),
             ],
         )
+
+
+def _checked(run: RunResult) -> Iterator[str]:
+    for about, said in groups.grouped(sentences(run.check) if run.check is not None else (), lambda each: each[0]):
+        yield "\n".join([f"### {about}", "", *(f"- {_escaped(sentence)}" for _, sentence in said)])
 
 
 def _stale(run: RunResult) -> Iterator[str]:

@@ -12,6 +12,7 @@ from rich.text import Text
 from harness.reports import _audit as audit
 from harness.reports import _groups as groups
 from harness.reports._causes import Cause, causes
+from harness.reports._checked import sentences
 from harness.reports._costs import costs
 from harness.reports._page import Page, hanging, heading, indented, matrix
 from harness.reports._words import CRASHED, count, label, listed, place, plain, plain_line, short, verdict, what_to_do
@@ -75,6 +76,7 @@ def render(run: RunResult, presentation: Presentation) -> str:
     first = (
         _verdict(run),
         _matrix(run, page.width, verbose=verbose),
+        _ranked(run),
         _causes(run, verbose=verbose),
         _broken(run, verbose=verbose),
         _printed(run, verbose=verbose),
@@ -85,6 +87,7 @@ def render(run: RunResult, presentation: Presentation) -> str:
     last = (
         _provenance(run, verbose=verbose),
         _not_applicable(run, verbose=verbose),
+        _checked(run),
         _expected_failures(run),
         _unmatched(run),
         _lesser(run, Severity.WARNING, verbose=verbose),
@@ -161,11 +164,11 @@ def _values(row: Difference) -> Text:
 def _matrix(run: RunResult, width: int, *, verbose: bool) -> Iterator[RenderableType]:
     if not run.cells:
         return
-    columns = groups.targets(run)
+    columns = groups.columns(run)
     rows = groups.matrix(run, by_scenario=verbose)
     yield from matrix(
         ["scenario" if verbose else "subject", *columns],
-        ([Text(plain(row.name)), *(_counted(row.verdicts[target]) for target in columns)] for row in rows),
+        ([Text(plain(row.name)), *(_counted(row.verdicts[column]) for column in columns)] for row in rows),
         width,
     )
     for target, reason in run.left_out.items():
@@ -257,8 +260,25 @@ def _broken(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
         yield hanging("Play again", groups.rerun(run, places[0]), width=11)
 
 
+def _ranked(run: RunResult) -> Iterator[RenderableType]:
+    """In a check all causes at a glance, the worst one first, of which alone more is then shown."""
+    found = causes(run, Severity.ERROR) if run.check is not None else []
+    if len(found) > 1:
+        yield heading(f"{len(found)} causes, the worst first; --verbose shows each as it shows the first")
+    for number, cause in enumerate(found if len(found) > 1 else (), 1):
+        yield hanging(f"{number}", f"{cause.rule} ({cause.blame}), {cause.extent}", width=2)
+        yield indented(cause.places[0].findings[0].message, "dim", by=6)
+
+
+def _checked(run: RunResult) -> Iterator[RenderableType]:
+    for about, said in groups.grouped(sentences(run.check) if run.check is not None else (), lambda each: each[0]):
+        yield heading(about)
+        yield from (indented(sentence) for _, sentence in said)
+
+
 def _causes(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
-    for number, cause in enumerate(causes(run, Severity.ERROR), 1):
+    found = causes(run, Severity.ERROR)
+    for number, cause in enumerate(found if verbose or run.check is None else found[:1], 1):
         yield from [""] if number > 1 else []
         yield from _cause(run, cause, f"Cause {number}", verbose=verbose)
 

@@ -2,6 +2,7 @@
 
 from harness.contract.model import JSON
 from harness.results.audit import ApiCounts, Audited, PairCounts, PairDisagreement, RedriveResult, Skipped
+from harness.results.checked import Checked, Tried
 from harness.results.findings import Blame, Finding, Kind, Outcome, Severity
 from harness.results.invocation import Invocation
 from harness.results.report import Presentation, Report
@@ -36,6 +37,7 @@ __all__ = [
     "Blame",
     "CellResult",
     "Chat",
+    "Checked",
     "Difference",
     "Embedded",
     "EmbeddingTranscript",
@@ -61,6 +63,7 @@ __all__ = [
     "Subject",
     "ToolExecution",
     "Transcript",
+    "Tried",
     "Variant",
     "Verdict",
     "summed",

@@ -14,6 +14,7 @@ from pydantic import TypeAdapter
 
 from harness.contract.model import Usage
 from harness.results.audit import Audited
+from harness.results.checked import Checked
 from harness.results.findings import Finding, Severity, writable
 from harness.results.invocation import Invocation
 from harness.results.transcript import Mode
@@ -161,6 +162,8 @@ class RunResult:
 
     An audit is a run whose cells are recordings: each file with each API that it has exchanges of; `audit` is what it
     has counted. A damaged file is a cell that is missing.
+
+    `check` is what a check says beside its cells; no other run has it.
     """
 
     mode: Mode
@@ -176,6 +179,7 @@ class RunResult:
     stopped: str | None = None
     audit: Audited | None = None
     facts: tuple[str, ...] = ()
+    check: Checked | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "stopped", writable(self.stopped))
@@ -224,6 +228,8 @@ class RunResult:
         document["timing"] = dict(self.timing)
         if self.audit is None:
             del document["audit"]
+        if self.check is None:
+            del document["check"]
         if not self.facts:
             del document["facts"]
         try:

@@ -1,0 +1,72 @@
+"""`harness check`: one adapter through the reference suite, and its scorecard."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from harness.cli.days import AsOf, FactFiles
+from harness.cli.options import (
+    CellTimeout,
+    ExpectedFailures,
+    Jobs,
+    Models,
+    Options,
+    Reports,
+    Strict,
+    Targets,
+    Verbose,
+)
+
+
+def check(  # noqa: PLR0913 - a parameter for each option
+    adapter: Annotated[
+        str,
+        typer.Argument(metavar="NAME|module:attribute", show_default=False, help="The adapter to check."),
+    ],
+    *,
+    targets: Targets = None,
+    models: Models = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="The whole suite, and every target of the API; takes minutes.")
+    ] = False,
+    jobs: Jobs = "auto",
+    cell_timeout: CellTimeout = None,
+    expected_failures: ExpectedFailures = None,
+    strict: Strict = False,
+    reports: Reports = None,
+    verbose: Verbose = False,
+    as_of: AsOf = None,
+    facts: FactFiles = None,
+) -> int:
+    """Check an adapter against the reference server: whole, streamed, cut elsewhere, with faults, as far as declared.
+
+    Within a minute, from a sample of the suite. Says what holds, what breaks and by which request, which capabilities
+    work though undeclared, and which are declared and do not. Exit codes as for 'harness run'.
+    """
+    from harness.checking.check import Check  # noqa: PLC0415 - `harness --help` loads none of what a run needs
+    from harness.checking.sample import RECUTS  # noqa: PLC0415 - the same
+    from harness.cli import session  # noqa: PLC0415 - the same
+
+    options = Options(
+        None,
+        [adapter],
+        targets,
+        models,
+        base_urls=None,
+        words=None,
+        variants=None,
+        jobs=jobs,
+        cassettes=None,
+        expected_failures=expected_failures,
+        reports=reports,
+        verbose=verbose,
+        all_differences=False,
+        recuts=RECUTS,
+        strict=strict,
+        cell_timeout=cell_timeout,
+        as_of=as_of,
+        facts=facts or (),
+    )
+    return session.check(options, Check(everything, bool(targets)))

@@ -1,0 +1,25 @@
+"""What a check says of adapters beside the cells that it has played."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A capability, and how many of the cells that need it passed through the adapter of a target."""
+
+    target: str
+    capability: str
+    worked: int
+    played: int
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """`undeclared` are capabilities that work though the adapter does not declare them, `broken` those that it declares
+    and that work in no cell. `not_played` says in sentences what of the suite was left out."""
+
+    undeclared: tuple[Tried, ...] = ()
+    broken: tuple[Tried, ...] = ()
+    not_played: tuple[str, ...] = ()

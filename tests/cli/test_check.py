@@ -1,0 +1,121 @@
+"""`harness check`, through the public command: what is played, the scorecard, what capabilities come to."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from harness.checking.sample import SAMPLE
+from harness.cli.main import main
+from harness.contract.protocols import Capability
+from harness.results import Checked, RunResult, Verdict
+from harness.scenarios.load import load_paths
+from harness.scenarios.suite import shipped
+
+UNTRUE = """
+from dataclasses import replace
+
+from harness import Capability
+from tests.examples.swapped_results import ADAPTER as SWAPPED
+
+CAN = (SWAPPED.capabilities | {Capability.VISION}) - {Capability.HISTORY}
+ADAPTER = replace(SWAPPED, name="untrue", capabilities=CAN)
+"""
+"""It takes results for one another, says that it sees pictures, which it drops, and does not say that it takes turns.
+"""
+
+
+@dataclass(frozen=True)
+class Scorecard:
+    code: int
+    text: str
+    run: RunResult
+    markdown: str
+
+    @property
+    def said(self) -> Checked:
+        assert self.run.check is not None
+        return self.run.check
+
+    @property
+    def words(self) -> str:
+        return " ".join(self.text.split())
+
+
+@pytest.fixture(scope="module")
+def scorecard(tmp_path_factory: pytest.TempPathFactory) -> Scorecard:
+    folder = tmp_path_factory.mktemp("check")
+    (folder / "untrue.py").write_text(UNTRUE)
+    reports = [f"--report={name}:{folder / name}" for name in ("terminal", "json", "markdown")]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(folder))
+        code = main(["check", "untrue:ADAPTER", "-n", "2", *reports])
+    run = RunResult.from_json((folder / "json").read_text())
+    return Scorecard(code, (folder / "terminal").read_text(), run, (folder / "markdown").read_text())
+
+
+def test_the_sample_ships_and_leaves_no_subject_and_no_capability_out() -> None:
+    suite = load_paths([shipped("scenarios")])
+    sample = [scenario for scenario in suite if scenario.id in SAMPLE]
+
+    assert {scenario.id for scenario in sample} == SAMPLE
+    subjects = {scenario.covers[0] for scenario in suite}
+    assert {scenario.covers[0] for scenario in sample} == subjects
+    asked = {capability for scenario in sample for capability in scenario.requires}
+    assert asked == set(Capability) - {Capability.STREAMING, Capability.RETRIES}
+
+
+def test_what_breaks_is_ranked_and_the_worst_is_shown_with_its_request(scorecard: Scorecard) -> None:
+    assert scorecard.code == 1
+    assert re.match(r"FAIL  \d+ cells", scorecard.text)
+    assert re.search(r"^subject +whole +streamed", scorecard.text, re.MULTILINE)
+    assert "2 causes, the worst first" in scorecard.words
+    assert scorecard.text.index("1   result-swapped") < scorecard.text.index("2   ")
+    assert scorecard.text.count("\nCause ") == 1
+    assert '"tool_call_id": "call_' in scorecard.text  # the request
+    assert "--adapter untrue:ADAPTER" in scorecard.words.partition("Play again harness run --mode reference")[2]
+
+
+def test_a_capability_that_works_though_undeclared_is_named(scorecard: Scorecard) -> None:
+    (history,) = [tried for tried in scorecard.said.undeclared if tried.capability == "history"]
+
+    assert (history.target, history.worked, history.played) == ("untrue", 2, 2)
+    assert "Works, though undeclared history (untrue): 2 of 2 cells passed. Declare it" in scorecard.words
+    assert "- history (untrue): 2 of 2 cells passed" in scorecard.markdown
+
+
+def test_what_does_not_work_is_not_advised(scorecard: Scorecard) -> None:
+    """It drops every setting that it does not know, so none of these is found to work."""
+    named = {tried.capability for tried in scorecard.said.undeclared}
+
+    assert not named & {"json-mode", "json-schema", "thinking", "tool-choice", "streaming", "image-results"}
+
+
+def test_a_capability_that_is_declared_and_does_not_work_is_named(scorecard: Scorecard) -> None:
+    assert [tried.capability for tried in scorecard.said.broken] == ["vision"]
+    assert "Declared, and does not work vision (untrue): none of 1 cell passed." in scorecard.words
+
+
+def test_what_was_not_played_is_said_with_the_way_to_it(scorecard: Scorecard) -> None:
+    scenarios, streams = scorecard.said.not_played
+
+    assert re.fullmatch(r"1\d\d scenarios, mostly more of the same: --all plays them too\.", scenarios)
+    assert streams == "streamed answers: the adapter does not declare 'streaming'."
+    assert {cell.scenario for cell in scorecard.run.cells} <= SAMPLE
+
+
+def test_the_cells_of_what_was_only_tried_are_not_in_the_run(scorecard: Scorecard) -> None:
+    without = [cell for cell in scorecard.run.cells if cell.scenario == "history-two-turns"]
+
+    assert [cell.verdict for cell in without] == [Verdict.NOT_APPLICABLE]
+
+
+def test_another_run_has_no_scorecard(tmp_path: Path) -> None:
+    report = tmp_path / "run.json"
+
+    assert main(["run", "call-single", "--target", "anthropic", "--report", f"json:{report}"]) == 0
+
+    assert '"check"' not in report.read_text()
