@@ -72,14 +72,19 @@ class Asked:
 class Conditions:
     """The conditions of a fact, made ready to be held against many requests."""
 
-    __slots__ = ("_first", "_needed", "_tests", "_without")
+    __slots__ = ("_conditions", "_first", "_needed", "_tests", "_without")
 
     def __init__(self, conditions: Sequence[Condition]) -> None:
+        self._conditions = conditions
         tests = [_Test(each) for each in conditions]
         self._first = tests[0] if tests else None
         self._tests = sorted(tests, key=lambda test: test.wants_nothing)  # what there is says of which element
         self._needed = [test.steps[0].spellings for test in tests if test.steps and not test.wants_nothing]
         self._without = len([test for test in tests if test.goes_through_elements]) < 2
+
+    def __reduce__(self) -> tuple[type[Conditions], tuple[Sequence[Condition]]]:
+        """A worker process is sent the conditions, and makes them ready itself."""
+        return Conditions, (self._conditions,)
 
     def met(self, asked: Asked) -> str | None:
         """Where a request meets the first of the conditions, as a JSON pointer, if it meets all; else `None`."""

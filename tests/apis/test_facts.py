@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import pickle
 import re
 from pathlib import Path
 
@@ -193,3 +194,9 @@ def test_of_two_facts_with_one_id_the_later_file_s_counts(tmp_path: Path) -> Non
     facts = Facts((first, second))
     assert [fact.says for fact in facts.all()] == ["It is not."]
     assert [fact.id for fact in facts.named(["anthropic-a-b", "anthropic-c"])] == ["anthropic-a-b"]
+
+
+def test_facts_that_were_held_against_requests_can_be_sent_to_a_worker() -> None:
+    for fact in FACTS.values():
+        assert fact.conditions is not None  # made ready
+        assert pickle.loads(pickle.dumps(fact)) == fact  # noqa: S301 - our own
