@@ -112,8 +112,6 @@ MISTAKES: list[tuple[dict[str, Any], str, object, str]] = [
     (STREAMED, "faults.0.at", -0.1, "faults[0].at: must be at least 0."),
     (STREAMED, "faults.0.at", "start", "faults[0].at: unknown value 'start'. Known: end."),
     (STREAMED, "faults.0.at", True, "faults[0].at: must be a number from 0 to below 1, or end."),
-    (STREAMED, "faults.0", {"answer": 1, "connection": "cut-clean"},
-     "turns[0].expect.error: nothing ends the turn in connection-failed. Add faults that do."),
     (STREAMED, "faults.0", {"answer": 1, "connection": "slow"},
      "turns[0].expect.error: nothing ends the turn in connection-failed. Add faults that do."),
     (STREAMED, "faults.0", {"answer": 1, "body": "wrong-type"},
@@ -217,10 +215,10 @@ STATUS_ERRORS = {
             ({"stream_error": status}, {error, "server-error" if status >= 500 else "invalid-request"})
             for status, error in STATUS_ERRORS.items()
         ),
-        *(({"body": body}, {"malformed-response"}) for body in ("empty", "invalid-json", "html")),
+        *(({"body": body}, {"connection-failed", "malformed-response"}) for body in ("empty", "invalid-json", "html")),
         ({"body": "wrong-type"}, set[str]()),
         ({"connection": "cut"}, {"connection-failed", "malformed-response"}),
-        ({"connection": "cut-clean"}, {"malformed-response"}),
+        ({"connection": "cut-clean"}, {"connection-failed", "malformed-response"}),
         ({"connection": "reset"}, {"connection-failed", "malformed-response"}),
         ({"connection": "slow"}, set[str]()),
     ],

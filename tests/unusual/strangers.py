@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import httpx2
 
-from harness.contract.errors import ChatError, MalformedResponse, ProviderError, provider_error
+from harness.contract.errors import ChatError, ConnectionFailed, MalformedResponse, ProviderError, provider_error
 from harness.contract.model import (
     JSON_INSTRUCTION,
     ArgumentsDelta,
@@ -311,6 +311,11 @@ def _persisting(*, elsewhere: bool) -> Wrap:
     return client(Persisting)
 
 
+def _lost(error: ChatError, _: list[StreamEvent]) -> NoReturn:
+    """What breaks off is a connection that was lost."""
+    raise ConnectionFailed(str(error)) from error
+
+
 def _waiting(rounded: Callable[[float], float]) -> Wrap:
     """Of a time to wait in parts of a second whole seconds are told."""
 
@@ -424,6 +429,16 @@ FORMS = (
         "text-changed",
         Verdict.WARN,
         frozenset({"stream-cut", "stream-life-cycle", "request-unexpected"}),
+        variant="stream",
+    ),
+    Form(
+        "cut-called-lost",
+        "a stream that breaks off, as a connection that was lost",
+        "connection-cut-clean",
+        ALL,
+        rescues(MalformedResponse, _lost),
+        rescues(MalformedResponse, _told),
+        "stream-cut",
         variant="stream",
     ),
     Form(

@@ -54,12 +54,8 @@ def _outcomes(fault: FaultSpec) -> list[Failure]:
         return [_of_status(fault.status, fault.retry_after)]
     if fault.stream_error is not None:  # said in words, and not every API has words for every status
         return [_of_status(fault.stream_error), _of_status(500 if fault.stream_error >= 500 else 400)]
-    malformed, lost = Failure("malformed-response"), Failure("connection-failed")
-    match fault.connection:
-        case "cut" | "reset":  # errors.py has both for what breaks off: no answer came, and a cut body
-            return [lost, malformed]
-        case _:
-            return [malformed]
+    # errors.py has both: nothing tells a stream that ends too early from a connection that was lost
+    return [Failure("connection-failed"), Failure("malformed-response")]
 
 
 def _of_status(status: int, retry_after: float | None = None) -> Failure:
