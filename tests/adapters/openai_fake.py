@@ -10,19 +10,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import httpx2
-from hypothesis import strategies as st
 
 from harness.contract.protocols import Adapter, ChatClient, Endpoint
 
 BASE = "http://127.0.0.1:9/cell-7/v1"
 KEY = "sk-test"
-
-JSON_VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
-    max_leaves=12,
-)
-JSON_OBJECTS = st.dictionaries(st.text(), JSON_VALUES, max_size=4)
 
 
 class Provider:

@@ -82,19 +82,38 @@ class Server:
 
 
 class Player:
-    """One client that is given bodies: quicker than a client for each of many."""
+    """One client that is given bodies: quicker than a client for each of many. `seen` are the events of the last
+    stream, also if it failed."""
 
     def __init__(self, adapter: Adapter, model: str) -> None:
-        self._server = Server(b"")
-        self._client = self._server.client(adapter, model)
+        self.server = Server(b"")
+        self.seen: list[StreamEvent] = []
+        self._client = self.server.client(adapter, model)
         self._request = ChatRequest(model, (Message.user("hi"),))
 
-    def stream(self, *pieces: bytes) -> list[StreamEvent]:
-        self._server.answer = Pieces(pieces)
-        return list(self._client.stream(self._request))
+    def stream(
+        self,
+        *pieces: bytes,
+        failure: Exception | None = None,
+        content_type: str | None = "text/event-stream",
+        request: ChatRequest | None = None,
+    ) -> list[StreamEvent]:
+        headers = {} if content_type is None else {"content-type": content_type}
+        self.server.answer = httpx2.Response(200, headers=headers, stream=Pieces(pieces, failure))
+        self.seen = []
+        for event in self._client.stream(request or self._request):
+            self.seen.append(event)
+        return self.seen
+
+    def outcome(self, *pieces: bytes) -> tuple[list[StreamEvent], str]:
+        """What a stream says, and the error that it ends in, if it does."""
+        try:
+            return self.stream(*pieces), ""
+        except ChatError as error:
+            return self.seen, f"{type(error).__name__}: {error}"
 
     def chat(self, body: Any) -> ChatResponse:
-        self._server.answer = json.dumps(body).encode()
+        self.server.answer = json.dumps(body).encode()
         return self._client.chat(self._request)
 
 

@@ -4,16 +4,14 @@ import json
 from typing import Any
 
 import anthropic.types
-import httpx2
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from harness.adapters.anthropic import ADAPTER
 from harness.contract import errors
 from harness.contract.model import (
     JSON_INSTRUCTION,
     ChatRequest,
+    ChatResponse,
     File,
     Image,
     JsonMode,
@@ -30,20 +28,14 @@ from harness.contract.model import (
     Tool,
     ToolCall,
     ToolResult,
-    Usage,
 )
-from harness.contract.protocols import Capability, ChatClient, Endpoint
+from harness.contract.protocols import Capability
+from tests.adapters.streamed import Server
 from tests.apis.hardened import validator
 from tests.traffic import needs_traffic, recorded
 
 MODEL = "claude-sonnet-4-6"
-BASE = "http://127.0.0.1:9/cell-7"
 WEATHER = Tool("get_weather", "Weather of a city.", {"type": "object", "properties": {"city": {"type": "string"}}})
-JSON_VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=8,
-)
 
 
 def answer(*content: Any, **fields: Any) -> dict[str, Any]:
@@ -60,29 +52,8 @@ def answer(*content: Any, **fields: Any) -> dict[str, Any]:
     }
 
 
-class Server:
-    """Answers every request with `response` and keeps the requests."""
-
-    def __init__(self, response: httpx2.Response | Exception | None = None) -> None:
-        self.response = response or httpx2.Response(200, json=answer({"type": "text", "text": "hi"}))
-        self.requests: list[httpx2.Request] = []
-        self.http = httpx2.Client(transport=httpx2.MockTransport(self._answer), trust_env=False)
-
-    def _answer(self, request: httpx2.Request) -> httpx2.Response:
-        request.read()
-        self.requests.append(request)
-        if isinstance(self.response, Exception):
-            raise self.response
-        return self.response
-
-    def chat(self, request: ChatRequest) -> Any:
-        client = ADAPTER.connect(Endpoint(BASE, "key-1", self.http), request.model)
-        return client.chat(request)
-
-    @property
-    def body(self) -> dict[str, Any]:
-        (request,) = self.requests
-        return json.loads(request.content)
+def chat(server: Server, request: ChatRequest) -> ChatResponse:
+    return server.client(ADAPTER, request.model).chat(request)
 
 
 def asked(*messages: Message, **fields: Any) -> ChatRequest:
@@ -90,13 +61,13 @@ def asked(*messages: Message, **fields: Any) -> ChatRequest:
 
 
 def sent(request: ChatRequest) -> dict[str, Any]:
-    server = Server()
-    server.chat(request)
+    server = Server(json.dumps(answer({"type": "text", "text": "hi"})).encode())
+    chat(server, request)
     return server.body
 
 
 def received(*content: Any, **fields: Any) -> Any:
-    return Server(httpx2.Response(200, json=answer(*content, **fields))).chat(asked())
+    return chat(Server(json.dumps(answer(*content, **fields)).encode()), asked())
 
 
 def called(*calls: ToolCall) -> Message:
@@ -107,10 +78,7 @@ def results(*parts: Any) -> Message:
     return Message(Role.USER, parts)
 
 
-def test_it_is_an_adapter_with_every_capability() -> None:
-    server = Server()
-    client = ADAPTER.connect(Endpoint(BASE, "key-1", server.http), MODEL)
-    assert isinstance(client, ChatClient)
+def test_capabilities() -> None:
     assert (ADAPTER.name, ADAPTER.api) == ("anthropic", "anthropic")
     assert set(Capability) - ADAPTER.capabilities == {
         Capability.EMBEDDINGS,
@@ -121,35 +89,8 @@ def test_it_is_an_adapter_with_every_capability() -> None:
 # The request on the wire
 
 
-def test_a_chat_is_one_post_below_the_base_url() -> None:
-    server = Server()
-    server.chat(asked())
-    (request,) = server.requests
-    assert (request.method, str(request.url)) == ("POST", f"{BASE}/v1/messages")
-    assert request.headers["authorization"] == "Bearer key-1"
-    assert request.headers["anthropic-version"] == "2026-10-21"
-
-
-def test_the_smallest_body_has_no_field_too_many() -> None:
-    assert sent(asked()) == {
-        "model": MODEL,
-        "max_tokens": 4096,
-        "messages": [{"role": "user", "content": [{"type": "text", "text": "hi"}]}],
-    }
-
-
 def test_large_max_tokens_are_sent_without_streaming() -> None:
     assert sent(asked(max_tokens=100_000))["max_tokens"] == 100_000
-
-
-@pytest.mark.parametrize("system", [None, ""])
-def test_no_system_prompt_is_no_field(system: str | None) -> None:
-    assert "system" not in sent(asked(system=system))
-
-
-def test_the_system_prompt_stands_verbatim_in_its_field() -> None:
-    body = sent(asked(system="Be\u2028brief. \n"))
-    assert body["system"] == [{"type": "text", "text": "Be\u2028brief. \n"}]
 
 
 def test_json_mode_is_an_own_block_after_the_system_prompt() -> None:
@@ -183,24 +124,6 @@ def test_a_json_schema_is_closed_and_nothing_else_of_it_changes() -> None:
     }
     assert json.dumps(schema) == before
     assert "tools" in body
-
-
-@pytest.mark.parametrize(
-    ("choice", "wire"),
-    [
-        ("auto", {"type": "auto"}),
-        ("none", {"type": "none"}),
-        ("required", {"type": "any"}),
-        (NamedTool("get_weather"), {"type": "tool", "name": "get_weather"}),
-    ],
-)
-def test_tool_choice(choice: Any, wire: dict[str, str]) -> None:
-    assert sent(asked(tools=(WEATHER,), tool_choice=choice))["tool_choice"] == wire
-
-
-def test_tool_choice_without_tools() -> None:
-    assert "tool_choice" not in sent(asked(tool_choice="auto"))
-    refused(asked(tool_choice="required"), "tool choice")
 
 
 def test_a_tool_that_is_shown_while_it_is_written_streams_at_once() -> None:
@@ -350,9 +273,9 @@ def test_thinking_has_a_budget_before_4_6(model: str) -> None:
 
 
 def refused(request: ChatRequest, feature: str) -> None:
-    server = Server()
+    server = Server(json.dumps(answer({"type": "text", "text": "hi"})).encode())
     with pytest.raises(errors.Unsupported, match=feature):
-        server.chat(request)
+        chat(server, request)
     assert server.requests == []
 
 
@@ -484,47 +407,6 @@ def test_what_other_apis_made_is_left_out_or_put_into_words() -> None:
     }
 
 
-def test_an_empty_assistant_message_is_left_out() -> None:
-    body = sent(asked(Message.user("a"), Message(Role.ASSISTANT, ()), Message.user("b")))
-    assert [message["role"] for message in body["messages"]] == ["user", "user"]
-
-
-def test_foreign_ids_map_one_to_one_onto_legal_ones() -> None:
-    foreign = ["functions.add:0", "functions.add:1", "functions_add_0", "call_x|fc_y", "é"]
-    body = sent(
-        asked(
-            called(*(ToolCall(name, "add", {}) for name in foreign)),
-            results(*(ToolResult(name, "add", name) for name in reversed(foreign))),
-        )
-    )
-    wire = {call["id"]: name for call, name in zip(body["messages"][0]["content"], foreign, strict=True)}
-    assert len(wire) == len(foreign)
-    assert all(part.isascii() and part.replace("-", "").replace("_", "").isalnum() for part in wire)
-    assert wire["functions_add_0"] == "functions_add_0"
-    assert all(wire[result["tool_use_id"]] == result["content"] for result in body["messages"][1]["content"])
-
-
-def test_empty_ids_are_told_apart_by_name_and_order() -> None:
-    body = sent(
-        asked(
-            called(ToolCall("", "add", {}), ToolCall("", "now", {})),
-            results(ToolResult("", "now", "noon"), ToolResult("", "add", "3")),
-            called(ToolCall("", "now", {})),
-            results(ToolResult("", "now", "one")),
-        )
-    )
-    ids = [block["id"] for message in body["messages"][::2] for block in message["content"]]
-    answers = [block["tool_use_id"] for message in body["messages"][1::2] for block in message["content"]]
-    assert len(set(ids)) == 3
-    assert answers == [ids[1], ids[0], ids[2]]
-
-
-def test_ids_do_not_change_as_the_history_grows() -> None:
-    turn = (called(ToolCall("a.b", "now", {}), ToolCall("", "now", {})), results(ToolResult("a.b", "now", "1")))
-    short, long = sent(asked(*turn)), sent(asked(*turn, called(ToolCall("", "now", {}), ToolCall("c.d", "now", {}))))
-    assert long["messages"][: len(short["messages"])] == short["messages"]
-
-
 # The answer
 
 
@@ -558,79 +440,6 @@ def test_blocks_become_parts_and_go_back_as_they_came() -> None:
     ]
 
 
-def test_a_call_cut_short_is_no_call_and_does_not_go_back() -> None:
-    whole = {"type": "tool_use", "id": "toolu_1", "name": "now", "input": {}}
-    cut = {"type": "tool_use", "id": "toolu_2", "name": "rm", "input": {"path": "/"}}
-    response = received(whole, cut, stop_reason="max_tokens")
-    assert response.stop_reason is StopReason.MAX_TOKENS
-    assert [call.id for call in response.tool_calls] == ["toolu_1"]
-    assert response.message.parts[1] == Opaque("anthropic", cut)
-    body = sent(asked(response.message, results(ToolResult("toolu_1", "now", "noon"))))
-    assert body["messages"][0]["content"] == [whole]
-
-
-@pytest.mark.parametrize("arguments", ["{}", [], None])
-def test_arguments_that_are_no_object_are_no_call(arguments: Any) -> None:
-    block = {"type": "tool_use", "id": "toolu_1", "name": "now", "input": arguments}
-    response = received(block, stop_reason="tool_use")
-    assert response.stop_reason is StopReason.MALFORMED_CALL
-    assert response.message.parts == (Opaque("anthropic", block),)
-    answered = sent(asked(response.message, results(ToolResult("toolu_1", "now", "?", is_error=True))))
-    assert answered["messages"][0]["content"] == [block]
-
-
-@pytest.mark.parametrize(
-    ("raw", "reason"),
-    [
-        ("end_turn", StopReason.END_TURN),
-        ("max_tokens", StopReason.MAX_TOKENS),
-        ("model_context_window_exceeded", StopReason.MAX_TOKENS),
-        ("stop_sequence", StopReason.STOP_SEQUENCE),
-        ("refusal", StopReason.REFUSAL),
-        ("pause_turn", StopReason.PAUSE),
-        ("brand_new", StopReason.UNKNOWN),
-        (None, StopReason.UNKNOWN),
-    ],
-)
-def test_stop_reasons(raw: str | None, reason: StopReason) -> None:
-    response = received({"type": "text", "text": ""}, stop_reason=raw)
-    assert (response.stop_reason, response.raw_stop_reason) == (reason, raw)
-
-
-def test_usage_counts_the_cache_in() -> None:
-    usage = {
-        "input_tokens": 10,
-        "cache_read_input_tokens": 100,
-        "cache_creation_input_tokens": 1000,
-        "output_tokens": 20,
-        "output_tokens_details": {"thinking_tokens": 5},
-    }
-    assert received(usage=usage).usage == Usage(1110, 20, 100, 1000, 5)
-    assert received(usage=None).usage == Usage()
-    assert received().model == "claude-sonnet-4-6-20260101"
-
-
-@pytest.mark.parametrize(
-    "content", [b"", b"<html>", b"[]", b'{"type":"message"}', b'{"content":[],"x":NaN}', b"\xff\xfe", b"[" * 99999]
-)
-def test_a_body_that_is_no_message(content: bytes) -> None:
-    server = Server(httpx2.Response(200, headers={"content-type": "application/json"}, content=content))
-    with pytest.raises(errors.MalformedResponse):
-        server.chat(asked())
-
-
-@settings(max_examples=40, deadline=None)
-@given(arguments=st.dictionaries(st.text(), JSON_VALUES, max_size=4), result=JSON_VALUES)
-def test_arguments_and_results_survive(arguments: dict[str, Any], result: Any) -> None:
-    block = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": arguments}
-    call = received(block, stop_reason="tool_use").tool_calls[0]
-    assert call.arguments == arguments
-    body = sent(asked(called(call), results(ToolResult(call.id, "f", result))))
-    assert body["messages"][0]["content"] == [block]
-    text = body["messages"][1]["content"][0]["content"]
-    assert (text if isinstance(result, str) else json.loads(text)) == result
-
-
 @needs_traffic
 def test_recorded_answers_go_back_as_they_came() -> None:
     checked = 0
@@ -638,7 +447,7 @@ def test_recorded_answers_go_back_as_they_came() -> None:
         if exchange.response.status != 200 or not exchange.response.body.startswith(b"{"):
             continue
         raw = json.loads(exchange.response.body)
-        response = Server(httpx2.Response(200, content=exchange.response.body)).chat(asked())
+        response = chat(Server(exchange.response.body), asked())
         answers = (ToolResult(call.id, call.name, "ok") for call in response.tool_calls)
         body = sent(asked(Message.user("?"), response.message, results(*answers, Text("go on"))))
         turns = [message["content"] for message in body["messages"] if message["role"] == "assistant"]
@@ -650,68 +459,7 @@ def test_recorded_answers_go_back_as_they_came() -> None:
 # Failures
 
 
-def failing(status: int, **fields: Any) -> tuple[Exception, Server]:
-    server = Server(httpx2.Response(status, **fields))
-    with pytest.raises(errors.ChatError) as caught:
-        server.chat(asked())
-    return caught.value, server
-
-
-@pytest.mark.parametrize(
-    ("headers", "seconds"),
-    [
-        ({"retry-after": "600"}, 600.0),
-        ({"retry-after": "1.5"}, 1.5),
-        ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
-        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
-        ({"retry-after": "nan"}, None),
-        ({"retry-after": "soon"}, None),
-        ({}, None),
-    ],
-)
-def test_retry_after(headers: dict[str, str], seconds: float | None) -> None:
-    error, server = failing(429, headers=headers, json={})
-    assert isinstance(error, errors.RateLimited)
-    assert error.retry_after == seconds
-    assert len(server.requests) == 1
-
-
-@pytest.mark.parametrize("content", [b"<h1>Bad gateway</h1>", b"[1]", b'{"error": "no"}', b'{"error": {"message": 1}}'])
-def test_an_error_in_another_shape_keeps_its_text(content: bytes) -> None:
-    error, _ = failing(502, content=content)
-    assert isinstance(error, errors.ServerError)
-    assert (error.message, error.code) == (content.decode(), None)
-
-
 # Surroundings
-
-
-AMBIENT = (
-    "ANTHROPIC_API_KEY",
-    "ANTHROPIC_AUTH_TOKEN",
-    "ANTHROPIC_PROFILE",
-    "ANTHROPIC_IDENTITY_TOKEN",
-    "ANTHROPIC_FEDERATION_RULE_ID",
-    "ANTHROPIC_ORGANIZATION_ID",
-    "ANTHROPIC_WORKSPACE_ID",
-    "ANTHROPIC_WEBHOOK_SIGNING_KEY",
-    "ANTHROPIC_OPEN_TELEMETRY_TRACES_CONTENT_MODE",
-    "OTEL_SERVICE_NAME",
-    "TRACEPARENT",
-)
-
-
-def test_nothing_of_the_environment_reaches_the_wire(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in AMBIENT:
-        monkeypatch.setenv(name, "poison")
-    monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", "x-poison: poison\nAuthorization: poison\nanthropic-version: poison")
-    for name in ("ANTHROPIC_BASE_URL", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
-        monkeypatch.setenv(name, "http://poison.invalid:1")
-    server = Server()
-    server.chat(asked(system="Be brief.", tools=(WEATHER,)))
-    (request,) = server.requests
-    assert "poison" not in f"{request.url} {request.headers.raw} {request.content.decode()}".lower()
-    assert str(request.url).startswith(BASE)
 
 
 def test_an_opaque_with_a_role_is_a_message_of_its_own_in_its_place() -> None:

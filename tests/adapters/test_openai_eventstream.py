@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from harness.adapters._openai.eventstream import events
 from harness.contract import errors
-from tests.adapters.openai_streams import cut
+from tests.adapters.streamed import cut
 
 BYTES = st.lists(
     st.sampled_from(

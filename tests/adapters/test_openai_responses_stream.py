@@ -4,24 +4,20 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
-import httpx2
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from harness.adapters.openai_responses import ADAPTER
-from harness.apis.openai_responses import API as WITNESS
 from harness.contract import errors
 from harness.contract.model import (
     SYNTHESISED_ID,
     ArgumentsDelta,
+    ChatRequest,
     Finish,
     Message,
     Opaque,
     Refusal,
     Role,
     StopReason,
-    Text,
     TextDelta,
     Thinking,
     ThinkingDelta,
@@ -30,29 +26,18 @@ from harness.contract.model import (
     ToolCallStart,
     Usage,
 )
-from harness.contract.protocols import Capability, StreamingChatClient
-from tests.adapters.openai_fake import Provider
 from tests.adapters.openai_streams import (
     DONE,
-    HELLO,
-    Player,
-    altered,
-    cut,
-    cuts,
     ended,
     event,
-    finish,
-    random_cut,
-    response,
-    rewritings,
     started,
-    text,
     thinking,
-    twisted,
 )
-from tests.traffic import Recorded, needs_traffic, recorded
+from tests.adapters.streamed import Player, response
 
 API = "openai-responses"
+MODEL = "gpt-5.6"
+HELLO = ChatRequest(MODEL, (Message.user("Hello"),))
 USAGE = {"input_tokens": 9, "output_tokens": 5, "output_tokens_details": {"reasoning_tokens": 3}}
 REASONING: dict[str, Any] = {
     "type": "reasoning",
@@ -64,7 +49,7 @@ REASONING: dict[str, Any] = {
 
 @pytest.fixture
 def play() -> Player:
-    return Player(ADAPTER)
+    return Player(ADAPTER, MODEL)
 
 
 def call(call_id: str | None = "call_a", name: str = "now", arguments: str = "{}", **fields: Any) -> dict[str, Any]:
@@ -117,7 +102,7 @@ def stream(*payloads: dict[str, Any]) -> bytes:
 def failed(play: Player, *chunks: bytes, **options: Any) -> errors.ChatError:
     """The error that a stream ends in, without a `Finish`."""
     with pytest.raises(errors.ChatError) as caught:
-        play(*chunks, **options)
+        play.stream(*chunks, **options)
     assert not [one for one in play.seen if isinstance(one, Finish)]
     return caught.value
 
@@ -147,7 +132,7 @@ PARALLEL = stream(*BEGUN, end(HI, PARIS, NOW))
 
 
 def test_several_items_are_open_at_once(play: Player) -> None:
-    events = play(PARALLEL)
+    events = play.stream(PARALLEL)
     assert events[:-1] == [
         TextDelta("Let me "),
         TextDelta("see."),
@@ -159,41 +144,31 @@ def test_several_items_are_open_at_once(play: Player) -> None:
         ToolCallEnd(1),
         ToolCallEnd(0),
     ]
-    answer = finish(events)
-    assert answer == play.whole(end(HI, PARIS, NOW)["response"])
+    answer = response(events)
+    assert answer == play.chat(end(HI, PARIS, NOW)["response"])
     assert answer.tool_calls[0].arguments == {"city": "São Paulo é\u2028😀"}
     assert (answer.stop_reason, answer.usage) == (StopReason.TOOL_USE, Usage(9, 5, reasoning_tokens=3))
 
 
 def test_items_are_told_apart_by_id_where_there_is_no_index(play: Player) -> None:
     lines = [{key: value for key, value in one.items() if key != "output_index"} for one in BEGUN]
-    events = play(stream(*lines, end(HI, PARIS, NOW)))
-    assert events[:-1] == play(PARALLEL)[:-1]
-    assert finish(play(stream(*lines, end()))).tool_calls[0].id == "call_a"
+    events = play.stream(stream(*lines, end(HI, PARIS, NOW)))
+    assert events[:-1] == play.stream(PARALLEL)[:-1]
+    assert response(play.stream(stream(*lines, end()))).tool_calls[0].id == "call_a"
 
 
 def test_ids_of_items_may_change_from_event_to_event(play: Player) -> None:
     names = (f"x{number}" for number in count())
     lines = [{**one, "item_id": next(names)} if "item_id" in one else one for one in BEGUN]
     renamed = [{**one, "item": {**one["item"], "id": next(names)}} if "item" in one else one for one in lines]
-    wanted = play(PARALLEL)
-    assert play(stream(*renamed, end(HI, PARIS, NOW)))[:-1] == wanted[:-1]
-
-
-def test_the_request_asks_for_a_stream() -> None:
-    whole, streamed = Provider({"status": "completed", "output": []}), Provider(PARALLEL)
-    whole.client(ADAPTER, HELLO.model).chat(HELLO)
-    client = streamed.client(ADAPTER, HELLO.model)
-    assert isinstance(client, StreamingChatClient)
-    list(client.stream(HELLO))
-    assert streamed.body() == {**whole.body(), "stream": True}
-    assert Capability.STREAMING in ADAPTER.capabilities
+    wanted = play.stream(PARALLEL)
+    assert play.stream(stream(*renamed, end(HI, PARIS, NOW)))[:-1] == wanted[:-1]
 
 
 def test_reasoning_arrives_part_by_part_and_its_item_goes_back_as_its_end_has_it(play: Player) -> None:
     begun = {**REASONING, "encrypted_content": "incomplete"}
     repeated = {**REASONING, "encrypted_content": "encrypted anew"}
-    events = play(
+    events = play.stream(
         stream(
             added(0, begun),
             delta("reasoning_summary_text", 0, REASONING, "Fir", summary_index=0),
@@ -211,7 +186,7 @@ def test_reasoning_arrives_part_by_part_and_its_item_goes_back_as_its_end_has_it
         ThinkingDelta("\n\nThen."),
         TextDelta("Let me see."),
     ]
-    assert finish(events).message.parts[0] == Thinking("First.\n\nThen.", {API: REASONING})
+    assert response(events).message.parts[0] == Thinking("First.\n\nThen.", {API: REASONING})
 
 
 def test_reasoning_in_plain_text_arrives_too(play: Player) -> None:
@@ -221,15 +196,15 @@ def test_reasoning_in_plain_text_arrives_too(play: Player) -> None:
         [added(0, item), delta("reasoning_text", 0, item, "Hm.", content_index=0), done(0, item)],
         [done(0, bare)],
     ):
-        events = play(stream(*lines, end()))
+        events = play.stream(stream(*lines, end()))
         assert thinking(events) == "Hm."
-        assert finish(events).message.parts[0] == Thinking("Hm.", {API: lines[-1]["item"]})
+        assert response(events).message.parts[0] == Thinking("Hm.", {API: lines[-1]["item"]})
 
 
 def test_refusals_and_unknown_items_are_kept(play: Player) -> None:
     refusal = message({"type": "refusal", "refusal": "No."})
     search = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
-    events = play(
+    events = play.stream(
         stream(
             added(0, search),
             {"type": "response.web_search_call.searching", "output_index": 0, "item_id": "ws_1"},
@@ -240,7 +215,7 @@ def test_refusals_and_unknown_items_are_kept(play: Player) -> None:
             end(search, refusal),
         )
     )
-    answer = finish(events)
+    answer = response(events)
     assert answer.message.parts[0] == Opaque(API, search)
     assert isinstance(answer.message.parts[1], Refusal)
     assert (answer.stop_reason, len(events)) == (StopReason.REFUSAL, 1)
@@ -267,7 +242,7 @@ def test_refusals_and_unknown_items_are_kept(play: Player) -> None:
     ],
 )
 def test_dialects_give_the_same_answer(play: Player, lines: list[dict[str, Any]]) -> None:
-    answer = finish(play(stream(*lines) + DONE))
+    answer = response(play.stream(stream(*lines) + DONE))
     assert answer.text == "Let me see."
     assert sorted((one.id, one.name) for one in answer.tool_calls) == [("call_a", "get_weather"), ("call_b", "now")]
     assert answer.stop_reason is StopReason.TOOL_USE
@@ -275,28 +250,28 @@ def test_dialects_give_the_same_answer(play: Player, lines: list[dict[str, Any]]
 
 def test_arguments_are_those_of_the_last_event(play: Player) -> None:
     item = call(arguments='{"a":12}')
-    events = play(stream(added(0, item), *arguments(0, item, '{"a":'), done(0, item), end()))
-    assert finish(events).tool_calls[0].arguments == {"a": 12}
+    events = play.stream(stream(added(0, item), *arguments(0, item, '{"a":'), done(0, item), end()))
+    assert response(events).tool_calls[0].arguments == {"a": 12}
     spaced = call(arguments='{"a": 12}')
-    events = play(stream(added(0, item), *arguments(0, item, '{"a":12}'), done(0, spaced), end()))
-    assert finish(events).tool_calls[0].arguments == {"a": 12}
+    events = play.stream(stream(added(0, item), *arguments(0, item, '{"a":12}'), done(0, spaced), end()))
+    assert response(events).tool_calls[0].arguments == {"a": 12}
 
 
 def test_a_call_without_arguments_ends(play: Player) -> None:
     item = call(arguments="")
-    events = play(stream(added(0, item), done(0, item), end(item)))
-    assert finish(events).tool_calls[0].arguments == {}
+    events = play.stream(stream(added(0, item), done(0, item), end(item)))
+    assert response(events).tool_calls[0].arguments == {}
     assert ended(events) == [("call_a", "now", {})]
 
 
 def test_a_call_without_an_id_gets_that_of_the_whole_answer(play: Player) -> None:
     history = (Message.user("?"), Message(Role.ASSISTANT, (ToolCall("call_1", "now", {}),)))
     one, other = call(None, item_id="x"), call("", "then")
-    events = play(
+    events = play.stream(
         stream(added(0, one), *arguments(0, one, "{}"), done(0, one), added(1, other), done(1, other), end(one, other)),
         request=replace(HELLO, messages=history),
     )
-    answer = finish(events)
+    answer = response(events)
     assert len({"call_1", *(made.id for made in answer.tool_calls)}) == 3
     assert all(made.provider_metadata["harness"] == {SYNTHESISED_ID: True} for made in answer.tool_calls)
 
@@ -319,33 +294,12 @@ CUT = call("call_c", "then", '{"a": 12', status="incomplete")
 )
 def test_a_call_that_is_cut_short_never_ends(play: Player, lines: list[dict[str, Any]]) -> None:
     lines[-1]["response"]["incomplete_details"] = {"reason": "max_output_tokens"}
-    events = play(stream(added(0, HI), done(0, HI), added(1, NOW), done(1, NOW), *lines))
-    answer = finish(events)
+    events = play.stream(stream(added(0, HI), done(0, HI), added(1, NOW), done(1, NOW), *lines))
+    answer = response(events)
     assert started(events) == [("call_b", "now"), ("call_c", "then")]
     assert ended(events) == [("call_b", "now", {})]
     assert isinstance(answer.message.parts[-1], Opaque)
     assert (answer.stop_reason, answer.raw_stop_reason) == (StopReason.MAX_TOKENS, "max_output_tokens")
-
-
-@pytest.mark.parametrize("wrong", ["[1]", '{"a": NaN}', '{"a"', "null"])
-def test_arguments_that_are_no_object_are_a_malformed_call(play: Player, wrong: str) -> None:
-    item = call(arguments=wrong)
-    events = play(stream(added(0, item), *arguments(0, item, wrong), done(0, item), end(item)))
-    assert finish(events).stop_reason is StopReason.MALFORMED_CALL
-    assert (len(started(events)), ended(events)) == (1, [])
-
-
-@pytest.mark.parametrize("number", range(len(BEGUN) + 1))
-def test_a_cut_stream_is_an_error(play: Player, number: int) -> None:
-    for tail in (b"", DONE):
-        error = failed(play, stream(*BEGUN[:number]) + tail)
-        assert isinstance(error, errors.MalformedResponse)
-        assert error.status == 200
-
-
-def test_a_stream_cut_at_any_byte_is_an_error(play: Player) -> None:
-    for place in range(0, len(PARALLEL), 5):
-        assert isinstance(failed(play, PARALLEL[:place]), errors.MalformedResponse)
 
 
 def test_an_item_without_any_end_is_a_cut_stream(play: Player) -> None:
@@ -353,80 +307,17 @@ def test_an_item_without_any_end_is_a_cut_stream(play: Player) -> None:
     assert isinstance(error, errors.MalformedResponse)
 
 
-@pytest.mark.parametrize(
-    "failure", [httpx2.ReadError("reset"), httpx2.RemoteProtocolError("incomplete"), httpx2.ReadTimeout("late")]
-)
-def test_a_connection_that_breaks_off_is_an_error(play: Player, failure: Exception) -> None:
-    error = failed(play, stream(*BEGUN[:8]), failure=failure)
-    assert isinstance(error, errors.ConnectionFailed)
-    assert (text(play.seen), started(play.seen)) == ("Let me see.", [("call_a", "get_weather")])
-    assert not [one for one in play.seen if isinstance(one, ToolCallEnd)]
-    assert len(play.provider.requests) == 1
-    assert finish(play(PARALLEL, failure=failure))
-
-
-@pytest.mark.parametrize(
-    ("payload", "kind", "code", "message_"),
-    [
-        ({"type": "error", "code": "server_error", "message": "B."}, errors.ServerError, "server_error", "B."),
-        (
-            {"type": "error", "code": "rate_limit_exceeded", "message": "S.", "param": None, "sequence_number": 3},
-            errors.RateLimited,
-            "rate_limit_exceeded",
-            "S.",
-        ),
-        (
-            {"type": "error", "error": {"type": "invalid_request_error", "code": None, "message": "N."}},
-            errors.InvalidRequest,
-            "invalid_request_error",
-            "N.",
-        ),
-        ({"error": {"message": "In.", "code": 429}}, errors.RateLimited, "429", "In."),
-        ({"type": "error"}, errors.ServerError, None, "an error without a message"),
-        (
-            end(kind="failed", error={"code": "server_error", "message": "F."}),
-            errors.ServerError,
-            "server_error",
-            "F.",
-        ),
-        (
-            end(HI, kind="failed", error={"code": "invalid_prompt", "message": "P."}),
-            errors.InvalidRequest,
-            "invalid_prompt",
-            "P.",
-        ),
-        (end(kind="failed", error=None), errors.ServerError, None, "the response failed"),
-    ],
-)
-def test_an_error_inside_the_stream_is_the_providers(
-    play: Player, payload: dict[str, Any], kind: type[errors.ProviderError], code: str | None, message_: str
-) -> None:
-    for before in (b"", stream(*BEGUN[:8])):
-        for name in (payload.get("type"), None):
-            error = failed(play, before + event(payload, name) + PARALLEL)
-            assert type(error) is kind
-            assert (error.code, error.message) == (code, message_)
-            assert not [one for one in play.seen if isinstance(one, ToolCallEnd)]
-
-
 def test_a_failed_response_is_the_same_error_when_it_comes_whole(play: Player) -> None:
     with pytest.raises(errors.RateLimited) as caught:
-        play.whole(end(kind="failed", error={"code": "rate_limit_exceeded", "message": "S."})["response"])
+        play.chat(end(kind="failed", error={"code": "rate_limit_exceeded", "message": "S."})["response"])
     assert (caught.value.code, caught.value.message) == ("rate_limit_exceeded", "S.")
-
-
-@pytest.mark.parametrize("bad", [b"{", b"[]", b"7", b"NaN", b"<html>", b"\xff", b"[" * 100_000])
-def test_an_event_that_is_none_is_malformed(play: Player, bad: bytes) -> None:
-    assert isinstance(failed(play, b"data: " + bad + b"\n\n" + PARALLEL), errors.MalformedResponse)
 
 
 @pytest.mark.parametrize(
     ("body", "content_type"),
     [
-        (b"", "text/event-stream"),
         (b"<html>bad gateway</html>", "text/html"),
         (b"\n\n: ping\n\n", None),
-        (DONE, "text/event-stream"),
         (b'{"status": "completed", "output": []}', "application/json"),
     ],
 )
@@ -434,95 +325,3 @@ def test_what_is_no_stream_is_malformed(play: Player, body: bytes, content_type:
     error = failed(play, body, content_type=content_type)
     assert isinstance(error, errors.MalformedResponse)
     assert ("no such thing" in error.reason) == (b"no such thing" in body)
-
-
-# --- any cut, any bytes -----------------------------------------------------------------------------------------------
-
-
-@settings(deadline=None)
-@given(cuts(PARALLEL))
-def test_any_cut_gives_the_same_events(chunks: list[bytes]) -> None:
-    play = Player(ADAPTER)
-    assert play(*chunks) == play(PARALLEL)
-
-
-def test_every_byte_alone_and_every_place_give_the_same_events(play: Player) -> None:
-    wanted = play(PARALLEL)
-    for body in (PARALLEL, *rewritings(PARALLEL)):
-        assert play(body) == wanted
-        assert play(*cut(body, range(len(body)))) == wanted
-    windows = PARALLEL.replace(b"\n", b"\r\n")
-    for place in range(0, len(windows), 3):
-        assert play(*cut(windows, [place])) == wanted
-
-
-@settings(deadline=None)
-@given(altered(PARALLEL))
-def test_altered_bytes_give_an_error_or_an_answer(body: bytes) -> None:
-    tolerated(body)
-
-
-@settings(deadline=None)
-@given(st.binary(max_size=60).map(lambda line: b"data:" + line + b"\n\n" + PARALLEL) | st.binary(max_size=200))
-def test_arbitrary_bytes_give_an_error_or_an_answer(body: bytes) -> None:
-    tolerated(body)
-
-
-@settings(max_examples=300, deadline=None)
-@given(twisted([*BEGUN, added(3, REASONING), end(HI, PARIS, NOW, REASONING)]), st.booleans())
-def test_twisted_events_give_an_error_or_an_answer(body: bytes, ends: bool) -> None:
-    tolerated(body + (event(end(HI, PARIS)) if ends else b""))
-
-
-@pytest.mark.parametrize("depth", [100, 300, 450, 900])
-def test_deep_nesting_gives_an_error_or_an_answer(depth: int) -> None:
-    deep = b'{"a":' * depth + b"1" + b"}" * depth
-    item = b'data: {"type":%b,"output_index":%b,"item":{"id":%b,"type":%b,"x":%b}}\n\n'
-    for kind in (b'"response.output_item.added"', b'"response.output_item.done"', deep):
-        for place in (b"0", deep):
-            tolerated(item % (kind, place, place, b'"x"', deep) * 2 + event(end(HI)))
-
-
-def tolerated(body: bytes) -> None:
-    """Nothing but events and errors of the tree comes of it, and no call of a broken stream that cannot run."""
-    play = Player(ADAPTER)
-    try:
-        assert isinstance(play(body)[-1], Finish)
-    except errors.ChatError:
-        assert not [one for one in play.seen if isinstance(one, Finish)]
-    assert len(started(play.seen)) >= len([one for one in play.seen if isinstance(one, ToolCallEnd)])
-
-
-# --- real streams -----------------------------------------------------------------------------------------------------
-
-
-def streams() -> list[Recorded]:
-    return [
-        one
-        for one in recorded("openai-responses", "openai-compat-responses")
-        if one.response.headers.get("content-type", "").startswith("text/event-stream")
-    ]
-
-
-@needs_traffic
-def test_real_streams_give_the_whole_answer(play: Player) -> None:
-    seen = 0
-    for one in streams():
-        view = WITNESS.read(response(one.response.body))
-        events = play(one.response.body)
-        answer = finish(events)
-        assert answer == play.whole(view.body), one.path
-        parts = answer.message.parts
-        assert thinking(events) == "".join(part.text for part in parts if isinstance(part, Thinking)), one.path
-        assert text(events) == "".join(part.text for part in parts if isinstance(part, Text)), one.path
-        seen += 1
-    assert seen >= 50
-
-
-@needs_traffic
-def test_real_streams_in_any_cut_give_the_same_events(play: Player) -> None:
-    for one in streams():
-        body = one.response.body
-        wanted = play(body)
-        for seed in range(50):
-            assert play(*random_cut(body, seed)) == wanted, (one.path, seed)

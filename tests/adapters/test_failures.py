@@ -1,27 +1,26 @@
-"""What holds for every adapter that sends HTTP, played by all: failures, surroundings, what is refused alike."""
+"""How every adapter fails, and what surrounds it, played by all that send HTTP."""
 
 from __future__ import annotations
 
+import email.utils
+import json
 import os
 import subprocess
 import sys
+import time
 from typing import Any
 
 import httpx2
 import pytest
 
 from harness.contract import errors
-from harness.contract.model import ChatRequest, File, Image, Message, Part, Role, ToolCall, ToolResult
+from harness.contract.model import ChatRequest, Message
 from harness.contract.protocols import Endpoint
-from tests.adapters.streamed import Pieces
-from tests.adapters.wires import BASE, WIRES, Server, Wire
+from tests.adapters.streamed import BASE, Pieces, Server
+from tests.adapters.wires import WIRES
+from tests.adapters.wires.wire import WEATHER, Wire, says
 
 HI = ChatRequest(messages=(Message.user("hi"),))
-
-
-@pytest.fixture(params=WIRES)
-def wire(request: pytest.FixtureRequest) -> Wire:
-    return WIRES[request.param]
 
 
 def failure(wire: Wire, answer: httpx2.Response | Exception) -> Exception:
@@ -31,41 +30,6 @@ def failure(wire: Wire, answer: httpx2.Response | Exception) -> Exception:
         wire.ask(server, HI)
     assert len(server.requests) == 1
     return caught.value
-
-
-# --- requests ---------------------------------------------------------------------------------------------------------
-
-
-def test_the_model_of_the_client_serves_where_the_request_names_none(wire: Wire) -> None:
-    for named in ("", "another-model"):
-        server = Server(httpx2.Response(200, json=wire.answer))
-        assert wire.ask(server, ChatRequest(named, (Message.user("hi"),))).text == "Ahoy"
-        (request,) = server.requests
-        assert (named or wire.model) in f"{request.url} {request.content.decode()}"
-        assert named == "" or wire.model not in f"{request.url} {request.content.decode()}"
-
-
-@pytest.mark.parametrize("nothing", [{"system": ""}, {"stop": ()}, {"cache": False}, {"tools": []}])
-def test_what_is_not_asked_for_is_no_field(wire: Wire, nothing: dict[str, Any]) -> None:
-    assert wire.sent(**nothing) == wire.sent()
-
-
-@pytest.mark.parametrize("place", ["user", "result"])
-@pytest.mark.parametrize("part", [Image("image/png"), File("application/pdf")])
-def test_media_that_are_nowhere_are_refused_before_anything_is_sent(wire: Wire, part: Part, place: str) -> None:
-    call = ToolCall("call_1", "look", {})
-    history = (Message.user("?"), Message(Role.ASSISTANT, (call,)))
-    in_result = (*history, Message(Role.USER, (ToolResult("call_1", "look", (part,)),)))  # type: ignore[arg-type]
-    server = Server(httpx2.Response(200, json=wire.answer))
-    with pytest.raises(errors.Unsupported, match=r"(Image|File) is not supported: "):
-        wire.ask(server, ChatRequest(messages=in_result if place == "result" else (Message(Role.USER, (part,)),)))
-    assert server.requests == []
-
-
-def test_media_that_are_here_and_elsewhere_are_sent_as_they_are_here(wire: Wire) -> None:
-    here = Image("image/png", b"\x89PNG")
-    both = Image("image/png", b"\x89PNG", "https://example.com/a.png")
-    assert wire.sent(Message(Role.USER, (both,))) == wire.sent(Message(Role.USER, (here,)))
 
 
 # --- failures ---------------------------------------------------------------------------------------------------------
@@ -118,6 +82,32 @@ def test_retry_after(wire: Wire, header: str | None, seconds: float | None) -> N
     assert error.retry_after == seconds
 
 
+def test_a_date_to_come_is_the_seconds_until_then(wire: Wire) -> None:
+    # a day: the suite may run for a while between this line and the answer
+    header = email.utils.formatdate(time.time() + 86400, usegmt=True)
+    error = failure(wire, httpx2.Response(429, headers={"retry-after": header}, json=wire.refusal(429)))
+    assert isinstance(error, errors.RateLimited)
+    assert error.retry_after is not None
+    assert 3600 <= error.retry_after <= 86400
+
+
+@pytest.mark.parametrize("name", [name for name in WIRES if name != "gemini"])  # which counts in seconds only
+def test_milliseconds_outrank_seconds(name: str) -> None:
+    wire = WIRES[name]
+    headers = {"retry-after-ms": "250", "retry-after": "9"}
+    error = failure(wire, httpx2.Response(429, headers=headers, json=wire.refusal(429)))
+    assert isinstance(error, errors.RateLimited)
+    assert error.retry_after == 0.25
+
+
+@pytest.mark.parametrize("content", [b"<h1>Bad gateway</h1>", b"[]", b'{"error": {"message": null}}', b'{"error": {}}'])
+def test_an_error_in_another_shape_is_one_all_the_same(wire: Wire, content: bytes) -> None:
+    error = failure(wire, httpx2.Response(502, content=content))
+    assert isinstance(error, errors.ServerError)
+    assert error.code is None
+    assert "gateway" in error.message or b"gateway" not in content
+
+
 def test_a_redirect_is_refused(wire: Wire) -> None:
     error = failure(wire, httpx2.Response(307, headers={"location": "http://elsewhere.invalid/"}))
     assert isinstance(error, errors.ConnectionFailed)
@@ -146,6 +136,34 @@ def test_errors_of_our_tree_pass_from_the_transport(wire: Wire) -> None:
 # --- surroundings -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("streamed", [False, True])
+def test_nothing_of_the_environment_reaches_the_wire(
+    wire: Wire, streamed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def sent() -> tuple[str, list[tuple[bytes, bytes]], bytes]:
+        server = Server(wire.stream(says("Ahoy")) if streamed else json.dumps(wire.whole(says("Ahoy"))).encode())
+        client = server.client(wire.adapter, wire.model)
+        asked = ChatRequest(messages=HI.messages, system="Be brief.", tools=(WEATHER,))
+        assert list(client.stream(asked)) if streamed else client.chat(asked)
+        (request,) = server.requests
+        return str(request.url), request.headers.raw, request.content
+
+    clean = sent()
+    for name in (*wire.ambient, "OTEL_SERVICE_NAME", "TRACEPARENT"):
+        poison = "true" if "_USE_" in name else "poison"
+        if name.endswith("_URL"):
+            poison = "http://poison.invalid:1"
+        if name.endswith("_HEADERS"):
+            poison = "x-poison: poison\nAuthorization: Bearer poison\nanthropic-version: poison"
+        monkeypatch.setenv(name, poison)
+    for mode in ("poison", "replay") if "GOOGLE_GENAI_CLIENT_MODE" in wire.ambient else ("",):
+        if mode:
+            monkeypatch.setenv("GOOGLE_GENAI_CLIENT_MODE", mode)
+        assert sent() == clean
+    assert clean[0] == BASE + (wire.stream_url if streamed else wire.url)
+    assert "poison" not in str(clean)
+
+
 def test_an_own_http_client_knows_no_proxy_and_no_redirect(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://poison.invalid:1")
@@ -167,7 +185,7 @@ def test_an_own_http_client_knows_no_proxy_and_no_redirect(wire: Wire, monkeypat
 
 
 def test_closing_leaves_the_callers_http_client_open(wire: Wire) -> None:
-    server = Server(httpx2.Response(200, json=wire.answer))
+    server = Server(b"")
     client: Any = wire.adapter.connect(Endpoint(BASE, "key-1", server.http), wire.model)
     client.close()
     assert not server.http.is_closed

@@ -1,0 +1,268 @@
+"""What every adapter sends, played by all that send HTTP."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from harness.contract import errors
+from harness.contract.model import (
+    SYNTHESISED_ID,
+    ChatRequest,
+    File,
+    Image,
+    Message,
+    NamedTool,
+    Opaque,
+    Part,
+    Role,
+    Text,
+    Thinking,
+    Tool,
+    ToolCall,
+    ToolResult,
+)
+from harness.contract.protocols import ChatClient, Endpoint
+from tests.adapters.streamed import BASE, Server
+from tests.adapters.values import JSON_OBJECTS, JSON_VALUES
+from tests.adapters.wires import WIRES
+from tests.adapters.wires.wire import CHOICES, WEATHER, Wire, calls, says
+
+GEMINI_ALONE = "gemini"
+"""It takes ids of any spelling, and calls without one."""
+
+
+@pytest.fixture(params=[name for name in WIRES if name != GEMINI_ALONE])
+def wire_with_ids(request: pytest.FixtureRequest) -> Wire:
+    return WIRES[request.param]
+
+
+def said(*parts: Part) -> Message:
+    return Message(Role.ASSISTANT, parts)
+
+
+def user(*parts: Part) -> Message:
+    return Message(Role.USER, parts)
+
+
+def loop(*ids: str, reverse: bool = False) -> tuple[Message, ...]:
+    """A turn of calls with these ids, each told its number and answered with it."""
+    made = [ToolCall(one, f"f{number}", {"n": number}) for number, one in enumerate(ids)]
+    answers = [ToolResult(one, f"f{number}", {"n": number}) for number, one in enumerate(ids)]
+    return (Message.user("?"), said(*made), user(*(reversed(answers) if reverse else answers)))
+
+
+def refused(wire: Wire, request: ChatRequest) -> errors.Unsupported:
+    """The refusal of a request, of which nothing was sent."""
+    server = Server(json.dumps(wire.whole(says("Ahoy"))).encode())
+    with pytest.raises(errors.Unsupported) as caught:
+        wire.ask(server, request)
+    assert server.requests == []
+    return caught.value
+
+
+# --- the whole request ------------------------------------------------------------------------------------------------
+
+
+def test_one_post_with_the_key_and_nothing_that_was_not_asked_for(wire: Wire) -> None:
+    server = Server(json.dumps(wire.whole(says("Ahoy"))).encode())
+    client = wire.adapter.connect(Endpoint(BASE, "key-1", server.http), wire.model)
+    assert isinstance(client, ChatClient)
+    assert client.chat(ChatRequest(messages=(Message.user("hi"),))).text == "Ahoy"
+    (request,) = server.requests
+    assert (request.method, str(request.url)) == ("POST", BASE + wire.url)
+    assert {name: request.headers[name] for name in wire.headers} == wire.headers
+    assert server.body == wire.smallest
+
+
+def test_the_model_of_the_client_serves_where_the_request_names_none(wire: Wire) -> None:
+    for named in ("", "another-model"):
+        server = Server(json.dumps(wire.whole(says("Ahoy"))).encode())
+        assert wire.ask(server, ChatRequest(named, (Message.user("hi"),))).text == "Ahoy"
+        (request,) = server.requests
+        assert (named or wire.model) in f"{request.url} {request.content.decode()}"
+        assert named == "" or wire.model not in f"{request.url} {request.content.decode()}"
+
+
+@pytest.mark.parametrize("nothing", [{"system": ""}, {"system": None}, {"stop": ()}, {"cache": False}, {"tools": []}])
+def test_what_is_not_asked_for_is_no_field(wire: Wire, nothing: dict[str, Any]) -> None:
+    assert wire.sent(**nothing) == wire.sent()
+
+
+def test_the_system_prompt_stands_verbatim_in_its_place(wire: Wire) -> None:
+    assert wire.sent(system="  Be\u2028brief. \n") == wire.instructed("  Be\u2028brief. \n")
+
+
+def test_tool_choice(wire: Wire) -> None:
+    sent = [wire.choice(wire.sent(tools=(WEATHER,), tool_choice=choice)) for choice in CHOICES]
+    assert sent == list(wire.choices)
+
+
+def test_tool_choice_without_tools_is_never_sent(wire: Wire) -> None:
+    for choice in ("auto", "none"):
+        assert wire.sent(tool_choice=choice) == wire.sent()
+    for forced in ("required", NamedTool("get_weather")):
+        refusal = refused(wire, ChatRequest(messages=(Message.user("hi"),), tool_choice=forced))
+        assert "tool" in refusal.feature
+
+
+def test_metadata_of_the_request_is_merged_into_the_body(wire: Wire) -> None:
+    """Lists grow, the rest replaces, and what is another API's stays away."""
+    mine = {"tools": [{"type": "brand_new"}], "brand_new": {"a": None}}
+    plain = wire.sent(tools=(WEATHER,))
+    body = wire.sent(
+        tools=(WEATHER,), provider_metadata={wire.adapter.api: mine, "elsewhere": {"no": 1, "tools": [{"no": 1}]}}
+    )
+    assert body == {**plain, "tools": [*plain["tools"], {"type": "brand_new"}], "brand_new": {"a": None}}
+
+
+def test_metadata_of_a_tool_stand_in_its_declaration(wire: Wire) -> None:
+    bare, more = (
+        wire.sent(tools=(Tool("now", "The time.", {"type": "object"}, metadata),))["tools"]
+        for metadata in ({}, {wire.adapter.api: {"brand_new": 1}, "elsewhere": {"no": 1}})
+    )
+    assert json.dumps(bare) != json.dumps(more)
+    assert json.dumps(more).replace(', "brand_new": 1', "") == json.dumps(bare)
+
+
+@pytest.mark.parametrize("place", ["user", "result"])
+@pytest.mark.parametrize("part", [Image("image/png"), File("application/pdf")])
+def test_media_that_are_nowhere_are_refused_before_anything_is_sent(wire: Wire, part: Part, place: str) -> None:
+    history = (Message.user("?"), said(ToolCall("call_1", "look", {})))
+    in_result = (*history, user(ToolResult("call_1", "look", (part,))))  # type: ignore[arg-type]
+    messages = in_result if place == "result" else (user(part),)
+    assert refused(wire, ChatRequest(messages=messages)).feature == type(part).__name__
+
+
+def test_media_that_are_here_and_elsewhere_are_sent_as_they_are_here(wire: Wire) -> None:
+    here = Image("image/png", b"\x89PNG")
+    both = Image("image/png", b"\x89PNG", "https://example.com/a.png")
+    assert wire.sent(user(both)) == wire.sent(user(here))
+
+
+@pytest.mark.parametrize("name", [name for name in WIRES if name != "gemini"])  # whose SDK writes JSON in ASCII
+def test_text_that_utf8_cannot_hold_is_refused(name: str) -> None:
+    refused(WIRES[name], ChatRequest(messages=(Message.user("\ud800"),)))
+
+
+# --- the history ------------------------------------------------------------------------------------------------------
+
+
+def test_calls_and_results_pair_up_and_results_come_first(wire: Wire) -> None:
+    """In the order in which they were given, from wherever they stand in the turn."""
+    one, other = ToolCall("call_a", "f", {"ü": None}), ToolCall("call_b", "f", {})
+    body = wire.sent(
+        Message.user("?"),
+        said(Text(""), one, other),
+        user(Text("Thanks."), ToolResult("call_b", "f", ["é", 1])),
+        user(ToolResult("call_a", "f", {"big": 10**30, "ü": None})),
+        user(Text("Go on.")),
+    )
+    assert wire.called(body) == [("call_a", {"ü": None}), ("call_b", {})]
+    assert wire.answered(body) == [("call_b", ["é", 1]), ("call_a", {"big": 10**30, "ü": None})]
+    text = json.dumps(body, ensure_ascii=False)
+    last_result = max(text.rindex("call_a"), text.rindex("call_b"))
+    assert last_result < text.index("Thanks.") < text.index("Go on.")
+
+
+def test_an_error_is_told_as_one(wire: Wire) -> None:
+    history = (Message.user("?"), said(ToolCall("call_a", "f", {})))
+    plain, failed = (
+        wire.sent(*history, user(ToolResult("call_a", "f", "offline", is_error=is_error))) for is_error in (False, True)
+    )
+    assert wire.answered(plain) == [("call_a", "offline")]
+    assert "error" not in json.dumps(plain)
+    assert "error" in json.dumps(failed)
+    assert "offline" in json.dumps(failed)
+
+
+def test_state_of_other_apis_is_left_out_and_an_empty_message_with_it(wire: Wire) -> None:
+    foreign = said(Thinking("hm", {"elsewhere": {"signature": "s"}}), Opaque("elsewhere", {"type": "search"}), Text(""))
+    body = wire.sent(Message.user("?"), foreign, Message.user("!"))
+    assert wire.roles(body) == ["user", "user"]
+    assert body == wire.sent(Message.user("?"), Message.user("!"))
+    spoken = Text("Bye.", {"elsewhere": {"annotations": []}})
+    end = Message.user("!")
+    assert wire.sent(Message.user("?"), said(*foreign.parts, spoken), end) == wire.sent(
+        Message.user("?"), said(Text("Bye.")), end
+    )
+
+
+def test_a_growing_history_only_appends(wire: Wire) -> None:
+    """Ids that have to be made, too, stay what they were."""
+    first = loop("a.b", "", "x" * 90)
+    short = wire.sent(*first, system="S", tools=(WEATHER,))
+    long = wire.sent(*first, *loop("", "c.d")[1:], system="S", tools=(WEATHER,))
+    (turns,) = (key for key in ("messages", "input", "contents") if key in short)
+    assert long[turns][: len(short[turns])] == short[turns]
+    assert len(long[turns]) > len(short[turns])
+
+
+# --- ids --------------------------------------------------------------------------------------------------------------
+
+
+def test_ids_that_the_api_takes_stay(wire: Wire) -> None:
+    ids = ["1", "toolu_01", "call-x_1", "x" * 40]
+    body = wire.sent(*loop(*ids))
+    assert [one for one, _ in wire.called(body)] == [one for one, _ in wire.answered(body)] == ids
+
+
+def test_other_ids_become_legal_ones_one_to_one_and_the_same_in_every_request(wire_with_ids: Wire) -> None:
+    wire = wire_with_ids
+    ids = (*wire.foreign_ids, "call_b")
+    called, answered = wire.called(wire.sent(*loop(*ids))), wire.answered(wire.sent(*loop(*ids, reverse=True)))
+    assert sorted(called) == sorted(answered)
+    made = [one for one, _ in called]
+    assert made[-1] == "call_b"
+    assert len(set(made)) == len(ids)
+    for call_id in made:
+        assert wire.called(wire.sent(*loop(call_id)))[0][0] == call_id
+    longer = wire.called(wire.sent(*loop(ids[0]), *loop(*ids)))
+    assert [one for one, _ in longer] == [made[0], *made]
+
+
+def test_empty_ids_are_told_apart_by_name_and_order(wire_with_ids: Wire) -> None:
+    wire = wire_with_ids
+    one, other, third = (ToolCall("", name, {"n": n}) for n, name in enumerate(("add", "now", "now")))
+    body = wire.sent(
+        Message.user("?"),
+        said(one, other),
+        user(ToolResult("", "now", {"n": 1}), ToolResult("", "add", {"n": 0})),
+        said(third),
+        user(ToolResult("", "now", {"n": 2})),
+    )
+    assert len({call_id for call_id, _ in wire.called(body)}) == 3
+    assert sorted(wire.called(body), key=str) == sorted(wire.answered(body), key=str)
+
+
+@pytest.mark.parametrize("name", [name for name in WIRES if name != "anthropic"])
+def test_a_call_without_an_id_gets_one_that_is_new_in_the_history(name: str) -> None:
+    wire = WIRES[name]
+    twice = (calls("", "now"), calls("", "now"))
+    first, second = wire.received(*twice).tool_calls
+    assert first.id != second.id
+    assert first.provider_metadata["harness"] == second.provider_metadata["harness"] == {SYNTHESISED_ID: True}
+    assert wire.received(*twice).tool_calls == (first, second)
+    taken = said(ToolCall(first.id, "f", {}), ToolCall(second.id, "f", {}), ToolCall("call_2_0", "f", {}))
+    assert not {call.id for call in wire.received(*twice, history=(taken,)).tool_calls} & {
+        call.id for call in taken.tool_calls
+    }
+
+
+# --- any values -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", WIRES)
+@settings(max_examples=30, deadline=None)
+@given(arguments=JSON_OBJECTS, result=JSON_VALUES)
+def test_any_json_survives_the_round_trip(name: str, arguments: dict[str, Any], result: Any) -> None:
+    wire = WIRES[name]
+    response = wire.received(calls("call_1", "f", json.dumps(arguments)))
+    (call,) = response.tool_calls
+    assert call.arguments == arguments
+    body = wire.sent(Message.user("?"), response.message, user(ToolResult(call.id, "f", {"it": result})))
+    assert wire.called(body) == [("call_1", arguments)]
+    assert wire.answered(body) == [("call_1", {"it": result})]

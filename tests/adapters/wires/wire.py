@@ -1,0 +1,177 @@
+"""What the wire of any API has to say, for tests that hold for all of them."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from harness.contract.errors import ChatError, ProviderError
+from harness.contract.model import JSON, ChatRequest, ChatResponse, Message, NamedTool, StopReason, Tool, Usage
+from harness.contract.protocols import Adapter
+from tests.adapters.streamed import Pieces, Server
+
+WEATHER = Tool("get_weather", "Weather of a city.", {"type": "object", "properties": {"city": {"type": "string"}}})
+CHOICES = ("auto", "none", "required", NamedTool("get_weather"))
+
+
+@dataclass(frozen=True)
+class Says:
+    """A text, in the pieces in which a stream brings it."""
+
+    pieces: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces)
+
+
+@dataclass(frozen=True)
+class Calls:
+    """A call, with the text of its arguments in the pieces in which a stream brings it."""
+
+    id: str
+    name: str
+    pieces: tuple[str, ...] = ("{}",)
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces)
+
+    @property
+    def arguments(self) -> Any:
+        """The arguments where the wire has them as JSON; what is no JSON as the text that it is."""
+        try:
+            return json.loads(self.text or "{}")
+        except ValueError:
+            return self.text
+
+
+def says(*pieces: str) -> Says:
+    return Says(pieces)
+
+
+def calls(call_id: str, name: str, *pieces: str) -> Calls:
+    return Calls(call_id, name, pieces or ("{}",))
+
+
+Said = Says | Calls
+
+
+class Wire(ABC):
+    """An API as the tests speak it: what a server says, and what a request has told it."""
+
+    adapter: ClassVar[Adapter]
+    model: ClassVar[str]
+    sdk: ClassVar[str]
+    """The module that the SDK is."""
+    url: ClassVar[str]
+    stream_url: ClassVar[str]
+    """Where requests go, behind the base URL."""
+    headers: ClassVar[dict[str, Any]]
+    """Headers of every request."""
+    smallest: ClassVar[dict[str, Any]]
+    """The body that asks "hi" and nothing else."""
+    streamed: ClassVar[dict[str, Any]]
+    """What the body of a streamed request has besides."""
+    ambient: ClassVar[Sequence[str]]
+    """Variables of the environment that the SDK would read."""
+    choices: ClassVar[Sequence[JSON]]
+    """`CHOICES` as the wire has them."""
+    stops: ClassVar[dict[str | None, StopReason]]
+    """The API's words for why the model stopped."""
+    counted: ClassVar[tuple[dict[str, Any], Usage]]
+    """Counts of tokens, all that the API has, and what they are."""
+    malformed: ClassVar[Sequence[bytes]]
+    """Bodies that are no answer of this API."""
+    broken_arguments: ClassVar[Sequence[str]] = ("[]", '"text"')
+    """Texts of arguments that make no call."""
+    foreign_ids: ClassVar[Sequence[str]] = ()
+    """Ids that the API does not take."""
+    traffic: ClassVar[Sequence[str]]
+    """Folders of recorded traffic."""
+    failures: ClassVar[Sequence[tuple[bytes, ProviderError]]]
+    """Events of a stream that carry an error, and the error."""
+    no_streams: ClassVar[Sequence[bytes]]
+    """Bodies that are no stream of this API."""
+    twistable: ClassVar[Sequence[dict[str, Any]]] = ()
+    """Further events that a stream may hold."""
+
+    # What a server says.
+
+    @abstractmethod
+    def whole(self, *said: Said, stop: str | None = "", usage: Any = None) -> dict[str, Any]:
+        """The body of an answer; `stop` is the API's word for its end, by itself the one that fits what is said."""
+
+    @abstractmethod
+    def payloads(self, *said: Said, stop: str | None = "", usage: Any = None) -> list[dict[str, Any]]:
+        """The events of the same answer in a stream."""
+
+    @abstractmethod
+    def refusal(self, status: int) -> dict[str, Any]:
+        """The body of a refusal that says "No." by the code `some_error`."""
+
+    def event(self, payload: dict[str, Any]) -> bytes:
+        """One event of a stream."""
+        return f"data: {json.dumps(payload, ensure_ascii=False)}\n\n".encode()
+
+    def stream(self, *said: Said, stop: str | None = "", usage: Any = None) -> bytes:
+        """The body of a streamed answer."""
+        return b"".join(map(self.event, self.payloads(*said, stop=stop, usage=usage)))
+
+    # What a request has told it.
+
+    @abstractmethod
+    def instructed(self, text: str) -> dict[str, Any]:
+        """The smallest body with this system prompt."""
+
+    @abstractmethod
+    def choice(self, body: dict[str, Any]) -> JSON:
+        """The choice of tools, `None` without one."""
+
+    @abstractmethod
+    def roles(self, body: dict[str, Any]) -> list[str]:
+        """Who speaks, message by message."""
+
+    @abstractmethod
+    def called(self, body: dict[str, Any]) -> list[tuple[str, JSON]]:
+        """Id and arguments of each call."""
+
+    @abstractmethod
+    def answered(self, body: dict[str, Any]) -> list[tuple[str, JSON]]:
+        """Id and content of each result; JSON that stands as a text is read."""
+
+    # Asking through the adapter.
+
+    def ask(self, server: Server, request: ChatRequest) -> ChatResponse:
+        return server.client(self.adapter, self.model).chat(request)
+
+    def sent(self, *messages: Message, **fields: Any) -> dict[str, Any]:
+        """The body of a request."""
+        server = Server(json.dumps(self.whole(says("Ahoy"))).encode())
+        self.ask(server, ChatRequest(messages=messages or (Message.user("hi"),), **fields))
+        return server.body
+
+    def received(self, *said: Said, history: Sequence[Message] = (), **options: Any) -> ChatResponse:
+        """What the adapter makes of an answer."""
+        server = Server(json.dumps(self.whole(*said, **options)).encode())
+        return self.ask(server, ChatRequest(messages=(Message.user("hi"), *history)))
+
+    def breaks(self, body: bytes) -> ChatError | None:
+        """The error that a streamed body ends in."""
+        client = Server(Pieces([body])).client(self.adapter, self.model)
+        try:
+            list(client.stream(ChatRequest(messages=(Message.user("hi"),))))
+        except ChatError as error:
+            return error
+        return None
+
+
+def parsed(text: Any) -> Any:
+    """JSON out of a text; what is none as it is."""
+    try:
+        return json.loads(text) if isinstance(text, str) else text
+    except ValueError:
+        return text
