@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+MARK = "$ "
+"""How the name of an adapter begins that is a command: as a shell shows one."""
+
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
@@ -149,18 +152,26 @@ def target(name: str) -> Shipped:
 
 def is_foreign(spec: str) -> bool:
     """Whether loading an adapter by this name or `package.module:attribute` runs code of somebody else."""
-    return ":" in spec or (spec not in ADAPTERS.modules() and len(_plugged(ADAPTERS.folder).select(name=spec)) == 1)
+    return (
+        spec.startswith(MARK)
+        or ":" in spec
+        or (spec not in ADAPTERS.modules() and len(_plugged(ADAPTERS.folder).select(name=spec)) == 1)
+    )
 
 
 def adapter(spec: str) -> Adapter:
-    """An adapter by its name, or by `package.module:attribute`, which is looked for in the current folder too.
+    """An adapter by its name, by `package.module:attribute`, which is looked for in the current folder too, or by a
+    command behind `$ `, which is one in any language (`harness.stdio`).
 
     Raises:
         UnknownName: there is no adapter with this name, or it claims a capability that does not exist.
         PluginError: it cannot be imported, or it is no adapter.
     """
     module, colon, attribute = spec.partition(":")
-    found = _imported_adapter(spec, module, attribute) if colon else ADAPTERS.load(spec)
+    if spec.startswith(MARK):
+        found: Adapter = importlib.import_module("harness.stdio.adapter").adapter(spec, spec.removeprefix(MARK))
+    else:
+        found = _imported_adapter(spec, module, attribute) if colon else ADAPTERS.load(spec)
     _check(spec, found)
     for name in sorted(found.capabilities - set(Capability)):
         raise UnknownName("capability", name, [each.value for each in Capability], f"the adapter {spec!r}")

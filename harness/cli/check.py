@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from harness.cli.days import AsOf, FactFiles
 from harness.cli.options import (
+    AdapterCommands,
     CellTimeout,
     ExpectedFailures,
     Jobs,
@@ -17,15 +19,18 @@ from harness.cli.options import (
     Strict,
     Targets,
     Verbose,
+    adapters_of,
 )
+from harness.contract.errors import UsageError
 
 
 def check(  # noqa: PLR0913 - a parameter for each option
     adapter: Annotated[
-        str,
+        str | None,
         typer.Argument(metavar="NAME|module:attribute", show_default=False, help="The adapter to check."),
-    ],
+    ] = None,
     *,
+    adapter_commands: AdapterCommands = None,
     targets: Targets = None,
     models: Models = None,
     everything: Annotated[
@@ -51,7 +56,7 @@ def check(  # noqa: PLR0913 - a parameter for each option
 
     options = Options(
         None,
-        [adapter],
+        _subject(adapter, adapter_commands),
         targets,
         models,
         base_urls=None,
@@ -70,3 +75,13 @@ def check(  # noqa: PLR0913 - a parameter for each option
         facts=facts or (),
     )
     return session.check(options, Check(everything, bool(targets)))
+
+
+def _subject(adapter: str | None, commands: Sequence[str] | None) -> list[str]:
+    chosen = adapters_of([adapter] if adapter else None, commands) or []
+    if len(chosen) != 1:
+        raise UsageError(
+            "harness check: name one adapter, as package.module:ADAPTER or by --adapter-command 'node adapter.mjs'. "
+            "'harness help adapters' says what one is."
+        )
+    return chosen

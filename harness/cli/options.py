@@ -9,6 +9,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from harness.catalog import MARK
 from harness.contract.errors import UsageError
 
 Paths: TypeAlias = Annotated[
@@ -22,6 +23,15 @@ Paths: TypeAlias = Annotated[
 Adapters: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--adapter", metavar="NAME|module:attribute", help="An adapter to play. Repeatable."),
+]
+AdapterCommands: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--adapter-command",
+        metavar="COMMAND",
+        help="An adapter in any language: a command that answers JSON-RPC on its standard input and output (harness "
+        "help stdio). Repeatable.",
+    ),
 ]
 Targets: TypeAlias = Annotated[
     list[str] | None,
@@ -118,6 +128,18 @@ class Options:
     cell_timeout: float | None = None
     as_of: str | None = None
     facts: Sequence[Path] = ()
+
+
+def adapters_of(names: Sequence[str] | None, commands: Sequence[str] | None) -> list[str] | None:
+    """The adapters that are asked for, by name or by command; none, if neither is."""
+    return [*(names or ()), *(f"{MARK}{command}" for command in commands or ())] or None
+
+
+def words_of(adapter: str) -> tuple[str, str]:
+    """The words of a command line that ask for an adapter."""
+    if adapter.startswith(MARK):
+        return "--adapter-command", adapter.removeprefix(MARK)
+    return "--adapter", adapter
 
 
 def named_values(option: str, values: Sequence[str] | None, what: str) -> Mapping[str, str]:

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from harness.cli.options import (
+    AdapterCommands,
     Adapters,
     AllDifferences,
     BaseUrls,
@@ -21,6 +22,7 @@ from harness.cli.options import (
     Variants,
     Verbose,
     Words,
+    adapters_of,
 )
 
 
@@ -28,6 +30,7 @@ def record(  # noqa: PLR0913 - a parameter for each option
     paths: Paths = None,
     *,
     adapters: Adapters = None,
+    adapter_commands: AdapterCommands = None,
     targets: Targets = None,
     models: Models = None,
     origin: Annotated[
@@ -72,7 +75,7 @@ def record(  # noqa: PLR0913 - a parameter for each option
 
     options = Options(
         paths,
-        adapters,
+        adapters_of(adapters, adapter_commands),
         targets,
         models,
         base_urls,

@@ -8,6 +8,7 @@ import typer
 
 from harness.cli.days import AsOf, FactFiles
 from harness.cli.options import (
+    AdapterCommands,
     Adapters,
     AllDifferences,
     BaseUrls,
@@ -24,6 +25,7 @@ from harness.cli.options import (
     Variants,
     Verbose,
     Words,
+    adapters_of,
 )
 
 
@@ -31,6 +33,7 @@ def run(  # noqa: PLR0913 - a parameter for each option
     paths: Paths = None,
     *,
     adapters: Adapters = None,
+    adapter_commands: AdapterCommands = None,
     targets: Targets = None,
     models: Models = None,
     mode: Annotated[
@@ -72,7 +75,7 @@ def run(  # noqa: PLR0913 - a parameter for each option
 
     options = Options(
         paths,
-        adapters,
+        adapters_of(adapters, adapter_commands),
         targets,
         models,
         base_urls,

@@ -7,7 +7,19 @@ from typing import Annotated, Literal
 import typer
 
 from harness.cli.days import AsOf, FactFiles
-from harness.cli.options import Adapters, BaseUrls, Cassettes, CellTimeout, Models, Options, Strict, Targets, Variants
+from harness.cli.options import (
+    AdapterCommands,
+    Adapters,
+    BaseUrls,
+    Cassettes,
+    CellTimeout,
+    Models,
+    Options,
+    Strict,
+    Targets,
+    Variants,
+    adapters_of,
+)
 
 
 def show(  # noqa: PLR0913 - a parameter for each option
@@ -17,6 +29,7 @@ def show(  # noqa: PLR0913 - a parameter for each option
     ],
     *,
     adapters: Adapters = None,
+    adapter_commands: AdapterCommands = None,
     targets: Targets = None,
     models: Models = None,
     mode: Annotated[
@@ -38,7 +51,7 @@ def show(  # noqa: PLR0913 - a parameter for each option
 
     options = Options(
         [cell],
-        adapters,
+        adapters_of(adapters, adapter_commands),
         targets,
         models,
         base_urls,

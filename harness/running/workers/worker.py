@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from multiprocessing import Pipe
 from multiprocessing.connection import wait
 
+from harness.catalog import MARK
 from harness.contract.errors import UsageError
 from harness.contract.process import Command
 from harness.contract.protocols import ProcessRunner
@@ -111,7 +112,8 @@ class Worker:
             case Described() as description:
                 return description
             case Unusable(reason):
-                raise UsageError(reason)
+                printed = " ".join(self._printed().split()) if spec.startswith(MARK) else ""
+                raise UsageError(f"{reason} It printed: {printed}" if printed else reason)
             case other:
                 raise AssertionError(other)
 

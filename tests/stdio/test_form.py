@@ -1,0 +1,167 @@
+"""The contract as JSON: what is written is read again and agrees with the schema that ships."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+import harness
+from harness.contract.model import (
+    ArgumentsDelta,
+    ChatRequest,
+    ChatResponse,
+    File,
+    Image,
+    JsonSchema,
+    Message,
+    NamedTool,
+    Opaque,
+    Refusal,
+    Role,
+    StopReason,
+    StreamEvent,
+    Text,
+    TextDelta,
+    Thinking,
+    ThinkingSettings,
+    Tool,
+    ToolCall,
+    ToolCallStart,
+    ToolResult,
+    Usage,
+)
+from harness.scenarios.canonical import history, settings_of, system_of, tools, user_message
+from harness.scenarios.load import load_paths
+from harness.scenarios.suite import shipped
+from harness.stdio import form
+from harness.stdio.protocol import json_schema
+
+SCHEMA = Path(harness.__path__[0]) / "stdio" / "protocol.schema.json"
+LARGE = 2**60 + 1
+EVENT_TYPES = (
+    'x.type is "delta". Allowed: text_delta, thinking_delta, tool_call_start, arguments_delta, tool_call_end, finish'
+)
+
+REQUEST = ChatRequest(
+    "m",
+    [
+        Message(
+            "user", [Text("Hi"), Image("image/png", b"\x00\xff"), File("application/pdf", uri="https://a.invalid")]
+        ),
+        Message(
+            Role.ASSISTANT,
+            [
+                Thinking("hm", {"anthropic": {"signature": "s"}}),
+                ToolCall("a", "f", {"n": LARGE, "t": "\ud800"}),
+                Opaque("gemini", {"x": [None]}),
+                Refusal("no"),
+            ],
+        ),
+        Message("user", [ToolResult("a", "f", (Text("x"),), is_error=True), ToolResult("b", "f", [LARGE])]),
+    ],
+    "system",
+    [Tool("f", "does", {"type": "object"})],
+    NamedTool("f"),
+    JsonSchema({"type": "object"}),
+    5,
+    1.0,
+    stop=("a",),
+    thinking=ThinkingSettings("low"),
+    cache=True,
+)
+
+
+def validator(name: str) -> jsonschema.Draft202012Validator:
+    document = json_schema()
+    return jsonschema.Draft202012Validator({"$ref": f"#/$defs/{name}", "$defs": document["$defs"]})
+
+
+def test_the_shipped_schema_is_up_to_date() -> None:
+    assert json.loads(SCHEMA.read_text()) == json_schema(), (
+        "write json.dumps(harness.stdio.protocol.json_schema(), indent=2) to harness/stdio/protocol.schema.json"
+    )
+    jsonschema.Draft202012Validator.check_schema(json_schema())
+
+
+def test_what_is_written_is_read_again_and_agrees_with_the_schema() -> None:
+    document = json.loads(json.dumps(form.written(REQUEST)))
+
+    assert form.read(ChatRequest, document, "the request") == REQUEST
+    assert list(validator("ChatRequest").iter_errors(document)) == []
+
+
+def test_every_scenario_can_be_asked_so() -> None:
+    for scenario in load_paths([shipped("scenarios")]):
+        for at, turn in enumerate(scenario.turns):
+            settings = settings_of(scenario, at)
+            request = ChatRequest(
+                "m",
+                (*history(scenario), user_message(turn)),
+                system_of(scenario, at),
+                tools(scenario),
+                settings.choice(),
+                settings.format(),
+                thinking=settings.reasoning(),
+            )
+            document: Any = json.loads(json.dumps(form.written(request)))
+            assert form.read(ChatRequest, document, "the request") == request
+            assert list(validator("ChatRequest").iter_errors(document)) == []
+
+
+def test_the_schema_takes_every_message_and_refuses_what_is_none() -> None:
+    whole = jsonschema.Draft202012Validator(json_schema())
+    answer = form.written(ChatResponse(Message("assistant", "Hi"), StopReason.END_TURN, Usage(1, 2)))
+    event = form.written(ToolCallStart(0, "a", "f"))
+    right = [
+        {"id": 1, "method": "describe", "params": {"protocol": 1}},
+        {"id": 1, "result": {"name": "a", "api": "gemini", "capabilities": ["tools"]}},
+        {"id": 1, "result": answer},
+        {"id": 1, "error": {"code": -1, "message": "x", "data": {"kind": "provider_error", "status": 429}}},
+        {"method": "event", "params": {"id": 1, "event": event}},
+    ]
+    wrong = [
+        {"id": 1, "result": {"text": "Hi"}},
+        {"id": 1, "error": {"code": -1, "message": "x", "data": {"kind": "rate_limited"}}},
+        {"method": "event", "params": {"event": event}},
+    ]
+
+    assert [each for each in right if not whole.is_valid({"jsonrpc": "2.0", **each})] == []
+    assert [each for each in wrong if whole.is_valid({"jsonrpc": "2.0", **each})] == []
+
+
+def test_integers_that_other_languages_round_come_as_text_too() -> None:
+    document: Any = form.written(ToolCall("a", "f", {"n": LARGE}))
+
+    assert document["arguments_json"] == f'{{"n": {LARGE}}}'
+    rounded = {**document, "arguments": {"n": float(LARGE)}}
+    assert form.read(ToolCall, rounded, "the call").arguments == {"n": LARGE}
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        ([], "x is [], and has to be an object"),
+        ({"type": "text_delta"}, "x has no 'text'"),
+        ({"type": "text_delta", "text": 1}, "x.text is 1, and has to be a text"),
+        ({"type": "text_delta", "text": "a", "index": 0}, "x has 'index', which no TextDelta has"),
+        ({"type": "arguments_delta", "index": True, "text": ""}, "x.index is true, and has to be a whole number"),
+        (
+            {"type": "delta"},
+            EVENT_TYPES,
+        ),
+    ],
+)
+def test_what_is_none_is_refused_by_its_place(document: Any, said: str) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - its text is compared
+        form.read(StreamEvent, document, "x")
+
+    assert str(caught.value) == said
+
+
+@pytest.mark.parametrize("event", [TextDelta("a"), ToolCallStart(1, "a", "f"), ArgumentsDelta(1, "{")])
+def test_events_are_read_again(event: StreamEvent) -> None:
+    assert form.read(StreamEvent, form.written(event), "the event") == event
