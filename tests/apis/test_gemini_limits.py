@@ -476,6 +476,13 @@ def test_enums_and_arrays_that_are_taken(schema: Any) -> None:
     assert violations(with_city(schema)) == []
 
 
+def test_functions_in_several_tools_are_warned_of() -> None:
+    apart = broken(lambda body: body["tools"].append({"functionDeclarations": [{"name": "wait"}]}))
+    (found,) = violations(apart)
+    assert (found.rule, found.severity, found.pointer) == ("gemini-functions-apart", "warning", "/tools/1")
+    assert violations(broken(lambda body: body["tools"].append({"functionDeclarations": []}))) == []
+
+
 @pytest.mark.parametrize("name", [GEMINI_3, GEMINI_2, "gemini-3.6-flash"])
 @pytest.mark.parametrize("tool", [{"googleSearch": {}}, {"url_context": {}}, {"codeExecution": {}}])
 def test_a_server_tool_beside_functions_is_asked_for(name: str, tool: Any) -> None:

@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from harness.contract.model import ChatRequest, NamedTool, Tool, ToolChoice
+from harness.results import Severity
 from tests.broken.fault import FORCING, GEMINI, Fault, Wrap, Wrapped, asks, client, sends
 from tests.broken.json_mode import all_required, each_schema, not_nullable, without
-from tests.broken.places import BODY, CHOICE, TOOL
+from tests.broken.places import BODY, CHOICE, TOOL, everywhere
 
 
 def tools(edit: Callable[[Tool], Tool | None]) -> Wrap:
@@ -65,7 +66,25 @@ def _searching(api: str, body: dict[str, Any]) -> None:
 
 _EXTRA = Tool("final_answer", "Call this to answer.", {"type": "object", "properties": {"text": {"type": "string"}}})
 
+
+def _apart(_api: str, body: dict[str, Any]) -> None:
+    """A tool of its own for each function."""
+    body["tools"] = [
+        {"functionDeclarations": [each]} for tool in body["tools"] for each in tool["functionDeclarations"]
+    ]
+
+
 FAULTS = (
+    Fault(
+        "functions-declared-apart",
+        sends(_apart),
+        "call-parallel-different-tools",
+        "gemini-functions-apart",
+        everywhere(r"/tools/1"),
+        0,
+        GEMINI,
+        severity=Severity.WARNING,
+    ),
     Fault(
         "tools-not-declared",
         asks(lambda r: replace(r, tools=(), tool_choice=None)),

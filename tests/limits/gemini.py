@@ -62,6 +62,10 @@ CASES = (
     _case("tool-duplicate", double(_DECLARED)),
     _case("tool-schemas", put(f"{_DECLARED}.parameters", {"type": "object"})),
     _case("schema-type", _city({"type": "text"})),
+    _case(
+        "functions-apart",
+        append("tools", {"functionDeclarations": [{"name": "wait", "description": "Waits for a minute."}]}),
+    ),
     _case("mixed-tools", append("tools", {"googleSearch": {}})),
     _case("schema-items", _city({"type": "array"})),
     _case("schema-enum-empty", _city({"type": "string", "enum": ["Paris", ""]})),

@@ -100,6 +100,9 @@ TOOL_SCHEMAS = Limit("gemini-tool-schemas", "A function has its schema in one la
 SCHEMA_TYPE = Limit(
     "gemini-schema-type", "The types of an OpenAPI schema are those that there are.", "gemini-schema-fields"
 )
+FUNCTIONS_APART = Limit(
+    "gemini-functions-apart", "All functions are declared in one tool.", "gemini-functions-in-one-tool", "warning"
+)
 MIXED_TOOLS = Limit(
     "gemini-mixed-tools",
     "A server tool stands beside functions only with `toolConfig.includeServerSideToolInvocations`; not so on Vertex.",

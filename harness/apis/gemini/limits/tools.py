@@ -17,8 +17,8 @@ _LENGTH = 128
 
 
 def violations(body: ProtoMessage, profile: Profile, *, vertex: bool) -> Iterator[Violation]:
-    """Names that are missing, malformed or declared twice, schemas, a server tool beside functions, and a choice that
-    has no effect."""
+    """Names that are missing, malformed or declared twice, schemas, functions in several tools, a server tool beside
+    functions, and a choice that has no effect."""
     declared: set[str] = set()
     for index, tool in enumerate(body.messages("tools")):
         for position, declaration in enumerate(tool.messages("functionDeclarations")):
@@ -33,6 +33,7 @@ def violations(body: ProtoMessage, profile: Profile, *, vertex: bool) -> Iterato
             if "parameters" in declaration.names and not vertex:
                 pointer = declaration.at("parameters")
                 yield from schemas.parameter_violations(declaration.get("parameters"), pointer, f"{path}.parameters")
+    yield from _apart(body)
     if not vertex:
         yield from _mixed(body, profile)
     yield from _choice(body.message("toolConfig"))
@@ -60,6 +61,14 @@ def _schemas(declaration: ProtoMessage, path: str) -> Iterator[Violation]:
             yield limits.TOOL_SCHEMAS.broken(message, declaration.at(other))
         if one in declaration.names:
             yield from schemas.violations(declaration.get(one), declaration.at(one), f"{path}.{snake(one)}")
+
+
+def _apart(body: ProtoMessage) -> Iterator[Violation]:
+    """gemini-functions-in-one-tool."""
+    _, *others = [tool for tool in body.messages("tools") if tool.messages("functionDeclarations")] or [None]
+    for tool in filter(None, others):
+        message = "Functions are declared in several tools: the model may see those of the first alone."
+        yield limits.FUNCTIONS_APART.broken(message, tool.pointer)
 
 
 def _mixed(body: ProtoMessage, profile: Profile) -> Iterator[Violation]:
