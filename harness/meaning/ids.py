@@ -6,7 +6,7 @@ from collections.abc import Container
 from dataclasses import replace
 
 from harness.apis.view import CallView, PartView, RequestView, ResultView
-from harness.meaning.pairing import answered
+from harness.meaning.pairing import paired
 
 
 def with_ids_of(model: RequestView, view: RequestView, issued: Container[str]) -> RequestView:
@@ -16,7 +16,7 @@ def with_ids_of(model: RequestView, view: RequestView, issued: Container[str]) -
     without them some send none: what can be compared is which result they give to which call. A call that has no
     counterpart in `model`, or whose id two calls share, keeps its own.
     """
-    pairing = answered(view)
+    pairing = paired(view)
     ids = [call.id for call in view.calls]
     renamed: dict[int, str | None] = {}
     for call, counterpart, results in zip(pairing.calls, model.calls, pairing.results, strict=False):

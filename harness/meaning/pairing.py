@@ -8,7 +8,7 @@ from harness.apis.view import CallView, RequestView, ResultView
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class Pairing:
     """Calls with their results, as a request has them.
 
     `results` holds the results of each call (more than one: a duplicate), `orphans` those that answer no call before
@@ -24,7 +24,7 @@ class Answered:
         return self.results[next(i for i, c in enumerate(self.calls) if c is call)]
 
 
-def answered(view: RequestView) -> Answered:
+def paired(view: RequestView) -> Pairing:
     """Pair the results of a request with its calls: by id where the wire has ids, else by name in order."""
     calls: list[CallView] = []
     results: list[list[ResultView]] = []
@@ -37,7 +37,7 @@ def answered(view: RequestView) -> Answered:
             elif isinstance(part, ResultView):
                 position = _call_of(part, calls, results)
                 (orphans if position is None else results[position]).append(part)
-    return Answered(tuple(calls), tuple(map(tuple, results)), tuple(orphans))
+    return Pairing(tuple(calls), tuple(map(tuple, results)), tuple(orphans))
 
 
 def _call_of(result: ResultView, calls: list[CallView], results: list[list[ResultView]]) -> int | None:

@@ -20,7 +20,7 @@ from harness.apis.view import (
 )
 from harness.contract.model import JSON
 from harness.meaning import choices
-from harness.meaning.pairing import answered
+from harness.meaning.pairing import paired
 from harness.meaning.provider_tools import family
 from harness.meaning.results import core
 
@@ -32,7 +32,7 @@ def meant(view: RequestView) -> RequestView:
     what a model reads of them, with their media behind; system texts are one, wherever the API takes them; tools stand
     in the order of their names. Labels, cache marks and switches of the transport are left out.
     """
-    pairing = answered(view)
+    pairing = paired(view)
     order = {id(result): place for place, results in enumerate(pairing.results) for result in results}
     runs = groupby(view.turns, key=lambda turn: turn.role)
     turns = [_turn([*run], order) for _, run in runs]

@@ -11,7 +11,7 @@ from harness.contract.model import ChatResponse, StopReason, Usage
 from harness.host.shortened import shortened
 from harness.results import Kind
 from harness.rules.evidence import Evidence, Reading
-from harness.rules.pairing import cut_calls
+from harness.rules.matching import cut_calls
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
 

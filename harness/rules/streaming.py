@@ -23,7 +23,7 @@ from harness.results import Chat, Kind
 from harness.rules.announced import Announced, announced
 from harness.rules.evidence import Evidence, Reading
 from harness.rules.failures import judged
-from harness.rules.pairing import cut_calls
+from harness.rules.matching import cut_calls
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
 

@@ -14,7 +14,7 @@ from harness.results import Kind
 from harness.rules.content import content_shown, is_verbatim, shown
 from harness.rules.emulation import format_tool
 from harness.rules.evidence import Asked, Evidence, ExpectedCall
-from harness.rules.pairing import Answer, answers, pairs
+from harness.rules.matching import Answer, answers, matched
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
 
@@ -111,7 +111,7 @@ def _choice(evidence: Evidence) -> Iterator[Flaw]:
 
 def _carried_calls(evidence: Evidence) -> Iterator[tuple[Asked, ExpectedCall, CallView]]:
     for asked in evidence.asked:
-        for call, view in pairs(evidence, asked):
+        for call, view in matched(evidence, asked):
             if view is not None:
                 yield asked, call, view
 

@@ -79,7 +79,7 @@ class Answer:
 
 
 @contextmanager
-def answered(call: AbstractContextManager[Any], api: str) -> Generator[Answer]:
+def exchange(call: AbstractContextManager[Any], api: str) -> Generator[Answer]:
     """Send the request of `call` and read its answer inside: the one door through which failures of the SDK come, as
     errors of `harness.contract.errors`."""
     try:

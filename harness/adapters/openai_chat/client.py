@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from harness.adapters._openai.client import Sdk, answered
+from harness.adapters._openai.client import Sdk, exchange
 from harness.adapters._openai.metadata import merged, own
 from harness.adapters.openai_chat.api import API
 from harness.adapters.openai_chat.request import encode
@@ -34,7 +34,7 @@ class Client:
 
     def chat(self, request: ChatRequest) -> ChatResponse:
         """Ask the model; see `harness.contract.protocols.ChatClient.chat`."""
-        with answered(self._call(request, {}), API) as answer:
+        with exchange(self._call(request, {}), API) as answer:
             data, status = answer.read(), answer.status
         return decode(data, status, request.messages)
 
@@ -42,7 +42,7 @@ class Client:
         """Ask the model; see `harness.contract.protocols.StreamingChatClient.stream`."""
         # without the option there are no counts of tokens at all (openai-chat-stream-usage)
         switches: dict[str, JSON] = {"stream": True, "stream_options": {"include_usage": True}}
-        with answered(self._call(request, switches), API) as answer:
+        with exchange(self._call(request, switches), API) as answer:
             if answer.is_whole:
                 decode(answer.read(), answer.status, request.messages)  # an error in it says more than what is raised
                 raise MalformedResponse("the answer is whole, although a stream was asked for", answer.status)
@@ -52,7 +52,7 @@ class Client:
         """The body and the status of the answer to one request for embeddings."""
         # The SDK asks for base64 unless told otherwise. Its own parameters are overridden, as in `_call`.
         call = self._embed(model=str(body["model"]), input=(), encoding_format="float", extra_body=body)
-        with answered(call, API) as answer:
+        with exchange(call, API) as answer:
             return answer.read(), answer.status
 
     def _call(self, request: ChatRequest, switches: dict[str, JSON]) -> AbstractContextManager[Any]:

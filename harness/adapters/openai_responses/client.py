@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from harness.adapters._openai.client import Sdk, answered
+from harness.adapters._openai.client import Sdk, exchange
 from harness.adapters._openai.metadata import merged, own
 from harness.adapters.openai_responses.api import API
 from harness.adapters.openai_responses.request import encode
@@ -31,13 +31,13 @@ class Client:
 
     def chat(self, request: ChatRequest) -> ChatResponse:
         """Ask the model; see `harness.contract.protocols.ChatClient.chat`."""
-        with answered(self._call(request, {}), API) as answer:
+        with exchange(self._call(request, {}), API) as answer:
             data, status = answer.read(), answer.status
         return decode(data, status, request.messages)
 
     def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
         """Ask the model; see `harness.contract.protocols.StreamingChatClient.stream`."""
-        with answered(self._call(request, {"stream": True}), API) as answer:
+        with exchange(self._call(request, {"stream": True}), API) as answer:
             if answer.is_whole:
                 decode(answer.read(), answer.status, request.messages)  # an error in it says more than what is raised
                 raise MalformedResponse("the answer is whole, although a stream was asked for", answer.status)

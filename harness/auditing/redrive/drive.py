@@ -15,7 +15,7 @@ from harness import catalog
 from harness.apis.api import Api
 from harness.apis.lift import Lift
 from harness.apis.view import CallView, MediaView, OpaqueView, PartView, ResultView, SystemView, TextView
-from harness.auditing.redrive.pairing import issued, origins
+from harness.auditing.redrive.origins import issued, origins
 from harness.auditing.redrive.pairs import Pair
 from harness.auditing.redrive.recording import lifted
 from harness.contract.errors import MalformedResponse

@@ -30,7 +30,7 @@ from harness.apis.jsonvalue import canonical, equal
 from harness.apis.scrubbed import is_scrubbed
 from harness.apis.view import ResponseView
 from harness.auditing.redrive.facts import Fact, following_facts, spoken_facts
-from harness.auditing.redrive.pairing import issued, origins
+from harness.auditing.redrive.origins import issued, origins
 from harness.auditing.redrive.turns import Slice
 from harness.contract.model import JSON
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from harness.apis.jsonvalue import without_nulls
 from harness.apis.lift import Lift
 from harness.apis.view import CallView, JsonView, MediaView, OpaqueView, PartView, ResultView, SystemView, TextView
-from harness.auditing.redrive.pairing import answered
+from harness.auditing.redrive.origins import paired
 from harness.auditing.redrive.turns import Slice
 from harness.contract.model import JSON, Tool
 
@@ -79,7 +79,7 @@ def spoken_facts(parts: Iterable[PartView | SystemView]) -> tuple[Fact, ...]:
 
 def following_facts(place: Slice) -> tuple[Fact, ...]:
     """The facts of what follows an assistant turn."""
-    pairing = iter(answered(place.calls, place.results))
+    pairing = iter(paired(place.calls, place.results))
     after = [
         _fact(entry.part, entry.role, next(pairing) if isinstance(entry.part, ResultView) else None)
         for entry in place.answers

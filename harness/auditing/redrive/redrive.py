@@ -18,7 +18,7 @@ from harness.auditing.redrive.edits import unedited
 from harness.auditing.redrive.facts import hosted_facts, system_facts, tool_facts, turn_facts
 from harness.auditing.redrive.pairs import Pair, pairs
 from harness.auditing.redrive.recording import lifted, recorded
-from harness.auditing.redrive.retelling import retellings
+from harness.auditing.redrive.retelling import disagreements
 from harness.auditing.redrive.turns import answered_turns
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.protocols import Capability, Route
@@ -104,7 +104,7 @@ class Redrive:
         except Exception as error:  # noqa: BLE001 - an adapter may fail in any way at all: one pair, not the audit
             return Comparison.failed(pair.slice.answers[0].part.pointer, str(error) or repr(error))
         if stream:
-            found.disagreements += retellings(driver, pair, driven, stream, self._recuts)
+            found.disagreements += disagreements(driver, pair, driven, stream, self._recuts)
         return found
 
 

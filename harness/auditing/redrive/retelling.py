@@ -29,7 +29,9 @@ _Parting: TypeAlias = tuple[str, JSON, JSON]
 """Where two values part, by pointer, and what each has there."""
 
 
-def retellings(driver: Driver, pair: Pair, told: Driven, stream: HttpResponse, recuts: int) -> Iterator[Disagreement]:
+def disagreements(
+    driver: Driver, pair: Pair, told: Driven, stream: HttpResponse, recuts: int
+) -> Iterator[Disagreement]:
     """What comes otherwise than of the stream, `told`, once it is told as a whole, and cut in `recuts` other ways."""
     yield from _disagreement("stream-whole", "as a whole body", pair, told, partial(driver.whole, pair))
     for number in range(recuts):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from harness.apis.view import CallView
 from harness.results import Kind
 from harness.rules.evidence import Evidence
-from harness.rules.pairing import pairs
+from harness.rules.matching import matched
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
 
@@ -16,7 +16,7 @@ def _call_missing(evidence: Evidence) -> Iterator[Flaw]:
     for asked in evidence.asked:
         if asked.view.stateful:
             continue
-        for expected, call in pairs(evidence, asked):
+        for expected, call in matched(evidence, asked):
             if call is None:
                 yield Flaw(
                     f"the call of {expected.name} ({expected.id or 'without id'}) is not in the history that goes back",
@@ -31,7 +31,7 @@ def _call_order(evidence: Evidence) -> Iterator[Flaw]:
     for asked in evidence.asked:
         places = {id(call): place for place, call in enumerate(asked.view.calls)}
         latest: CallView | None = None
-        for expected, call in pairs(evidence, asked):
+        for expected, call in matched(evidence, asked):
             if call is None:
                 continue
             if latest is not None and places[id(call)] < places[id(latest)]:

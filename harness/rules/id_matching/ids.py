@@ -6,17 +6,17 @@ from collections.abc import Iterator
 
 from harness.apis.view import CallView
 from harness.contract.model import SYNTHESISED_ID, ToolCall
-from harness.meaning.pairing import answered
+from harness.meaning.pairing import paired
 from harness.results import Kind
 from harness.rules.evidence import Evidence
-from harness.rules.pairing import pairs
+from harness.rules.matching import matched
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
 
 
 def _call_id_changed(evidence: Evidence) -> Iterator[Flaw]:
     for asked in evidence.asked:
-        for expected, call in pairs(evidence, asked):
+        for expected, call in matched(evidence, asked):
             if call is None or expected.foreign or expected.id is None or call.id == expected.id:
                 continue
             yield Flaw(
@@ -103,8 +103,8 @@ def _synthesised_sent(evidence: Evidence) -> Iterator[Flaw]:
     if not evidence.api.traits.ids_optional:
         return
     for asked in evidence.asked:
-        pairing = answered(asked.view)
-        for expected, call in pairs(evidence, asked):
+        pairing = paired(asked.view)
+        for expected, call in matched(evidence, asked):
             if call is None or expected.foreign or expected.id is not None:
                 continue
             if call.id is not None:
@@ -128,7 +128,7 @@ def _foreign_ids(evidence: Evidence) -> Iterator[Flaw]:
     mapped: dict[str, str | None] = {}
     for asked in evidence.asked:
         sent: dict[str, str] = {}
-        for expected, call in pairs(evidence, asked):
+        for expected, call in matched(evidence, asked):
             if call is None or not expected.foreign or expected.id is None:
                 continue
             if mapped.setdefault(expected.id, call.id) != call.id:

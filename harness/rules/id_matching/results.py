@@ -7,12 +7,12 @@ from itertools import groupby, pairwise
 
 from harness.apis.view import CallView, MediaView, PartView, RequestView, ResultView, TextView, TurnView
 from harness.contract.model import File, Image
-from harness.meaning.pairing import answered
+from harness.meaning.pairing import paired
 from harness.meaning.results import same_medium
 from harness.results import Kind
 from harness.rules.content import content_shown, shown
 from harness.rules.evidence import Evidence, ExpectedCall
-from harness.rules.pairing import answers
+from harness.rules.matching import answers
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
 
@@ -25,7 +25,7 @@ def _requests(evidence: Evidence) -> Iterator[tuple[int, RequestView]]:
 
 def _result_missing(evidence: Evidence) -> Iterator[Flaw]:
     for exchange, view in _requests(evidence):
-        pairing = answered(view)
+        pairing = paired(view)
         last_call_turn = _turn_of_last_call(view)
         for call, results in zip(pairing.calls, pairing.results, strict=True):
             ends_open = last_call_turn == len(view.turns) - 1 and _turn_of(view, call) == last_call_turn
@@ -51,7 +51,7 @@ def _result_orphan(evidence: Evidence) -> Iterator[Flaw]:
     for exchange, view in _requests(evidence):
         if view.stateful:
             continue  # the call may lie on the server
-        for result in answered(view).orphans:
+        for result in paired(view).orphans:
             yield Flaw(
                 f"the result {result.call_id or result.name!r} answers no call before it",
                 exchange,
@@ -63,7 +63,7 @@ def _result_orphan(evidence: Evidence) -> Iterator[Flaw]:
 
 def _result_duplicate(evidence: Evidence) -> Iterator[Flaw]:
     for exchange, view in _requests(evidence):
-        pairing = answered(view)
+        pairing = paired(view)
         for call, results in zip(pairing.calls, pairing.results, strict=True):
             for result in results[1:]:
                 yield Flaw(
@@ -81,7 +81,7 @@ def _result_misplaced(evidence: Evidence) -> Iterator[Flaw]:
     A text of no characters is nothing that could be read as an answer; where it is refused, a limit says so.
     """
     for exchange, view in _requests(evidence):
-        pairing = answered(view)
+        pairing = paired(view)
         order = [part for turn in view.turns for part in turn.parts]
         roles = [turn.role for turn in view.turns for _ in turn.parts]
         given = _media_of_results(evidence, exchange)

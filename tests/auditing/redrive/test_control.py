@@ -14,7 +14,7 @@ from typing import Any
 from harness.apis.view import CallView, OpaqueView, TextView
 from harness.auditing.redrive.drive import Driver
 from harness.auditing.redrive.edits import unedited
-from harness.auditing.redrive.pairing import issued, origins
+from harness.auditing.redrive.origins import issued, origins
 from harness.auditing.redrive.pairs import Pair, pairs
 from harness.auditing.redrive.recording import recorded
 from harness.auditing.redrive.redrive import Redrive, compare, leaning

@@ -9,7 +9,7 @@ from harness.apis.view import CallView, ResultView
 from harness.auditing.redrive.turns import Slice
 
 
-def answered(calls: Sequence[CallView], results: Sequence[ResultView]) -> list[int | None]:
+def paired(calls: Sequence[CallView], results: Sequence[ResultView]) -> list[int | None]:
     """For each result the position of its call, `None` if there is none.
 
     A result with an id answers the first open call of that id and no other. One without (Gemini 2) answers the first
@@ -53,7 +53,7 @@ def origins(place: Slice, calls: Sequence[CallView]) -> list[int | None]:
     left then, under ids that nobody knows, answers what is left, in order.
     """
     carried = issued(place.calls, calls)
-    pairing = answered(place.calls, place.results)
+    pairing = paired(place.calls, place.results)
     found = [None if at is None else carried[at] for at in pairing]
     left = [at for at in range(len(calls)) if at not in found]
     loose = [number for number, at in enumerate(pairing) if at is None]

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 from harness.apis.view import CallView, PartView, RequestView, ResultView, TextView, TurnView
-from harness.meaning.pairing import answered
+from harness.meaning.pairing import paired
 from harness.rules.evidence import ExpectedCall
-from harness.rules.pairing import carried
+from harness.rules.matching import carried
 
 
 def call(identity: str | None, name: str = "f") -> CallView:
@@ -24,7 +24,7 @@ def expected(identity: str | None, name: str = "f") -> ExpectedCall:
 
 def test_results_are_paired_by_id_whatever_their_order() -> None:
     first, second, one, two = call("a"), call("b"), result("a"), result("b")
-    pairing = answered(request(first, second, two, one))
+    pairing = paired(request(first, second, two, one))
     assert pairing.of(first) == (one,)
     assert pairing.of(second) == (two,)
     assert pairing.orphans == ()
@@ -32,21 +32,21 @@ def test_results_are_paired_by_id_whatever_their_order() -> None:
 
 def test_equal_calls_are_told_apart_by_identity() -> None:
     first, second, one, two = call("a"), call("a"), result("a", "1"), result("a", "2")
-    pairing = answered(request(first, one, second, two))
+    pairing = paired(request(first, one, second, two))
     assert pairing.of(first) == (one,)
     assert pairing.of(second) == (two,)
 
 
 def test_a_second_result_of_one_id_is_a_duplicate() -> None:
     first, one, again = call("a"), result("a", "1"), result("a", "2")
-    pairing = answered(request(first, one, again))
+    pairing = paired(request(first, one, again))
     assert pairing.of(first) == (one, again)
     assert pairing.orphans == ()
 
 
 def test_a_result_without_a_call_before_it_is_an_orphan() -> None:
     early, late, strange = result("a"), call("a"), result("z")
-    pairing = answered(request(early, late, strange))
+    pairing = paired(request(early, late, strange))
     assert pairing.of(late) == ()
     assert pairing.orphans == (early, strange)
 
@@ -54,7 +54,7 @@ def test_a_result_without_a_call_before_it_is_an_orphan() -> None:
 def test_without_ids_results_are_paired_by_name_in_order() -> None:
     f, g, f2 = call(None, "f"), call(None, "g"), call(None, "f")
     of_g, of_f, of_f2, beyond = (result(None, str(i), name) for i, name in enumerate(("g", "f", "f", "f")))
-    pairing = answered(request(f, g, f2, of_g, of_f, of_f2, beyond))
+    pairing = paired(request(f, g, f2, of_g, of_f, of_f2, beyond))
     assert [pairing.of(each) for each in (f, g, f2)] == [(of_f,), (of_g,), (of_f2,)]
     assert pairing.orphans == (beyond,)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from harness.apis.jsonvalue import equal
 from harness.apis.view import CallView, RequestView, ResponseView, ResultView
 from harness.contract.model import ChatResponse, ToolCall, ToolResult
-from harness.meaning.pairing import answered
+from harness.meaning.pairing import paired
 from harness.meaning.results import carries
 from harness.rules.evidence import Asked, Evidence, ExpectedCall
 
@@ -32,12 +32,12 @@ def carried(expected: tuple[ExpectedCall, ...], view: RequestView) -> list[CallV
     return found
 
 
-def pairs(evidence: Evidence, asked: Asked) -> Sequence[tuple[ExpectedCall, CallView | None]]:
+def matched(evidence: Evidence, asked: Asked) -> Sequence[tuple[ExpectedCall, CallView | None]]:
     """The expected calls of a request, each with the wire call that it has become."""
-    return evidence.once(_pairs, asked)
+    return evidence.once(_matched, asked)
 
 
-def _pairs(evidence: Evidence, asked: Asked) -> Sequence[tuple[ExpectedCall, CallView | None]]:
+def _matched(evidence: Evidence, asked: Asked) -> Sequence[tuple[ExpectedCall, CallView | None]]:
     expected = evidence.expected_calls(asked.index)
     return tuple(zip(expected, carried(expected, asked.view), strict=True))
 
@@ -61,15 +61,15 @@ def answers(evidence: Evidence, asked: Asked) -> Sequence[Answer]:
 
 
 def _answers(evidence: Evidence, asked: Asked) -> Sequence[Answer]:
-    pairing = answered(asked.view)
+    pairing = paired(asked.view)
     found: list[Answer] = []
-    for one, call in pairs(evidence, asked):
+    for one, call in matched(evidence, asked):
         results = pairing.of(call) if call is not None else ()
         if one.result is None or not results:
             continue
         taken_from: ExpectedCall | None = None
         if not carries(results[0], one.result, asked.view):
-            others = (other for other, _ in pairs(evidence, asked) if other is not one)
+            others = (other for other, _ in matched(evidence, asked) if other is not one)
             taken_from = next((o for o in others if o.result and carries(results[0], o.result, asked.view)), None)
         found.append(Answer(one, one.result, results[0], taken_from))
     return found
