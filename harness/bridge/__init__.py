@@ -1,0 +1,28 @@
+"""What a wrapper needs that makes an adapter of somebody's library: `from harness import bridge`.
+
+Messages as OpenAI Chat has them, which most libraries take and give, and back; a memory that keeps a library's own
+messages behind ours; streamed chunks as events; errors by their status; declining. `harness help adapters` says when to
+use what. The shipped adapters use none of it.
+"""
+
+from harness.bridge.answers import response, stop_reason
+from harness.bridge.chunks import Chunks, events
+from harness.bridge.declining import asked, decline
+from harness.bridge.failures import failures
+from harness.bridge.memory import Memory
+from harness.bridge.requests import messages, response_format, tool_choice, tools
+
+__all__ = [
+    "Chunks",
+    "Memory",
+    "asked",
+    "decline",
+    "events",
+    "failures",
+    "messages",
+    "response",
+    "response_format",
+    "stop_reason",
+    "tool_choice",
+    "tools",
+]

@@ -1,0 +1,133 @@
+"""An answer as OpenAI Chat has it, as a response of the contract."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, cast
+
+from harness.bridge.memory import Memory
+from harness.contract.errors import MalformedResponse
+from harness.contract.model import (
+    SYNTHESISED_ID,
+    ChatRequest,
+    ChatResponse,
+    Message,
+    Part,
+    Refusal,
+    Role,
+    StopReason,
+    Text,
+    Thinking,
+    ToolCall,
+    Usage,
+)
+
+_STOP_REASONS = {
+    "stop": StopReason.END_TURN,
+    "end_turn": StopReason.END_TURN,
+    "tool_calls": StopReason.TOOL_USE,
+    "function_call": StopReason.TOOL_USE,
+    "tool_use": StopReason.TOOL_USE,
+    "length": StopReason.MAX_TOKENS,
+    "max_tokens": StopReason.MAX_TOKENS,
+    "content_filter": StopReason.REFUSAL,
+    "refusal": StopReason.REFUSAL,
+    "safety": StopReason.REFUSAL,
+    "stop_sequence": StopReason.STOP_SEQUENCE,
+    "pause_turn": StopReason.PAUSE,
+    "malformed_function_call": StopReason.MALFORMED_CALL,
+    "error": StopReason.ERROR,
+}
+
+
+def response(completion: object, request: ChatRequest, memory: Memory | None = None) -> ChatResponse:
+    """What a completion says: an object of a library or its dictionary, with `choices`, `usage` and `model`.
+
+    A call whose arguments are no whole JSON object is left out: it must never be run. A call without an id gets one
+    that is marked as made up. The library's own message is kept in `memory`.
+
+    Raises:
+        MalformedResponse: it has no message.
+    """
+    body = plain(completion)
+    choice = plain(next(iter(body.get("choices") or ()), None))
+    if choice.get("message") is None:
+        raise MalformedResponse("the answer has no message")
+    told = plain(choice["message"])
+    calls = [*map(plain, told.get("tool_calls") or ())]
+    made = [call for place, each in enumerate(calls) if (call := _call(each, place, request)) is not None]
+    parts: list[Part] = [Thinking(told["reasoning_content"])] if told.get("reasoning_content") else []
+    parts += [Text(text)] if (text := _text(told.get("content"))) else []
+    parts += [Refusal(told["refusal"])] if told.get("refusal") else []
+    message = Message(Role.ASSISTANT, (*parts, *made))
+    if memory is not None:
+        memory.keep(request, message, choice["message"])
+    raw = choice.get("finish_reason")
+    reason = stop_reason(raw)
+    if told.get("refusal"):
+        reason = StopReason.REFUSAL
+    elif made and reason is StopReason.END_TURN:
+        reason = StopReason.TOOL_USE
+    if len(made) < len(calls) and reason in (StopReason.END_TURN, StopReason.TOOL_USE):
+        reason = StopReason.MALFORMED_CALL
+    return ChatResponse(message, reason, _usage(plain(body.get("usage"))), body.get("model"), raw)
+
+
+def stop_reason(word: str | None) -> StopReason:
+    """What a library's or a provider's word for it means, in whatever case."""
+    return _STOP_REASONS.get((word or "").lower(), StopReason.UNKNOWN)
+
+
+def plain(value: object) -> Mapping[str, Any]:
+    """The fields of an object of a library: a dictionary, a model of pydantic, or any other object; none of `None`."""
+    if value is None:
+        return {}
+    if isinstance(value, Mapping):
+        return cast("Mapping[str, Any]", value)
+    dump = getattr(value, "model_dump", None)
+    return cast("Mapping[str, Any]", dump() if callable(dump) else vars(value))
+
+
+def is_whole(arguments: object) -> bool:
+    """Whether these are the arguments of a call that may be run."""
+    return _arguments(arguments) is not None
+
+
+def _arguments(given: object) -> dict[str, Any] | None:
+    """Libraries hand on arguments as text or parsed, and none at all as an empty text."""
+    if isinstance(given, str):
+        try:
+            given = json.loads(given or "{}")
+        except ValueError:
+            return None
+    return cast("dict[str, Any]", given) if isinstance(given, dict) else {} if given is None else None
+
+
+def _call(call: Mapping[str, Any], place: int, request: ChatRequest) -> ToolCall | None:
+    function = plain(call["function"])
+    arguments = _arguments(function.get("arguments"))
+    if arguments is None or not function.get("name"):
+        return None
+    if call.get("id"):
+        return ToolCall(call["id"], function["name"], arguments)
+    before = sum(len(message.tool_calls) for message in request.messages)
+    return ToolCall(f"call-{before + place}", function["name"], arguments, {"harness": {SYNTHESISED_ID: True}})
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, list):
+        pieces = [plain(piece) for piece in cast("list[object]", content)]
+        return "".join(piece["text"] for piece in pieces if piece.get("type") == "text")
+    return content or ""
+
+
+def _usage(used: Mapping[str, Any]) -> Usage:
+    read, thought = plain(used.get("prompt_tokens_details")), plain(used.get("completion_tokens_details"))
+    return Usage(
+        used.get("prompt_tokens"),
+        used.get("completion_tokens"),
+        read.get("cached_tokens"),
+        read.get("cache_write_tokens", read.get("cache_creation_tokens")),
+        thought.get("reasoning_tokens"),
+    )

@@ -1,0 +1,102 @@
+"""Streamed chunks as OpenAI Chat has them, as events of the contract."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from harness.bridge.answers import is_whole, plain, response
+from harness.bridge.memory import Memory
+from harness.contract.errors import ConnectionFailed
+from harness.contract.model import (
+    ArgumentsDelta,
+    ChatRequest,
+    ChatResponse,
+    Finish,
+    StreamEvent,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallEnd,
+    ToolCallStart,
+)
+
+Whole = Callable[[list[Any]], object]
+"""A library's own way to make a completion of its chunks."""
+
+
+def events(
+    chunks: Iterable[object], request: ChatRequest, memory: Memory | None = None, *, whole: Whole | None = None
+) -> Iterator[StreamEvent]:
+    """The events of a stream, with its `Finish`. `whole` puts the chunks together, where the library can do that.
+
+    Raises:
+        ConnectionFailed: the stream ended without saying why the model stopped.
+    """
+    made = Chunks(request)
+    for chunk in chunks:
+        yield from made.add(chunk)
+    yield from made.end(memory, whole)
+
+
+class Chunks:
+    """A stream in the making, for who takes the chunks from an asynchronous library.
+
+    A call begins where there is an index that was not there before, or another id at the same one: some servers give
+    every call the index 0, some give none. It ends only with the stream, since only then it is known to be whole.
+    """
+
+    def __init__(self, request: ChatRequest) -> None:
+        self._request = request
+        self._chunks: list[object] = []
+        self._calls: list[dict[str, Any]] = []
+        self._open: dict[object, int] = {}
+        self._message: dict[str, Any] = {"role": "assistant", "content": ""}
+        self._body: dict[str, Any] = {"choices": []}
+        self._reason: str | None = None
+
+    def add(self, chunk: object) -> Iterator[StreamEvent]:
+        """The events of one more chunk."""
+        self._chunks.append(chunk)
+        said = plain(chunk)
+        for name in ("model", "usage"):
+            self._body[name] = said.get(name) or self._body.get(name)
+        for choice in map(plain, said.get("choices") or []):
+            self._reason = choice.get("finish_reason") or self._reason
+            delta = plain(choice.get("delta"))
+            for name, kind in (("reasoning_content", ThinkingDelta), ("content", TextDelta), ("refusal", None)):
+                if text := delta.get(name):
+                    self._message[name] = self._message.get(name, "") + text
+                    yield from [kind(text)] if kind else []
+            for piece in map(plain, delta.get("tool_calls") or []):
+                yield from self._piece(piece)
+
+    def end(self, memory: Memory | None = None, whole: Whole | None = None) -> Iterator[StreamEvent]:
+        """The events behind the last chunk. Raises as `events` does."""
+        if self._reason is None:
+            raise ConnectionFailed("the stream ended without a finish_reason")
+        answer = self._answer(memory, whole)
+        runnable = {call.id for call in answer.tool_calls}
+        for index, call in enumerate(self._calls):
+            if call["id"] in runnable and is_whole(call["function"]["arguments"]):
+                yield ToolCallEnd(index)
+        yield Finish(answer)
+
+    def _answer(self, memory: Memory | None, whole: Whole | None) -> ChatResponse:
+        if self._calls:
+            self._message["tool_calls"] = self._calls
+        body = {**self._body, "choices": [{"message": self._message, "finish_reason": self._reason}]}
+        return response(whole(self._chunks) if whole else body, self._request, memory)
+
+    def _piece(self, piece: Mapping[str, Any]) -> Iterator[StreamEvent]:
+        function = plain(piece.get("function"))
+        key, call_id, text = piece.get("index"), piece.get("id"), function.get("arguments") or ""
+        at = self._open.get(key)
+        if at is None or (call_id and call_id != self._calls[at]["id"]):
+            at = self._open[key] = len(self._calls)
+            before = sum(len(message.tool_calls) for message in self._request.messages)
+            begun: dict[str, Any] = {"name": function.get("name") or "", "arguments": ""}
+            self._calls.append({"id": call_id or f"call-{before + at}", "type": "function", "function": begun})
+            yield ToolCallStart(at, self._calls[at]["id"], begun["name"])
+        if text:
+            self._calls[at]["function"]["arguments"] += text
+            yield ArgumentsDelta(at, text)

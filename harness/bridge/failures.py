@@ -1,0 +1,107 @@
+"""What libraries raise, as errors of the contract: by the status they carry, else by what they are called."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, cast
+
+from harness.contract.errors import ChatError, ConnectionFailed, MalformedResponse, provider_error
+
+_CONNECTION = (
+    "APIConnectionError",
+    "APITimeoutError",
+    "TransportError",
+    "ConnectionError",
+    "ConnectError",
+    "ReadError",
+)
+_CODES = {
+    "authentication_error": 401,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "insufficient_quota": 429,
+    "api_error": 500,
+    "server_error": 500,
+    "overloaded_error": 529,
+}
+"""What providers say inside a stream, where there is no status."""
+
+
+@contextmanager
+def failures() -> Generator[None, None, None]:
+    """Raise what a library raises as an error of the contract.
+
+    An error is the provider's by `status_code`, `status`, `http_status` or `code`, its own or that of what caused it; a
+    failure of the connection by its class; a `ValueError` of whoever parsed the answer is `MalformedResponse`. Anything
+    else stays what it is: a crash, which the report shows with its traceback.
+    """
+    try:
+        yield
+    except ChatError:
+        raise
+    except Exception as error:
+        known = _translated(error)
+        if known is None:
+            raise
+        raise known from error
+
+
+def _translated(error: BaseException) -> ChatError | None:
+    chain = list(_chain(error))
+    if any(kind.__name__ in _CONNECTION for each in chain for kind in type(each).__mro__):
+        return ConnectionFailed(str(error))
+    for each in chain:
+        status = _status(each)
+        if status is not None:
+            return provider_error(status, str(error), code=_code(each), retry_after=_retry_after(each))
+    return MalformedResponse(str(error)) if any(isinstance(each, ValueError) for each in chain) else None
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    seen: list[BaseException] = []
+    while error is not None and error not in seen:
+        seen.append(error)
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _status(error: BaseException) -> int | None:
+    for name in ("status_code", "status", "http_status", "code"):
+        value = getattr(error, name, None)
+        if type(value) is int and 400 <= value < 600:
+            return value
+    return _CODES.get(_code(error) or "")
+
+
+def _code(error: BaseException) -> str | None:
+    body = getattr(error, "body", None)
+    details = _object(_object(body).get("error")) or _object(body)
+    for found in (getattr(error, "code", None), details.get("code"), details.get("type"), details.get("status")):
+        if isinstance(found, str) and found:
+            return found
+    return None
+
+
+def _retry_after(error: BaseException) -> float | None:
+    """Seconds, from an attribute of the error or the headers of its response."""
+    headers: Any = getattr(getattr(error, "response", None), "headers", None) or {}
+    milliseconds = _number(headers.get("retry-after-ms"))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    return _number(getattr(error, "retry_after", None) or headers.get("retry-after"))
+
+
+def _number(value: object) -> float | None:
+    try:
+        number = float(cast("str", value))
+    except (TypeError, ValueError):
+        return None
+    return number if math.isfinite(number) and number >= 0 else None
+
+
+def _object(value: object) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}

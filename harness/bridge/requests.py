@@ -1,0 +1,139 @@
+"""A request as OpenAI Chat has it: what most libraries take, whatever API they speak."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from harness.bridge.memory import Memory
+from harness.contract.errors import Unsupported
+from harness.contract.model import (
+    ChatRequest,
+    File,
+    Image,
+    JsonMode,
+    JsonSchema,
+    Message,
+    NamedTool,
+    Part,
+    Refusal,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+
+_NO_ARGUMENTS: dict[str, Any] = {"type": "object", "properties": {}}
+
+
+def messages(request: ChatRequest, memory: Memory | None = None, *, system: str = "system") -> list[Any]:
+    """The conversation as messages; `system` is the role of the system prompt.
+
+    A message that the library answered itself is the library's own, as it stands in `memory`. Results come first in
+    their turn, one message each; an error is told in JSON, `{"error": …}`, since the form has no field for it. Without
+    the library's own message a thought is left out: nobody takes one back without its signature.
+
+    Raises:
+        Unsupported: a part that the form does not have.
+    """
+    found: list[Any] = [{"role": system, "content": request.system}] if request.system else []
+    for place, message in enumerate(request.messages):
+        if message.role is Role.USER:
+            found += _user(message)
+            continue
+        own = memory.own(place, message) if memory else None
+        said = own if own is not None else _assistant(message)
+        found += [said] if said is not None else []
+    return found
+
+
+def tools(request: ChatRequest) -> list[dict[str, Any]]:
+    """The tools as functions. One without arguments says that it is an object without properties."""
+    return [
+        {
+            "type": "function",
+            "function": {
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": {**_NO_ARGUMENTS, **tool.parameters},
+            },
+        }
+        for tool in request.tools
+    ]
+
+
+def tool_choice(request: ChatRequest) -> Any:
+    """The tool choice, or nothing where none is asked for."""
+    choice = request.tool_choice
+    if isinstance(choice, NamedTool):
+        return {"type": "function", "function": {"name": choice.name}}
+    return choice
+
+
+def response_format(request: ChatRequest) -> dict[str, Any] | None:
+    """The response format, or nothing where none is asked for."""
+    match request.response_format:
+        case JsonMode():
+            return {"type": "json_object"}
+        case JsonSchema(schema, name):
+            return {"type": "json_schema", "json_schema": {"name": name, "schema": schema}}
+        case None:
+            return None
+
+
+def _user(message: Message) -> Iterator[dict[str, Any]]:
+    for part in message.tool_results:
+        yield {"role": "tool", "tool_call_id": part.call_id, "name": part.name, "content": _result(part)}
+    said = [part for part in message.parts if not isinstance(part, ToolResult)]
+    if said:
+        yield {"role": "user", "content": _content(said)}
+
+
+def _assistant(message: Message) -> dict[str, Any] | None:
+    said = "".join(part.text for part in message.parts if isinstance(part, Text | Refusal))
+    calls = [_call(call) for call in message.tool_calls]
+    if not said and not calls:
+        return None
+    return {"role": "assistant", "content": said or None, **({"tool_calls": calls} if calls else {})}
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    arguments = json.dumps(call.arguments, ensure_ascii=False)
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
+
+
+def _result(result: ToolResult) -> Any:
+    if result.is_error:
+        told = result.text if isinstance(result.content, tuple) else result.content
+        return json.dumps({"error": told}, ensure_ascii=False)
+    if isinstance(result.content, tuple) and not all(isinstance(part, Text) for part in result.content):
+        return _content(result.content)
+    return result.text
+
+
+def _content(parts: Iterable[Part]) -> Any:
+    every = list(parts)
+    if all(isinstance(part, Text) for part in every) and len(every) == 1:
+        return "".join(part.text for part in every if isinstance(part, Text))
+    return [_piece(part) for part in every]
+
+
+def _piece(part: Part) -> dict[str, Any]:
+    match part:
+        case Text(text):
+            return {"type": "text", "text": text}
+        case Image():
+            return {"type": "image_url", "image_url": {"url": _url(part)}}
+        case File(data=bytes()):
+            name = f"file.{part.media_type.rpartition('/')[2]}"
+            return {"type": "file", "file": {"filename": name, "file_data": _url(part)}}
+        case _:
+            raise Unsupported("harness.bridge", type(part).__name__, "OpenAI's messages of a user have no place for it")
+
+
+def _url(part: Image | File) -> str:
+    if part.data is None:
+        return part.uri or ""
+    return f"data:{part.media_type};base64,{base64.b64encode(part.data).decode()}"

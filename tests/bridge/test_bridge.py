@@ -1,0 +1,282 @@
+"""What wrappers are made of: conversations there and back, the memory, chunks, failures, declining."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from harness import bridge
+from harness.contract.errors import (
+    ChatError,
+    ConnectionFailed,
+    MalformedResponse,
+    ProviderError,
+    RateLimited,
+    Unsupported,
+)
+from harness.contract.model import (
+    ArgumentsDelta,
+    ChatRequest,
+    File,
+    Finish,
+    Image,
+    JsonMode,
+    JsonSchema,
+    Message,
+    NamedTool,
+    StopReason,
+    StreamEvent,
+    Text,
+    TextDelta,
+    Thinking,
+    ThinkingDelta,
+    Tool,
+    ToolCall,
+    ToolCallEnd,
+    ToolCallStart,
+    ToolResult,
+)
+from harness.contract.protocols import Capability
+
+ASKED = ChatRequest("m", [Message("user", "Hi")], "Be kind.")
+ANSWER = Message("assistant", [Text("Let me see."), ToolCall("a", "look", {"n": 2**60})])
+
+
+def completion(message: dict[str, Any], reason: str = "stop", **more: Any) -> dict[str, Any]:
+    return {"model": "m-1", "choices": [{"message": message, "finish_reason": reason}], **more}
+
+
+def call(arguments: str, call_id: str | None = "a") -> dict[str, Any]:
+    return {"id": call_id, "type": "function", "function": {"name": "look", "arguments": arguments}}
+
+
+def test_a_conversation_is_told_as_messages() -> None:
+    results = [ToolResult("a", "look", {"x": None}), ToolResult("b", "look", "gone", is_error=True)]
+    request = ChatRequest("m", [Message("user", "Hi"), ANSWER, Message("user", [*results, Text("And?")])], "Be kind.")
+
+    system, user, assistant, first, second, last = bridge.messages(request)
+
+    assert (system, user) == ({"role": "system", "content": "Be kind."}, {"role": "user", "content": "Hi"})
+    assert assistant["content"] == "Let me see."
+    assert json.loads(assistant["tool_calls"][0]["function"]["arguments"]) == {"n": 2**60}
+    assert first == {"role": "tool", "tool_call_id": "a", "name": "look", "content": '{"x":null}'}
+    assert second["content"] == '{"error": "gone"}'
+    assert last == {"role": "user", "content": "And?"}
+
+
+def test_media_are_content_parts_and_what_has_no_place_is_declined() -> None:
+    said = [Text("See"), Image("image/png", b"\x00"), Image("image/png", uri="https://a.invalid/b.png")]
+
+    (user,) = bridge.messages(ChatRequest("m", [Message("user", [*said, File("application/pdf", b"\x01")])]))
+
+    assert [each["type"] for each in user["content"]] == ["text", "image_url", "image_url", "file"]
+    assert user["content"][1]["image_url"] == {"url": "data:image/png;base64,AA=="}
+    with pytest.raises(Unsupported, match="Thinking is not supported"):
+        bridge.messages(ChatRequest("m", [Message("user", [Thinking("hm")])]))
+
+
+def test_settings_have_their_words() -> None:
+    request = ChatRequest(
+        tools=[Tool("look", "Looks.", {})], tool_choice=NamedTool("look"), response_format=JsonSchema({}, "shape")
+    )
+
+    assert bridge.tools(request)[0]["function"]["parameters"] == {"type": "object", "properties": {}}
+    assert bridge.tool_choice(request) == {"type": "function", "function": {"name": "look"}}
+    assert bridge.response_format(request) == {"type": "json_schema", "json_schema": {"name": "shape", "schema": {}}}
+    assert bridge.response_format(ChatRequest(response_format=JsonMode())) == {"type": "json_object"}
+    assert (bridge.tool_choice(ASKED), bridge.response_format(ASKED)) == (None, None)
+
+
+def test_an_answer_is_read_from_a_dictionary_and_from_objects() -> None:
+    message = {"content": "Let me see.", "tool_calls": [call('{"n": 1}')], "reasoning_content": "hm"}
+    usage = {"prompt_tokens": 5, "completion_tokens": 7, "completion_tokens_details": {"reasoning_tokens": 3}}
+    as_objects = SimpleNamespace(**completion(message, usage=SimpleNamespace(**usage)))  # type: ignore[arg-type]
+
+    for told in (completion(message, usage=usage), as_objects):
+        answer = bridge.response(told, ASKED)
+        assert [type(part) for part in answer.message.parts] == [Thinking, Text, ToolCall]
+        assert answer.tool_calls[0].arguments == {"n": 1}
+        assert (answer.stop_reason, answer.raw_stop_reason, answer.model) == (StopReason.TOOL_USE, "stop", "m-1")
+        assert (answer.usage.input_tokens, answer.usage.reasoning_tokens) == (5, 3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason", "stop"),
+    [
+        ('{"n": 1', "tool_calls", StopReason.MALFORMED_CALL),
+        ('{"n": 1', "length", StopReason.MAX_TOKENS),
+        ("[1]", "stop", StopReason.MALFORMED_CALL),
+    ],
+)
+def test_a_call_that_is_not_whole_is_never_made(arguments: str, reason: str, stop: StopReason) -> None:
+    answer = bridge.response(completion({"content": None, "tool_calls": [call(arguments)]}, reason), ASKED)
+
+    assert (answer.tool_calls, answer.stop_reason) == ((), stop)
+
+
+def test_an_id_that_nobody_issued_is_made_by_its_place_and_marked() -> None:
+    request = ChatRequest("m", [Message("user", "Hi"), ANSWER])
+
+    (made,) = bridge.response(completion({"tool_calls": [call("", None)]}), request).tool_calls
+
+    assert (made.id, made.arguments) == ("call-1", {})
+    assert made.provider_metadata == {"harness": {"synthesised_id": True}}
+
+
+def test_refusals_and_answers_that_are_none() -> None:
+    assert bridge.response(completion({"refusal": "No."}), ASKED).stop_reason is StopReason.REFUSAL
+    assert bridge.stop_reason("MAX_TOKENS") is StopReason.MAX_TOKENS
+    assert bridge.stop_reason(None) is StopReason.UNKNOWN
+    for told in ({"choices": []}, {"error": "x"}):
+        with pytest.raises(MalformedResponse):
+            bridge.response(told, ASKED)
+
+
+def test_the_library_gets_its_own_message_back() -> None:
+    memory = bridge.Memory()
+    own = {"role": "assistant", "content": "Let me see.", "signature": "s"}
+
+    answer = bridge.response(completion(own), ASKED, memory).message
+    back = ChatRequest("m", [*ASKED.messages, answer, Message("user", "And?")])
+
+    assert bridge.messages(back, memory)[1] is own
+    trimmed = ChatRequest("m", back.messages[1:])
+    assert bridge.messages(trimmed, memory)[0] is own
+    edited = ChatRequest("m", [*ASKED.messages, Message("assistant", "Other."), Message("user", "And?")])
+    assert bridge.messages(edited, memory)[1] == {"role": "assistant", "content": "Other."}
+
+
+def test_of_two_equal_answers_each_place_has_its_own() -> None:
+    memory = bridge.Memory()
+    later = ChatRequest("m", [*ASKED.messages, Message("assistant", "Yes."), Message("user", "Sure?")])
+    memory.keep(ASKED, Message("assistant", "Yes."), "first")
+    memory.keep(later, Message("assistant", "Yes."), "second")
+
+    assert [memory.own(place, Message("assistant", "Yes.")) for place in (1, 3)] == ["first", "second"]
+
+
+def chunk(reason: str | None = None, **delta: Any) -> dict[str, Any]:
+    return {"model": "m-1", "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]}
+
+
+def piece(index: int | None, call_id: str | None, name: str | None, text: str) -> dict[str, Any]:
+    return {"index": index, "id": call_id, "function": {"name": name, "arguments": text}}
+
+
+def told(*chunks: dict[str, Any]) -> list[StreamEvent]:
+    return list(bridge.events(chunks, ASKED))
+
+
+def test_chunks_are_events_and_the_whole_answer_is_the_last() -> None:
+    *events, finish = told(
+        chunk(reasoning_content="hm"),
+        chunk(content="Let "),
+        chunk(content="me."),
+        chunk(tool_calls=[piece(0, "a", "look", "")]),
+        chunk(tool_calls=[piece(0, None, None, '{"n"')]),
+        chunk(tool_calls=[piece(0, None, None, ": 1}")]),
+        chunk("tool_calls"),
+        {"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 7}},
+    )
+
+    assert events == [
+        ThinkingDelta("hm"),
+        TextDelta("Let "),
+        TextDelta("me."),
+        ToolCallStart(0, "a", "look"),
+        ArgumentsDelta(0, '{"n"'),
+        ArgumentsDelta(0, ": 1}"),
+        ToolCallEnd(0),
+    ]
+    assert isinstance(finish, Finish)
+    assert finish.response.text == "Let me."
+    assert finish.response.tool_calls == (ToolCall("a", "look", {"n": 1}),)
+    assert finish.response.usage.output_tokens == 7
+
+
+@pytest.mark.parametrize("index", [0, None])
+def test_calls_are_told_apart_by_their_ids_where_the_index_does_not(index: int | None) -> None:
+    events = told(
+        chunk(tool_calls=[piece(index, "a", "look", "{}")]),
+        chunk(tool_calls=[piece(index, "b", "look", "{}")]),
+        chunk("tool_calls"),
+    )
+
+    assert [event.index for event in events if isinstance(event, ToolCallStart)] == [0, 1]
+    assert isinstance(events[-1], Finish)
+    assert [each.id for each in events[-1].response.tool_calls] == ["a", "b"]
+
+
+def test_a_call_that_is_cut_short_has_no_end_and_a_stream_without_its_end_is_an_error() -> None:
+    cut = chunk(tool_calls=[piece(0, "a", "look", '{"n"')])
+
+    assert not [event for event in told(cut, chunk("length")) if isinstance(event, ToolCallEnd)]
+    with pytest.raises(ConnectionFailed):
+        told(cut)
+
+
+class StatusError(Exception):
+    def __init__(self, **fields: Any) -> None:
+        super().__init__("slow down")
+        vars(self).update(fields)
+
+
+class APIConnectionError(Exception):
+    pass
+
+
+def raised(error: Exception, cause: Exception | None = None) -> ChatError:
+    with pytest.raises(ChatError) as caught, bridge.failures():
+        raise error from cause
+    return caught.value
+
+
+def test_failures_are_told_by_their_status() -> None:
+    response = SimpleNamespace(headers={"retry-after": "1.5"})
+    limited = raised(StatusError(status_code=429, response=response, body={"error": {"type": "rate_limit_error"}}))
+
+    assert isinstance(limited, RateLimited)
+    assert (limited.code, limited.retry_after, limited.message) == ("rate_limit_error", 1.5, "slow down")
+    in_stream = raised(StatusError(body={"type": "overloaded_error"}))
+    assert isinstance(in_stream, ProviderError)
+    assert in_stream.status == 529
+    wrapped = raised(RuntimeError("wrapped"), StatusError(status=400))
+    assert isinstance(wrapped, ProviderError)
+    assert wrapped.status == 400
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (APIConnectionError("gone"), ConnectionFailed),
+        (ConnectionResetError("gone"), ConnectionFailed),
+        (json.JSONDecodeError("no JSON", "", 0), MalformedResponse),
+        (ConnectionFailed("ours already"), ConnectionFailed),
+    ],
+)
+def test_failures_without_a_status(error: Exception, kind: type[ChatError]) -> None:
+    assert type(raised(error)) is kind
+
+
+def test_a_crash_stays_a_crash() -> None:
+    with pytest.raises(ZeroDivisionError), bridge.failures():
+        raise ZeroDivisionError
+
+
+@pytest.mark.parametrize(
+    ("request_", "capability"),
+    [
+        (ChatRequest(tool_choice="required"), Capability.FORCED_TOOL_CHOICE),
+        (ChatRequest(response_format="json"), Capability.JSON_MODE),
+        (ChatRequest(cache=True), Capability.CACHE_MARKS),
+        (ChatRequest(provider_metadata={"gemini": {"tools": []}}), Capability.PROVIDER_TOOLS),
+    ],
+)
+def test_what_cannot_be_said_is_declined_and_nothing_else(request_: ChatRequest, capability: Capability) -> None:
+    assert capability in bridge.asked(request_)
+    with pytest.raises(Unsupported, match=f"mine: {capability.value} is not supported: the library has no way to"):
+        bridge.decline("mine", request_, capability)
+    bridge.decline("mine", request_, Capability.VISION)
