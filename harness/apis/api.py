@@ -10,6 +10,7 @@ from harness.apis.conditions import SchemaPlaces
 from harness.apis.embedding import EmbeddingFormat
 from harness.apis.fact import Fact
 from harness.apis.facts import SHIPPED, Edition, Facts, broken_facts, today
+from harness.apis.frontage import Frontage
 from harness.apis.law import Law, Services
 from harness.apis.lift import Lift
 from harness.apis.limit import Limit, Violation
@@ -68,6 +69,7 @@ class Api:
     `model_of(request)`: the model that the request names, by body or path.
     `misheaded(request)`: what is wrong with the headers of a request that has them.
     `embeddings`: the format of its embeddings, if it has any.
+    `frontage`: what its server does around the chats, for clients that are not ours.
 
     Raises:
         ValueError: nothing could be played with it; the text says why.
@@ -110,6 +112,7 @@ class Api:
     column: int = 100
     schema_places: SchemaPlaces = field(default_factory=SchemaPlaces)
     smallest: Smallest | None = None
+    frontage: Frontage = field(default_factory=Frontage)
     _written: frozenset[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -22,6 +22,7 @@ from harness.cli.probe import probe
 from harness.cli.providers import providers
 from harness.cli.record import record
 from harness.cli.run import run
+from harness.cli.serve import serve
 from harness.cli.show import show
 from harness.cli.validate import validate
 from harness.contract import distribution
@@ -44,6 +45,7 @@ _FUNCTIONS = {
     "check": check,
     "show": show,
     "record": record,
+    "serve": serve,
     "list": list_,
     "explain": explain,
     "providers": providers,

@@ -17,6 +17,7 @@ COMMANDS = {
     "check": "Check an adapter within a minute: what holds, what breaks, by which request, what to do.",
     "show": "Play one cell: its conversation beside what was sent, the findings at their places.",
     "record": "Record cassettes, from a provider or from the bundled reference server.",
+    "serve": "Serve the reference server to any client, in any language: what breaks in its conversations?",
     "list": "List the shipped scenarios, the targets, the rules, the facts, or the models that are known.",
     "explain": "Say what a fact, a limit, a rule or a word of a report means, how it is known, what to do.",
     "providers": "Show SDKs, keys (never a value), embeddings, and what each target can do.",

@@ -59,7 +59,7 @@ def select(options: Options, workers: Workers) -> Selection:
     wanted = keywords.parse(options.words) if options.words is not None else None
     models = named_values("--model", options.models, "NAME")
     asked = _variants(options)
-    scenarios, files = _scenarios(options.paths)
+    scenarios, files = scenarios_of(options.paths)
     targets, specs, left_out = _targets(options, models, workers)
     every = cells(scenarios, targets, asked)
     if not every:
@@ -89,7 +89,12 @@ def _described(cell: Cell) -> str:
     return " ".join([cell.scenario.id, cell.target.name, *cell.scenario.covers])
 
 
-def _scenarios(paths: Sequence[str] | None) -> tuple[list[Scenario], dict[str, str]]:
+def scenarios_of(paths: Sequence[str] | None) -> tuple[list[Scenario], dict[str, str]]:
+    """The scenarios that were named, all shipped ones if none were, and the files of those that are not shipped.
+
+    Raises:
+        UsageError: there is no such file or scenario, or one cannot be read.
+    """
     shipped = {file.stem: file for file in suite.shipped("scenarios").glob("*.yaml")}
     if not paths:
         return load_paths([suite.shipped("scenarios")]), {}

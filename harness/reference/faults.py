@@ -84,7 +84,7 @@ def _arrived(fault: FaultSpec, wire: Api, response: HttpResponse, request: Reque
     if not request.stream:
         return len(body) - 1
     opened, closing = (1, b"]") if request.stream_format == "json-array" else (0, b"")  # the model says no bracket
-    for end in reversed(_ends(body, request)):
+    for end in reversed(ends(body, request)):
         if not wire.read(replace(response, body=body[:end] + closing)).complete:
             return end
     return opened
@@ -92,10 +92,10 @@ def _arrived(fault: FaultSpec, wire: Api, response: HttpResponse, request: Reque
 
 def _whole_events(response: HttpResponse, request: RequestView, count: int) -> int:
     """`count`, down to where an event ends."""
-    return max((end for end in _ends(response.body, request) if end <= count), default=0)
+    return max((end for end in ends(response.body, request) if end <= count), default=0)
 
 
-def _ends(body: bytes, request: RequestView) -> list[int]:
+def ends(body: bytes, request: RequestView) -> list[int]:
     """The offsets behind each event of a stream, or behind each element where it is a JSON array."""
     if request.stream_format == "json-array":
         return [*_element_ends(body.decode())]

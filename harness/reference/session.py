@@ -3,13 +3,14 @@
 Answers are counted, not looked up: a tool loop that repeats itself cannot get the first answer for ever. A refused
 request uses up no answer, nor does one that meets a fault of the scenario: asked again, the answer is given. Where the
 client goes on with the calls of an answer that was cut, it has taken that for the answer. Ids, usage and signatures are
-functions of the scenario, so that runs repeat; what of a prompt comes out of a cache follows from the requests.
+functions of the scenario and of the name of the conversation, if it has one, so that runs repeat; what of a prompt
+comes out of a cache follows from the requests.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from threading import Lock
 
@@ -27,14 +28,31 @@ from harness.reference.faults import injected
 from harness.reference.prefixes import Prefixes
 from harness.scenarios.schema import Provocation, Scenario
 
+MOST_ANSWERS = 8
+"""How many answers to one question are given at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a request gets. `index` is that of the script's answer which it asked for; `None`: it was refused, or
+    nothing was left. `spoilt`: it met a fault, and has to be asked again."""
+
+    response: HttpResponse
+    index: int | None = None
+    spoilt: bool = False
+
 
 class Session:
     """A handler of requests for one cell. Requests that overlap are answered one after the other.
 
-    `law`: the rules of another server, in the place of the provider's own.
+    `law`: the rules of another server, in the place of the provider's own. `name` tells conversations of one scenario
+    apart; in one that has a name, answers repeat what those of the provider do of their requests, which our adapters
+    have no use for.
     """
 
-    def __init__(self, scenario: Scenario, wire: Api, model: str, profile: Profile, law: Law | None = None) -> None:
+    def __init__(  # noqa: PLR0913 - who answers, as what, by whose rules
+        self, scenario: Scenario, wire: Api, model: str, profile: Profile, law: Law | None = None, *, name: str = ""
+    ) -> None:
         self._scenario = scenario
         self._wire = wire
         self._model = model
@@ -42,6 +60,8 @@ class Session:
         self._law = law or wire.services.provider_law(profile, model)
         self._script = [step for turn in scenario.turns for step in turn.model]
         self._faults = {fault.answer: fault for fault in scenario.faults}
+        self._seed = f"{scenario.id}/{name}" if name else scenario.id
+        self._echoes = bool(name)
         self._played = 0
         self._cut: tuple[ResponseView, int] | None = None
         """The answer that was cut, and how many calls the request had that it answers."""
@@ -51,16 +71,37 @@ class Session:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         """Answer one request as the provider would."""
-        response = self._response(request)
-        return self._wire.error_for(response, request) if response.status >= HTTPStatus.BAD_REQUEST else response
+        return self.answer(request).response
 
-    def _response(self, request: HttpRequest) -> HttpResponse:
+    def answer(self, request: HttpRequest) -> Answer:
+        """Answer one request as the provider would, and say which of the script's answers it is."""
+        answer = self._answer_to(request)
+        if answer.response.status < HTTPStatus.BAD_REQUEST:
+            return answer
+        return replace(answer, response=self._wire.error_for(answer.response, request))
+
+    def speak_as(self, model: str, profile: Profile) -> None:
+        """Answer as another model from here on."""
+        self._model, self._profile = model, profile
+        self._law = self._wire.services.provider_law(profile, model)
+
+    @property
+    def script(self) -> int:
+        """How many answers there are."""
+        return len(self._script)
+
+    @property
+    def played(self) -> int:
+        """How many of them were given."""
+        return self._played
+
+    def _answer_to(self, request: HttpRequest) -> Answer:
         embeddings = self._wire.embeddings if self._scenario.embeddings is not None else None
         lost = turned_away(self._wire, request, embedded=embeddings is not None)
         if lost is not None:
-            return self._wire.refuse(lost)
+            return Answer(self._wire.refuse(lost))
         if embeddings is not None:
-            return self._embedded(request, embeddings)
+            return Answer(self._embedded(request, embeddings))
         with self._lock:
             return self._answered(request)
 
@@ -71,24 +112,25 @@ class Session:
             return self._wire.refuse(refused[0])
         return _json_response(200, embeddings.build(embeddings.view(request)))
 
-    def _answered(self, request: HttpRequest) -> HttpResponse:
+    def _answered(self, request: HttpRequest) -> Answer:
         try:
             asked = self._judged(request)
         except WireError as error:
-            return exhausted(f"the witness has nothing against a request that it cannot read: {error}")
+            return Answer(exhausted(f"the witness has nothing against a request that it cannot read: {error}"))
         if isinstance(asked, Violation):
-            return self._wire.refuse(asked)
-        if self._played == len(self._script):
-            return exhausted(f"the script of scenario {self._scenario.id!r} has no answer {self._played + 1}")
-        seed = f"{self._scenario.id}/{self._played}"
-        response = self._answer(self._step(self._played, asked), seed, asked)
-        fault = self._faults.pop(self._played, None)
+            return Answer(self._wire.refuse(asked))
+        index = self._played
+        if index == len(self._script):
+            return Answer(exhausted(f"the script of scenario {self._scenario.id!r} has no answer {index + 1}"))
+        seed = f"{self._seed}/{index}"
+        response = self._answers(self._step(index, asked), seed, asked, request)
+        fault = self._faults.pop(index, None)
         if fault is not None and fault.fails:
             self._cut = (self._wire.read(response), len(asked.calls)) if fault.connection is not None else None
-            return injected(fault, self._wire, response, asked, seed)
+            return Answer(injected(fault, self._wire, response, asked, seed), index, spoilt=True)
         self._played += 1
         self._memory.note(self._wire.read(response))
-        return response if fault is None else injected(fault, self._wire, response, asked, seed)
+        return Answer(response if fault is None else injected(fault, self._wire, response, asked, seed), index)
 
     def _go_on_behind_a_cut(self, request: RequestView) -> None:
         """The answer that was cut is the script's, if this request has its calls."""
@@ -121,13 +163,27 @@ class Session:
             self._prefixes.of(request),
         )
 
-    def _answer(self, step: ModelStep, seed: str, request: RequestView) -> HttpResponse:
-        if request.stream:
-            response = self._wire.build_stream(step, seed, self._model, self._profile, request)
+    def _answers(self, step: ModelStep, seed: str, asked: RequestView, request: HttpRequest) -> HttpResponse:
+        """The answer, or as many as the request wants of its question, if the API can tell them as one."""
+        several, wanted = self._wire.frontage.several, asked.settings.get("answers")
+        count = wanted.value if wanted is not None and isinstance(wanted.value, int) else 1
+        if several is None or not 1 < count <= MOST_ANSWERS:
+            return self._answer(step, seed, asked, request)
+        seeds = (seed, *(f"{seed} {number}" for number in range(1, count)))
+        return several([self._answer(step, each, asked, request) for each in seeds])
+
+    def _answer(self, step: ModelStep, seed: str, asked: RequestView, request: HttpRequest) -> HttpResponse:
+        echo = self._wire.frontage.echo if self._echoes else None
+        if asked.stream:
+            response = self._wire.build_stream(step, seed, self._model, self._profile, asked)
+            if echo is not None and not step.provocations:
+                body = echo(self._wire.build(step, seed, self._model, self._profile), request)
+                response = self._wire.stream_of(body, seed, self._profile, asked)
             if Provocation.RAW_LINE_SEPARATORS in step.provocations:
                 return response
             return replace(response, body=separators_escaped(response.body))
-        return _json_response(200, self._wire.build(step, seed, self._model, self._profile))
+        body = self._wire.build(step, seed, self._model, self._profile)
+        return _json_response(200, body if echo is None else echo(body, request))
 
 
 def exhausted(reason: str) -> HttpResponse:

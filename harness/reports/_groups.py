@@ -250,7 +250,9 @@ def rerun(run: RunResult, place: Place) -> str:
 
 
 def look(run: RunResult, cell: CellResult) -> str:
-    """The command line that shows a cell."""
+    """The command line that shows a cell; empty where none does."""
+    if not run.invocation.show:
+        return ""
     words = [*run.invocation.show, "--variant", cell.variant]
     return run.invocation.command(words, [cell.target], [cell.scenario])
 
@@ -271,7 +273,7 @@ def provenance(run: RunResult) -> list[str]:
     for origin, members in origins:
         kind, address = origin or ("", None)
         if kind == "reference":
-            how = "Played against" if run.mode == "reference" else "Recorded from"
+            how = "Played against" if run.mode in ("reference", "serve") else "Recorded from"
             source = "the reference server, not from a provider" if how == "Recorded from" else _REFERENCE
             lines.append(f"{how} {source}: {_by_target(members)}.")
         else:

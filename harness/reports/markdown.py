@@ -98,12 +98,16 @@ def _causes(run: RunResult, severity: Severity, limit: int | None) -> Iterator[s
         yield f"### {_HEADS[severity]}: {len(found)}"
     for cause in found:
         first = cause.places[0]
-        commands = f"{groups.look(run, first.cells[0])}\n{groups.rerun(run, first)}"
-        again = [] if run.audit is not None else [_code(commands)]
+        again = [] if run.audit is not None else [_commands(run, first)]
         yield _details(
             f"{cause.rule}: {cause.extent}; {cause.kind}, blame: {cause.blame}",
             [*_evidence(cause, limit), what_to_do(cause.kind, cause.severity, cause.blame), *again],
         )
+
+
+def _commands(run: RunResult, place: groups.Place) -> str:
+    """What shows a place, where something does, and what plays it again."""
+    return _code(f"{groups.look(run, place.cells[0])}\n{groups.rerun(run, place)}".strip())
 
 
 def _evidence(cause: Cause, limit: int | None) -> Iterator[str]:
@@ -140,7 +144,7 @@ def _broken(run: RunResult, limit: int | None) -> Iterator[str]:
             [
                 "\n".join(names),
                 CRASHED,
-                _code(f"{groups.look(run, places[0].cells[0])}\n{groups.rerun(run, places[0])}"),
+                _commands(run, places[0]),
             ],
         )
 

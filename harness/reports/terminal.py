@@ -256,7 +256,7 @@ def _broken(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
             yield indented(_place(each), "bold")
         yield from _more(places[len(shown) :])
         yield hanging("What to do", CRASHED, width=11)
-        yield hanging("Look", groups.look(run, places[0].cells[0]), width=11)
+        yield from _look(run, places[0])
         yield hanging("Play again", groups.rerun(run, places[0]), width=11)
 
 
@@ -301,8 +301,14 @@ def _cause(run: RunResult, cause: Cause, title: str, *, verbose: bool) -> Iterat
         yield indented(cause.following, "dim")
     first = cause.places[0]
     yield hanging("What to do", what_to_do(cause.kind, cause.severity, cause.blame), width=11)
-    yield hanging("Look", groups.look(run, first.cells[0]), width=11)
+    yield from _look(run, first)
     yield hanging("Play again", groups.rerun(run, first), width=11)
+
+
+def _look(run: RunResult, place: groups.Place) -> Iterator[RenderableType]:
+    shown = groups.look(run, place.cells[0])
+    if shown:
+        yield hanging("Look", shown, width=11)
 
 
 def _at(cause: Cause) -> str:

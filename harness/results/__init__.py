@@ -25,8 +25,10 @@ from harness.results.transcript import (
     Exchange,
     Mode,
     Retelling,
+    ServedTranscript,
     ToolExecution,
     Transcript,
+    TurnedAway,
 )
 from harness.scenarios.schema import Subject, Variant
 
@@ -56,6 +58,7 @@ __all__ = [
     "Report",
     "Retelling",
     "RunResult",
+    "ServedTranscript",
     "Severity",
     "Skipped",
     "Spending",
@@ -64,6 +67,7 @@ __all__ = [
     "ToolExecution",
     "Transcript",
     "Tried",
+    "TurnedAway",
     "Variant",
     "Verdict",
     "summed",

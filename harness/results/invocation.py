@@ -15,6 +15,7 @@ class Invocation:
     `rerun`, `record`, `reference` and `show` are the words that a command line begins with, `selection` those that
     chose the scenarios. `scenarios` names the files of scenarios that do not ship with harness, `targets` the words
     that select a column which is no shipped target. `recut` are the words that ask for other cuts of what is streamed.
+    Without words for `show` nothing shows a cell.
     """
 
     rerun: tuple[str, ...] = ("harness", "run")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from harness.apis.profile import Profile
@@ -11,7 +12,7 @@ from harness.contract.model import ChatRequest, ChatResponse, StreamEvent, ToolC
 from harness.contract.protocols import Capability
 from harness.scenarios.schema import Scenario, Variant
 
-Mode: TypeAlias = Literal["replay", "reference", "live", "record", "audit"]
+Mode: TypeAlias = Literal["replay", "reference", "live", "record", "audit", "serve"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,3 +139,29 @@ class EmbeddingTranscript(Transcript):
     """
 
     embedded: tuple[Embedded, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TurnedAway:
+    """A request that a server has refused for what stands around its chat: by `exchange`, and why, as a sentence."""
+
+    exchange: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ServedTranscript(Transcript):
+    """All that a client of the reference server has asked in one session.
+
+    Nobody here has played the scenario, so there are no chats and no executions: the `chat` of an exchange is the index
+    of the script's answer that it was given, `None` where it got another. `script` is how many answers the script has,
+    `played` how many of them were given, `beside` how many requests were answered beside it. `ended` says that no more
+    requests will come. `profiles` are those of the models that were asked for beside `model`.
+    """
+
+    script: int = 0
+    played: int = 0
+    beside: int = 0
+    ended: bool = True
+    turned_away: tuple[TurnedAway, ...] = ()
+    profiles: Mapping[str, Profile] = field(default_factory=dict[str, Profile])

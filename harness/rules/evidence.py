@@ -20,9 +20,12 @@ from harness.apis.limit import Violation
 from harness.apis.view import CallView, RequestView, ResponseView, WireError
 from harness.contract.http import EXHAUSTED
 from harness.contract.model import JSON, ToolCall, ToolResult
+from harness.kit.thread import failure
 from harness.kit.trimming import trimmed_result
-from harness.results import Blame, Chat, EmbeddingTranscript, Exchange, Retelling, Transcript
+from harness.results import Blame, Chat, EmbeddingTranscript, Exchange, Retelling, ServedTranscript, Transcript
+from harness.scenarios.canonical import history
 from harness.scenarios.schema import Provocation
+from harness.scenarios.tools import ToolFailure, Unanswered, UnknownTool, answer
 from harness.tape.cassette import REFERENCE_URL
 
 T = TypeVar("T")
@@ -81,13 +84,19 @@ class ExpectedCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """One chat of the transcript with the exchange that answered it, if its request could be read."""
+class Heard:
+    """A request of the conversation, and which it is: what it has to carry follows from the answers before it."""
 
     index: int
-    chat: Chat
     reading: Reading
     view: RequestView
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(Heard):
+    """One chat of the transcript with the exchange that answered it, if its request could be read."""
+
+    chat: Chat
 
 
 class Evidence:
@@ -119,8 +128,8 @@ class Evidence:
         scenario = self.transcript.scenario
         return scenario is not None and Provocation.INTERLEAVED_CALLS in scenario.provocations
 
-    def once(self, derive: Callable[[Evidence, Asked], T], asked: Asked) -> T:
-        """What `derive` makes of a chat: several rules look at the same pairs, and pairing is most of their work."""
+    def once(self, derive: Callable[[Evidence, Heard], T], asked: Heard) -> T:
+        """What `derive` makes of a request: several rules look at the same pairs, and pairing is most of their work."""
         key = (derive, asked.index)
         if key not in self._derived:
             self._derived[key] = derive(self, asked)
@@ -168,6 +177,9 @@ class Evidence:
         """Whose rules a request is held to: the provider's own where the reference server answers or answered, else
         those of the service that was asked."""
         transcript, services = self.transcript, self.api.services
+        if isinstance(transcript, ServedTranscript):
+            model = self.api.model_of(reading.exchange.request) or transcript.model
+            return services.provider_law(transcript.profiles.get(model, transcript.profile), model)
         if transcript.scripted or reading.exchange.request.url.startswith(REFERENCE_URL):
             return services.provider_law(transcript.profile, transcript.model)
         return services.law_at(transcript.profile, transcript.model, reading.exchange.request.url)
@@ -191,15 +203,34 @@ class Evidence:
     @cached_property
     def asked(self) -> tuple[Asked, ...]:
         """Each chat with its first request that could be read. A chat that sent nothing is left out."""
+        first = self._first
+        return tuple(
+            Asked(index, first[index], view, chat)
+            for index, chat in enumerate(self.transcript.chats)
+            if index in first and (view := first[index].request) is not None
+        )
+
+    @cached_property
+    def heard(self) -> tuple[Heard, ...]:
+        """The requests of the conversation: those of the chats, or of a client whose chats nobody here has seen."""
+        if not isinstance(self.transcript, ServedTranscript):
+            return self.asked
+        first = sorted(self._first.items())
+        return tuple(Heard(index, reading, reading.request) for index, reading in first if reading.request is not None)
+
+    @cached_property
+    def _first(self) -> Mapping[int, Reading]:
+        """By chat its first request that could be read."""
         first: dict[int, Reading] = {}
         for reading in self.readings:
             if reading.exchange.chat is not None and reading.request is not None:
                 first.setdefault(reading.exchange.chat, reading)
-        return tuple(
-            Asked(index, chat, first[index], view)
-            for index, chat in enumerate(self.transcript.chats)
-            if index in first and (view := first[index].request) is not None
-        )
+        return first
+
+    def is_taken(self, chat: int) -> bool:
+        """Whether the answer of a chat has reached the caller: whoever asks on from elsewhere is taken to have it."""
+        chats = self.transcript.chats
+        return chats[chat].response is not None if chats else isinstance(self.transcript, ServedTranscript)
 
     def exchanges(self, chat: int) -> tuple[Reading, ...]:
         """The exchanges of a chat, in their order: one, unless the adapter sent again what had failed."""
@@ -225,6 +256,8 @@ class Evidence:
 
     def expected_calls(self, chat: int) -> tuple[ExpectedCall, ...]:
         """The calls that a chat has to carry, in their order; results of earlier turns may be trimmed."""
+        if isinstance(self.transcript, ServedTranscript):
+            return (*self._foreign_calls, *(call for at in range(chat) for call in self._issued_to_client(at)))
         turn = self.transcript.chats[chat].turn
         earlier = ((call, turn > self.transcript.chats[at].turn) for at in range(chat) for call in self._issued[at])
         every = (*((call, turn > 0) for call in self._foreign_calls), *earlier)
@@ -236,10 +269,32 @@ class Evidence:
             return call
         return replace(call, result=trimmed_result(call.result, trim.tools))
 
+    def _issued_to_client(self, at: int) -> Iterator[ExpectedCall]:
+        """The calls of an answer of the script, each with what the scenario's tool says to it: the client runs it."""
+        reading = self.answer(at)
+        for call in reading.response.calls if reading and reading.response else ():
+            if call.malformed is None:
+                yield ExpectedCall(call.id or None, call.name, call.arguments, self._scripted_result(call))
+
+    def _scripted_result(self, call: CallView) -> ToolResult | None:
+        """What the scenario has its tool answer; `None` where the client says it in words of its own."""
+        scenario = self.transcript.scenario
+        if scenario is None or not isinstance(call.arguments, dict):
+            return None
+        issued = ToolCall(call.id or "", call.name, call.arguments)
+        try:
+            return answer(scenario, issued)
+        except ToolFailure as raised:
+            return failure(issued, raised)
+        except (UnknownTool, Unanswered):
+            return None
+
     @cached_property
     def _foreign_calls(self) -> tuple[ExpectedCall, ...]:
-        chats = self.transcript.chats
+        transcript, chats = self.transcript, self.transcript.chats
         messages = chats[0].request.messages if chats else ()
+        if isinstance(transcript, ServedTranscript) and transcript.scenario is not None:
+            messages = history(transcript.scenario)
         results = {result.call_id: result for message in messages for result in message.tool_results}
         return tuple(
             ExpectedCall(call.id, call.name, dict(call.arguments), results.get(call.id), foreign=True)

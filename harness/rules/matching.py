@@ -10,7 +10,7 @@ from harness.apis.view import CallView, RequestView, ResponseView, ResultView
 from harness.contract.model import ChatResponse, ToolCall, ToolResult
 from harness.meaning.pairing import paired
 from harness.meaning.results import carries
-from harness.rules.evidence import Asked, Evidence, ExpectedCall
+from harness.rules.evidence import Evidence, ExpectedCall, Heard
 
 
 def carried(expected: tuple[ExpectedCall, ...], view: RequestView) -> list[CallView | None]:
@@ -32,12 +32,12 @@ def carried(expected: tuple[ExpectedCall, ...], view: RequestView) -> list[CallV
     return found
 
 
-def matched(evidence: Evidence, asked: Asked) -> Sequence[tuple[ExpectedCall, CallView | None]]:
+def matched(evidence: Evidence, asked: Heard) -> Sequence[tuple[ExpectedCall, CallView | None]]:
     """The expected calls of a request, each with the wire call that it has become."""
     return evidence.once(_matched, asked)
 
 
-def _matched(evidence: Evidence, asked: Asked) -> Sequence[tuple[ExpectedCall, CallView | None]]:
+def _matched(evidence: Evidence, asked: Heard) -> Sequence[tuple[ExpectedCall, CallView | None]]:
     expected = evidence.expected_calls(asked.index)
     return tuple(zip(expected, carried(expected, asked.view), strict=True))
 
@@ -55,12 +55,12 @@ class Answer:
     taken_from: ExpectedCall | None = None
 
 
-def answers(evidence: Evidence, asked: Asked) -> Sequence[Answer]:
+def answers(evidence: Evidence, asked: Heard) -> Sequence[Answer]:
     """The answered calls of a request with their results."""
     return evidence.once(_answers, asked)
 
 
-def _answers(evidence: Evidence, asked: Asked) -> Sequence[Answer]:
+def _answers(evidence: Evidence, asked: Heard) -> Sequence[Answer]:
     pairing = paired(asked.view)
     found: list[Answer] = []
     for one, call in matched(evidence, asked):

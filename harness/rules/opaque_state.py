@@ -10,7 +10,7 @@ from harness.apis.jsonvalue import equal, without_nulls
 from harness.apis.view import CallView, OpaqueView, PartView, ResponseView, TextView
 from harness.contract.model import JSON
 from harness.results import Kind, Severity
-from harness.rules.evidence import Asked, Evidence
+from harness.rules.evidence import Evidence, Heard
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
 
@@ -18,19 +18,19 @@ _FINAL: JSON = {"phase": "final_answer"}
 
 
 def _lost(evidence: Evidence) -> Iterator[Flaw]:
-    for asked in evidence.asked:
+    for asked in evidence.heard:
         if not asked.view.stateful:
             yield from _lost_in(evidence, asked)
 
 
-def _lost_in(evidence: Evidence, asked: Asked) -> Iterator[Flaw]:
+def _lost_in(evidence: Evidence, asked: Heard) -> Iterator[Flaw]:
     """The first opaque thing of earlier answers that a request does not carry where it has to stand."""
     sent = [part for turn in asked.view.turns for part in turn.parts]
     roles = [turn.role for turn in asked.view.turns for _ in turn.parts]
     position = 0
     for earlier in range(asked.index):
         reading = evidence.answer(earlier)
-        if reading is None or reading.response is None or evidence.transcript.chats[earlier].response is None:
+        if reading is None or reading.response is None or not evidence.is_taken(earlier):
             continue
         matched: dict[int, PartView] = {}
         start = position
@@ -77,7 +77,7 @@ def _states(part: PartView) -> tuple[JSON, JSON]:
     return _state_of(part), part.signature if isinstance(part, OpaqueView) else None
 
 
-def _moved(asked: Asked, part: PartView, behind: list[PartView], matched: set[int]) -> Iterator[Flaw]:
+def _moved(asked: Heard, part: PartView, behind: list[PartView], matched: set[int]) -> Iterator[Flaw]:
     """A part that came behind opaque state and stands in front of it now."""
     places = [i for i, other in enumerate(behind) if i not in matched and _is_back(part, other)]
     state = [other for other in behind[places[0] :] if isinstance(other, OpaqueView)] if places else []
@@ -156,14 +156,14 @@ def _is_same_but_for_nulls(sent: OpaqueView, issued: OpaqueView) -> bool:
     return _is_same(replace(sent, raw=without_nulls(sent.raw)), replace(issued, raw=without_nulls(issued.raw)))
 
 
-def _respelled(asked: Asked, issued: PartView, sent: PartView) -> Iterator[Flaw]:
+def _respelled(asked: Heard, issued: PartView, sent: PartView) -> Iterator[Flaw]:
     """It is all there, and nulls were added or left out inside."""
     if isinstance(issued, OpaqueView) and isinstance(sent, OpaqueView) and not _is_same(sent, issued):
         message = f"opaque state of an earlier answer ({issued.kind}) came back with other nulls"
         yield Flaw(message, asked.reading.index, sent.pointer, sent.raw, issued.raw, kind=Kind.CONVENTION)
 
 
-def _lost_flaw(asked: Asked, part: PartView, behind: list[PartView]) -> Flaw:
+def _lost_flaw(asked: Heard, part: PartView, behind: list[PartView]) -> Flaw:
     state = _state_of(part)
     kind = _kind(part, state)
     holder = "a call" if isinstance(part, CallView) else "a text" if isinstance(part, TextView) else "a part of its own"

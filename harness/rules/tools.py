@@ -110,7 +110,7 @@ def _choice(evidence: Evidence) -> Iterator[Flaw]:
 
 
 def _carried_calls(evidence: Evidence) -> Iterator[tuple[Asked, ExpectedCall, CallView]]:
-    for asked in evidence.asked:
+    for asked in evidence.heard:
         for call, view in matched(evidence, asked):
             if view is not None:
                 yield asked, call, view
@@ -142,13 +142,13 @@ def _arguments_unlike_objects(evidence: Evidence) -> Iterator[Flaw]:
 
 
 def _answers(evidence: Evidence) -> Iterator[tuple[int, Answer]]:
-    for asked in evidence.asked:
+    for asked in evidence.heard:
         for answer in answers(evidence, asked):
             yield asked.reading.index, answer
 
 
 def _result_changed(evidence: Evidence) -> Iterator[Flaw]:
-    for asked in evidence.asked:
+    for asked in evidence.heard:
         for answer in answers(evidence, asked):
             if answer.taken_from is not None or carries(answer.view, answer.given, asked.view):
                 continue  # result-swapped says the first

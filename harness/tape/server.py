@@ -41,10 +41,11 @@ _NO_LINGER = struct.pack("hh" if os.name == "nt" else "ii", 1, 0)
 
 
 class Server:
-    """The server while it runs; `serve` starts one. Mounting is thread-safe."""
+    """The server while it runs; `serve` starts one. Mounting is thread-safe. `rest` answers what is for no handler."""
 
-    def __init__(self, origin: str) -> None:
+    def __init__(self, origin: str, rest: Handler | None = None) -> None:
         self.origin = origin
+        self._rest = rest
         self._handlers: dict[str, Handler] = {}
         self._numbers = count(1)
 
@@ -75,7 +76,7 @@ class Server:
             await _deliver(answer, scope, receive, send)
 
     async def _answer(self, request: Request, body: bytes) -> HttpResponse:
-        handler = self._handlers.get(request.url.path.split("/")[1])
+        handler = self._handlers.get(request.url.path.split("/")[1], self._rest)
         if handler is None:
             return _error(404, f"nothing is mounted at {request.url.path}")
         try:
@@ -199,16 +200,16 @@ class _Listener(uvicorn.Server):
 
 
 @contextmanager
-def serve() -> Generator[Server]:
-    """Run a server on a free port of 127.0.0.1, in a thread of its own, until the context is left.
+def serve(rest: Handler | None = None, port: int = 0) -> Generator[Server]:
+    """Run a server on 127.0.0.1, in a thread of its own, until the context is left. Port 0 is a free one.
 
     Raises:
-        UsageError: this machine does not let it be reached; no adapter is to be blamed for that.
+        UsageError: the port is taken, or this machine does not let it be reached; no adapter is to be blamed for that.
     """
     # asyncio switches Nagle's algorithm off only for sockets that name their protocol; with it every answer takes 40 ms
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listening:
-        listening.bind(("127.0.0.1", 0))
-        server = Server(f"http://127.0.0.1:{listening.getsockname()[1]}")
+        _bind(listening, port)
+        server = Server(f"http://127.0.0.1:{listening.getsockname()[1]}", rest)
         listener = _Listener(server)
         thread = Thread(target=listener.run, args=([listening],), name="harness-server", daemon=True)
         thread.start()
@@ -219,6 +220,15 @@ def serve() -> Generator[Server]:
         finally:
             listener.should_exit = True
             thread.join()
+
+
+def _bind(listening: socket.socket, port: int) -> None:
+    if port and os.name != "nt":  # one that was left a moment ago is free, though the system still waits for stragglers
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind(("127.0.0.1", port))
+    except OSError as error:
+        raise UsageError(f"port {port}: {error.strerror or error}. Without one a free port is taken.") from None
 
 
 def _check_reachable(address: tuple[str, int]) -> None:

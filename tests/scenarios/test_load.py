@@ -84,8 +84,8 @@ MISTAKES: list[tuple[dict[str, Any], str, object, str]] = [
     (MINIMAL, "title", None, "title: must be a text, not null."),
     (MINIMAL, "title", [], "title: must be a text, not a list."),
     (MINIMAL, "titel", "x", ("titel: unknown key 'titel'. Did you mean 'title'? Known: covers, embeddings, faults, "
-     "history, id, max_iterations, profiles, provider_tools, provocations, requires, scripted, settings, system, "
-     "title, tools, trim, turns, undeclared_tools, variants, version.")),
+     "history, id, max_iterations, profiles, provider_tools, provocations, requires, scripted, settings, side, "
+     "system, title, tools, trim, turns, undeclared_tools, variants, version.")),
     (MINIMAL, "covers", "tools", "covers: must be a list, not the text 'tools'."),
     (MINIMAL, "covers", [], "covers: must not be empty."),
     (MINIMAL, "covers.0", "tool", ("covers[0]: unknown subject 'tool'. Did you mean 'tools'? Known: "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from harness.apis.anthropic.failures import fail, refuse, stream_error
+from harness.apis.anthropic.frontage import FRONTAGE
 from harness.apis.anthropic.lift import AnthropicLift
 from harness.apis.anthropic.limits import LIMITS
 from harness.apis.anthropic.limits.judging import misheaded, violations
@@ -79,6 +80,7 @@ API = Api(
     ),
     memory=Memory,
     lift=AnthropicLift,
+    frontage=FRONTAGE,
     column=1,
 )
 

@@ -11,6 +11,7 @@ from harness.apis.conditions import SchemaPlaces
 from harness.apis.facts import Facts
 from harness.apis.gemini.embeddings import EMBEDDINGS
 from harness.apis.gemini.failures import error_for, fail, refuse, stream_error
+from harness.apis.gemini.frontage import FRONTAGE
 from harness.apis.gemini.lift import GeminiLift
 from harness.apis.gemini.limits import LIMITS
 from harness.apis.gemini.limits.judging import violations
@@ -82,6 +83,7 @@ API = Api(
     ),
     memory=Memory,
     lift=GeminiLift,
+    frontage=FRONTAGE,
     column=4,
 )
 

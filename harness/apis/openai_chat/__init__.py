@@ -8,6 +8,7 @@ from harness.apis.facts import Facts
 from harness.apis.law import OWN, Services
 from harness.apis.openai_chat.embeddings import EMBEDDINGS
 from harness.apis.openai_chat.failures import fail, refuse, stream_error
+from harness.apis.openai_chat.frontage import FRONTAGE
 from harness.apis.openai_chat.lift import OpenAIChatLift
 from harness.apis.openai_chat.limits import LIMITS
 from harness.apis.openai_chat.limits.judging import violations
@@ -66,5 +67,6 @@ API = Api(
     provocations=frozenset({Provocation.INTERLEAVED_CALLS, Provocation.RAW_LINE_SEPARATORS}),
     traits=Traits(calls_apart=True, counts_when_asked=True),
     lift=OpenAIChatLift,
+    frontage=FRONTAGE,
     column=2,
 )

@@ -7,6 +7,7 @@ from harness.apis.conditions import SchemaPlaces
 from harness.apis.facts import Facts
 from harness.apis.law import OWN, Services
 from harness.apis.openai_responses.failures import fail, refuse
+from harness.apis.openai_responses.frontage import FRONTAGE
 from harness.apis.openai_responses.lift import OpenAIResponsesLift
 from harness.apis.openai_responses.limits import LIMITS
 from harness.apis.openai_responses.limits.judging import violations
@@ -62,6 +63,7 @@ API = Api(
     least_body=b'{"input": []}',
     provocations=frozenset({Provocation.INTERLEAVED_CALLS, Provocation.RAW_LINE_SEPARATORS}),
     lift=OpenAIResponsesLift,
+    frontage=FRONTAGE,
     column=3,
 )
 

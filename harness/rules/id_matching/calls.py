@@ -13,7 +13,7 @@ from harness.scenarios.schema import Subject
 
 
 def _call_missing(evidence: Evidence) -> Iterator[Flaw]:
-    for asked in evidence.asked:
+    for asked in evidence.heard:
         if asked.view.stateful:
             continue
         for expected, call in matched(evidence, asked):
@@ -28,7 +28,7 @@ def _call_missing(evidence: Evidence) -> Iterator[Flaw]:
 
 
 def _call_order(evidence: Evidence) -> Iterator[Flaw]:
-    for asked in evidence.asked:
+    for asked in evidence.heard:
         places = {id(call): place for place, call in enumerate(asked.view.calls)}
         latest: CallView | None = None
         for expected, call in matched(evidence, asked):

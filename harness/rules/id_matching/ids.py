@@ -15,7 +15,7 @@ from harness.scenarios.schema import Subject
 
 
 def _call_id_changed(evidence: Evidence) -> Iterator[Flaw]:
-    for asked in evidence.asked:
+    for asked in evidence.heard:
         for expected, call in matched(evidence, asked):
             if call is None or expected.foreign or expected.id is None or call.id == expected.id:
                 continue
@@ -102,7 +102,7 @@ def _synthesised_not_marked(evidence: Evidence) -> Iterator[Flaw]:
 def _synthesised_sent(evidence: Evidence) -> Iterator[Flaw]:
     if not evidence.api.traits.ids_optional:
         return
-    for asked in evidence.asked:
+    for asked in evidence.heard:
         pairing = paired(asked.view)
         for expected, call in matched(evidence, asked):
             if call is None or expected.foreign or expected.id is not None:

@@ -144,7 +144,7 @@ def _answers_any(turn: TurnView, ids: set[str | None]) -> bool:
 
 def _result_swapped(evidence: Evidence) -> Iterator[Flaw]:
     """The result of a call has the content of another call's: answered by name, by order, or mixed up."""
-    for asked in evidence.asked:
+    for asked in evidence.heard:
         for answer in answers(evidence, asked):
             other = answer.taken_from
             if other is not None:

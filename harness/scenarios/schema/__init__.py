@@ -9,6 +9,7 @@ from harness.scenarios.schema.faults import FaultSpec, FaultStatus
 from harness.scenarios.schema.history import HistoryCall, HistoryMessage, HistoryResult, TrimSpec
 from harness.scenarios.schema.scenario import Name, Scenario, json_schema
 from harness.scenarios.schema.settings import JsonSchemaSpec, NamedToolSpec, Settings, ThinkingSpec
+from harness.scenarios.schema.side import SideSpec
 from harness.scenarios.schema.tools import ImageSpec, PartSpec, ResultSpec, ToolSpec
 from harness.scenarios.schema.turns import StepSpec, TurnSpec
 from harness.scenarios.schema.words import ErrorName, Provocation, Subject, Variant
@@ -36,6 +37,7 @@ __all__ = [
     "ResultSpec",
     "Scenario",
     "Settings",
+    "SideSpec",
     "StepSpec",
     "Subject",
     "TextMatcher",

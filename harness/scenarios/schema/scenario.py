@@ -14,6 +14,7 @@ from harness.scenarios.schema.embeddings import EmbeddingsSpec
 from harness.scenarios.schema.faults import FaultSpec
 from harness.scenarios.schema.history import HistoryMessage, TrimSpec
 from harness.scenarios.schema.settings import Settings
+from harness.scenarios.schema.side import SideSpec
 from harness.scenarios.schema.tools import ToolSpec
 from harness.scenarios.schema.turns import TurnSpec
 from harness.scenarios.schema.words import Provocation, Subject, Variant
@@ -65,6 +66,10 @@ class Scenario(Strict):
     )
     trim: TrimSpec | None = Field(
         default=None, description="What is trimmed between two turns; absent: the history is append-only."
+    )
+    side: list[SideSpec] = Field(
+        default_factory=list[SideSpec],
+        description="What is answered to a client at 'harness serve' that asks beside the conversation.",
     )
     scripted: bool = Field(default=False, description="Never sent to a provider: no model does this when asked.")
 

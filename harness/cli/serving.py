@@ -1,0 +1,164 @@
+"""One serving, from the options to the exit code."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from harness import catalog
+from harness.cli import streams
+from harness.cli.days import edition
+from harness.cli.outputs import outputs
+from harness.cli.selection import scenarios_of
+from harness.cli.standing import Standing
+from harness.results import Presentation, RunResult
+from harness.running.serving.conversation import Terms
+from harness.running.serving.reception import ABOUT, Reception
+from harness.running.stages.routes import NO_KEY
+from harness.scenarios.schema import Scenario
+from harness.tape.server import serve as listening
+
+_SESSION = "command"
+"""The session that the environment of a command leads to."""
+
+_FAILED = 1
+_STOPS = ("SIGTERM", "SIGINT", "SIGHUP")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What was typed."""
+
+    port: int
+    command: str | None
+    models: tuple[str, ...]
+    pace: float
+    reports: tuple[str, ...]
+    verbose: bool
+    as_of: str | None
+    facts: tuple[Path, ...]
+
+
+def serve(paths: Sequence[str] | None, asked: Asked) -> int:
+    """Serve until the end, write the reports, and return the exit code.
+
+    Raises:
+        UsageError: an option is wrong, or something that it names is missing.
+    """
+    found, files = scenarios_of(paths)
+    scenarios = [each for each in found if each.embeddings is None]
+    by = edition(asked.as_of, asked.facts)
+    wanted = outputs(asked.reports)
+    presentation = Presentation(verbose=asked.verbose)
+    facts = tuple(map(str, asked.facts))
+    standing = Standing(wanted, "serve", presentation, None, facts)
+    reception = Reception(scenarios, files, Terms(edition=by, models=asked.models, pace=asked.pace), _told)
+    try:
+        with _stoppable() as stop, listening(reception, asked.port) as server:
+            reception.origin = server.origin
+            code = _until_the_end(server.origin, scenarios, asked.command, stop)
+    except BaseException as error:
+        standing.stop(error)
+        raise
+    result = reception.run(facts)
+    for output in wanted:
+        output.write(result, presentation)
+    return code or _verdict(result)
+
+
+def _until_the_end(origin: str, scenarios: Sequence[Scenario], command: str | None, stop: threading.Event) -> int:
+    if command is not None:
+        return _run(command, {**os.environ, **_environment(origin, scenarios)}, stop)
+    sys.stdout.write(json.dumps({"url": origin, "scenarios": f"{origin}/{ABOUT}/scenarios"}) + "\n")
+    sys.stdout.flush()
+    _watch_input(stop)
+    stop.wait()
+    return 0
+
+
+def _environment(origin: str, scenarios: Sequence[Scenario]) -> dict[str, str]:
+    """What a command finds in its environment: where the server is, and, if there is but one scenario, the variables by
+    which SDKs are sent to it. They are given a key, since they want one."""
+    told = {"HARNESS_URL": origin}
+    if len(scenarios) != 1:
+        return told
+    base = f"{origin}/{scenarios[0].id}/{_SESSION}"
+    for api in catalog.apis():
+        if api.provider_url.startswith("http"):
+            told.update(dict.fromkeys(api.key_variables[:1], NO_KEY))
+            told.update(dict.fromkeys(api.frontage.variables, base + api.base_url_ending))
+    return {**told, "HARNESS_SCENARIO": scenarios[0].id, "HARNESS_BASE_URL": base}
+
+
+def _run(command: str, environment: Mapping[str, str], stop: threading.Event) -> int:
+    """Run a command in a shell, as a user would type it, until it ends or this process is asked to.
+
+    What it prints goes where our own output goes. A command that fails fails the serving.
+    """
+    process = subprocess.Popen(command, shell=True, env=dict(environment))  # noqa: S602 - it is the user's own
+    while process.poll() is None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=0.1)
+        if stop.is_set():
+            process.terminate()
+            process.wait()
+    if process.returncode:
+        streams.tell(f"harness: the command ended with exit code {process.returncode}: {command}")
+        return _FAILED
+    return 0
+
+
+def _verdict(result: RunResult) -> int:
+    if not result.cells:
+        streams.tell("harness: no client has asked for anything. 'harness help serve' shows how to lead one here.")
+    return result.exit_code
+
+
+def _watch_input(stop: threading.Event) -> None:
+    """End with the standard input, unless that is the null device, as of what a shell starts in the background."""
+    try:
+        mode = os.fstat(sys.stdin.fileno()).st_mode
+    except (OSError, ValueError):  # closed, or none at all
+        return
+    if stat.S_ISCHR(mode) and not sys.stdin.isatty():
+        return
+
+    def watch() -> None:
+        with contextlib.suppress(OSError):
+            while os.read(0, 4096):
+                pass
+        stop.set()
+
+    threading.Thread(target=watch, name="harness-input", daemon=True).start()
+
+
+@contextlib.contextmanager
+def _stoppable() -> Generator[threading.Event]:
+    """An event that signals set which ask this process to end. What it serves is then judged, as at any other end."""
+    stop = threading.Event()
+
+    def ask(_number: int, _frame: FrameType | None) -> None:
+        stop.set()
+
+    numbers = [getattr(signal, name) for name in _STOPS if hasattr(signal, name)]
+    in_main = threading.current_thread() is threading.main_thread()
+    before = {number: signal.signal(number, ask) for number in numbers} if in_main else {}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _told(line: str) -> None:
+    streams.tell(f"harness: {line}")

@@ -1,0 +1,224 @@
+"""The reference server as a client meets it that is not ours: a conversation with all that is around its chats.
+
+A run of cells plays adapters, which send chats and nothing else. Real clients ask for the models, count tokens, ask
+small models for titles, send again what they have sent, and lean on what a server keeps. None of that plays the script.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from threading import Lock
+from typing import TypeAlias
+
+from harness.apis.api import Api
+from harness.apis.endpoint import turned_away
+from harness.apis.facts import SHIPPED, Edition
+from harness.apis.frontage import Forgotten
+from harness.apis.limit import Limit
+from harness.apis.profile import Profile
+from harness.apis.view import CallView, ModelStep, RequestView, SystemView, TextView, WireError
+from harness.contract.http import AT_ONCE, EXHAUSTED, Delivery, HttpRequest, HttpResponse
+from harness.contract.model import JSON
+from harness.reference.faults import ends
+from harness.reference.session import Session
+from harness.scenarios.schema import Scenario, SideSpec
+
+Known: TypeAlias = Callable[[str], bool]
+"""Whether there is a model of this name."""
+
+_USED_UP = Limit("script-used-up", "Nothing is asked that the script has no answer to.", "harness.reference.session")
+
+_Key: TypeAlias = tuple[str, str, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What a client got. `request` is the chat as if the server kept nothing, for the witness; `index` that of the
+    script's answer, `None` where it got another: one that is `beside` the script, or a refusal, of which `reason` says
+    why, where it is not the chat itself that is refused. `again`: the same request was answered before."""
+
+    response: HttpResponse
+    request: HttpRequest
+    index: int | None = None
+    beside: bool = False
+    reason: str | None = None
+    again: bool = False
+
+
+class Front:
+    """One conversation. Requests that overlap are answered one after the other.
+
+    `name` tells it from others of its scenario: its ids are others. `known` says which models there are. `pace` is the
+    time between two events of a stream, in seconds.
+    """
+
+    def __init__(  # noqa: PLR0913 - a conversation, and how it is held
+        self,
+        scenario: Scenario,
+        wire: Api,
+        name: str,
+        *,
+        known: Known,
+        edition: Edition = SHIPPED,
+        pace: float = 0.0,
+    ) -> None:
+        self.model: str | None = None
+        """The model that the script has answered as first."""
+        self.profiles: dict[str, Profile] = {}
+        self._scenario = scenario
+        self._wire = wire
+        self._name = name
+        self._known = known
+        self._edition = edition
+        self._pace = pace
+        self._session = Session(scenario, wire, "", wire.profile_for("", edition), name=name)
+        self._kept: dict[str, JSON] = {}
+        self._answers: dict[_Key, Served] = {}
+        self._ids: set[str] = set()
+        self._requests = 0
+        self._lock = Lock()
+
+    @property
+    def script(self) -> int:
+        """How many answers the script has."""
+        return self._session.script
+
+    @property
+    def played(self) -> int:
+        """How many of them were given."""
+        return self._session.played
+
+    def serve(self, request: HttpRequest) -> Served:
+        """Answer a chat as the provider would."""
+        with self._lock:
+            self._requests += 1
+            served = self._served(request)
+            model = self._wire.model_of(request) or ""
+            headers = self._wire.frontage.headers(f"{self._scenario.id}/{self._name}/{self._requests}", model)
+        response = replace(served.response, headers={**headers, **served.response.headers})
+        return replace(served, response=self._paced(response, served.request))
+
+    def _served(self, request: HttpRequest) -> Served:
+        wire = self._wire
+        if not wire.frontage.has_key(request):
+            return self._failed(request, wire.frontage.keyless, "there is no key in the request")
+        if turned_away(wire, request) is not None:
+            return Served(self._session(request), request)
+        model = wire.model_of(request)
+        if model is not None and not self._known(model):
+            return self._failed(request, HTTPStatus.NOT_FOUND, f"there is no model {model!r}")
+        key = (request.method, request.url, request.body)
+        if key in self._answers:
+            return replace(self._answers[key], again=True)
+        try:
+            whole = wire.frontage.whole(request, self._kept)
+        except Forgotten as forgotten:
+            response = wire.error_for(forgotten.response, request)
+            return Served(response, request, reason=f"the request leans on what was never said: {forgotten}")
+        served = self._chat(whole, model or "")
+        if served.response.status < HTTPStatus.BAD_REQUEST and served.response.delivery == AT_ONCE:
+            self._answers[key] = served
+        return served
+
+    def _chat(self, request: HttpRequest, model: str) -> Served:
+        profile = self.profiles.setdefault(model, self._wire.profile_for(model, self._edition))
+        view = self._view(request)
+        side = None if view is None else self._beside(view)
+        if view is not None and side is not None:
+            served = Served(self._aside(request, view, side, model, profile), request, beside=True)
+        else:
+            self._session.speak_as(model, profile)
+            answer = self._session.answer(request)
+            served = Served(self._final(answer.response, request), request, answer.index)
+            if answer.spoilt:
+                return served
+        self._note(request, served)
+        if served.index is not None and self.model is None:
+            self.model = model
+        return served
+
+    def _note(self, request: HttpRequest, served: Served) -> None:
+        """Keep what the provider keeps of an answer, and which calls it has issued."""
+        if served.response.status >= HTTPStatus.BAD_REQUEST:
+            return
+        try:
+            answer = self._wire.read(served.response)
+        except WireError:  # a fault of the scenario
+            return
+        self._ids.update(call.id or call.name for call in answer.calls)
+        kept = self._wire.frontage.keep(request, answer)
+        if kept is not None:
+            self._kept[kept[0]] = kept[1]
+
+    def _view(self, request: HttpRequest) -> RequestView | None:
+        try:
+            return self._wire.view(request)
+        except WireError:
+            return None
+
+    def _beside(self, view: RequestView) -> SideSpec | None:
+        """What a request gets that is none of the conversation: one that the scenario knows by its words, or that has
+        none of the scenario's tools and none of its calls."""
+        said = "\n".join(_texts(view))
+        for side in self._scenario.side:
+            if side.when is not None and side.when in said:
+                return side
+        tools = {tool.name for tool in self._scenario.tools}
+        is_of_it = any(tool.name in tools for tool in view.tools) or any(self._is_issued(call) for call in view.calls)
+        if not tools or is_of_it:
+            return None
+        plain = SideSpec(text="{}" if view.response_format else "OK.")
+        return next((side for side in self._scenario.side if side.when is None), plain)
+
+    def _is_issued(self, call: CallView) -> bool:
+        return bool(self._scenario.history) or (call.id or call.name) in self._ids or call.name in self._ids
+
+    def _aside(
+        self, request: HttpRequest, view: RequestView, side: SideSpec, model: str, profile: Profile
+    ) -> HttpResponse:
+        wire = self._wire
+        law = wire.services.provider_law(profile, model)
+        refused = [each for each in wire.judge(request, law) if each.severity == "error"]
+        if refused:
+            return wire.error_for(wire.refuse(refused[0]), request)
+        seed = f"{self._scenario.id}/{self._name}/beside {self._requests}"
+        body = wire.build(ModelStep(side.text), seed, model, profile)
+        if wire.frontage.echo is not None:
+            body = wire.frontage.echo(body, request)
+        if view.stream:
+            return wire.stream_of(body, seed, profile, view)
+        return HttpResponse(200, {"content-type": "application/json"}, json.dumps(body, ensure_ascii=False).encode())
+
+    def _failed(self, request: HttpRequest, status: int, reason: str) -> Served:
+        seed = f"{self._scenario.id}/{self._name}/{self._requests}"
+        response = self._wire.error_for(self._wire.fail(status, None, seed), request)
+        return Served(response, request, reason=reason)
+
+    def _final(self, response: HttpResponse, request: HttpRequest) -> HttpResponse:
+        """What is said where nothing is left: an error that SDKs do not take for one that another try may mend, as they
+        do with the 500 by which a run knows it."""
+        if EXHAUSTED not in response.headers:
+            return response
+        said = json.loads(response.body.strip().removeprefix(b"[").removesuffix(b"]"))["error"]["message"]
+        refusal = self._wire.error_for(self._wire.refuse(_USED_UP.broken(said, "")), request)
+        return replace(refusal, headers={**refusal.headers, EXHAUSTED: "1", "x-should-retry": "false"})
+
+    def _paced(self, response: HttpResponse, request: HttpRequest) -> HttpResponse:
+        """A stream in its events, without a length that would announce its end."""
+        view = self._view(request)
+        if response.delivery != AT_ONCE or view is None or not view.stream or response.status != HTTPStatus.OK:
+            return response
+        cuts = tuple(end for end in ends(response.body, view) if end < len(response.body))
+        return replace(response, delivery=Delivery(cuts or (len(response.body),), self._pace))
+
+
+def _texts(view: RequestView) -> Sequence[str]:
+    """What a request says to the model: its instructions, and the texts of the user."""
+    systems: tuple[SystemView, ...] = view.system
+    said = [
+        part.text for turn in view.turns if turn.role == "user" for part in turn.parts if isinstance(part, TextView)
+    ]
+    return [*(system.text for system in systems), *said]

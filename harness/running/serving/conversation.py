@@ -1,0 +1,120 @@
+"""One conversation with a client: what it was served, and the cell that comes of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from threading import Lock
+
+from harness import catalog
+from harness.apis.api import Api
+from harness.apis.facts import Edition
+from harness.contract.http import Delivery, HttpRequest, HttpResponse
+from harness.contract.protocols import Endpoint
+from harness.reference.front import Front, Known
+from harness.results import CellResult, Exchange, Provenance, ServedTranscript, TurnedAway, Verdict
+from harness.rules.evidence import Evidence
+from harness.running.judging import Judge
+from harness.running.stages import Stage
+from harness.running.stages.routes import NO_KEY
+from harness.scenarios.schema import Scenario, Variant
+from harness.tape.cassette import REFERENCE_URL
+from harness.tape.redact import Redactor
+from harness.tape.tap import Tap
+
+CLIENT = "client"
+"""What stands in a report where a run has the name of an adapter."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """On what terms all conversations are held: by which facts, with which models beside those that the API's provider
+    is known to have, and how fast."""
+
+    edition: Edition
+    models: tuple[str, ...] = ()
+    pace: float = 0.0
+
+
+class Conversation:
+    """A conversation of one scenario, in one API. `base` is the URL that a client sends its requests below."""
+
+    def __init__(self, scenario: Scenario, wire: Api, name: str, base: str, known: Known, terms: Terms) -> None:  # noqa: PLR0913, PLR0917 - who talks, about what, where, on what terms
+        self.scenario = scenario
+        self.wire = wire
+        self.name = name
+        self._front = Front(scenario, wire, name, known=known, edition=terms.edition, pace=terms.pace)
+        self._edition = terms.edition
+        self._tap = Tap(base, REFERENCE_URL)
+        self._turned_away: list[TurnedAway] = []
+        self._beside = 0
+        self._streamed = False
+        self._lock = Lock()
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        """Answer a chat, and note it."""
+        public = self._tap.public(request)
+        with self._lock:
+            served = self._front.serve(public)
+            self._tap.chat = served.index
+            self._streamed |= served.response.headers.get("content-type", "").startswith("text/event-stream")
+            if served.reason is not None:
+                self._turned_away.append(TurnedAway(len(self._tap.exchanges), served.reason))
+            self._beside += served.beside
+            if not served.again:
+                # What is judged is what was said: how fast it came is no part of it.
+                self._tap.note(served.request, replace(served.response, delivery=_unpaced(served.response)))
+        return served.response
+
+    @property
+    def exchanges(self) -> tuple[Exchange, ...]:
+        """What was asked and answered so far, but for what was sent again."""
+        return tuple(self._tap.exchanges)
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """How many answers of the script were given, and how many it has."""
+        return self._front.played, self._front.script
+
+    def evidence(self, *, ended: bool) -> Evidence:
+        """What has happened, as the rules look at it. `ended`: nothing more will."""
+        with self._lock:
+            model = self._front.model or ""
+            profile = self._front.profiles.get(model) or self.wire.profile_for(model, self._edition)
+            transcript = ServedTranscript(
+                api=self.wire.name,
+                model=model,
+                profile=profile,
+                exchanges=self.exchanges,
+                mode="serve",
+                adapter=CLIENT,
+                variant=self._variant,
+                scenario=self.scenario,
+                scripted=True,
+                script=self._front.script,
+                played=self._front.played,
+                beside=self._beside,
+                ended=ended,
+                turned_away=tuple(self._turned_away),
+                profiles=dict(self._front.profiles),
+            )
+        return Evidence(transcript)
+
+    def result(self, target: str, *, ended: bool = True) -> CellResult:
+        """What comes of it, in the column `target`. Keys that a client sends are in headers, which nobody keeps."""
+        evidence = self.evidence(ended=ended)
+        covers = tuple(subject.value for subject in self.scenario.covers)
+        cell = partial(CellResult, self.scenario.id, target, CLIENT, self.wire.name, self._variant)
+        provenance = Provenance("reference", model_requested=evidence.transcript.model or None)
+        stage = Stage(Endpoint(REFERENCE_URL, NO_KEY), self._tap, scripted=True, provenance=provenance)
+        judge = Judge(catalog.rules(), (), strict=False)
+        return judge.judged(cell(Verdict.PASS, covers=covers), stage, evidence, Redactor())
+
+    @property
+    def _variant(self) -> Variant:
+        return "stream" if self._streamed else "whole"
+
+
+def _unpaced(response: HttpResponse) -> Delivery:
+    delivery = response.delivery
+    return replace(delivery, cuts=(), pause=0.0)

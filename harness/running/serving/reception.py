@@ -1,0 +1,194 @@
+"""The paths of `harness serve`: `/{scenario}/{session}/…` leads to a conversation, `/_harness/…` to what is told of it.
+
+A conversation begins with the first request for it. Which API it is in, the path says that the SDK takes behind the
+base URL; a session that is used in several is as many conversations.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from http import HTTPStatus
+from threading import Lock
+from urllib.parse import unquote, urlsplit
+
+from harness import catalog
+from harness.apis.api import Api
+from harness.apis.jsonvalue import loads
+from harness.apis.view import WireError
+from harness.contract.http import HttpRequest, HttpResponse
+from harness.contract.model import JSON, ToolCall
+from harness.results import Invocation, RunResult
+from harness.running.known_models import models
+from harness.running.serving.conversation import Conversation, Terms
+from harness.running.serving.telling import conversation_told, result_told, scenario_told
+from harness.scenarios.schema import Scenario
+
+ABOUT = "_harness"
+"""The first segment of the paths that tell about scenarios and conversations."""
+
+_ANYBODY: Mapping[str, str] = {
+    "access-control-allow-origin": "*",
+    "access-control-allow-methods": "GET, POST, OPTIONS",
+    "access-control-allow-headers": "*",
+    "access-control-expose-headers": "*",
+}
+"""Pages of any origin may ask, as those of a test in a browser do."""
+
+Told = Callable[[str], None]
+
+
+class Reception:
+    """Answers every request to the server, and keeps the conversations. `files` names those of scenarios that do not
+    ship; `told` gets a sentence about each request that leads nowhere."""
+
+    def __init__(self, scenarios: Sequence[Scenario], files: Mapping[str, str], terms: Terms, told: Told) -> None:
+        self.origin = ""
+        """Where the server listens; known once it does."""
+        self._scenarios = {scenario.id: scenario for scenario in scenarios}
+        self._files = files
+        self._terms = terms
+        self._told = told
+        self._conversations: dict[tuple[str, str, str], Conversation] = {}
+        self._lock = Lock()
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        """Answer a request."""
+        headers = {**_ANYBODY}
+        asked_for = request.headers.get("access-control-request-headers")
+        if asked_for is not None:  # `*` stands for no header of authorization
+            headers["access-control-allow-headers"] = asked_for
+        if request.method == "OPTIONS":
+            return HttpResponse(HTTPStatus.NO_CONTENT, headers)
+        response = self._response(request)
+        return replace(response, headers={**headers, **response.headers})
+
+    def _response(self, request: HttpRequest) -> HttpResponse:
+        segments = [unquote(each) for each in urlsplit(request.url).path.split("/")[1:]]
+        if segments[0] == ABOUT:
+            return self._about(request, segments[1:])
+        scenario, *behind = segments
+        if scenario not in self._scenarios:
+            close = difflib.get_close_matches(scenario, self._scenarios, n=1)
+            guess = f" Did you mean {close[0]!r}?" if close else ""
+            return self._nowhere(request, f"no scenario {scenario!r} is served.{guess}")
+        if not behind or not behind[0] or behind[0].startswith("v1"):
+            return self._nowhere(request, f"the base URL needs a session, as in {self.origin}/{scenario}/1")
+        return self._to_conversation(request, self._scenarios[scenario], behind[0])
+
+    def _to_conversation(self, request: HttpRequest, scenario: Scenario, session: str) -> HttpResponse:
+        for wire in _served_apis():
+            if wire.recognises(replace(request, body=wire.least_body)):
+                return self._conversation(scenario, session, wire)(request)
+        for wire in _served_apis():
+            response = wire.frontage.desk(request, self._models(wire))
+            if response is not None:
+                if wire.frontage.has_key(request):
+                    return response
+                return wire.fail(wire.frontage.keyless, None, request.url)
+        return self._nowhere(request, "no API has this path")
+
+    def _conversation(self, scenario: Scenario, session: str, wire: Api) -> Conversation:
+        with self._lock:
+            key = (scenario.id, session, wire.name)
+            if key not in self._conversations:
+                base = f"{self.origin}/{scenario.id}/{session}"
+                known = frozenset(self._models(wire))
+                self._conversations[key] = Conversation(
+                    scenario, wire, session, base, lambda model: _is_known(wire, known, model), self._terms
+                )
+            return self._conversations[key]
+
+    def _models(self, wire: Api) -> tuple[str, ...]:
+        return (*_listed(wire.name), *self._terms.models)
+
+    def _about(self, request: HttpRequest, segments: Sequence[str]) -> HttpResponse:
+        match segments:
+            case ["scenarios"] if request.method == "GET":
+                told: list[JSON] = [
+                    {**scenario_told(each), "base": self._base(each)} for each in self._scenarios.values()
+                ]
+                return _json({"scenarios": told})
+            case [name, session] if name in self._scenarios and request.method == "GET":
+                return self._told_of(self._scenarios[name], session)
+            case [name, _, "call"] if name in self._scenarios and request.method == "POST":
+                return self._called(self._scenarios[name], request)
+            case _:
+                return self._nowhere(
+                    request,
+                    f"there are GET /{ABOUT}/scenarios, GET /{ABOUT}/SCENARIO/SESSION and "
+                    f"POST /{ABOUT}/SCENARIO/SESSION/call",
+                )
+
+    def _base(self, scenario: Scenario) -> str:
+        return f"{self.origin}/{scenario.id}/"
+
+    def _told_of(self, scenario: Scenario, session: str) -> HttpResponse:
+        """What has come of a session so far, in each API that it was used in."""
+        found = [each for each in self._all() if each.scenario is scenario and each.name == session]
+        told: list[JSON] = [conversation_told(each, each.result(each.wire.name, ended=False)) for each in found]
+        if len(told) == 1 and isinstance(told[0], dict):
+            return _json(told[0])
+        return _json({"scenario": scenario_told(scenario), "session": session, "conversations": told})
+
+    def _called(self, scenario: Scenario, request: HttpRequest) -> HttpResponse:
+        """What a tool answers, for a client whose tools ask here."""
+        try:
+            body = loads(request.body)
+        except WireError:
+            body = None
+        match body:
+            case {"name": str(name), "arguments": dict(arguments)}:
+                told = result_told(scenario, ToolCall("", name, arguments))
+                if told is not None:
+                    return _json({"result": told})
+                return _error(HTTPStatus.NOT_FOUND, f"the scenario has no result of {name!r} for these arguments")
+            case _:
+                return _error(HTTPStatus.BAD_REQUEST, 'a call is {"name": "…", "arguments": {…}}')
+
+    def _nowhere(self, request: HttpRequest, why: str) -> HttpResponse:
+        self._told(f"{request.method} {urlsplit(request.url).path}: {why}")
+        return _error(HTTPStatus.NOT_FOUND, why)
+
+    def _all(self) -> list[Conversation]:
+        with self._lock:
+            return list(self._conversations.values())
+
+    def run(self, facts: tuple[str, ...] = ()) -> RunResult:
+        """The run of all conversations, in the order of their scenarios and sessions: each session is a column."""
+        order = list(self._scenarios)
+        held = sorted(self._all(), key=lambda each: (order.index(each.scenario.id), each.name, each.wire.name))
+        cells = tuple(each.result(f"{each.wire.name}/{each.name}") for each in held if each.exchanges)
+        columns: dict[str, tuple[str, ...]] = {cell.target: () for cell in cells}
+        again = Invocation(("harness", "serve"), scenarios=self._files, targets=columns, show=())
+        return RunResult("serve", cells, facts=facts, invocation=again)
+
+
+@cache
+def _listed(api: str) -> tuple[str, ...]:
+    return tuple(model.id for model in models(api))
+
+
+def _is_known(wire: Api, known: frozenset[str], model: str) -> bool:
+    """Whether the provider has a model: it is listed, has a profile of its own, or is listed without what such names
+    end in (a day, `latest`, `preview`)."""
+    bare = model.removeprefix("models/")
+    own = wire.profile_for(bare).name != wire.profiles[-1].name
+    return own or bare in known or any(bare.startswith(f"{each}-") for each in known)
+
+
+def _served_apis() -> Iterator[Api]:
+    """The APIs that are spoken over HTTP."""
+    return (api for api in catalog.apis() if api.provider_url.startswith("http"))
+
+
+def _json(body: Mapping[str, JSON]) -> HttpResponse:
+    return HttpResponse(200, {"content-type": "application/json"}, json.dumps(body, ensure_ascii=False).encode())
+
+
+def _error(status: int, why: str) -> HttpResponse:
+    body = {"error": {"type": "harness", "message": f"harness: {why}"}}
+    return HttpResponse(status, {"content-type": "application/json"}, json.dumps(body, ensure_ascii=False).encode())

@@ -1,0 +1,187 @@
+"""`harness serve`: what a client in any language is told and answered, and how it is judged."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.serving.served import KEYS, PATHS, Served, first_body, next_body, serving
+
+PARALLEL = "call-parallel-same-tool"
+APIS = sorted(PATHS)
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Served]:
+    with serving(PARALLEL, "call-single") as server:
+        yield server
+
+
+def scenario(server: Served, name: str = PARALLEL) -> dict[str, Any]:
+    every = server.ask("/_harness/scenarios").json["scenarios"]
+    return next(each for each in every if each["id"] == name)
+
+
+def play(server: Served, api: str, session: str, *, swapped: bool = False) -> dict[str, Any]:
+    """Play the scenario of two parallel calls with nothing but what the server tells; the last answer."""
+    path = f"/{PARALLEL}/{session}{PATHS[api]}"
+    body = first_body(api, scenario(server))
+    answer = server.ask(path, body, KEYS[api])
+    assert answer.status == 200, answer.body
+    results = [call["result"]["content"] for call in server.told(PARALLEL, session)["calls"]]
+    if swapped:
+        results.reverse()
+    last = server.ask(path, next_body(api, body, answer.json, results), KEYS[api])
+    assert last.status == 200, last.body
+    told: dict[str, Any] = last.json
+    return told
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_a_client_without_an_sdk_plays_a_scenario_from_what_it_is_told(served: Served, api: str) -> None:
+    play(served, api, f"right-{api}")
+
+    told = served.told(PARALLEL, f"right-{api}")
+    assert (told["api"], told["verdict"], told["findings"]) == (api, "pass", [])
+    assert (told["played"], told["script"], told["requests"]) == (2, 2, 2)
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_swapped_results_are_found(served: Served, api: str) -> None:
+    play(served, api, f"swapped-{api}", swapped=True)
+
+    told = served.told(PARALLEL, f"swapped-{api}")
+    assert told["verdict"] == "fail"
+    assert {each["rule"] for each in told["findings"]} == {"result-swapped"}
+
+
+def test_a_scenario_is_told_without_yaml(served: Served) -> None:
+    told = scenario(served, "call-single")
+
+    assert told["base"] == f"{served.url}/call-single/"
+    assert [tool["name"] for tool in told["tools"]] == ["get_weather"]
+    assert told["tools"][0]["parameters"]["required"] == ["city"]
+    assert [turn["user"] for turn in told["turns"]] == ["How cold is it in Reykjavik? Use the tool."]
+
+
+def test_tools_can_ask_the_server_what_they_answer(served: Served) -> None:
+    asked = {"name": "get_weather", "arguments": {"city": "Tokyo"}}
+
+    reply = served.ask(f"/_harness/{PARALLEL}/any/call", asked)
+    unknown = served.ask(f"/_harness/{PARALLEL}/any/call", {**asked, "arguments": {"city": "Oslo"}})
+    malformed = served.ask(f"/_harness/{PARALLEL}/any/call", b"no JSON")
+
+    assert reply.json == {"result": {"content": {"temp_c": 31, "sky": "thunder"}, "is_error": False}}
+    assert (unknown.status, unknown.json["error"]["message"]) == (
+        404,
+        "harness: the scenario has no result of 'get_weather' for these arguments",
+    )
+    assert (malformed.status, malformed.json["error"]["message"]) == (
+        400,
+        'harness: a call is {"name": "…", "arguments": {…}}',
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("/call-singel/1/v1/messages", "no scenario 'call-singel' is served. Did you mean 'call-single'?"),
+        ("/call-single/v1/messages", "the base URL needs a session, as in {url}/call-single/1"),
+        ("/call-single/1/v1/message", "no API has this path"),
+        (
+            "/_harness/scenario",
+            (
+                "there are GET /_harness/scenarios, GET /_harness/SCENARIO/SESSION and "
+                "POST /_harness/SCENARIO/SESSION/call"
+            ),
+        ),
+    ],
+)
+def test_a_path_that_leads_nowhere_says_where_to_go(served: Served, path: str, said: str) -> None:
+    reply = served.ask(path, {})
+
+    assert (reply.status, reply.json["error"]["message"]) == (404, f"harness: {said.format(url=served.url)}")
+
+
+def test_the_end_of_the_input_ends_it_with_the_verdict(tmp_path: Path) -> None:
+    report = tmp_path / "run.json"
+    with serving(PARALLEL, "--report", f"json:{report}") as server:
+        play(server, "anthropic", "good")
+        play(server, "openai-chat", "bad", swapped=True)
+
+        assert server.end() == 1
+
+    assert "result-swapped: 1 cell" in server.out
+    assert f"Play again   harness serve {PARALLEL}" in server.out
+    assert "Look" not in server.out
+    assert "Played against the reference server" in server.out
+    run = json.loads(report.read_text(encoding="utf-8"))
+    assert run["mode"] == "serve"
+    assert {cell["target"]: cell["verdict"] for cell in run["cells"]} == {
+        "anthropic/good": "pass",
+        "openai-chat/bad": "fail",
+    }
+
+
+def test_a_client_that_stops_halfway_is_found_at_the_end_and_not_before() -> None:
+    with serving(PARALLEL) as server:
+        server.ask(f"/{PARALLEL}/1{PATHS['anthropic']}", first_body("anthropic", scenario(server)), KEYS["anthropic"])
+        assert server.told(PARALLEL, "1")["verdict"] == "pass"
+        server.process.send_signal(signal.SIGTERM)
+
+        assert server.end() == 1
+
+    assert "script-unplayed" in server.out
+    assert "the client did not ask for 1 of the 2 answers of the script" in server.out
+
+
+def test_nobody_asked() -> None:
+    with serving(PARALLEL) as server:
+        assert server.end() == 2
+
+    assert server.err == (
+        "harness: no client has asked for anything. 'harness help serve' shows how to lead one here.\n"
+    )
+
+
+def test_a_port_that_is_taken(served: Served) -> None:
+    port = served.url.rpartition(":")[2]
+
+    with serving("--port", port) as other:
+        assert other.end() == 2
+
+    assert other.err == f"harness: port {port}: Address already in use. Without one a free port is taken.\n"
+
+
+CLIENT = """
+import json, os, urllib.request
+base = os.environ["ANTHROPIC_BASE_URL"]
+assert base == os.environ["HARNESS_BASE_URL"] == os.environ["HARNESS_URL"] + "/call-single/command", base
+assert os.environ["OPENAI_BASE_URL"] == base + "/v1"
+body = {"model": "claude-opus-5", "max_tokens": 99, "messages": [{"role": "user", "content": "Hi."}],
+        "tools": [{"name": "get_weather", "input_schema": {"type": "object"}}]}
+headers = {"x-api-key": os.environ["ANTHROPIC_API_KEY"], "anthropic-version": "2023-06-01"}
+urllib.request.urlopen(urllib.request.Request(base + "/v1/messages", json.dumps(body).encode(), headers)).read()
+"""
+
+
+FAILED = "harness: the command ended with exit code 3: "
+
+
+@pytest.mark.parametrize(("ending", "err"), [("", ""), ("raise SystemExit(3)", FAILED)])
+def test_a_command_is_run_against_it(tmp_path: Path, ending: str, err: str) -> None:
+    client = tmp_path / "client.py"
+    client.write_text(CLIENT + ending, encoding="utf-8")
+
+    with serving("call-single", "--command", f"{sys.executable} {client}") as server:
+        assert server.end() == 1  # it asked for the first answer only
+
+    assert server.err.startswith(err)
+    assert bool(server.err) == bool(err)
+    assert "anthropic/command" in server.out
