@@ -7,9 +7,11 @@ follower never is worse than its cause, nor is anybody else to blame for it, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import cache
+from operator import itemgetter
 
 from harness.contract.model import Role
 from harness.results import Blame, Finding, Kind, Severity
@@ -45,6 +47,7 @@ _RANK = {severity: rank for rank, severity in enumerate(Severity)}
 """Worst first."""
 
 
+@cache
 def _any(globs: tuple[str, ...], rule: str) -> bool:
     return any(fnmatchcase(rule, each) for each in globs)
 
@@ -244,8 +247,9 @@ _GENERAL = ("recorded-request", "history-append-only", "chat-refused", "chat-fai
 def linked(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """The findings of one cell, each with the index of the one that it follows from in the end, if there is one."""
     parents: dict[int, int] = {}
+    in_order = sorted(enumerate(findings), key=lambda each: each[1].exchange or 0)
     for index, finding in enumerate(findings):
-        for cause in _causes(findings, finding):
+        for cause in _causes(in_order, finding):
             if _root(parents, cause) != index:
                 parents[index] = cause
                 break
@@ -255,15 +259,15 @@ def linked(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     )
 
 
-def _causes(findings: Sequence[Finding], finding: Finding) -> list[int]:
-    """What a finding may follow from, the likeliest first: by the table, then the same in an earlier request."""
-    by_table = [
-        index
-        for relation in RELATIONS
-        for index, other in sorted(enumerate(findings), key=lambda each: each[1].exchange or 0)
-        if other is not finding and relation.holds(other, finding)
-    ]
-    return by_table + [index for index, other in enumerate(findings) if _again(other, finding)]
+def _causes(in_order: Sequence[tuple[int, Finding]], finding: Finding) -> Iterator[int]:
+    """What a finding may follow from, the likeliest first: by the table, then the same in an earlier request.
+
+    `in_order` are the findings with their indices, those of earlier exchanges first.
+    """
+    for relation in RELATIONS:
+        if _any(relation.followers, finding.rule):
+            yield from (index for index, other in in_order if other is not finding and relation.holds(other, finding))
+    yield from (index for index, other in sorted(in_order, key=itemgetter(0)) if _again(other, finding))
 
 
 def _again(first: Finding, later: Finding) -> bool:

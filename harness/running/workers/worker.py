@@ -79,6 +79,19 @@ class Broken(Exception):
         return self.reason
 
 
+def started(connection: int, faults: int, output: int, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """A new process that runs `harness.running.workers.child.main` with these file descriptors."""
+    return subprocess.Popen(  # noqa: S603 - this Python, with code of ours
+        [sys.executable, "-c", _START, str(connection), str(faults), *sys.path],
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
+        pass_fds=(connection, faults),
+        env=environment,
+        start_new_session=True,  # a group of its own, so that what it starts ends with it, and Ctrl-C is ours
+    )
+
+
 class Worker:
     """A process that has loaded one adapter. One thread at a time asks it; any may `kill` it."""
 
@@ -86,16 +99,7 @@ class Worker:
         self._connection, theirs = Pipe()
         self._output, self._faults = Output(OUTPUT_LENGTH), Output(2 * TRACEBACK_LENGTH)
         with theirs:
-            descriptors = (theirs.fileno(), self._faults.writing)
-            self._process = subprocess.Popen(  # noqa: S603 - this Python, with code of ours
-                [sys.executable, "-c", _START, *map(str, descriptors), *sys.path],
-                stdin=subprocess.DEVNULL,
-                stdout=self._output.writing,
-                stderr=self._output.writing,
-                pass_fds=descriptors,
-                env=environment,
-                start_new_session=True,  # a group of its own, so that what it starts ends with it, and Ctrl-C is ours
-            )
+            self._process = started(theirs.fileno(), self._faults.writing, self._output.writing, environment)
         for each in (self._output, self._faults):
             each.close_writing()
 
