@@ -12,6 +12,10 @@ from itertools import chain
 class Invocation:
     """How to ask for a part of a run again.
 
+    A fact of the run, as its mode is: reports read nothing but results, and print these commands beside what failed,
+    also out of a result that was written in another process. What the words are the caller says: the command line its
+    own options, pytest its own; those that stand here are what asks for a run that was given none.
+
     `rerun`, `record`, `reference` and `show` are the words that a command line begins with, `selection` those that
     chose the scenarios. `scenarios` names the files of scenarios that do not ship with harness, `targets` the words
     that select a column which is no shipped target. `recut` are the words that ask for other cuts of what is streamed.

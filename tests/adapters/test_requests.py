@@ -143,6 +143,20 @@ def test_media_that_are_here_and_elsewhere_are_sent_as_they_are_here(wire: Wire)
     assert wire.sent(user(both)) == wire.sent(user(here))
 
 
+def test_a_file_that_is_with_the_provider_is_named_and_not_sent(wire: Wire) -> None:
+    """Elsewhere its metadata say nothing, and a file that is nowhere is refused."""
+    file = File("application/pdf", provider_metadata={wire.adapter.api: wire.uploaded})
+    assert json.dumps(wire.uploaded_part) in json.dumps(wire.sent(user(Text("Read."), file)))
+    elsewhere = File("application/pdf", provider_metadata={"elsewhere": wire.uploaded})
+    assert refused(wire, ChatRequest(messages=(user(elsewhere),))).feature == "File"
+
+
+def test_an_image_that_is_with_openai_is_named_by_its_id() -> None:
+    image = Image("image/png", provider_metadata={"openai-responses": {"file_id": "file_1"}})
+    named = {"type": "input_image", "detail": "auto", "file_id": "file_1"}
+    assert json.dumps(named) in json.dumps(WIRES["openai-responses"].sent(user(image)))
+
+
 @pytest.mark.parametrize("name", [name for name in WIRES if name != "gemini"])  # whose SDK writes JSON in ASCII
 def test_text_that_utf8_cannot_hold_is_refused(name: str) -> None:
     refused(WIRES[name], ChatRequest(messages=(Message.user("\ud800"),)))

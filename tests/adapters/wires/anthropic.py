@@ -60,6 +60,8 @@ class Anthropic(Wire):
     malformed = (b'{"type":"message"}', b'{"content":[],"x":NaN}')
     broken_arguments = (*Wire.broken_arguments, "null")
     foreign_ids = ("functions.add:0", "functions.add:1", "call_x|fc_y", "é")
+    uploaded: ClassVar[dict[str, Any]] = {"source": {"type": "file", "file_id": "file_1"}}
+    uploaded_part: ClassVar[dict[str, Any]] = {"type": "document", **uploaded}
     traffic = ("anthropic-messages",)
 
     def whole(self, *said: Said, stop: str | None = "", usage: Any = None) -> dict[str, Any]:

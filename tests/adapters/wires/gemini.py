@@ -71,6 +71,10 @@ class Gemini(Wire):
         Usage(110, 10, 50, None, 3),
     )
     malformed = (b"{}", b'{"candidates":[]}', b'{"candidates":[{}],"x":NaN}')
+    uploaded: ClassVar[dict[str, Any]] = {
+        "fileData": {"mimeType": "application/pdf", "fileUri": "https://example.com/files/1"}
+    }
+    uploaded_part: ClassVar[dict[str, Any]] = {**uploaded}
     traffic = ("gemini-generateContent",)
 
     def whole(self, *said: Said, stop: str | None = "", usage: Any = None) -> dict[str, Any]:

@@ -63,6 +63,8 @@ class OpenAIChat(Wire):
     )
     broken_arguments = (*Wire.broken_arguments, *NO_OBJECTS)
     foreign_ids = ("a" * 41, "a" * 41 + "b", "é" * 60)
+    uploaded: ClassVar[dict[str, Any]] = {"file": {"file_id": "file_1"}}
+    uploaded_part: ClassVar[dict[str, Any]] = {"type": "file", **uploaded}
     traffic = ("openai-chat", "openai-compat-chat", "errors/openai-compat-chat")
 
     def whole(self, *said: Said, stop: str | None = "", usage: Any = None) -> dict[str, Any]:

@@ -55,6 +55,8 @@ class OpenAIResponses(Wire):
     malformed = (b"{}", b'{"output": null}', b'{"output": [], "n": NaN}')
     broken_arguments = (*Wire.broken_arguments, *NO_OBJECTS)
     foreign_ids = ("a" * 65, "a" * 65 + "b", "é" * 80)
+    uploaded: ClassVar[dict[str, Any]] = {"file_id": "file_1"}
+    uploaded_part: ClassVar[dict[str, Any]] = {"type": "input_file", **uploaded}
     traffic = ("openai-responses", "openai-compat-responses")
 
     def whole(self, *said: Said, stop: str | None = "", usage: Any = None) -> dict[str, Any]:

@@ -90,6 +90,10 @@ class Wire(ABC):
     """Texts of arguments that make no call."""
     foreign_ids: ClassVar[Sequence[str]] = ()
     """Ids that the API does not take."""
+    uploaded: ClassVar[dict[str, Any]]
+    """Metadata of a file that is with the provider already."""
+    uploaded_part: ClassVar[dict[str, Any]]
+    """The part that names it."""
     traffic: ClassVar[Sequence[str]]
     """Folders of recorded traffic."""
     failures: ClassVar[Sequence[tuple[bytes, ProviderError]]]
