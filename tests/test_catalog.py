@@ -63,7 +63,7 @@ def failure(error: type[UsageError], load: Callable[[], object]) -> str:
 
 def test_the_built_in_adapters_are_there_under_their_names(plug: Plug) -> None:
     names = catalog.ADAPTERS.names()
-    assert names == ["anthropic", "claude-cli", "gemini", "openai-chat", "openai-responses"]
+    assert {"anthropic", "claude-cli", "gemini", "openai-chat", "openai-responses"} <= {*names}
     assert [catalog.adapter(name).name for name in names] == names
 
 
@@ -88,8 +88,7 @@ def test_nothing_is_imported_before_it_is_selected(plug: Plug) -> None:
 
 def test_an_unknown_adapter(plug: Plug) -> None:
     assert failure(UnknownName, lambda: catalog.adapter("antropic")) == (
-        "unknown adapter 'antropic'. Did you mean 'anthropic'? "
-        "Known: anthropic, claude-cli, gemini, openai-chat, openai-responses."
+        f"unknown adapter 'antropic'. Did you mean 'anthropic'? Known: {', '.join(catalog.ADAPTERS.names())}."
     )
 
 
