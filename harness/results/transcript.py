@@ -143,9 +143,9 @@ class EmbeddingTranscript(Transcript):
 
 @dataclass(frozen=True, slots=True)
 class TurnedAway:
-    """A request that a server has refused for what stands around its chat: by `exchange`, and why, as a sentence."""
+    """A request, by method and path, that a server has refused for what is around its chat, and why, as a sentence."""
 
-    exchange: int
+    request: str
     reason: str
 
 
@@ -156,7 +156,8 @@ class ServedTranscript(Transcript):
     Nobody here has played the scenario, so there are no chats and no executions: the `chat` of an exchange is the index
     of the script's answer that it was given, `None` where it got another. `script` is how many answers the script has,
     `played` how many of them were given, `beside` how many requests were answered beside it. `ended` says that no more
-    requests will come. `profiles` are those of the models that were asked for beside `model`.
+    requests will come. `turned_away` are no exchanges, since nobody has looked at their chats. `profiles` are those of
+    the models that were asked for beside `model`.
     """
 
     script: int = 0

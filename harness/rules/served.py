@@ -26,7 +26,7 @@ def _unplayed(evidence: Evidence) -> Iterator[Flaw]:
 def _turned_away(evidence: Evidence) -> Iterator[Flaw]:
     transcript = evidence.transcript
     for each in transcript.turned_away if isinstance(transcript, ServedTranscript) else ():
-        yield Flaw(f"the request is refused: {each.reason}", each.exchange, "")
+        yield Flaw(f"{each.request} is refused: {each.reason}")
 
 
 RULES = (

@@ -13,7 +13,7 @@ from harness.meaning.schemas import change
 from harness.results import Kind
 from harness.rules.content import content_shown, is_verbatim, shown
 from harness.rules.emulation import format_tool
-from harness.rules.evidence import Asked, Evidence, ExpectedCall
+from harness.rules.evidence import Asked, Evidence, ExpectedCall, Heard
 from harness.rules.matching import Answer, answers, matched
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
@@ -109,7 +109,7 @@ def _choice(evidence: Evidence) -> Iterator[Flaw]:
             )
 
 
-def _carried_calls(evidence: Evidence) -> Iterator[tuple[Asked, ExpectedCall, CallView]]:
+def _carried_calls(evidence: Evidence) -> Iterator[tuple[Heard, ExpectedCall, CallView]]:
     for asked in evidence.heard:
         for call, view in matched(evidence, asked):
             if view is not None:

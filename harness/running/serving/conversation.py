@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import Lock
+from urllib.parse import urlsplit
 
 from harness import catalog
 from harness.apis.api import Api
@@ -12,7 +13,7 @@ from harness.apis.facts import Edition
 from harness.contract.http import Delivery, HttpRequest, HttpResponse
 from harness.contract.protocols import Endpoint
 from harness.reference.front import Front, Known
-from harness.results import CellResult, Exchange, Provenance, ServedTranscript, TurnedAway, Verdict
+from harness.results import CellResult, Provenance, ServedTranscript, TurnedAway, Verdict
 from harness.rules.evidence import Evidence
 from harness.running.judging import Judge
 from harness.running.stages import Stage
@@ -48,6 +49,7 @@ class Conversation:
         self._tap = Tap(base, REFERENCE_URL)
         self._turned_away: list[TurnedAway] = []
         self._beside = 0
+        self._asked = 0
         self._streamed = False
         self._lock = Lock()
 
@@ -58,18 +60,20 @@ class Conversation:
             served = self._front.serve(public)
             self._tap.chat = served.index
             self._streamed |= served.response.headers.get("content-type", "").startswith("text/event-stream")
-            if served.reason is not None:
-                self._turned_away.append(TurnedAway(len(self._tap.exchanges), served.reason))
+            self._asked += 1
             self._beside += served.beside
-            if not served.again:
+            if served.reason is not None:
+                path = urlsplit(public.url).path.removeprefix(urlsplit(REFERENCE_URL).path)
+                self._turned_away.append(TurnedAway(f"{request.method} {path}", served.reason))
+            elif not served.again:
                 # What is judged is what was said: how fast it came is no part of it.
                 self._tap.note(served.request, replace(served.response, delivery=_unpaced(served.response)))
         return served.response
 
     @property
-    def exchanges(self) -> tuple[Exchange, ...]:
-        """What was asked and answered so far, but for what was sent again."""
-        return tuple(self._tap.exchanges)
+    def asked(self) -> int:
+        """How many requests came."""
+        return self._asked
 
     @property
     def progress(self) -> tuple[int, int]:
@@ -85,7 +89,7 @@ class Conversation:
                 api=self.wire.name,
                 model=model,
                 profile=profile,
-                exchanges=self.exchanges,
+                exchanges=tuple(self._tap.exchanges),
                 mode="serve",
                 adapter=CLIENT,
                 variant=self._variant,

@@ -161,7 +161,7 @@ class Reception:
         """The run of all conversations, in the order of their scenarios and sessions: each session is a column."""
         order = list(self._scenarios)
         held = sorted(self._all(), key=lambda each: (order.index(each.scenario.id), each.name, each.wire.name))
-        cells = tuple(each.result(f"{each.wire.name}/{each.name}") for each in held if each.exchanges)
+        cells = tuple(each.result(f"{each.wire.name}/{each.name}") for each in held)
         columns: dict[str, tuple[str, ...]] = {cell.target: () for cell in cells}
         again = Invocation(("harness", "serve"), scenarios=self._files, targets=columns, show=())
         return RunResult("serve", cells, facts=facts, invocation=again)

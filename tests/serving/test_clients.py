@@ -1,0 +1,139 @@
+"""Real clients against `harness serve`: the official SDKs with their own tool loops, and a test runner of Node."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.serving.served import MODELS, Served, serving
+
+SINGLE, PARALLEL = "call-single", "call-parallel-same-tool"
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed")
+def test_a_node_test_finds_a_swapped_result() -> None:
+    test = Path(__file__).parent / "client.test.mjs"
+
+    with serving(PARALLEL, "--command", f"node --test {test}") as server:
+        assert server.end() == 1  # of the swapped results, not of the test, which expects them
+    assert server.err == ""
+    assert "Cause 1: result-swapped: 1 cell" in server.out
+    assert "openai-chat/node-by-place" in server.out
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Served]:
+    with serving(SINGLE, PARALLEL) as server:
+        yield server
+
+
+def turn(server: Served, name: str) -> tuple[list[dict[str, Any]], str]:
+    """The tools of a scenario, and what its user says first."""
+    told = next(each for each in server.ask("/_harness/scenarios").json["scenarios"] if each["id"] == name)
+    return told["tools"], told["turns"][0]["user"]
+
+
+def answer(server: Served, name: str, tool: str, arguments: Any) -> str:
+    """What a tool of a scenario says."""
+    reply = server.ask(f"/_harness/{name}/any/call", {"name": tool, "arguments": arguments})
+    return json.dumps(reply.json["result"]["content"])
+
+
+def assert_played(server: Served, name: str, session: str) -> None:
+    told = server.told(name, session)
+    assert (told["verdict"], told["findings"], told["played"]) == ("pass", [], told["script"])
+
+
+@pytest.mark.parametrize("thread", [True, False])
+def test_the_tool_runner_of_anthropic(served: Served, thread: bool) -> None:
+    anthropic = pytest.importorskip("anthropic")
+    session = f"runner-{thread}"
+
+    @anthropic.beta_tool
+    def get_weather(city: str) -> str:
+        """Current weather in a city.
+
+        Args:
+            city: City name
+        """
+        return answer(served, PARALLEL, "get_weather", {"city": city})
+
+    client = anthropic.Anthropic(base_url=f"{served.url}/{PARALLEL}/{session}", api_key="k")
+    runner = client.beta.messages.tool_runner(
+        model=MODELS["anthropic"],
+        max_tokens=500,
+        tools=[get_weather],
+        messages=[{"role": "user", "content": turn(served, PARALLEL)[1]}],
+        **({} if thread else {"thread": False}),
+    )
+
+    last = runner.until_done()
+
+    assert last.content[-1].text == "18 °C and clear in Paris, 31 °C with thunder in Tokyo."
+    assert_played(served, PARALLEL, session)
+
+
+def test_openai_keeps_responses(served: Served) -> None:
+    openai = pytest.importorskip("openai")
+    tools, user = turn(served, PARALLEL)
+    client = openai.OpenAI(base_url=f"{served.url}/{PARALLEL}/sdk/v1", api_key="k")
+    flat = [{"type": "function", "strict": False, **tool} for tool in tools]
+
+    with client.responses.stream(model=MODELS["openai-responses"], input=user, tools=flat) as stream:
+        first = stream.get_final_response()
+    calls = [item for item in first.output if item.type == "function_call"]
+    outputs = [
+        {
+            "type": "function_call_output",
+            "call_id": call.call_id,
+            "output": answer(served, PARALLEL, call.name, json.loads(call.arguments)),
+        }
+        for call in calls
+    ]
+    last = client.responses.create(
+        model=MODELS["openai-responses"], input=outputs, previous_response_id=first.id, tools=flat
+    )
+
+    assert last.output_text == "18 °C and clear in Paris, 31 °C with thunder in Tokyo."
+    assert_played(served, PARALLEL, "sdk")
+
+
+def test_an_sdk_does_not_try_again_behind_the_script(served: Served) -> None:
+    openai = pytest.importorskip("openai")
+    tools, user = turn(served, SINGLE)
+    client = openai.OpenAI(base_url=f"{served.url}/{SINGLE}/beyond/v1", api_key="k", max_retries=5)
+    chat = [{"type": "function", "function": tool} for tool in tools]
+
+    def ask(words: str) -> Any:
+        messages = [{"role": "user", "content": words}]
+        return client.chat.completions.create(model=MODELS["openai-chat"], messages=messages, tools=chat)
+
+    ask(user)
+    ask("Something else.")
+    with pytest.raises(openai.BadRequestError, match="has no answer 3"):
+        ask("And more.")
+
+    assert served.told(SINGLE, "beyond")["requests"] == 3
+
+
+def test_automatic_calls_of_google(served: Served) -> None:
+    genai = pytest.importorskip("google.genai")
+
+    def get_weather(city: str) -> dict[str, Any]:
+        """Current weather in a city."""
+        told: dict[str, Any] = json.loads(answer(served, PARALLEL, "get_weather", {"city": city}))
+        return told
+
+    client = genai.Client(api_key="k", http_options={"base_url": f"{served.url}/{PARALLEL}/automatic"})
+    said = client.models.generate_content(
+        model=MODELS["gemini"], contents=turn(served, PARALLEL)[1], config={"tools": [get_weather]}
+    )
+
+    assert said.text == "18 °C and clear in Paris, 31 °C with thunder in Tokyo."
+    assert_played(served, PARALLEL, "automatic")
+    assert client.models.count_tokens(model=MODELS["gemini"], contents="Hello.").total_tokens > 0
