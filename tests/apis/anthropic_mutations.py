@@ -251,11 +251,6 @@ MUTATIONS: list[Mutation] = [
     Mutation("a result is an object", _TYPE, _each("tool_result", _put("content", {"temp_c": 18}))),
     Mutation("a result is a number", _TYPE, _each("tool_result", _put("content", 18))),
     Mutation(
-        "a result holds an empty text",
-        "anthropic-result-text-empty",
-        _each("tool_result", _put("content", [{"type": "text", "text": ""}])),
-    ),
-    Mutation(
         "a result holds a block of OpenAI's",
         "anthropic-block-type",
         _each("tool_result", _put("content", [{"type": "input_text", "text": "x"}])),

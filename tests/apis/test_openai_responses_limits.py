@@ -402,8 +402,15 @@ def test_tools_of_namespaces_and_additional_tools_are_looked_at() -> None:
     assert only(with_input(USER, more), "tool-name").pointer == "/input/1/tools/0/name"
 
 
+def test_a_schema_that_is_strict_already_does_not_have_to_say_so() -> None:
+    closed = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
+    assert rules(changed(tools=[tool(strict="absent", parameters=closed)])) == []
+
+
 def test_warnings_about_tools() -> None:
-    assert only(changed(tools=[tool(strict="absent")]), "tool-strict-unsaid").severity == "warning"
+    schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+    unsaid = changed(tools=[tool(strict="absent", parameters=schema)])
+    assert only(unsaid, "tool-strict-unsaid").severity == "warning"
     assert only(changed(tools=[TOOL, TOOL]), "tool-duplicate").severity == "warning"
     unknown = changed(tool_choice={"type": "function", "name": "get_time"})
     assert only(unknown, "tool-choice-unknown").severity == "warning"

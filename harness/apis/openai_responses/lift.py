@@ -13,7 +13,7 @@ class OpenAIResponsesLift(Lift):
     """The system prompt is `instructions`, or else the first system item; other such items are items of their own.
 
     There is no error flag: a result's text is all that a failed tool has said. A function without `strict` keeps it
-    unsaid, since the default is disputed (openai-responses-tool-form).
+    unsaid, since the default is to be strict where it can (openai-responses-strict-default).
     """
 
     api = "openai-responses"

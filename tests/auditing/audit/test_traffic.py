@@ -77,7 +77,7 @@ def test_what_is_said_of_accepted_requests_is_little_and_warns() -> None:
     assert len(contract) < 10
     assert [finding.rule for finding in contract if finding.blame is Blame.ADAPTER] == []
     limits = Counter(finding.rule for finding in said if finding.kind is Kind.LIMIT)
-    # a default on which the provider's own pages disagree
+    # schemas that the default makes strict
     assert limits.pop("openai-responses-tool-strict-unsaid") > 0
     # names that went on being taken behind the day of their end, and facts of which there are reports only
     assert limits == {

@@ -143,7 +143,7 @@ TOOL_STRICT_SCHEMA = Limit(
 )
 TOOL_STRICT_UNSAID = Limit(
     "openai-responses-tool-strict-unsaid",
-    "A function says whether it is strict: the default is disputed.",
+    "A function whose schema is not strict says so: the default makes it strict where it can.",
     "openai-responses-strict-default",
     "warning",
 )

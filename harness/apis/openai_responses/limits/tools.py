@@ -71,8 +71,8 @@ def _function(tool: dict[str, JSON], pointer: str, law: Law) -> Iterator[Violati
         if value is not None and not isinstance(value, kind):
             text = f"Invalid type for '{parameter(pointer)}.{key}'."
             yield limits.TOOL_SHAPE.broken(text, join(pointer, key), code=WRONG_TYPE, actual=value)
-    if "strict" not in tool and isinstance(tool.get("name"), str):
-        text = f"The effective default of 'strict' is disputed: say it for '{name}'."
+    if "strict" not in tool and isinstance(tool.get("name"), str) and _is_made_strict(schema, place):
+        text = f"Without 'strict' the API makes the schema of '{name}' strict where it can: say whether it is."
         yield limits.TOOL_STRICT_UNSAID.broken(text, pointer)
     if schema is None:
         return
@@ -90,6 +90,11 @@ def _function(tool: dict[str, JSON], pointer: str, law: Law) -> Iterator[Violati
         for where, sentence in strict_faults(schema, place) if strict is True else ():
             text = f"Invalid schema for function '{name}': {sentence}"
             yield limits.TOOL_STRICT_SCHEMA.broken(text, where, code=_SCHEMA_CODE)
+
+
+def _is_made_strict(schema: JSON, place: str) -> bool:
+    """The schema is not yet what a strict one is, so that the default changes it (openai-responses-strict-default)."""
+    return schema is None or next(iter(strict_faults(schema, place)), None) is not None
 
 
 def _is_untyped_union(schema: JSON) -> bool:

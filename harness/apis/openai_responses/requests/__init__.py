@@ -139,7 +139,7 @@ def _tool(tool: dict[str, JSON], pointer: str) -> ToolView:
         description=string(tool.get("description")),
         parameters=tool.get("parameters") if kind == "function" else None,
         pointer=pointer,
-        strict=strict if isinstance(strict, bool) else None,  # the default is disputed (openai-responses-tool-form)
+        strict=strict if isinstance(strict, bool) else None,  # unsaid is not no (openai-responses-strict-default)
         kind=kind,
     )
 
