@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, cast
 
 from harness.bridge.memory import Memory
@@ -41,11 +42,15 @@ _STOP_REASONS = {
 }
 
 
-def response(completion: object, request: ChatRequest, memory: Memory | None = None) -> ChatResponse:
+def response(
+    completion: object, request: ChatRequest, memory: Memory | None = None, *, own: object = None
+) -> ChatResponse:
     """What a completion says: an object of a library or its dictionary, with `choices`, `usage` and `model`.
 
-    A call whose arguments are no whole JSON object is left out: it must never be run. A call without an id gets one
-    that is marked as made up. The library's own message is kept in `memory`.
+    A call whose arguments are no whole JSON object is left out, and so is the last one of an answer that reached its
+    bound: neither must ever be run. A call without an id gets one
+    that is marked as made up. The library's own message, which is that of the completion
+    unless `own` is given, is kept in `memory`.
 
     Raises:
         MalformedResponse: it has no message.
@@ -61,16 +66,18 @@ def response(completion: object, request: ChatRequest, memory: Memory | None = N
     parts += [Text(text)] if (text := _text(told.get("content"))) else []
     parts += [Refusal(told["refusal"])] if told.get("refusal") else []
     message = Message(Role.ASSISTANT, (*parts, *made))
-    if memory is not None:
-        memory.keep(request, message, choice["message"])
     raw = choice.get("finish_reason")
     reason = stop_reason(raw)
     if told.get("refusal"):
         reason = StopReason.REFUSAL
     elif made and reason is StopReason.END_TURN:
         reason = StopReason.TOOL_USE
+    if reason is StopReason.MAX_TOKENS and made:
+        message = replace(message, parts=message.parts[:-1])  # cut short, whether what there is of it parses or not
     if len(made) < len(calls) and reason in (StopReason.END_TURN, StopReason.TOOL_USE):
         reason = StopReason.MALFORMED_CALL
+    if memory is not None:
+        memory.keep(request, message, choice["message"] if own is None else own)
     return ChatResponse(message, reason, _usage(plain(body.get("usage"))), body.get("model"), raw)
 
 

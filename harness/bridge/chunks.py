@@ -32,10 +32,12 @@ def events(
     Raises:
         ConnectionFailed: the stream ended without saying why the model stopped.
     """
-    made = Chunks(request)
+    made, taken = Chunks(request), list[object]()
     for chunk in chunks:
+        taken.append(chunk)
         yield from made.add(chunk)
-    yield from made.end(memory, whole)
+    made.check()
+    yield from made.end(response(whole(taken) if whole else made.completion, request, memory))
 
 
 class Chunks:
@@ -47,7 +49,6 @@ class Chunks:
 
     def __init__(self, request: ChatRequest) -> None:
         self._request = request
-        self._chunks: list[object] = []
         self._calls: list[dict[str, Any]] = []
         self._open: dict[object, int] = {}
         self._message: dict[str, Any] = {"role": "assistant", "content": ""}
@@ -56,7 +57,6 @@ class Chunks:
 
     def add(self, chunk: object) -> Iterator[StreamEvent]:
         """The events of one more chunk."""
-        self._chunks.append(chunk)
         said = plain(chunk)
         for name in ("model", "usage"):
             self._body[name] = said.get(name) or self._body.get(name)
@@ -70,22 +70,24 @@ class Chunks:
             for piece in map(plain, delta.get("tool_calls") or []):
                 yield from self._piece(piece)
 
-    def end(self, memory: Memory | None = None, whole: Whole | None = None) -> Iterator[StreamEvent]:
-        """The events behind the last chunk. Raises as `events` does."""
+    @property
+    def completion(self) -> dict[str, Any]:
+        """What the chunks come to, as a completion."""
+        message = {**self._message, **({"tool_calls": self._calls} if self._calls else {})}
+        return {**self._body, "choices": [{"message": message, "finish_reason": self._reason}]}
+
+    def check(self) -> None:
+        """Raises `ConnectionFailed`: nobody said why the model stopped, so the stream broke off."""
         if self._reason is None:
             raise ConnectionFailed("the stream ended without a finish_reason")
-        answer = self._answer(memory, whole)
+
+    def end(self, answer: ChatResponse) -> Iterator[StreamEvent]:
+        """The events behind the last chunk; `answer` is what the stream came to."""
         runnable = {call.id for call in answer.tool_calls}
         for index, call in enumerate(self._calls):
             if call["id"] in runnable and is_whole(call["function"]["arguments"]):
                 yield ToolCallEnd(index)
         yield Finish(answer)
-
-    def _answer(self, memory: Memory | None, whole: Whole | None) -> ChatResponse:
-        if self._calls:
-            self._message["tool_calls"] = self._calls
-        body = {**self._body, "choices": [{"message": self._message, "finish_reason": self._reason}]}
-        return response(whole(self._chunks) if whole else body, self._request, memory)
 
     def _piece(self, piece: Mapping[str, Any]) -> Iterator[StreamEvent]:
         function = plain(piece.get("function"))

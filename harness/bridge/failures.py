@@ -35,7 +35,8 @@ _CODES = {
 def failures() -> Generator[None, None, None]:
     """Raise what a library raises as an error of the contract.
 
-    An error is the provider's by `status_code`, `status`, `http_status` or `code`, its own or that of what caused it; a
+    An error is the provider's by `status_code`, `status`, `http_status` or `code`, its own, its response's or those of
+    what caused it; a
     failure of the connection by its class; a `ValueError` of whoever parsed the answer is `MalformedResponse`. Anything
     else stays what it is: a crash, which the report shows with its traceback.
     """
@@ -56,6 +57,8 @@ def _translated(error: BaseException) -> ChatError | None:
         return ConnectionFailed(str(error))
     for each in chain:
         status = _status(each)
+        if status is not None and status < 400:
+            return ConnectionFailed(f"redirected with HTTP {status}, which is refused")
         if status is not None:
             return provider_error(status, str(error), code=_code(each), retry_after=_retry_after(each))
     return MalformedResponse(str(error)) if any(isinstance(each, ValueError) for each in chain) else None
@@ -71,19 +74,27 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 def _status(error: BaseException) -> int | None:
     for name in ("status_code", "status", "http_status", "code"):
-        value = getattr(error, name, None)
-        if type(value) is int and 400 <= value < 600:
-            return value
+        for holder in (error, getattr(error, "response", None)):
+            value = getattr(holder, name, None)
+            if type(value) is int and 300 <= value < 600:
+                return value
     return _CODES.get(_code(error) or "")
 
 
 def _code(error: BaseException) -> str | None:
-    body = getattr(error, "body", None)
+    body = getattr(error, "body", None) or _body(getattr(error, "response", None))
     details = _object(_object(body).get("error")) or _object(body)
     for found in (getattr(error, "code", None), details.get("code"), details.get("type"), details.get("status")):
         if isinstance(found, str) and found:
             return found
     return None
+
+
+def _body(response: Any) -> object:
+    try:
+        return response.json()
+    except (AttributeError, ValueError, RuntimeError):  # none, no JSON, or a stream that nobody has read
+        return None
 
 
 def _retry_after(error: BaseException) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from harness.bridge.memory import Memory
@@ -28,11 +28,18 @@ from harness.contract.model import (
 _NO_ARGUMENTS: dict[str, Any] = {"type": "object", "properties": {}}
 
 
-def messages(request: ChatRequest, memory: Memory | None = None, *, system: str = "system") -> list[Any]:
+def messages(
+    request: ChatRequest,
+    memory: Memory | None = None,
+    *,
+    system: str = "system",
+    failed: Mapping[str, Any] | None = None,
+) -> list[Any]:
     """The conversation as messages; `system` is the role of the system prompt.
 
     A message that the library answered itself is the library's own, as it stands in `memory`. Results come first in
-    their turn, one message each; an error is told in JSON, `{"error": …}`, since the form has no field for it. Without
+    their turn, one message each; an error is told in JSON, `{"error": …}`, since the form has no field for it; a
+    library that has one names it by `failed`, the fields that mark a result as an error. Without
     the library's own message a thought is left out: nobody takes one back without its signature.
 
     Raises:
@@ -41,7 +48,7 @@ def messages(request: ChatRequest, memory: Memory | None = None, *, system: str 
     found: list[Any] = [{"role": system, "content": request.system}] if request.system else []
     for place, message in enumerate(request.messages):
         if message.role is Role.USER:
-            found += _user(message)
+            found += _user(message, failed)
             continue
         own = memory.own(place, message) if memory else None
         said = own if own is not None else _assistant(message)
@@ -83,9 +90,11 @@ def response_format(request: ChatRequest) -> dict[str, Any] | None:
             return None
 
 
-def _user(message: Message) -> Iterator[dict[str, Any]]:
+def _user(message: Message, failed: Mapping[str, Any] | None) -> Iterator[dict[str, Any]]:
     for part in message.tool_results:
-        yield {"role": "tool", "tool_call_id": part.call_id, "name": part.name, "content": _result(part)}
+        mark = failed if part.is_error else None
+        content = _result(part, told=part.is_error and mark is None)
+        yield {"role": "tool", "tool_call_id": part.call_id, "name": part.name, "content": content, **(mark or {})}
     said = [part for part in message.parts if not isinstance(part, ToolResult)]
     if said:
         yield {"role": "user", "content": _content(said)}
@@ -104,10 +113,11 @@ def _call(call: ToolCall) -> dict[str, Any]:
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
 
 
-def _result(result: ToolResult) -> Any:
-    if result.is_error:
-        told = result.text if isinstance(result.content, tuple) else result.content
-        return json.dumps({"error": told}, ensure_ascii=False)
+def _result(result: ToolResult, *, told: bool) -> Any:
+    """The content; if it is to be `told` that it is an error, in its words."""
+    if told:
+        said = result.text if isinstance(result.content, tuple) else result.content
+        return json.dumps({"error": said}, ensure_ascii=False)
     if isinstance(result.content, tuple) and not all(isinstance(part, Text) for part in result.content):
         return _content(result.content)
     return result.text

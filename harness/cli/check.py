@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Literal
 
 import typer
 
@@ -31,6 +32,12 @@ def check(  # noqa: PLR0913 - a parameter for each option
     ] = None,
     *,
     adapter_commands: AdapterCommands = None,
+    init: Annotated[
+        Literal["python", "command"] | None,
+        typer.Option(
+            help="Write a file to begin with, my_adapter.py or my_adapter.mjs, and check nothing.", show_default=False
+        ),
+    ] = None,
     targets: Targets = None,
     models: Models = None,
     everything: Annotated[
@@ -50,6 +57,12 @@ def check(  # noqa: PLR0913 - a parameter for each option
     Within a minute, from a sample of the suite. Says what holds, what breaks and by which request, which capabilities
     work though undeclared, and which are declared and do not. Exit codes as for 'harness run'.
     """
+    if init is not None:
+        from harness.checking import starter  # noqa: PLC0415 - `harness --help` loads none of what a check needs
+
+        file, command = starter.write(init, Path())
+        typer.echo(f"{file} is written. Check it: {command}")
+        return 0
     from harness.checking.check import Check  # noqa: PLC0415 - `harness --help` loads none of what a run needs
     from harness.checking.sample import RECUTS  # noqa: PLC0415 - the same
     from harness.cli import session  # noqa: PLC0415 - the same

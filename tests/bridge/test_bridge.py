@@ -67,6 +67,14 @@ def test_a_conversation_is_told_as_messages() -> None:
     assert last == {"role": "user", "content": "And?"}
 
 
+def test_a_library_with_a_field_for_errors_names_it() -> None:
+    request = ChatRequest("m", [Message("user", [ToolResult("a", "look", "gone", is_error=True)])])
+
+    (told,) = bridge.messages(request, failed={"status": "error"})
+
+    assert (told["content"], told["status"]) == ("gone", "error")
+
+
 def test_media_are_content_parts_and_what_has_no_place_is_declined() -> None:
     said = [Text("See"), Image("image/png", b"\x00"), Image("image/png", uri="https://a.invalid/b.png")]
 
@@ -108,6 +116,7 @@ def test_an_answer_is_read_from_a_dictionary_and_from_objects() -> None:
     [
         ('{"n": 1', "tool_calls", StopReason.MALFORMED_CALL),
         ('{"n": 1', "length", StopReason.MAX_TOKENS),
+        ('{"n": 1}', "length", StopReason.MAX_TOKENS),
         ("[1]", "stop", StopReason.MALFORMED_CALL),
     ],
 )

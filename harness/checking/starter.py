@@ -1,0 +1,33 @@
+"""Files to begin an adapter with: each is checked as it stands, and says where somebody's own library goes."""
+
+from __future__ import annotations
+
+from importlib import resources
+from pathlib import Path
+
+from harness.contract.errors import UsageError
+
+STARTERS = {
+    "python": ("adapter.py", "my_adapter.py", "harness check my_adapter:ADAPTER"),
+    "command": ("adapter.mjs", "my_adapter.mjs", "harness check --adapter-command 'node my_adapter.mjs'"),
+}
+"""The kinds: the file that ships, what it is called where it is written, and the command that checks it."""
+
+
+def write(kind: str, folder: Path) -> tuple[Path, str]:
+    """Write the starter of a kind into a folder; gives back where it is, and the command that checks it.
+
+    Raises:
+        UsageError: there is such a file already, or it cannot be written.
+    """
+    shipped, name, command = STARTERS[kind]
+    file = folder / name
+    text = (resources.files("harness.checking") / "starters" / shipped).read_text(encoding="utf-8")
+    try:
+        with file.open("x", encoding="utf-8") as written:
+            written.write(text)
+    except FileExistsError:
+        raise UsageError(f"--init {kind}: {name} is there already, and is left as it is.") from None
+    except OSError as error:
+        raise UsageError(f"--init {kind}: {name} cannot be written: {error.strerror}.") from None
+    return file, command

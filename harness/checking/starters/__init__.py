@@ -1,0 +1,1 @@
+"""The files to begin with, as they are written."""

@@ -1,0 +1,49 @@
+"""An adapter to begin with: OpenAI Chat over plain HTTP. It passes as it stands; put your library where it says so.
+
+harness check my_adapter:ADAPTER
+"""
+
+from typing import Any
+
+import httpx2
+
+from harness import Adapter, Capability, ChatRequest, ChatResponse, Endpoint, bridge
+
+
+class Client:
+    """A client of one model. It lives as long as a conversation, so what your library remembers can be kept here:
+    `bridge.Memory` keeps its own messages behind those of the harness."""
+
+    def __init__(self, endpoint: Endpoint, model: str) -> None:
+        # The base URL is the harness's: whatever your library is told otherwise, it has to send there, and once for
+        # each chat: switch its retries off, or declare Capability.RETRIES.
+        headers = {"authorization": f"Bearer {endpoint.api_key}"}
+        self._http = httpx2.Client(base_url=endpoint.base_url, headers=headers, timeout=600)
+        self._model = model
+
+    def chat(self, request: ChatRequest) -> ChatResponse:
+        """Ask the model once, with the whole conversation of the request."""
+        body: dict[str, Any] = {
+            "model": request.model or self._model,
+            "messages": bridge.messages(request, system="developer"),  # as OpenAI has them, which most libraries take
+            "max_completion_tokens": request.max_tokens,
+        }
+        if request.tools:
+            body |= {"tools": bridge.tools(request), "reasoning_effort": "none"}
+        # What your library raises becomes an error of the harness here, by the status that it carries.
+        with bridge.failures():
+            reply = self._http.post("chat/completions", json=body)  # your library's call
+            reply.raise_for_status()
+            return bridge.response(reply.json(), request)  # a completion of OpenAI's form, an object or a dictionary
+
+    def close(self) -> None:
+        """Give back what the client holds."""
+        self._http.close()
+
+
+# Only what is declared is asked for. Declare more when it works: the check says which do though they are not declared,
+# and which are declared and do not. `streaming` needs a method `stream` (`bridge.events` makes its events).
+CAN = frozenset(map(Capability, ("system-prompt", "tools", "parallel-tool-calls", "history", "truncation")))
+
+# The second word is the API that goes over the wire: anthropic, openai-chat, openai-responses or gemini.
+ADAPTER = Adapter("my-adapter", "openai-chat", CAN, Client)

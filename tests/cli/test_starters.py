@@ -1,0 +1,43 @@
+"""`harness check --init`: what it writes passes as it stands, and nothing is overwritten."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from harness.results import RunResult, Verdict
+from tests.cli.conftest import Command
+
+FEW = ("call-parallel-same-tool", "arguments-large-integers", "history-two-turns", "error-429-retry-after", "body-html")
+
+
+def played(folder: Path) -> set[Verdict]:
+    cells = RunResult.from_json((folder / "run.json").read_text()).cells
+    return {cell.verdict for cell in cells if cell.verdict is not Verdict.NOT_APPLICABLE}
+
+
+@pytest.mark.parametrize("kind", ["python", "command"])
+def test_a_starter_passes_as_it_stands(harness: Command, folder: Path, kind: str) -> None:
+    if kind == "command" and shutil.which("node") is None:
+        pytest.skip("Node is not installed")
+    chosen = {"python": "--adapter=my_adapter:ADAPTER", "command": "--adapter-command=node my_adapter.mjs"}[kind]
+
+    written = harness("check", "--init", kind)
+    outcome = harness("run", *FEW, "--mode=reference", "--target=openai-chat", chosen, "--report=json:run.json")
+
+    assert (written.code, written.err) == (0, "")
+    assert written.out.startswith("my_adapter")
+    assert outcome.code == 0, outcome.out
+    assert played(folder) == {Verdict.PASS}
+
+
+def test_what_is_there_is_left_as_it_is(harness: Command, folder: Path) -> None:
+    (folder / "my_adapter.py").write_text("mine\n")
+
+    outcome = harness("check", "--init", "python")
+
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err == "harness: --init python: my_adapter.py is there already, and is left as it is.\n"
+    assert (folder / "my_adapter.py").read_text() == "mine\n"
