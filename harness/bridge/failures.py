@@ -60,7 +60,8 @@ def _translated(error: BaseException) -> ChatError | None:
         if status is not None and status < 400:
             return ConnectionFailed(f"redirected with HTTP {status}, which is refused")
         if status is not None:
-            return provider_error(status, str(error), code=_code(each), retry_after=_retry_after(each))
+            wait = next((found for other in chain if (found := _retry_after(other)) is not None), None)
+            return provider_error(status, str(error), code=_code(each), retry_after=wait)
     return MalformedResponse(str(error)) if any(isinstance(each, ValueError) for each in chain) else None
 
 
@@ -98,12 +99,13 @@ def _body(response: Any) -> object:
 
 
 def _retry_after(error: BaseException) -> float | None:
-    """Seconds, from an attribute of the error or the headers of its response."""
-    headers: Any = getattr(getattr(error, "response", None), "headers", None) or {}
-    milliseconds = _number(headers.get("retry-after-ms"))
-    if milliseconds is not None:
-        return milliseconds / 1000
-    return _number(getattr(error, "retry_after", None) or headers.get("retry-after"))
+    """Seconds, from an attribute of the error, its headers, or those of its response."""
+    for headers in (getattr(error, "headers", None), getattr(getattr(error, "response", None), "headers", None)):
+        found = _object(headers)
+        milliseconds, seconds = _number(found.get("retry-after-ms")), _number(found.get("retry-after"))
+        if milliseconds is not None or seconds is not None:
+            return seconds if milliseconds is None else milliseconds / 1000
+    return _number(getattr(error, "retry_after", None))
 
 
 def _number(value: object) -> float | None:

@@ -255,6 +255,18 @@ def test_failures_are_told_by_their_status() -> None:
     wrapped = raised(RuntimeError("wrapped"), StatusError(status=400))
     assert isinstance(wrapped, ProviderError)
     assert wrapped.status == 400
+    waiting = raised(StatusError(status_code=429), StatusError(headers={"retry-after-ms": "250"}))
+    assert isinstance(waiting, RateLimited)
+    assert waiting.retry_after == 0.25
+
+
+def test_a_response_that_was_refused_is_read_and_a_redirect_is_no_answer() -> None:
+    body = {"error": {"code": "invalid_api_key"}}
+    refused = raised(StatusError(response=SimpleNamespace(status_code=401, headers={}, json=lambda: body)))
+
+    assert isinstance(refused, ProviderError)
+    assert (refused.status, refused.code) == (401, "invalid_api_key")
+    assert type(raised(StatusError(status_code=302))) is ConnectionFailed
 
 
 @pytest.mark.parametrize(

@@ -1,23 +1,21 @@
-"""LangChain as an adapter, for Anthropic and OpenAI Chat: a wrapper of a library with messages of its own.
+"""LangChain as an adapter for Anthropic: a wrapper of a library with messages of its own.
 
 Try it with `harness check tests.examples.langchain_wrapped:ANTHROPIC`, where langchain-anthropic is installed.
 """
 
 from collections.abc import Iterator
-from functools import partial
-from importlib import import_module
 from typing import Any
 
+from langchain_anthropic import ChatAnthropic
 from langchain_core.messages import AIMessage, message_chunk_to_message
 
 from harness import Adapter, Capability, ChatRequest, ChatResponse, Endpoint, StreamEvent, bridge
 
 
 class Client:
-    def __init__(self, kind: str, endpoint: Endpoint, model: str) -> None:
-        module, name = kind.split(":")
+    def __init__(self, endpoint: Endpoint, model: str) -> None:
         where = {"base_url": endpoint.base_url, "api_key": endpoint.api_key, "max_retries": 0}
-        self._model = getattr(import_module(module), name)(model=model, **where)
+        self._model = ChatAnthropic(model=model, **where)
         self._memory = bridge.Memory()
 
     def chat(self, request: ChatRequest) -> ChatResponse:
@@ -73,5 +71,4 @@ def calls(answer: AIMessage) -> list[dict[str, Any]]:
 CAN = frozenset(
     map(Capability, ("system-prompt", "tools", "parallel-tool-calls", "history", "truncation", "streaming"))
 )
-ANTHROPIC = Adapter("langchain-anthropic", "anthropic", CAN, partial(Client, "langchain_anthropic:ChatAnthropic"))
-CHAT = Adapter("langchain-chat", "openai-chat", CAN, partial(Client, "langchain_openai:ChatOpenAI"))
+ANTHROPIC = Adapter("langchain-anthropic", "anthropic", CAN, Client)

@@ -1,21 +1,25 @@
-"""LiteLLM as an adapter, for OpenAI Chat and for Anthropic: a wrapper of a library that speaks OpenAI's form.
+"""LiteLLM as an adapter for Anthropic: a wrapper of a library that speaks OpenAI's form.
 
 Try it with `harness check tests.examples.litellm_wrapped:ANTHROPIC`, where litellm is installed.
 """
 
+import os
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else it asks the network when it is imported
 import litellm
 
 from harness import Adapter, Capability, ChatRequest, ChatResponse, Endpoint, StreamEvent, bridge
 
+litellm.suppress_debug_info = True
+
 
 class Client:
-    def __init__(self, provider: str, endpoint: Endpoint, model: str) -> None:
+    def __init__(self, endpoint: Endpoint, model: str) -> None:
         where = {"api_base": endpoint.base_url, "api_key": endpoint.api_key, "num_retries": 0, "max_retries": 0}
-        self._ask = partial(litellm.completion, f"{provider}/{model}", **where)
+        self._ask = partial(litellm.completion, f"anthropic/{model}", **where)
         self._memory = bridge.Memory()
 
     def chat(self, request: ChatRequest) -> ChatResponse:
@@ -45,5 +49,4 @@ class Client:
 
 CAN = frozenset(map(Capability, ("system-prompt", "tools", "parallel-tool-calls", "tool-choice", "forced-tool-choice")))
 CAN |= frozenset(map(Capability, ("json-mode", "json-schema", "vision", "history", "truncation", "streaming")))
-ANTHROPIC = Adapter("litellm-anthropic", "anthropic", CAN, partial(Client, "anthropic"))
-CHAT = Adapter("litellm-chat", "openai-chat", CAN, partial(Client, "openai"))
+ANTHROPIC = Adapter("litellm-anthropic", "anthropic", CAN, Client)

@@ -12,13 +12,14 @@ from harness.results import RunResult, Verdict
 
 HERE = Path(__file__).parent
 WRAPPERS = {
-    "litellm_wrapped": ("litellm", ("anthropic", "openai")),
-    "langchain_wrapped": ("langchain_core", ("langchain_anthropic", "langchain_openai")),
+    "litellm_wrapped": ("litellm", "anthropic"),
+    "langchain_wrapped": ("langchain_core", "langchain_anthropic"),
 }
+LINES = {"litellm_wrapped": 30, "langchain_wrapped": 50}
 FEW = (
     "call-parallel-same-tool",
     "history-two-turns",
-    "result-error",
+    "call-results-reordered",
     "stream-parallel-long-arguments",
     "error-429-retry-after",
     "system-plain",
@@ -30,20 +31,22 @@ def test_it_is_as_short_as_is_said(wrapper: str) -> None:
     body = (HERE / f"{wrapper}.py").read_text().split('"""', 2)[2]
     lines = [line.strip() for line in body.splitlines()]
 
-    assert len([line for line in lines if line and not line.startswith(("#", "import ", "from "))]) <= 55
+    assert len([line for line in lines if line and not line.startswith(("#", "import ", "from "))]) <= LINES[wrapper]
 
 
 @pytest.mark.parametrize("wrapper", WRAPPERS)
 def test_it_keeps_the_contract(wrapper: str, tmp_path: Path) -> None:
-    library, others = WRAPPERS[wrapper]
-    missing = [name for name in (library, *others) if find_spec(name) is None]
+    missing = [name for name in WRAPPERS[wrapper] if find_spec(name) is None]
     if missing:
         pytest.skip(f"{', '.join(missing)} is not installed")
-    adapters = [f"--adapter=tests.examples.{wrapper}:{name}" for name in ("ANTHROPIC", "CHAT")]
-    targets = ["--target=anthropic", "--target=openai-chat"]
+    chosen = [f"--adapter=tests.examples.{wrapper}:ANTHROPIC", "--target=anthropic"]
 
-    main(["run", *FEW, "--mode=reference", "-n", "2", *adapters, *targets, f"--report=json:{tmp_path / 'run.json'}"])
+    main(["run", *FEW, "--mode=reference", "-n", "2", *chosen, f"--report=json:{tmp_path / 'run.json'}"])
 
     cells = RunResult.from_json((tmp_path / "run.json").read_text()).cells
-    assert [(cell.scenario, cell.target, cell.reason) for cell in cells if cell.verdict is Verdict.FAIL] == []
-    assert sum(cell.verdict is Verdict.PASS for cell in cells) > len(FEW)
+    assert [
+        (cell.scenario, cell.target, cell.reason)
+        for cell in cells
+        if cell.verdict not in (Verdict.PASS, Verdict.NOT_APPLICABLE)
+    ] == []
+    assert sum(cell.verdict is Verdict.PASS for cell in cells) >= 2 * len(FEW) - 2
