@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +25,22 @@ def test_a_node_test_finds_a_swapped_result() -> None:
     assert server.err == ""
     assert "Cause 1: result-swapped: 1 cell" in server.out
     assert "openai-chat/node-by-place" in server.out
+
+
+NODE_DIR = os.environ.get("HARNESS_NODE_DIR")
+
+
+@pytest.mark.skipif(
+    not NODE_DIR, reason="HARNESS_NODE_DIR names no folder with the npm SDKs; .ci/run installs them where Node is"
+)
+def test_the_npm_sdks_with_their_own_loops() -> None:
+    test = Path(__file__).parent / "sdks.test.mjs"
+
+    with serving(PARALLEL, "--command", f"node --test {test}") as server:
+        code = server.end()
+
+    assert code == 0, server.out
+    assert "4 pass" in server.out
 
 
 @pytest.fixture(scope="module")
