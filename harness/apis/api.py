@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
 from harness.apis.conditions import SchemaPlaces
@@ -13,7 +13,7 @@ from harness.apis.facts import SHIPPED, Edition, Facts, broken_facts, today
 from harness.apis.frontage import Frontage
 from harness.apis.law import Law, Services
 from harness.apis.lift import Lift
-from harness.apis.limit import Limit, Violation
+from harness.apis.limit import Limit, Violation, lesser
 from harness.apis.memory import Memory
 from harness.apis.profile import Profile, derived, matching
 from harness.apis.smallest import Smallest
@@ -140,13 +140,32 @@ class Api:
         yield from (fact.id for fact in self._unwritten(self.facts.together(self.name, edition.files).all()))
 
     def judge(self, request: HttpRequest, law: Law) -> list[Violation]:
-        """What is refused or taken with a loss: by the API's own checks, and by facts that have conditions.
+        """What is refused or taken with a loss: by the API's own checks, as far as facts that hold by the law bear them
+        out, and by facts that have conditions.
 
         What a written check says of a place is not said twice, but a warning hides no refusal. Never raises.
         """
-        found = self.violations(request, law)
+        found = self.borne_out(self.violations(request, law), law)
         broken = broken_facts(self._conditioned(law), request, self.schema_places)
         return [*found, *(each for each in broken if not _is_said(each, found))]
+
+    def judge_embeddings(self, request: HttpRequest, law: Law) -> list[Violation]:
+        """The same of a request for embeddings; nothing, if it has no format of these. Never raises."""
+        return [] if self.embeddings is None else self.borne_out(self.embeddings.violations(request, law), law)
+
+    def borne_out(self, found: Sequence[Violation], law: Law) -> list[Violation]:
+        """Those of the violations that rest on a fact that holds by the law, as errors where one is a certain refusal.
+
+        A limit that rests on no fact, as others' may, says itself how bad it is.
+        """
+        borne_out: list[Violation] = []
+        for each in found:
+            sources = each.source.split(", ")
+            if not self.facts.named(sources):
+                borne_out.append(each)
+            elif held := [fact for fact in law.profile.facts if fact.id in sources and fact.is_at(law.services)]:
+                borne_out.append(replace(each, severity=lesser(each.severity, held)))
+        return borne_out
 
     def _conditioned(self, law: Law) -> Iterator[Fact]:
         """The facts that no written check stands for, and that hold by a law."""

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from harness.apis.conditions import Asked, SchemaPlaces
 from harness.apis.fact import Fact, FactFile
 from harness.apis.jsonvalue import loads, resolve
-from harness.apis.limit import Limit, Violation
+from harness.apis.limit import Limit, Violation, lesser
 from harness.apis.view import WireError
 from harness.contract.errors import FactsError, UsageError
 from harness.contract.http import HttpRequest
@@ -112,7 +112,7 @@ def broken_facts(facts: Iterable[Fact], request: HttpRequest, schemas: SchemaPla
 
 def limit_of(fact: Fact) -> Limit:
     """The limit that a fact with conditions is: under its own id."""
-    return Limit(fact.id, fact.says, fact.id, "error" if fact.is_certain else "warning")
+    return Limit(fact.id, fact.says, fact.id, lesser("error", [fact]))
 
 
 def _shown(value: JSON) -> JSON:

@@ -6,10 +6,11 @@ found that has no entry, and `harness list rules` can name them all.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from harness.apis.fact import Fact
 from harness.apis.profile import Ruling
 from harness.contract.model import JSON
 
@@ -20,9 +21,9 @@ Severity: TypeAlias = Literal["error", "warning"]
 class Limit:
     """Something that a request has to keep to, with a stable kebab-case `id`.
 
-    `sentence` says what must hold. `source` names the facts that it rests on, with their evidence. `severity` says
-    what becomes of a request that breaks it: the provider refuses it (`error`), or it is taken with a loss, by some
-    models only, or nobody has captured a refusal (`warning`).
+    `sentence` says what must hold. `source` names the facts that it rests on, with their evidence. A request that
+    breaks it is an error where one of these is a certain refusal, and else worth a warning; `severity` is the most that
+    it ever is: a `warning`, where some models take it whatever the facts say of others.
     """
 
     id: str
@@ -76,6 +77,11 @@ class Violation:
     def rule(self) -> str:
         """The id of the limit."""
         return self.limit.id
+
+
+def lesser(severity: Severity, facts: Iterable[Fact]) -> Severity:
+    """How bad something is that rests on facts: no error, unless one of them is a refusal that is certain."""
+    return severity if any(fact.verdict == "refused" and fact.is_certain for fact in facts) else "warning"
 
 
 def severity_of(ruling: Ruling | None) -> Severity | None:

@@ -172,7 +172,9 @@ def evidence(fact: Fact, indent: str) -> Iterator[str]:
 
 
 def _limit(limit: Limit, facts: Mapping[str, Fact]) -> Iterator[str]:
-    yield f"{limit.id} (limit: {limit.severity})"
+    from harness.apis.tables import severity  # noqa: PLC0415 - `harness --help` loads no APIs
+
+    yield f"{limit.id} (limit: {severity(limit)})"
     yield from _wrapped(limit.sentence)
     yield "  to do:    keep to it in what the adapter sends; `harness show` has the place"
     for source in limit.facts:

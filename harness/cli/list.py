@@ -69,7 +69,7 @@ def _targets() -> Iterator[Sequence[str]]:
 
 
 def _rules() -> Iterator[Sequence[str]]:
-    from harness.apis.tables import known_limits  # noqa: PLC0415 - `harness --help` loads no rules
+    from harness.apis.tables import known_limits, severity  # noqa: PLC0415 - `harness --help` loads no rules
     from harness.results import Blame, Kind  # noqa: PLC0415 - the same
 
     yield "RULE", "KIND", "SEVERITY", "BLAME", "SOURCE", "EVIDENCE", "REQUIREMENT", "BECAUSE"
@@ -79,7 +79,7 @@ def _rules() -> Iterator[Sequence[str]]:
     why = next(rule.because for rule in catalog.rules() if rule.kind is Kind.LIMIT)
     for limit in known_limits():  # what the rule `limits` reports, each under an id of its own
         known = _best(facts[each] for each in limit.facts if each in facts)
-        yield limit.id, Kind.LIMIT, limit.severity, Blame.ADAPTER, limit.source, known, limit.sentence, why
+        yield limit.id, Kind.LIMIT, severity(limit), Blame.ADAPTER, limit.source, known, limit.sentence, why
 
 
 def _facts(apis: Sequence[str], models: Sequence[str], on: dt.date | None) -> Iterator[Sequence[str]]:

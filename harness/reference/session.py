@@ -107,7 +107,7 @@ class Session:
 
     def _embedded(self, request: HttpRequest, embeddings: EmbeddingFormat) -> HttpResponse:
         """Vectors for each text of a request. They are functions of the text, so that nothing has to be counted."""
-        refused = [each for each in embeddings.violations(request, self._law) if each.severity == "error"]
+        refused = [each for each in self._wire.judge_embeddings(request, self._law) if each.severity == "error"]
         if refused:
             return self._wire.refuse(refused[0])
         return _json_response(200, embeddings.build(embeddings.view(request)))
@@ -147,7 +147,9 @@ class Session:
             return refused[0]
         view = self._wire.view(request)
         self._go_on_behind_a_cut(view)
-        return self._memory.objection(view) or view
+        objection = self._memory.objection(view)
+        borne_out = self._wire.borne_out([] if objection is None else [objection], self._law)
+        return borne_out[0] if borne_out and borne_out[0].severity == "error" else view
 
     def _step(self, index: int, request: RequestView) -> ModelStep:
         step, api = self._script[index], self._wire.name

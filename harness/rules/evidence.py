@@ -164,10 +164,10 @@ class Evidence:
         lost = turned_away(self.api, request, embedded=embedded) if transcript.scripted else None
         if lost is not None:
             return [lost]
-        if embedded and self.api.embeddings is not None:
-            return self.api.embeddings.violations(request, law)
+        if embedded:
+            return self.api.judge_embeddings(request, law)
         objection = self._objections.get(reading.index)
-        return [*self.api.judge(request, law), *([] if objection is None else [objection])]
+        return [*self.api.judge(request, law), *self.api.borne_out([] if objection is None else [objection], law)]
 
     def is_refused(self, reading: Reading) -> bool:
         """The provider refuses the request. What it takes with a loss, or is only said to refuse, makes none faulty."""

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from harness import catalog
 from harness.apis.claude_cli import API
 from harness.apis.jsonvalue import loads, resolve
 from harness.apis.limit import Limit
-from harness.apis.profile import Profile
 from harness.apis.view import (
     ErrorView,
     FormatView,
@@ -26,7 +26,7 @@ from harness.contract.model import StopReason, Usage
 from harness.contract.process import Command, Completed, from_response, to_request, to_response
 from tests.apis import lawful
 
-PROFILE = Profile("claude-cli", "claude-cli", ".*")
+PROFILE = catalog.api("claude-cli").profile_for("claude-opus-5-5")
 ARGV = (
     *("claude", "--print", "--output-format", "json", "--tools", "", "--strict-mcp-config", "--setting-sources", ""),
     *("--disable-slash-commands", "--no-session-persistence", "--model", "claude-opus-5-5"),
@@ -142,9 +142,9 @@ def test_a_good_command_has_no_violation_of_any_severity() -> None:
         (without("--output-format"), [("error", "claude-cli-output-format")]),
         (with_("--output-format", "text"), [("error", "claude-cli-output-format")]),
         (with_("--output-format", "yaml"), [("error", "claude-cli-output-format")]),
-        (without("--tools"), [("error", "claude-cli-tools")]),
-        (with_("--tools", "Bash", command=without("--tools")), [("error", "claude-cli-tools")]),
-        (with_("--tools=default", command=without("--tools")), [("error", "claude-cli-tools")]),
+        (without("--tools"), [("warning", "claude-cli-tools")]),
+        (with_("--tools", "Bash", command=without("--tools")), [("warning", "claude-cli-tools")]),
+        (with_("--tools=default", command=without("--tools")), [("warning", "claude-cli-tools")]),
         (with_("What is 2 + 2?", command=replace(GOOD, stdin="")), [("warning", "claude-cli-prompt-argument")]),
         (replace(GOOD, stdin=""), [("error", "claude-cli-prompt-blank")]),
         (replace(GOOD, stdin=" \n"), [("error", "claude-cli-prompt-blank")]),

@@ -109,6 +109,14 @@ def test_a_good_request_in_snake_case_has_none_either() -> None:
     assert violations(body) == []
 
 
+ONLY_DOCUMENTED = {
+    ("gemini-name-empty", "/contents/1/parts/0/functionCall"),
+    ("gemini-call-role", "/contents/1/parts/0"),
+    ("gemini-schema-mime-type", "/generationConfig/responseSchema"),
+}
+"""Faults of which nobody has shown a refusal."""
+
+
 @pytest.mark.parametrize(
     ("rule", "pointer", "change"),
     [
@@ -206,7 +214,8 @@ def test_each_limit_catches_its_fault_and_points_to_it(
     rule: str, pointer: str, change: Callable[[Any], object]
 ) -> None:
     body = broken(change)
-    assert (rule, pointer, "error") in [(found.rule, found.pointer, found.severity) for found in violations(body)]
+    severity = "warning" if (rule, pointer) in ONLY_DOCUMENTED else "error"
+    assert (rule, pointer, severity) in [(found.rule, found.pointer, found.severity) for found in violations(body)]
     resolve(body, pointer)
 
 
@@ -284,11 +293,19 @@ RESULT = user(result("f", "a"))
         ([QUESTION, RESULT, CALL], ["gemini-result-misplaced", "gemini-result-count"]),
         ([QUESTION, RESULT], ["gemini-result-misplaced"]),
         ([CALL, RESULT], ["gemini-call-misplaced"]),
+        ([QUESTION, CALL, user(result("f", "a"), result("f", "a"))], ["gemini-result-count"]),
+    ],
+)
+@pytest.mark.parametrize("name", [GEMINI_3, GEMINI_2])
+def test_calls_and_results_pair(turns: list[Any], expected: list[str], name: str) -> None:
+    assert rules(contents(*turns), name) == expected
+
+
+@pytest.mark.parametrize(
+    ("turns", "expected"),
+    [
         ([QUESTION, CALL, user(result("f", "b"))], ["gemini-result-id-unknown"]),
-        (
-            [QUESTION, CALL, user(result("f", "a"), result("f", "a"))],
-            ["gemini-result-count", "gemini-result-id-repeated"],
-        ),
+        ([QUESTION, CALL, user(result("f", "a"), result("f", "a"))], ["gemini-result-id-repeated"]),
         (
             [QUESTION, model(call("f", "a"), call("f", "b")), user(result("f", "a"), result("f", "a"))],
             ["gemini-result-id-repeated"],
@@ -296,8 +313,10 @@ RESULT = user(result("f", "a"))
     ],
 )
 @pytest.mark.parametrize("name", [GEMINI_3, GEMINI_2])
-def test_calls_and_results_pair(turns: list[Any], expected: list[str], name: str) -> None:
-    assert rules(contents(*turns), name) == expected
+def test_ids_that_do_not_match_are_only_documented_to_be_refused(
+    turns: list[Any], expected: list[str], name: str
+) -> None:
+    assert rules(contents(*turns), name, severity="warning") == expected
 
 
 @pytest.mark.parametrize("name", [GEMINI_3, GEMINI_2])
@@ -335,20 +354,25 @@ def test_a_dropped_id_is_a_warning() -> None:
 
 
 @pytest.mark.parametrize(("name", "severity"), [(GEMINI_3, "error"), (GEMINI_2, "warning")])
+def test_what_2_5_was_seen_to_accept_is_an_error_for_gemini_3_only(name: str, severity: str) -> None:
+    answers = [user(result("f", "a")), user(result("g", "b"))]
+    turns = [QUESTION, model(call("f", "a"), call("g", "b")), *answers]
+    found = [each.severity for each in violations(contents(*turns), name) if each.rule == "gemini-results-split"]
+    assert found == [severity]
+
+
+@pytest.mark.parametrize("name", [GEMINI_3, GEMINI_2])
 @pytest.mark.parametrize(
-    ("answers", "rule"),
+    "answer",
     [
-        ([user(result("x", "a"), result("g", "b"))], "gemini-result-name"),
-        ([user(result("g", "a"), result("g", "b"))], "gemini-result-name"),
-        ([user(result("x", None), result("g", None))], "gemini-result-name"),
-        ([user(result("f", "a")), user(result("g", "b"))], "gemini-results-split"),
+        user(result("x", "a"), result("g", "b")),
+        user(result("g", "a"), result("g", "b")),
+        user(result("x", None), result("g", None)),
     ],
 )
-def test_what_2_5_was_seen_to_accept_is_an_error_for_gemini_3_only(
-    answers: list[Any], rule: str, name: str, severity: str
-) -> None:
-    turns = [QUESTION, model(call("f", "a"), call("g", "b")), *answers]
-    assert [found.severity for found in violations(contents(*turns), name) if found.rule == rule] == [severity]
+def test_names_that_do_not_match_are_only_documented_to_be_refused(answer: Any, name: str) -> None:
+    turns = [QUESTION, model(call("f", "a"), call("g", "b")), answer]
+    assert "gemini-result-name" in rules(contents(*turns), name, severity="warning")
 
 
 def test_gemini_3_wants_the_signature_of_each_step_of_the_current_turn() -> None:

@@ -56,7 +56,7 @@ CASES = (
     _case("call-id-length", _renamed("call_" + "0" * 40)),
     _case("call-id-mistral", _renamed("call_1"), model="mistral-large-latest"),
     _case("arguments-type", put(f"{_CALLS}.0.function.arguments", {"city": "Paris"})),
-    _case("arguments-json", put(f"{_CALLS}.0.function.arguments", "{oops")),
+    _case("arguments-json", put(f"{_CALLS}.0.function.arguments", "{oops"), severity="warning"),
     _case("result-id-missing", insert("messages.3", {"role": "tool", "content": "18"})),
     _case("result-missing", drop("messages.3")),
     _case("result-orphan", insert("messages.0", {"role": "tool", "tool_call_id": "call_1", "content": "18"})),

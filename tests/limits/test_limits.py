@@ -12,6 +12,7 @@ import pytest
 from harness import catalog
 from harness.apis.limit import Limit
 from harness.apis.tables import known_limits
+from harness.apis.tables import severity as severity_of
 from tests.limits.cases import CASES
 from tests.limits.edits import Sent, append, copied, double, drop, insert, moved, put
 from tests.limits.proof import MODES, Played, play
@@ -34,7 +35,7 @@ def test_every_limit_has_a_case_and_no_case_is_of_another_limit() -> None:
 @pytest.mark.parametrize("limit", known_limits(), ids=lambda limit: limit.id)
 def test_who_commits_it_is_told_so(limit: Limit, mode: str, proof: Mapping[tuple[str, str], Played]) -> None:
     case, played = CASES[limit.id], proof[mode, limit.id]
-    severity = case.severity or limit.severity
+    severity = case.severity or severity_of(limit)
 
     assert played.limits[limit.id] == severity
     assert {*played.limits} == {limit.id, *case.also}, "and nothing else is held against it"
@@ -47,11 +48,8 @@ def test_who_commits_it_is_told_so(limit: Limit, mode: str, proof: Mapping[tuple
 def test_a_warning_alone_fails_no_cell(proof: Mapping[tuple[str, str], Played]) -> None:
     warned = {limit for (_, limit), played in proof.items() if played.verdict == "warn"}
     assert "gemini-role-function" in warned
-    assert all((CASES[limit].severity or _severity(limit)) == "warning" for limit in warned)
-
-
-def _severity(limit: str) -> str:
-    return next(each.severity for each in known_limits() if each.id == limit)
+    table = {limit.id: severity_of(limit) for limit in known_limits()}
+    assert all((CASES[limit].severity or table[limit]) == "warning" for limit in warned)
 
 
 def test_edits_leave_alone_what_they_do_not_find() -> None:

@@ -86,7 +86,8 @@ def answered(api: str, answer: dict[str, Any], result_id: str | None = None) -> 
     else:
         content = answer["candidates"][0]["content"]
         call = next(part["functionCall"] for part in content["parts"] if "functionCall" in part)
-        response = {"id": result_id or call["id"], "name": call["name"], "response": {"temp": 18}}
+        name = call["name"] if result_id is None else ""  # the id of nobody is only documented to be refused
+        response = {"id": result_id or call["id"], "name": name, "response": {"temp": 18}}
         body["contents"] += [content, {"role": "user", "parts": [{"functionResponse": response}]}]
     return body
 

@@ -15,19 +15,21 @@ VERSION = Limit(
 FIELD_MISSING = Limit(
     "anthropic-field-missing",
     "Every required field is there.",
-    "anthropic-required-fields, anthropic-call-fields, anthropic-result-content, anthropic-no-extra-inputs",
+    "anthropic-required-fields, anthropic-call-fields, anthropic-block-fields, anthropic-no-extra-inputs",
 )
 FIELD_TYPE = Limit(
     "anthropic-field-type",
     "Every field is of its JSON type.",
-    "anthropic-required-fields, anthropic-call-fields, anthropic-result-content",
+    "anthropic-required-fields, anthropic-call-fields, anthropic-block-fields",
 )
 EXTRA_INPUT = Limit(
     "anthropic-extra-input", "There is no field that the API does not know.", "anthropic-no-extra-inputs"
 )
 MAX_TOKENS = Limit("anthropic-max-tokens", "`max_tokens` is not negative.", "anthropic-required-fields")
 MESSAGES_EMPTY = Limit("anthropic-messages-empty", "There is at least one message.", "anthropic-required-fields")
-MESSAGES_MANY = Limit("anthropic-messages-many", "There are at most 100,000 messages.", "anthropic-required-fields")
+MESSAGES_MANY = Limit(
+    "anthropic-messages-many", "There are at most 100,000 messages.", "anthropic-messages-at-most-100000"
+)
 SAMPLING = Limit(
     "anthropic-sampling",
     "From API version 2026-10-21 on there are no sampling parameters; models from 4.7 on take the default only.",
@@ -129,7 +131,6 @@ TOOL_NAME_LONG = Limit(
     "anthropic-tool-name-long",
     "The name of a tool has at most 64 characters. The documents say so; captured refusals name 128.",
     "anthropic-tool-name-64",
-    "warning",
 )
 TOOL_NAME_DUPLICATE = Limit(
     "anthropic-tool-name-duplicate", "The names of tools differ.", "anthropic-tool-names-differ"
@@ -149,13 +150,9 @@ TOOL_TYPE = Limit(
     "anthropic-tool-type",
     "Models get only versions of the provider's tools that they know. The documents say so; Bedrock takes them.",
     "anthropic-old-computer-tool",
-    "warning",
 )
 TOOLS_MISSING = Limit(
-    "anthropic-tools-missing",
-    "A conversation with calls or results declares tools.",
-    "anthropic-tools-with-history",
-    "warning",
+    "anthropic-tools-missing", "A conversation with calls or results declares tools.", "anthropic-tools-with-history"
 )
 STRICT_SCHEMA = Limit(
     "anthropic-strict-schema",
@@ -166,7 +163,6 @@ STRICT_KEYWORD = Limit(
     "anthropic-strict-keyword",
     "A strict schema bounds neither numbers nor lengths. The documents say so, and some models take it.",
     "anthropic-strict-bounds",
-    "warning",
 )
 STRICT_MAP = Limit(
     "anthropic-strict-map",
@@ -198,10 +194,10 @@ CHOICE_FORCED = Limit(
     "anthropic-no-forced-choice, anthropic-fable-5-no-forced-choice",
 )
 CHOICE_WITHOUT_TOOLS = Limit(
-    "anthropic-choice-without-tools", "`tool_choice` comes with tools.", "anthropic-choice-needs-tools", "warning"
+    "anthropic-choice-without-tools", "`tool_choice` comes with tools.", "anthropic-choice-needs-tools"
 )
 CHOICE_UNKNOWN = Limit(
-    "anthropic-choice-unknown", "The tool that is chosen is declared.", "anthropic-choice-needs-tools", "warning"
+    "anthropic-choice-unknown", "The tool that is chosen is declared.", "anthropic-choice-needs-tools"
 )
 
 THINKING_TYPE = Limit("anthropic-thinking-type", "`thinking` is of a type that there is.", "anthropic-thinking-form")
@@ -214,13 +210,12 @@ THINKING_UNSUPPORTED = Limit(
 THINKING_EFFORT = Limit(
     "anthropic-thinking-effort",
     "Thinking that goes together with an effort up to high only has none beyond.",
-    "anthropic-opus-5-disabled-up-to-high, anthropic-between-tools-up-to-high",
-    "warning",
+    "anthropic-opus-5-disabled-up-to-high, anthropic-between-tools-up-to-high, anthropic-haiku-5-5-thinking",
 )
 THINKING_BUDGET = Limit(
     "anthropic-thinking-budget",
     "A budget of thinking has at least 1024 tokens, and less than `max_tokens`.",
-    "anthropic-thinking-form",
+    "anthropic-thinking-budget-form",
 )
 
 EFFORT = Limit(

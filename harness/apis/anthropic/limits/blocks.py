@@ -31,7 +31,7 @@ from harness.apis.limit import Violation, severity_of
 from harness.contract.model import JSON
 
 _ROLES = ("user", "assistant", "system")
-_MESSAGE = Shape("anthropic-roles", {"role": STRING, "content": TEXT_OR_LIST})
+_MESSAGE = Shape("anthropic-required-fields", {"role": STRING, "content": TEXT_OR_LIST})
 _SYSTEM_MESSAGE = Shape(
     "anthropic-system-in-messages",
     {"role": STRING},
@@ -44,14 +44,14 @@ _MOST_CACHE_MARKS = 4
 _MARKED = {"type": STRING, "cache_control": OBJECT}
 _SHAPES = {
     "text": Shape("anthropic-no-empty-text", {"text": STRING}, {**_MARKED, "citations": LIST}),
-    "image": Shape("anthropic-result-content", {"source": OBJECT}, {**_MARKED, "transformations": ANY}),
+    "image": Shape("anthropic-block-fields", {"source": OBJECT}, {**_MARKED, "transformations": ANY}),
     "document": Shape(
-        "anthropic-result-content",
+        "anthropic-block-fields",
         {"source": OBJECT},
         {**_MARKED, "citations": OBJECT, "context": STRING, "title": STRING},
     ),
     "search_result": Shape(
-        "anthropic-result-content",
+        "anthropic-block-fields",
         {"source": STRING, "title": STRING, "content": LIST},
         {**_MARKED, "citations": OBJECT},
     ),
@@ -61,13 +61,13 @@ _SHAPES = {
         {**_MARKED, "caller": OBJECT, "toolset_name": STRING},
     ),
     "tool_result": Shape(
-        "anthropic-result-content",
+        "anthropic-block-fields",
         {"tool_use_id": STRING},
         {**_MARKED, "content": TEXT_OR_LIST, "is_error": BOOLEAN, "toolset_name": STRING},
     ),
     "thinking": Shape("anthropic-thinking-verbatim", {"thinking": STRING, "signature": STRING}, {"type": STRING}),
     "redacted_thinking": Shape("anthropic-thinking-verbatim", {"data": STRING}, {"type": STRING}),
-    "tool_reference": Shape("anthropic-result-content", {"tool_name": STRING}, _MARKED),
+    "tool_reference": Shape("anthropic-block-fields", {"tool_name": STRING}, _MARKED),
 }
 _MESSAGE_KINDS = frozenset(_SHAPES) - {"tool_reference"} | {"container_upload"}
 _BETA_KINDS = frozenset({"compaction", "fallback", "mcp_tool_listing"})

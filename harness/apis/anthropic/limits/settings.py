@@ -88,7 +88,7 @@ _THINKING = {
     "between_tools": Shape("anthropic-thinking-form", {"type": STRING}, {"display": STRING}, {"block_binding": ANY}),
     "disabled": Shape("anthropic-thinking-form", {"type": STRING}),
     "enabled": Shape(
-        "anthropic-thinking-form",
+        "anthropic-thinking-budget-form",
         {"type": STRING, "budget_tokens": INTEGER},
         {"display": STRING},
         {"block_binding": ANY},

@@ -20,7 +20,6 @@ PROMPT_ARGUMENT = Limit(
     "claude-cli-prompt-argument",
     "The prompt goes over stdin: arguments are there for everybody to see.",
     "claude-cli-surroundings",
-    "warning",
 )
 PROMPT_BLANK = Limit("claude-cli-prompt-blank", "There is a prompt.", "claude-cli-options")
 PROMPT_COMMAND = Limit(
@@ -29,35 +28,26 @@ PROMPT_COMMAND = Limit(
     "claude-cli-options",
 )
 ATTACHMENTS = Limit(
-    "claude-cli-attachments",
-    "Files that a prompt names behind '@' are not read and sent.",
-    "claude-cli-surroundings",
-    "warning",
+    "claude-cli-attachments", "Files that a prompt names behind '@' are not read and sent.", "claude-cli-surroundings"
 )
 SETTING_SOURCES = Limit(
     "claude-cli-setting-sources",
     "Settings, hooks and CLAUDE.md of the machine are left out.",
     "claude-cli-surroundings",
-    "warning",
 )
 STRICT_MCP_CONFIG = Limit(
     "claude-cli-strict-mcp-config",
     "MCP servers that are configured elsewhere are not started.",
     "claude-cli-surroundings",
-    "warning",
 )
 NO_SESSION_PERSISTENCE = Limit(
-    "claude-cli-no-session-persistence",
-    "The conversation is not kept on the disk.",
-    "claude-cli-surroundings",
-    "warning",
+    "claude-cli-no-session-persistence", "The conversation is not kept on the disk.", "claude-cli-surroundings"
 )
 SYSTEM_PROMPT = Limit(
     "claude-cli-system-prompt",
     "Its own system prompt, for software engineering, is replaced.",
     "claude-cli-surroundings",
-    "warning",
 )
-MAX_TOKENS = Limit("claude-cli-max-tokens", "The bound of an answer is a number.", "claude-cli-surroundings", "warning")
+MAX_TOKENS = Limit("claude-cli-max-tokens", "The bound of an answer is a number.", "claude-cli-surroundings")
 
 LIMITS = limits_among(globals())

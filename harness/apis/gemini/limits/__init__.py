@@ -24,7 +24,6 @@ ROLE_FUNCTION = Limit(
     "gemini-role-function",
     "Function responses stand under the role `user`. Models up to 2.5 may take `function`, the word of older days.",
     "gemini-function-role",
-    "warning",
 )
 
 MODEL_TURN_LAST = Limit(
@@ -38,7 +37,6 @@ CALL_AFTER_MODEL = Limit(
     "gemini-call-after-model",
     "What the model says before a call stands in one content with it. Google's own chat helpers send it apart.",
     "gemini-call-after-text",
-    "warning",
 )
 NAME_EMPTY = Limit(
     "gemini-name-empty",
@@ -59,19 +57,16 @@ RESULTS_SPLIT = Limit(
 RESULT_NAME = Limit(
     "gemini-result-name",
     "A function response has the name of its call. A recorded 2.5 model took another.",
-    "gemini-function-response-form",
+    "gemini-function-response-call",
 )
 RESULT_ID_MISSING = Limit(
-    "gemini-result-id-missing",
-    "A function response has the id of its call, if that has one.",
-    "gemini-response-ids",
-    "warning",
+    "gemini-result-id-missing", "A function response has the id of its call, if that has one.", "gemini-response-ids"
 )
 RESULT_ID_UNKNOWN = Limit(
-    "gemini-result-id-unknown", "The id of a function response is that of a call.", "gemini-function-response-form"
+    "gemini-result-id-unknown", "The id of a function response is that of a call.", "gemini-function-response-call"
 )
 RESULT_ID_REPEATED = Limit(
-    "gemini-result-id-repeated", "No two function responses have one id.", "gemini-function-response-form"
+    "gemini-result-id-repeated", "No two function responses have one id.", "gemini-function-response-call"
 )
 SIGNATURE_MISSING = Limit(
     "gemini-signature-missing",
@@ -93,7 +88,6 @@ TOOL_NAME_LONG = Limit(
     "gemini-tool-name-long",
     "The name of a function has at most 64 characters: some servers refuse more, the SDK says 128.",
     "gemini-tool-name-64",
-    "warning",
 )
 TOOL_DUPLICATE = Limit("gemini-tool-duplicate", "The names of functions differ.", "gemini-tool-name-form")
 TOOL_SCHEMAS = Limit("gemini-tool-schemas", "A function has its schema in one language.", "gemini-schema-fields")
@@ -124,10 +118,7 @@ SCHEMA_ENUM_TYPE = Limit(
     "gemini-enum-of-strings",
 )
 CHOICE_IGNORED = Limit(
-    "gemini-choice-ignored",
-    "Allowed functions are named only with ANY or VALIDATED.",
-    "gemini-allowed-names",
-    "warning",
+    "gemini-choice-ignored", "Allowed functions are named only with ANY or VALIDATED.", "gemini-allowed-names"
 )
 
 JSON_WITH_TOOLS = Limit(
@@ -151,7 +142,9 @@ THINKING = Limit("gemini-thinking", "Thinking has a level or a budget, not both.
 EMBEDDINGS_BODY = Limit(
     "gemini-embeddings-body", "A request for embeddings is for texts of one model and one length.", "gemini-embeddings"
 )
-EMBEDDINGS_COUNT = Limit("gemini-embeddings-count", "One to 100 texts are embedded at once.", "gemini-embeddings")
+EMBEDDINGS_COUNT = Limit(
+    "gemini-embeddings-count", "One to 100 texts are embedded at once.", "gemini-embeddings-at-most-100"
+)
 EMBEDDINGS_DIMENSIONS = Limit(
     "gemini-embeddings-dimensions", "From 1 to 3072 dimensions are asked for.", "gemini-embeddings"
 )

@@ -179,7 +179,7 @@ MESSAGES: dict[str, dict[str, str]] = {
 
 _SOURCES = {
     "Schema": "gemini-schema-fields",
-    "FunctionCall": "gemini-function-call-form",
+    "FunctionCall": "gemini-no-unknown-fields, gemini-function-call-form",
     "FunctionResponse": "gemini-function-response-form",
 }
 

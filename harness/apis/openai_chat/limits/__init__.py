@@ -20,7 +20,6 @@ LEGACY_FUNCTIONS = Limit(
     "openai-chat-legacy-functions",
     "Tools stand in `tools` and `tool_choice`; `functions` and `function_call` are deprecated.",
     "openai-chat-functions-deprecated",
-    "warning",
 )
 MAX_TOKENS = Limit(
     "openai-chat-max-tokens",
@@ -36,7 +35,6 @@ SAMPLING = Limit(
     "openai-chat-sampling",
     "Reasoning models get no sampling parameters; some take them.",
     "openai-chat-reasoning-sampling",
-    "warning",
 )
 
 MESSAGES_MISSING = Limit(
@@ -79,7 +77,6 @@ ARGUMENTS_JSON = Limit(
     "openai-chat-arguments-json",
     "Arguments are the text of a JSON object.",
     "openai-chat-minimax-arguments, openai-chat-message-answer",
-    "warning",
 )
 
 RESULT_ID_MISSING = Limit(
@@ -101,14 +98,11 @@ RESULT_UNKNOWN_ID = Limit(
 RESULT_DUPLICATE = Limit("openai-chat-result-duplicate", "A call has a single result.", "openai-chat-one-result-a-call")
 
 TOOLS_TYPE = Limit("openai-chat-tools-type", "`tools` is a list of objects.", "openai-chat-tools-form")
-TOOLS_EMPTY = Limit(
-    "openai-chat-tools-empty", "`tools` is left out rather than empty.", "openai-chat-lists-not-empty", "warning"
-)
+TOOLS_EMPTY = Limit("openai-chat-tools-empty", "`tools` is left out rather than empty.", "openai-chat-lists-not-empty")
 TOOLS_MANY = Limit(
     "openai-chat-tools-many",
     "There are at most 128 tools. The refusals that were captured end with gpt-5.1.",
     "openai-chat-at-most-128-tools",
-    "warning",
 )
 TOOLS_UNSUPPORTED = Limit(
     "openai-chat-tools-unsupported",
@@ -123,9 +117,7 @@ TOOLS_WITH_REASONING = Limit(
 TOOL_TYPE = Limit("openai-chat-tool-type", "A tool is of the type `function` or `custom`.", "openai-chat-tools-form")
 TOOL_NAME_MISSING = Limit("openai-chat-tool-name-missing", "A tool has a name.", "openai-chat-tools-form")
 TOOL_NAME = Limit("openai-chat-tool-name", "The name of a tool matches ^[a-zA-Z0-9_-]{1,64}$.", "openai-chat-names")
-TOOL_DUPLICATE = Limit(
-    "openai-chat-tool-duplicate", "The names of tools differ.", "openai-chat-duplicate-tools", "warning"
-)
+TOOL_DUPLICATE = Limit("openai-chat-tool-duplicate", "The names of tools differ.", "openai-chat-duplicate-tools")
 TOOL_PARAMETERS_TYPE = Limit("openai-chat-tool-parameters-type", "`parameters` is an object.", "openai-chat-tools-form")
 TOOL_PARAMETERS_ROOT = Limit(
     "openai-chat-tool-parameters-root",
@@ -136,7 +128,6 @@ TOOL_PARAMETERS_UNION = Limit(
     "openai-chat-tool-parameters-union",
     "`parameters` says `type: object` beside a union. Azure refuses it without, OpenAI takes it.",
     "openai-chat-azure-union-root",
-    "warning",
 )
 TOOL_ARRAY_ITEMS = Limit(
     "openai-chat-tool-array-items",
@@ -158,7 +149,7 @@ CHOICE_SHAPE = Limit(
     "openai-chat-choice-form",
 )
 CHOICE_UNDECLARED = Limit(
-    "openai-chat-choice-undeclared", "The tool that is chosen is declared.", "openai-chat-choice-declared", "warning"
+    "openai-chat-choice-undeclared", "The tool that is chosen is declared.", "openai-chat-choice-declared"
 )
 
 FORMAT_TYPE = Limit(
@@ -189,7 +180,9 @@ EMBEDDINGS_BODY = Limit(
     "openai-chat-embeddings",
 )
 EMBEDDINGS_MODEL = Limit("openai-embeddings-model", "A request for embeddings names a model.", "openai-chat-embeddings")
-EMBEDDINGS_COUNT = Limit("openai-embeddings-count", "One to 2048 texts are embedded at once.", "openai-chat-embeddings")
+EMBEDDINGS_COUNT = Limit(
+    "openai-embeddings-count", "One to 2048 texts are embedded at once.", "openai-chat-embeddings-at-most-2048"
+)
 EMBEDDINGS_EMPTY = Limit("openai-embeddings-empty", "No text to embed is empty.", "openai-chat-embeddings")
 EMBEDDINGS_DIMENSIONS = Limit(
     "openai-embeddings-dimensions",

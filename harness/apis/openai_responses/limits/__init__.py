@@ -15,7 +15,6 @@ PARAMETER_UNCONFIRMED = Limit(
     "openai-responses-parameter-unconfirmed",
     "There is no parameter that only some backends are known to take.",
     "openai-responses-client-metadata",
-    "warning",
 )
 PARAMETER_TYPE = Limit(
     "openai-responses-parameter-type", "Every parameter is of its JSON type.", "openai-responses-input"
@@ -40,7 +39,6 @@ SAMPLING = Limit(
     "openai-responses-sampling",
     "Reasoning models get no sampling parameters; some take them.",
     "openai-responses-reasoning-sampling",
-    "warning",
 )
 
 ITEM_TYPE = Limit(
@@ -129,7 +127,6 @@ TOOL_SCHEMA_UNION = Limit(
     "openai-responses-tool-schema-union",
     "`parameters` says `type: object` beside a union. Azure refuses it without, OpenAI takes it.",
     "openai-responses-azure-union-root",
-    "warning",
 )
 TOOL_ARRAY_ITEMS = Limit(
     "openai-responses-tool-array-items",
@@ -145,10 +142,9 @@ TOOL_STRICT_UNSAID = Limit(
     "openai-responses-tool-strict-unsaid",
     "A function whose schema is not strict says so: the default makes it strict where it can.",
     "openai-responses-strict-default",
-    "warning",
 )
 TOOL_DUPLICATE = Limit(
-    "openai-responses-tool-duplicate", "The names of tools differ.", "openai-responses-duplicate-tools", "warning"
+    "openai-responses-tool-duplicate", "The names of tools differ.", "openai-responses-duplicate-tools"
 )
 TOOL_CHOICE_SHAPE = Limit(
     "openai-responses-tool-choice-shape",
@@ -161,10 +157,7 @@ TOOL_CHOICE_TOOLLESS = Limit(
     "openai-responses-choice-form",
 )
 TOOL_CHOICE_UNKNOWN = Limit(
-    "openai-responses-tool-choice-unknown",
-    "The tool that is chosen is declared.",
-    "openai-responses-choice-declared",
-    "warning",
+    "openai-responses-tool-choice-unknown", "The tool that is chosen is declared.", "openai-responses-choice-declared"
 )
 
 FORMAT_SHAPE = Limit(
