@@ -10,7 +10,7 @@ import pytest
 import harness
 from harness import catalog
 from harness.apis.limit import Limit
-from harness.apis.tables import known_limits
+from harness.apis.tables import known_limits, severity
 
 PACKAGE = Path(harness.__file__).parent
 TABLES = sorted(PACKAGE.glob("apis/*/limits/__init__.py"))
@@ -26,6 +26,15 @@ def test_every_limit_has_an_id_of_its_own_and_says_what_holds_and_where_from() -
         assert limit.sentence.endswith((".", "-"))
         assert limit.source
         assert limit.severity in ("error", "warning")
+
+
+def test_a_limit_is_an_error_only_where_somebody_was_seen_to_be_refused() -> None:
+    """What the evidence says already, a table does not say again."""
+    facts = {fact.id: fact for api in catalog.apis() for fact in api.facts.all()}
+    for limit in known_limits():
+        certain = any(facts[each].verdict == "refused" and facts[each].is_certain for each in limit.facts)
+        assert severity(limit) == (limit.severity if certain else "warning")
+        assert certain or limit.severity == "error", f"{limit.id}: leave the severity away"
 
 
 def names(table: Path) -> list[str]:

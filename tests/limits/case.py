@@ -10,7 +10,7 @@ from tests.limits.edits import Edit
 @dataclass(frozen=True, slots=True)
 class Case:
     """`model` replaces the target's own, for limits of another generation. `also` are limits that nobody can keep who
-    breaks this one. `severity` is that of the finding where the model or the place makes it another than the table's."""
+    breaks this one. `severity` is that of the finding where the model or the server makes it another."""
 
     limit: str
     edit: Edit

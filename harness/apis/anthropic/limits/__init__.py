@@ -49,10 +49,7 @@ TEXT_EMPTY = Limit(
     "anthropic-no-empty-text",
 )
 RESULT_TEXT_EMPTY = Limit(
-    "anthropic-result-text-empty",
-    "No text block inside a result is empty.",
-    "anthropic-no-empty-text-in-result",
-    "warning",
+    "anthropic-result-text-empty", "No text block inside a result is empty.", "anthropic-no-empty-text-in-result"
 )
 MESSAGE_EMPTY = Limit(
     "anthropic-message-empty", "Every message but a last assistant one has content.", "anthropic-no-empty-text"

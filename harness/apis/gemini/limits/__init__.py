@@ -95,7 +95,7 @@ SCHEMA_TYPE = Limit(
     "gemini-schema-type", "The types of an OpenAPI schema are those that there are.", "gemini-schema-fields"
 )
 FUNCTIONS_APART = Limit(
-    "gemini-functions-apart", "All functions are declared in one tool.", "gemini-functions-in-one-tool", "warning"
+    "gemini-functions-apart", "All functions are declared in one tool.", "gemini-functions-in-one-tool"
 )
 MIXED_TOOLS = Limit(
     "gemini-mixed-tools",
