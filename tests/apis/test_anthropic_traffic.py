@@ -113,7 +113,6 @@ def test_refusals_are_for_reasons_that_no_request_shows() -> None:
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
 def test_faults_in_accepted_follow_ups_are_caught(mutation: Any) -> None:
-    rules = {mutation.rule} if isinstance(mutation.rule, str) else set(mutation.rule)
     made, missed = 0, []
     for exchange in recorded("anthropic-messages"):
         if not exchange.follow_up:
@@ -121,8 +120,8 @@ def test_faults_in_accepted_follow_ups_are_caught(mutation: Any) -> None:
         for body in mutation.apply(json.loads(exchange.request.body)):
             made += 1
             request = HttpRequest("POST", exchange.request.url, exchange.request.headers, json.dumps(body).encode())
-            caught = {violation.rule for violation in violations(request) if violation.severity == "error"}
-            if not caught & rules:
-                missed.append((exchange.path, exchange.index, caught))
+            found = violations(request)
+            if not mutation.is_told(found):
+                missed.append((exchange.path, exchange.index, {each.rule for each in found}))
     assert made >= (2 if "thinking lost" in mutation.name else 80)
     assert len(missed) <= made / 100, missed[:3]

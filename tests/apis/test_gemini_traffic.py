@@ -105,12 +105,11 @@ def outcome() -> tuple[Counter[str], Counter[str]]:
             continue
         body = json.loads(exchange.request.body)
         for mutation in mutations_for(profile(exchange), vertex=on_vertex(exchange.request)):
-            rules = {mutation.rule} if isinstance(mutation.rule, str) else {*mutation.rule}
             for mutant in mutation.apply(body):
                 request = dataclasses.replace(exchange.request, body=json.dumps(mutant).encode())
                 found = lawful.violations(API, request, profile(exchange))
                 made[mutation.name] += 1
-                flagged[mutation.name] += any(one.rule in rules and one.severity == "error" for one in found)
+                flagged[mutation.name] += mutation.is_told(found)
     return made, flagged
 
 

@@ -132,7 +132,6 @@ def _share_caught(mutations: list[Mutation], exchanges: list[Recorded]) -> dict[
     """Mutation → how many mutants it made of the exchanges, and how many of these its limit caught."""
     figures: dict[str, tuple[int, int]] = {}
     for mutation in mutations:
-        rules = {mutation.rule} if isinstance(mutation.rule, str) else set(mutation.rule)
         made = caught = 0
         for exchange in exchanges:
             body: dict[str, Any] = json.loads(exchange.request.body)
@@ -142,7 +141,7 @@ def _share_caught(mutations: list[Mutation], exchanges: list[Recorded]) -> dict[
                     replace(exchange, request=replace(exchange.request, body=json.dumps(mutant).encode()))
                 )
                 made += 1
-                caught += any(one.rule in rules and one.severity == "error" for one in found)
+                caught += mutation.is_told(found)
         figures[mutation.name] = made, caught
     return figures
 
