@@ -3,11 +3,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from harness.running.workers import worker
 from tests.cradle import Cradle
 
 pytest_plugins = ["pytester"]
+
+# How fast the machine is, is nothing that a test asks.
+settings.register_profile("harness", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("harness")
 
 
 @pytest.fixture(scope="session", autouse=True)
