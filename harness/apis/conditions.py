@@ -43,12 +43,14 @@ _Found: TypeAlias = "tuple[str, JSON | _Absent, _Chosen]"
 class SchemaPlaces:
     """Where an API has JSON schemas: of tools, whose element may say `strict` beside, and of the answer.
 
-    `tool` is the smallest tool that it takes.
+    `tool` is the smallest tool that it takes. `closed`: objects may say `additionalProperties: false`, which strict
+    schemas have to.
     """
 
     tools: tuple[str, ...] = ()
     response: tuple[str, ...] = ()
     tool: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+    closed: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,8 @@ class Smallest:
 
     `path` stands behind the SDK's base URL; `{}` in it is the model, which else the body names. `body` has nothing but
     what is required. `bounds` are the fields that keep the answer short, the one to be tried first in front; an empty
-    one is no bound. `key_header` and `scheme` say how the key is sent, `headers` what goes beside it.
+    one is no bound. `company` are fields that some servers, or other fields, ask for beside. `key_header` and `scheme`
+    say how the key is sent, `headers` what goes beside it.
     """
 
     path: str
@@ -28,12 +29,14 @@ class Smallest:
     key_header: str
     scheme: str = ""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    company: tuple[Mapping[str, JSON], ...] = ()
 
     def bodies(self, model: str) -> Iterator[dict[str, Any]]:
-        """The body for a model, with each of the bounds."""
+        """The body for a model, with each of the bounds, alone and in company: the barest first."""
         named: dict[str, JSON] = {} if "{}" in self.path else {"model": model}
-        for bound in self.bounds:
-            yield copy.deepcopy({**named, **self.body, **bound})
+        for beside in ({}, *self.company):
+            for bound in self.bounds:
+                yield copy.deepcopy({**named, **self.body, **bound, **beside})
 
     def request(self, made: Request, model: str, base_url: str) -> HttpRequest:
         """What was made of a body, as it is sent to a base URL; without a key."""

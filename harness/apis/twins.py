@@ -39,12 +39,32 @@ _EXAMPLES: dict[str, Any] = {
     "toolConfig": {"functionCallingConfig": {"mode": "AUTO"}},
     "functionCallingConfig": {"mode": "AUTO"},
     "parametersJsonSchema": {"type": "object", "properties": {"p": {"type": "string"}}},
+    "response_format.type": "text",
+    "tool_calls": {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": "{}"}},
+    "thinkingLevel": "low",
+    "thinkingBudget": 0,
+    "tool_choice": "required",
+    "effort": "low",
+    "metadata": {"a": "b"},
+    "include": ["reasoning.encrypted_content"],
+    "instructions": "Be brief.",
+    "store": False,
+    "presence_penalty": 0.5,
+    "frequency_penalty": 0.5,
+    "stream_options": {"include_usage": True},
+    "defer_loading": True,
+    "input_examples": [{}],
+    "context_management": {"edits": []},
+    "output_config": {"effort": "low"},
+    "output_config.format": {"type": "json_schema", "schema": {"type": "object", "additionalProperties": False}},
 }
-"""What stands in a field where a condition only asks that something does."""
+"""What stands in a field where a condition only asks that something does, or that it is none of some values: by its
+path without brackets, or its key."""
 
 _HOLDERS: dict[str, Any] = {
     "functionDeclarations": {"name": "f"},
     "output_config.format": {"type": "json_schema", "schema": {"type": "object", "additionalProperties": False}},
+    "text.format": {"type": "json_schema", "name": "n"},
     "system": {"type": "text", "text": "Be brief."},
     "cache_control": {"type": "ephemeral"},
 }
@@ -62,7 +82,7 @@ def twins(fact: Fact, smallest: dict[str, Any], schemas: SchemaPlaces) -> tuple[
     for condition in reversed(fact.when[1:]):
         twin.meet(condition, schemas)
     if fact.when and fact.when[0].there is False:
-        twin.put(fact.when[0].at or "", "x")
+        twin.put(fact.when[0].at or "", _example(fact.when[0].at or ""))
     pair = broken.meets(fact.when, schemas), twin.meets(fact.when, schemas)
     return (broken, twin) if pair == (True, False) else None
 
@@ -135,12 +155,8 @@ class Request:
         paths = schemas.response if condition.schemas == "response" else schemas.tools
         keyword = condition.keyword or ""
         member = {"type": _TYPE_OF.get(keyword, "string"), keyword: _value(condition, keyword)}
-        root: dict[str, Any] = {
-            "type": "object",
-            "properties": {"p": member},
-            "required": ["p"],
-            "additionalProperties": False,
-        }
+        root: dict[str, Any] = {"type": "object", "properties": {"p": member}, "required": ["p"]}
+        root |= {"additionalProperties": False} if schemas.closed else {}
         if condition.root:
             root = {"type": "object", "properties": {}, keyword: _value(condition, keyword)}
         if condition.schemas == "strict-tools":
@@ -191,7 +207,7 @@ def _value(condition: Condition, key: str) -> Any:
         case "in":
             return operand[0]
         case "out":
-            return _other(operand)
+            return _other([*operand], _EXAMPLES.get(condition.at or "", _EXAMPLES.get(key)))
         case "over":
             return int(operand) + 1
         case "under":
@@ -203,7 +219,14 @@ def _value(condition: Condition, key: str) -> Any:
         case "like":
             return _like(operand)
         case _:
-            return _KEYWORDS.get(key, _EXAMPLES.get(key, 1 if key.startswith(("min", "max")) else "x"))
+            return _KEYWORDS[key] if condition.keyword and key in _KEYWORDS else _example(condition.at or key)
+
+
+def _example(path: str) -> Any:
+    """What may stand at a path."""
+    key = path.rpartition(".")[2].split("[")[0]
+    known = _EXAMPLES | {name: value for name, value in _KEYWORDS.items() if name not in _EXAMPLES}
+    return known.get(path, known.get(key, 1 if key.startswith(("min", "max")) else "x"))
 
 
 def _long(key: str, length: int) -> Any:
@@ -212,9 +235,11 @@ def _long(key: str, length: int) -> Any:
     return ["x"] * length if key in ("tools", "messages", "stop") else "x" * length
 
 
-def _other(known: list[Any]) -> Any:
+def _other(known: list[Any], example: Any) -> Any:
     """Something of the kind of these values that is none of them."""
     first = known[0] if known else "x"
+    if isinstance(first, str) and isinstance(example, str) and example not in known:
+        return example
     if isinstance(first, bool):
         return not first
     if isinstance(first, int | float):

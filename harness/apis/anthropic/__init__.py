@@ -48,6 +48,7 @@ API = Api(
         ({"max_tokens": 16}, {"max_tokens": 2048}),  # thinking by a budget asks for at least 1024
         "x-api-key",
         headers={"anthropic-version": "2023-06-01"},
+        company=({"messages": [{"role": "user", "content": "Hello."}, {"role": "user", "content": "Hello."}]},),
     ),
     profiles=PROFILES,
     targets=(

@@ -43,6 +43,7 @@ API = Api(
     schema_places=SchemaPlaces(
         ("tools[].functionDeclarations[].parameters", "tools[].functionDeclarations[].parametersJsonSchema"),
         ("generationConfig.responseSchema", "generationConfig.responseJsonSchema"),
+        closed=False,  # gemini-response-schema-additional-properties-refused
     ),
     smallest=Smallest(
         "/v1beta/models/{}:generateContent",
@@ -53,6 +54,7 @@ API = Api(
             {},
         ),
         "x-goog-api-key",
+        company=({"tools": [{"functionDeclarations": [{"name": "f"}]}]},),  # a tool choice asks for functions
     ),
     profiles=PROFILES,
     targets=(

@@ -46,6 +46,10 @@ API = Api(
         ({"max_completion_tokens": 16}, {"max_tokens": 16}, {}),
         "authorization",
         "Bearer ",
+        company=(  # a tool choice asks for tools, and some servers for their parameters
+            {"tools": [{"type": "function", "function": {"name": "f"}}]},
+            {"tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]},
+        ),
     ),
     profiles=PROFILES,
     targets=(Shipped("openai-chat", "openai-chat", "openai-chat", "gpt-5.6"),),

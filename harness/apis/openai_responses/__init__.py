@@ -44,6 +44,11 @@ API = Api(
         ({"max_output_tokens": 16}, {}),
         "authorization",
         "Bearer ",
+        company=(
+            {"instructions": "Be brief."},  # openai-responses-codex-instructions
+            {"tools": [{"type": "function", "name": "f", "strict": False}]},  # a tool choice asks for tools
+            {"instructions": "Be brief.", "tools": [{"type": "image_generation"}]},
+        ),
     ),
     profiles=PROFILES,
     targets=(Shipped("openai-responses", "openai-responses", "openai-responses", "gpt-5.6"),),

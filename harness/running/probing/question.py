@@ -114,23 +114,28 @@ def _question(api: Api, target: Target, base_url: str, law: Law, fact: Fact) -> 
 
 
 def paired(api: Api, fact: Fact, model: str, base_url: str, law: Law) -> Pair | None:
-    """The pair against which the least is known beside the fact, of those with the bounds that the API has for answers.
+    """The pair against which the least is known beside the fact, of those that the API's smallest chats make.
+
+    Of the twin nothing should be known, certain or not: where it is refused too, the pair tells nothing.
 
     `None`: none can be made, or the request of a fact that something is accepted would be refused for something else.
     """
     if api.smallest is None:
         return None
-    best: tuple[tuple[int, int], Pair] | None = None
+    best: tuple[tuple[int, ...], Pair] | None = None
     for body in api.smallest.bodies(model):
         made = twins(fact, body, api.schema_places)
         if made is None:
             continue
         meant, twin = (api.smallest.request(each, model, base_url) for each in made)
-        against = _errors(api.judge(meant, law)), _errors(api.judge(twin, law))
-        if fact.verdict == "accepted" and any(against):
+        beside = [each for each in api.judge(meant, law) if fact.id not in each.source.split(", ")]
+        known = api.judge(twin, law), beside
+        errors = [_errors(each) for each in known]
+        if fact.verdict == "accepted" and any(errors):
             continue
-        if best is None or (against[1], against[0]) < best[0]:
-            best = (against[1], against[0]), Pair(meant, twin)
+        against = (*errors, *map(len, known))
+        if best is None or against < best[0]:
+            best = against, Pair(meant, twin)
     return best and best[1]
 
 
