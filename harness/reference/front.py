@@ -30,6 +30,7 @@ Known: TypeAlias = Callable[[str], bool]
 """Whether there is a model of this name."""
 
 _USED_UP = Limit("script-used-up", "Nothing is asked that the script has no answer to.", "harness.reference.session")
+"""No limit of a provider: it only gives what is said to a client the form of the provider's refusals."""
 
 _Key: TypeAlias = tuple[str, str, bytes]
 
