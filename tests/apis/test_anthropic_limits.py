@@ -717,3 +717,18 @@ def test_no_shape_of_a_body_makes_the_limits_fail() -> None:
 def test_the_version_stands_in_the_header_once(headers: dict[str, str], body: bytes, *, refused: bool) -> None:
     found = API.misheaded(HttpRequest("POST", URL, headers, body))
     assert (found is not None and found.limit.id == "anthropic-version") is refused
+
+
+def test_what_continues_a_thread_leaves_out_what_the_server_remembers() -> None:
+    beta = {"anthropic-beta": "message-threads-2026-08-12"}
+    body: dict[str, Any] = {"model": "claude-opus-5-5", "max_tokens": 64, "messages": [user(result())]}
+    body["thread"] = {"type": "continue", "previous_message_id": "msg_1"}
+    forced = {**body, "tool_choice": {"type": "auto"}}
+    assert rules(body, headers=beta) == []
+    assert rules(forced, headers=beta) == []
+    assert API.view(HttpRequest("POST", URL, beta, json.dumps(body).encode())).stateful == "thread"
+
+    later = {**body, "messages": [user(result()), assistant("Hm."), user(result("b"))]}
+    assert rules(later, headers=beta) == [("anthropic-result-orphan", "/messages/2/content/0/tool_use_id")]
+    created = {**body, "thread": {"type": "create"}}
+    assert {rule for rule, _ in rules(created, headers=beta)} == {"anthropic-result-orphan", "anthropic-tools-missing"}

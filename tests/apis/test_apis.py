@@ -27,7 +27,7 @@ def test_an_unknown_api_is_named_with_its_neighbour() -> None:
 @pytest.mark.parametrize("api", catalog.APIS.names())
 def test_a_format_keeps_its_contract_on_a_body_that_is_none(api: str) -> None:
     wire = catalog.api(api)
-    profile = wire.profiles[0]
+    profile = wire.profile_for("a-model")
     request = HttpRequest("POST", wire.provider_url + "/nowhere", {}, b"no JSON")
     assert not wire.recognises(request)
     assert any(violation.severity == "error" for violation in lawful.violations(wire, request, profile))

@@ -126,7 +126,7 @@ def view(request: HttpRequest) -> RequestView:
         response_format=_format(body),
         settings=dict(_settings(body)),
         stream=body.get("stream") is True,
-        stateful="container" if body.get("container") else None,
+        stateful="container" if body.get("container") else "thread" if is_continued(body) else None,
         cache_marks=tuple(
             join(place, "cache_control")
             for key in ("tools", "system")
@@ -134,6 +134,13 @@ def view(request: HttpRequest) -> RequestView:
             if data.get("cache_control") is not None
         ),
     )
+
+
+def is_continued(body: dict[str, JSON]) -> bool:
+    """Whether a request goes on with a thread: what was said before, the system prompt and the tools are the server's
+    to remember, and it carries none of them (anthropic-thread-continue)."""
+    thread = body.get("thread")
+    return isinstance(thread, dict) and thread.get("type") == "continue"
 
 
 def _settings(body: dict[str, JSON]) -> Iterator[tuple[str, SettingView]]:

@@ -8,6 +8,7 @@ from itertools import pairwise, takewhile
 
 from harness.apis.anthropic import limits
 from harness.apis.anthropic.limits.conversation import Block, Turn, dotted, is_server_work, turns
+from harness.apis.anthropic.requests import is_continued
 from harness.apis.jsonvalue import join
 from harness.apis.limit import Limit, Violation
 from harness.contract.model import JSON
@@ -19,12 +20,13 @@ _EMPTY = Turn("", ())
 def pairing_limits(body: dict[str, JSON]) -> Iterator[Violation]:
     """anthropic-call-fields, anthropic-call-answered-next, anthropic-results-first, anthropic-result-has-call,
     anthropic-one-result-a-call, anthropic-server-call-alone, anthropic-toolset-echoed. Consecutive messages of a role
-    count as one turn (anthropic-roles)."""
+    count as one turn (anthropic-roles). What continues a thread begins behind calls that the server remembers
+    (anthropic-thread-continue)."""
     for turn, following in pairwise([_EMPTY, *turns(body), _EMPTY]):
         if turn.role == "assistant":
             yield from _calls(turn)
             yield from _answers(turn, following)
-        if following.role == "user":
+        if following.role == "user" and (turn is not _EMPTY or not is_continued(body)):
             yield from _results(following, turn)
     yield from _places(body)
 

@@ -23,6 +23,7 @@ from harness.apis.anthropic.limits.shapes import (
 )
 from harness.apis.anthropic.limits.terms import Terms
 from harness.apis.anthropic.limits.tools import is_custom
+from harness.apis.anthropic.requests import is_continued
 from harness.apis.jsonvalue import join
 from harness.apis.limit import Violation
 from harness.contract.model import JSON
@@ -137,7 +138,7 @@ def _tools(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
     for pointer, tool in objects(body.get("tools"), "/tools"):
         if is_custom(tool):
             yield from _TOOL.limits(tool, pointer, terms)
-    if not body.get("tools"):
+    if not body.get("tools") and not is_continued(body):
         used = [block for entry in entries(body) for block in entry.blocks if block.kind in ("tool_use", "tool_result")]
         if used:
             message = "Requests which include `tool_use` or `tool_result` blocks must define tools."
@@ -158,6 +159,8 @@ def _choice(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
     if kind in ("any", "tool") and isinstance(thinking, dict) and thinking.get("type") == "enabled":
         message = "Thinking may not be enabled when tool_choice forces tool use."
         yield limits.CHOICE_THINKING.broken(message, place, actual=kind)
+    if is_continued(body) and not body.get("tools"):  # the server remembers them
+        return
     if not body.get("tools"):
         message = "tool_choice: may only be specified while providing tools"
         yield limits.CHOICE_WITHOUT_TOOLS.broken(message, place, actual=kind)
