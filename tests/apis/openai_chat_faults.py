@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+import datetime as dt
 import json
 from typing import Any
 
 from harness import catalog
+from harness.apis.facts import Edition
 from harness.apis.limit import Violation
 from harness.apis.openai_chat import API
 from harness.contract.http import HttpRequest
@@ -46,14 +48,14 @@ GOOD: dict[str, Any] = {
 }
 
 
-def check(body: Any, url: str = OPENAI) -> list[Violation]:
+def check(body: Any, url: str = OPENAI, on: dt.date | None = None) -> list[Violation]:
     model = body.get("model") if isinstance(body, dict) else None
-    profile = catalog.api("openai-chat").profile_for(model if isinstance(model, str) else "")
+    profile = catalog.api("openai-chat").profile_for(model if isinstance(model, str) else "", Edition(on))
     return lawful.violations(API, HttpRequest("POST", url, {}, json.dumps(body).encode()), profile)
 
 
-def rules(body: Any, url: str = OPENAI) -> list[tuple[str, str]]:
-    return [(found.severity, found.rule.removeprefix("openai-chat-")) for found in check(body, url)]
+def rules(body: Any, url: str = OPENAI, on: dt.date | None = None) -> list[tuple[str, str]]:
+    return [(found.severity, found.rule.removeprefix("openai-chat-")) for found in check(body, url, on)]
 
 
 def changed(*path: str | int, **fields: Any) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import datetime as dt
 import json
 from dataclasses import replace
 from typing import Any
@@ -198,9 +199,12 @@ def test_an_empty_list_of_calls_is_refused_where_that_was_seen() -> None:
     assert rules(body, OTHER) == []
 
 
-def test_a_long_id_is_a_warning() -> None:
-    body = json.loads(json.dumps(GOOD).replace("call_1", "call_" + "1" * 36))
-    assert rules(body) == [("warning", "call-id-length")]
+def test_an_id_is_too_long_by_the_bound_of_the_day() -> None:
+    body = json.loads(json.dumps(GOOD).replace("call_1", "call_" + "1" * 59))
+    assert rules(body) == []
+    assert rules(body, on=dt.date(2026, 2, 20)) == [("error", "call-id-at-most-40")]
+    longer = json.loads(json.dumps(GOOD).replace("call_1", "call_" + "1" * 60))
+    assert rules(longer) == [("error", "call-id-at-most-64")]
 
 
 def test_strict_holds_at_every_depth() -> None:

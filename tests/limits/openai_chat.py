@@ -53,7 +53,6 @@ CASES = (
         "call-id-missing",
         insert("messages.0", {"role": "assistant", "tool_calls": [{"type": "function", "function": _FUNCTION}]}),
     ),
-    _case("call-id-length", _renamed("call_" + "0" * 40)),
     _case("call-id-mistral", _renamed("call_1"), model="mistral-large-latest"),
     _case("arguments-type", put(f"{_CALLS}.0.function.arguments", {"city": "Paris"})),
     _case("arguments-json", put(f"{_CALLS}.0.function.arguments", "{oops"), severity="warning"),

@@ -23,7 +23,9 @@ from harness.scenarios.load import load_file
 
 WITHOUT = {
     "openai-chat-cerebras-additional-properties-required",
+    "openai-chat-deepseek-root-type-required",
     "openai-chat-deepseek-strict-additional-properties",
+    "openai-chat-groq-required-without-properties",
     "openai-chat-moonshot-root-type-required",
     "openai-chat-pattern-not-a-regex",
     "openai-responses-pattern-not-a-regex",

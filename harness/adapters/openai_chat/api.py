@@ -10,4 +10,4 @@ RECEIVED: Final = f"{API}/received"
 """Whose the fields are that came and do not go back: nobody's, so that no adapter sends them."""
 
 LONGEST_ID: Final = 40
-"""Characters of `tool_calls[].id` that the API takes (openai-chat-call-form)."""
+"""Characters of `tool_calls[].id` that the API always took; now it takes 64 (openai-chat-call-id-at-most-64)."""

@@ -64,9 +64,6 @@ CALLS_TYPE = Limit("openai-chat-calls-type", "`tool_calls` is a list of objects.
 CALL_TYPE = Limit("openai-chat-call-type", "A call is of the type `function` or `custom`.", "openai-chat-call-form")
 CALL_NAME_MISSING = Limit("openai-chat-call-name-missing", "A call names its function.", "openai-chat-call-form")
 CALL_ID_MISSING = Limit("openai-chat-call-id-missing", "A call has an id.", "openai-chat-call-form")
-CALL_ID_LENGTH = Limit(
-    "openai-chat-call-id-length", "The id of a call has at most 40 characters.", "openai-chat-call-form", "warning"
-)
 CALL_ID_MISTRAL = Limit(
     "openai-chat-call-id-mistral",
     "At Mistral the id of a call has nine letters and digits.",

@@ -178,13 +178,6 @@ def _call_id(chat: Chat, call: dict[str, JSON], pointer: str) -> Iterator[Violat
             actual=call_id,
             code="missing_required_parameter",
         )
-    elif chat.openai and len(call_id) > 40:
-        yield limits.CALL_ID_LENGTH.broken(
-            f"Invalid '{param(place)}': string too long. Expected at most 40 characters, got {len(call_id)}.",
-            place,
-            actual=call_id,
-            code="string_above_max_length",
-        )
     elif chat.law.service == MISTRAL and not _MISTRAL_ID.fullmatch(call_id):
         yield limits.CALL_ID_MISTRAL.broken(
             f"Tool call id was {call_id} but must be a-z, A-Z, 0-9, with a length of 9.",
