@@ -34,7 +34,8 @@ class Smallest:
     def bodies(self, model: str) -> Iterator[dict[str, Any]]:
         """The body for a model, with each of the bounds, alone and in company: the barest first."""
         named: dict[str, JSON] = {} if "{}" in self.path else {"model": model}
-        for beside in ({}, *self.company):
+        alone: Mapping[str, JSON] = {}
+        for beside in (alone, *self.company):
             for bound in self.bounds:
                 yield copy.deepcopy({**named, **self.body, **bound, **beside})
 

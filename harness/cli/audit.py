@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.days import AsOf, FactFiles, edition
+from harness.cli.days import AsOf, FactFiles, edition, fact_files
 
 
 def audit(  # noqa: PLR0913 - a parameter for each option
@@ -62,7 +62,7 @@ def audit(  # noqa: PLR0913 - a parameter for each option
     from harness.cli.outputs import outputs  # noqa: PLC0415
     from harness.results import Presentation  # noqa: PLC0415
 
-    by = edition(as_of, facts or ())
+    by = edition(as_of, fact_files(facts))
     wanted = outputs([*(reports or ()), *(["json"] if as_json else ())])
 
     if redrive:

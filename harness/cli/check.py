@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from harness.cli.days import AsOf, FactFiles
+from harness.cli.days import AsOf, FactFiles, fact_files
 from harness.cli.options import (
     AdapterCommands,
     CellTimeout,
@@ -85,7 +85,7 @@ def check(  # noqa: PLR0913 - a parameter for each option
         strict=strict,
         cell_timeout=cell_timeout,
         as_of=as_of,
-        facts=facts or (),
+        facts=fact_files(facts),
     )
     return session.check(options, Check(everything, bool(targets)))
 

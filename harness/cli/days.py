@@ -1,4 +1,4 @@
-"""The options `--as-of` and `--facts`: by which facts requests are judged."""
+"""By which facts requests are judged: the options `--as-of` and `--facts`, and what the project says."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from harness.host.project import project
 
 if TYPE_CHECKING:
     from harness.apis.facts import Edition
@@ -36,9 +38,16 @@ FactFiles = Annotated[
         "--facts",
         metavar="FILE",
         show_default=False,
-        help="Facts of your own, which join the shipped ones, or change those of the same id. Repeatable.",
+        help="Facts of your own, which join the shipped ones, or change those of the same id. Repeatable; those of "
+        "[tool.harness] in pyproject.toml come before.",
     ),
 ]
+
+
+def fact_files(given: Sequence[Path] | None) -> tuple[Path, ...]:
+    """The files of facts of one's own: those of the project that the working folder is in, then those that were given.
+    Raises `UsageError`: the project's settings are wrong."""
+    return tuple(dict.fromkeys((*project(Path()).facts, *(given or ()))))
 
 
 def edition(as_of: str | None, files: Sequence[Path]) -> Edition:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import difflib
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from harness import catalog
+from harness.cli.days import FactFiles, edition, fact_files
 from harness.contract.errors import UsageError
 from harness.contract.protocols import Capability
 
@@ -99,17 +101,22 @@ def explain(
     topic: Annotated[
         str, typer.Argument(metavar="ID|TOPIC", show_default=False, help="An id from a report, or a word of one.")
     ],
+    *,
+    files: FactFiles = None,
 ) -> None:
     """Say what a fact, a limit, a rule, a verdict, a kind of finding, a blame or a capability is, and what to do."""
-    for line in lines(topic):
+    for line in lines(topic, edition(None, fact_files(files)).files):
         typer.echo(line)
 
 
-def lines(topic: str) -> list[str]:
-    """The explanation. Raises `UsageError`: there is nothing of this name; the text has what is like it."""
+def lines(topic: str, files: Sequence[Path] = ()) -> list[str]:
+    """The explanation, by the facts of these files too.
+
+    Raises `UsageError`: there is nothing of this name; the text has what is like it.
+    """
     from harness.apis.tables import known_limits  # noqa: PLC0415 - `harness --help` loads no APIs
 
-    facts = {fact.id: fact for api in catalog.apis() for fact in api.facts.all()}
+    facts = {fact.id: fact for api in catalog.apis() for fact in api.facts.together(api.name, files).all()}
     limits = {limit.id: limit for limit in known_limits()}
     rules = {rule.id: rule for rule in catalog.rules()}
     found: list[str] = []

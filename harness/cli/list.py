@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
 
 from harness import catalog
-from harness.cli.days import AsOf, day
+from harness.cli.days import AsOf, FactFiles, edition, fact_files
 from harness.contract.errors import UsageError
 
 if TYPE_CHECKING:
     from harness.apis.fact import Fact
+    from harness.apis.facts import Edition
 
 
-def list_(
+def list_(  # noqa: PLR0913 - a parameter for each option
     what: Annotated[
         Literal["scenarios", "targets", "rules", "models", "facts"],
         typer.Argument(show_default=False, help="What to list."),
@@ -33,12 +33,14 @@ def list_(
         list[str] | None, typer.Option("--model", metavar="NAME", help="Only facts about this model. Repeatable.")
     ] = None,
     as_of: AsOf = None,
+    files: FactFiles = None,
 ) -> None:
     """List the shipped scenarios, the targets, the rules, the models that are known, or the facts about providers."""
     if what == "facts":
-        rows = _facts(apis or (), models or (), day(as_of))
-    elif models or as_of:
-        raise UsageError(f"{'--model' if models else '--as-of'}: it is for 'harness list facts', not for {what}.")
+        rows = _facts(apis or (), models or (), edition(as_of, fact_files(files)))
+    elif models or as_of or files:
+        option = "--model" if models else "--as-of" if as_of else "--facts"
+        raise UsageError(f"{option}: it is for 'harness list facts', not for {what}.")
     elif what == "models":
         rows = _models(targets or (), apis or ())
     elif targets or apis:
@@ -82,15 +84,15 @@ def _rules() -> Iterator[Sequence[str]]:
         yield limit.id, Kind.LIMIT, severity(limit), Blame.ADAPTER, limit.source, known, limit.sentence, why
 
 
-def _facts(apis: Sequence[str], models: Sequence[str], on: dt.date | None) -> Iterator[Sequence[str]]:
+def _facts(apis: Sequence[str], models: Sequence[str], by: Edition) -> Iterator[Sequence[str]]:
     """Those about a model hold for it on the day; without a model they are all there are."""
     from harness.apis.facts import today  # noqa: PLC0415 - `harness --help` loads no APIs
 
     yield "FACT", "VERDICT", "SINCE", "UNTIL", "SERVICE", "EVIDENCE", "SAYS"
     for api in [catalog.api(name) for name in apis] or catalog.apis():
-        for fact in api.facts.all():
-            about = not models or (fact.is_on(on or today()) and any(map(fact.is_of, models)))
-            if about and (on is None or fact.is_on(on)):
+        for fact in api.facts.together(api.name, by.files).all():
+            about = not models or (fact.is_on(by.day or today()) and any(map(fact.is_of, models)))
+            if about and (by.day is None or fact.is_on(by.day)):
                 verdict = f"{fact.verdict}?" if fact.contested else fact.verdict
                 dates = (str(fact.since or "-"), str(fact.until or "-"))
                 yield fact.id, verdict, *dates, ",".join(fact.service or ["-"]), _best([fact]), fact.says

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness import catalog
-from harness.cli.days import FactFiles, edition
+from harness.cli.days import FactFiles, edition, fact_files
 from harness.cli.options import BaseUrls, Models, Targets, named_values
 from harness.contract.errors import UsageError
 from harness.contract.protocols import Route
@@ -71,7 +71,7 @@ def probe(  # noqa: PLR0913 - a parameter for each option
 
     redactor = Redactor.of_run((given.partition("=")[2] for given in base_urls or ()), shaped=True)
     with interruptible(), redactor.raising():
-        asked_of = _targets(targets, models, facts or ())
+        asked_of = _targets(targets, models, fact_files(facts))
         _check_written(written, asked_of)
         with Live(base_urls_for(base_urls, "live", asked_of)) as live:
             at = {target.name: live.address(target) for target in asked_of}

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from harness.cli.days import FactFiles, fact_files
 from harness.cli.options import (
     AdapterCommands,
     Adapters,
@@ -62,6 +63,7 @@ def record(  # noqa: PLR0913 - a parameter for each option
     base_urls: BaseUrls = None,
     verbose: Verbose = False,
     all_differences: AllDifferences = False,
+    facts: FactFiles = None,
 ) -> int:
     """Record cassettes. A cell's cassette is replaced only when the new one is complete.
 
@@ -88,5 +90,6 @@ def record(  # noqa: PLR0913 - a parameter for each option
         verbose,
         all_differences,
         cell_timeout=cell_timeout,
+        facts=fact_files(facts),
     )
     return session.record(options, origin, force=force, missing=missing, max_requests=max_requests)

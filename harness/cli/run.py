@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from harness.cli.days import AsOf, FactFiles
+from harness.cli.days import AsOf, FactFiles, fact_files
 from harness.cli.options import (
     AdapterCommands,
     Adapters,
@@ -91,6 +91,6 @@ def run(  # noqa: PLR0913 - a parameter for each option
         strict,
         cell_timeout,
         as_of,
-        facts or (),
+        fact_files(facts),
     )
     return session.run(options, mode)

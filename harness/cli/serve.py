@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.days import AsOf, FactFiles
+from harness.cli.days import AsOf, FactFiles, fact_files
 from harness.cli.options import Paths, Reports, Verbose
 
 PortNumber = Annotated[
@@ -63,6 +63,6 @@ def serve(  # noqa: PLR0913 - a parameter for each option
             reports=tuple(reports or ()),
             verbose=verbose,
             as_of=as_of,
-            facts=tuple(facts or ()),
+            facts=fact_files(facts),
         ),
     )

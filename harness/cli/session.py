@@ -283,7 +283,7 @@ def _invocation(options: Options, mode: Mode, selection: Selection, *, recording
     record = ("harness", "record", *kept)
     reference = ("harness", "run", "--mode", "reference", *law)
     if recording:
-        record = rerun = (*record, *urls) if mode == "live" else (*record, "--from", "reference")
+        record = rerun = (*record, *(urls if mode == "live" else ("--from", "reference")), *law)
     else:
         rerun = ("harness", "run", *kept) if mode == "replay" else ("harness", "run", "--mode", mode, *urls)
         rerun = (*rerun, *strict, *law)

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from harness.cli.days import AsOf, FactFiles
+from harness.cli.days import AsOf, FactFiles, fact_files
 from harness.cli.options import (
     AdapterCommands,
     Adapters,
@@ -66,6 +66,6 @@ def show(  # noqa: PLR0913 - a parameter for each option
         strict=strict,
         cell_timeout=cell_timeout,
         as_of=as_of,
-        facts=facts or (),
+        facts=fact_files(facts),
     )
     return session.show(options, mode)

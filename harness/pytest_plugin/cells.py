@@ -20,6 +20,7 @@ from harness.apis.facts import Edition, day
 from harness.apis.targets import targets_for
 from harness.contract.errors import HarnessError, ScenarioError, UnknownName, UsageError
 from harness.contract.protocols import Adapter
+from harness.host.project import project
 from harness.reports._words import CRASHED, place, plain_line, short, what_to_do
 from harness.results import CellResult, Finding, Invocation, RunResult, StaleExpectation, Verdict
 from harness.running.cells import cells
@@ -51,8 +52,8 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """The files of facts by which is judged, if there are any."""
-    files = map(str, config.getini("harness_facts"))
-    return [f"harness: judged by the facts of {', '.join(files)}"] if config.getini("harness_facts") else []
+    files = config.stash[_SESSION].edition.files
+    return [f"harness: judged by the facts of {', '.join(map(str, files))}"] if files else []
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -212,9 +213,15 @@ def _seconds(config: pytest.Config) -> float:
 
 def _edition(config: pytest.Config) -> Edition:
     given: str = config.getini("harness_as_of")
-    made = Edition(day(given, "harness_as_of") if given else None, tuple(config.getini("harness_facts")))
+    made = Edition(day(given, "harness_as_of") if given else None, _fact_files(config))
     made.check(catalog.APIS.names())
     return made
+
+
+def _fact_files(config: pytest.Config) -> tuple[Path, ...]:
+    """Those of the project, then those that are configured."""
+    own = (config.rootpath / file for file in project(config.rootpath).facts)
+    return tuple(dict.fromkeys((*own, *config.getini("harness_facts"))))
 
 
 def _plan(config: pytest.Config, edition: Edition) -> Plan:

@@ -195,6 +195,19 @@ def test_facts_of_one_s_own_are_named_and_hold_on_the_day_that_is_asked_for(proj
     play(project, "scenarios/plain.yaml").assert_outcomes(passed=2)
 
 
+def test_facts_that_the_project_names_are_judged_by_too(project: pytest.Pytester) -> None:
+    (project.path / "ours.yaml").write_text(OURS)
+    (project.path / "pyproject.toml").write_text('[tool.harness]\nfacts = ["ours.yaml"]\n')
+    configure(project, **SCENARIOS)
+    done = play(project, "scenarios/plain.yaml")
+    done.assert_outcomes(failed=2)
+    done.stdout.fnmatch_lines(["harness: judged by the facts of *ours.yaml"])
+    (project.path / "pyproject.toml").write_text("[tool.harness]\nfact = []\n")
+    done = play(project, "scenarios/plain.yaml")
+    assert done.ret == pytest.ExitCode.USAGE_ERROR
+    done.stderr.fnmatch_lines(["ERROR: pyproject.toml at tool.harness: unknown key 'fact'. Did you mean 'facts'? *"])
+
+
 @pytest.mark.parametrize("processes", [0, 2])
 def test_an_expected_failure_that_does_not_happen_fails(project: pytest.Pytester, processes: int) -> None:
     configure(project, **_expect(project, "*", "call-missing"))
