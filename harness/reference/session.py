@@ -110,7 +110,10 @@ class Session:
         refused = [each for each in self._wire.judge_embeddings(request, self._law) if each.severity == "error"]
         if refused:
             return self._wire.refuse(refused[0])
-        return _json_response(200, embeddings.build(embeddings.view(request)))
+        try:
+            return _json_response(200, embeddings.build(embeddings.view(request)))
+        except WireError as error:
+            return exhausted(f"the witness has nothing against a request that it cannot read: {error}")
 
     def _answered(self, request: HttpRequest) -> Answer:
         try:

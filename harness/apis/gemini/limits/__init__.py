@@ -140,7 +140,9 @@ THINKING_LEVEL = Limit(
 THINKING = Limit("gemini-thinking", "Thinking has a level or a budget, not both.", "gemini-level-or-budget")
 
 EMBEDDINGS_BODY = Limit(
-    "gemini-embeddings-body", "A request for embeddings is for texts of one model and one length.", "gemini-embeddings"
+    "gemini-embeddings-body",
+    "A request for embeddings is for texts of one model and one length.",
+    "gemini-embeddings, gemini-no-unknown-fields",
 )
 EMBEDDINGS_COUNT = Limit(
     "gemini-embeddings-count", "One to 100 texts are embedded at once.", "gemini-embeddings-at-most-100"
