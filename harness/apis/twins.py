@@ -42,7 +42,7 @@ _EXAMPLES: dict[str, Any] = {
     "response_format.type": "text",
     "tool_calls": {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": "{}"}},
     "thinkingLevel": "low",
-    "thinkingBudget": 0,
+    "thinkingBudget": 128,
     "tool_choice": "required",
     "effort": "low",
     "metadata": {"a": "b"},

@@ -48,7 +48,10 @@ API = Api(
         ({"max_tokens": 16}, {"max_tokens": 2048}),  # thinking by a budget asks for at least 1024
         "x-api-key",
         headers={"anthropic-version": "2023-06-01"},
-        company=({"messages": [{"role": "user", "content": "Hello."}, {"role": "user", "content": "Hello."}]},),
+        company=(
+            {"messages": [{"role": "user", "content": "Hello."}, {"role": "user", "content": "Hello."}]},
+            {"tools": [{"name": "f", "input_schema": {"type": "object", "properties": {}}}]},  # for a tool choice
+        ),
     ),
     profiles=PROFILES,
     targets=(
