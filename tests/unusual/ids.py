@@ -97,7 +97,7 @@ FORMS = (
         ("gemini-2.5",),
         _random_on_wire(pairs=True),
         _random_on_wire(pairs=False),
-        "gemini-result-id-unknown",
+        "result-orphan",
         Verdict.NOTE,
         frozenset({"synthesised-id-sent"}),
     ),
