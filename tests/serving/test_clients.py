@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -61,13 +62,20 @@ def answer(server: Served, name: str, tool: str, arguments: Any) -> str:
     return json.dumps(reply.json["result"]["content"])
 
 
+@pytest.fixture
+def opened() -> Iterator[ExitStack]:
+    """Closes clients: what is collected later would fail whichever test is run then."""
+    with ExitStack() as stack:
+        yield stack
+
+
 def assert_played(server: Served, name: str, session: str) -> None:
     told = server.told(name, session)
     assert (told["verdict"], told["findings"], told["played"]) == ("pass", [], told["script"])
 
 
 @pytest.mark.parametrize("thread", [True, False])
-def test_the_tool_runner_of_anthropic(served: Served, thread: bool) -> None:
+def test_the_tool_runner_of_anthropic(served: Served, thread: bool, opened: ExitStack) -> None:
     anthropic = pytest.importorskip("anthropic")
     session = f"runner-{thread}"
 
@@ -80,7 +88,9 @@ def test_the_tool_runner_of_anthropic(served: Served, thread: bool) -> None:
         """
         return answer(served, PARALLEL, "get_weather", {"city": city})
 
-    client = anthropic.Anthropic(base_url=f"{served.url}/{PARALLEL}/{session}", api_key="k")
+    client = opened.enter_context(
+        closing(anthropic.Anthropic(base_url=f"{served.url}/{PARALLEL}/{session}", api_key="k"))
+    )
     runner = client.beta.messages.tool_runner(
         model=MODELS["anthropic"],
         max_tokens=500,
@@ -95,10 +105,10 @@ def test_the_tool_runner_of_anthropic(served: Served, thread: bool) -> None:
     assert_played(served, PARALLEL, session)
 
 
-def test_openai_keeps_responses(served: Served) -> None:
+def test_openai_keeps_responses(served: Served, opened: ExitStack) -> None:
     openai = pytest.importorskip("openai")
     tools, user = turn(served, PARALLEL)
-    client = openai.OpenAI(base_url=f"{served.url}/{PARALLEL}/sdk/v1", api_key="k")
+    client = opened.enter_context(closing(openai.OpenAI(base_url=f"{served.url}/{PARALLEL}/sdk/v1", api_key="k")))
     flat = [{"type": "function", "strict": False, **tool} for tool in tools]
 
     with client.responses.stream(model=MODELS["openai-responses"], input=user, tools=flat) as stream:
@@ -120,10 +130,12 @@ def test_openai_keeps_responses(served: Served) -> None:
     assert_played(served, PARALLEL, "sdk")
 
 
-def test_an_sdk_does_not_try_again_behind_the_script(served: Served) -> None:
+def test_an_sdk_does_not_try_again_behind_the_script(served: Served, opened: ExitStack) -> None:
     openai = pytest.importorskip("openai")
     tools, user = turn(served, SINGLE)
-    client = openai.OpenAI(base_url=f"{served.url}/{SINGLE}/beyond/v1", api_key="k", max_retries=5)
+    client = opened.enter_context(
+        closing(openai.OpenAI(base_url=f"{served.url}/{SINGLE}/beyond/v1", api_key="k", max_retries=5))
+    )
     chat = [{"type": "function", "function": tool} for tool in tools]
 
     def ask(words: str) -> Any:
@@ -138,7 +150,7 @@ def test_an_sdk_does_not_try_again_behind_the_script(served: Served) -> None:
     assert served.told(SINGLE, "beyond")["requests"] == 3
 
 
-def test_automatic_calls_of_google(served: Served) -> None:
+def test_automatic_calls_of_google(served: Served, opened: ExitStack) -> None:
     genai = pytest.importorskip("google.genai")
 
     def get_weather(city: str) -> dict[str, Any]:
@@ -146,7 +158,9 @@ def test_automatic_calls_of_google(served: Served) -> None:
         told: dict[str, Any] = json.loads(answer(served, PARALLEL, "get_weather", {"city": city}))
         return told
 
-    client = genai.Client(api_key="k", http_options={"base_url": f"{served.url}/{PARALLEL}/automatic"})
+    client = opened.enter_context(
+        closing(genai.Client(api_key="k", http_options={"base_url": f"{served.url}/{PARALLEL}/automatic"}))
+    )
     said = client.models.generate_content(
         model=MODELS["gemini"], contents=turn(served, PARALLEL)[1], config={"tools": [get_weather]}
     )
