@@ -6,11 +6,13 @@ reference server has it where it is served to them (`harness.reference.front`).
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from harness.apis.view import ResponseView
+from harness.apis.jsonvalue import loads
+from harness.apis.view import ResponseView, WireError
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import JSON
 
@@ -56,6 +58,21 @@ class Frontage:
     keep: Callable[[HttpRequest, ResponseView], tuple[str, JSON] | None] = lambda _request, _answer: None
     echo: Callable[[dict[str, JSON], HttpRequest], dict[str, JSON]] | None = None
     several: Callable[[Sequence[HttpResponse]], HttpResponse] | None = None
+
+
+def sent(request: HttpRequest) -> dict[str, JSON]:
+    """The fields of a request's body; none, if it is no JSON object."""
+    try:
+        body = loads(request.body)
+    except WireError:
+        return {}
+    return body if isinstance(body, dict) else {}
+
+
+def json_response(body: Mapping[str, JSON], status: int = 200) -> HttpResponse:
+    """An answer that is this JSON."""
+    encoded = json.dumps(body, ensure_ascii=False).encode()
+    return HttpResponse(status, {"content-type": "application/json"}, encoded)
 
 
 def tokens(body: bytes) -> int:

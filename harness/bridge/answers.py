@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, cast
 
 from harness.bridge.memory import Memory
@@ -48,9 +47,8 @@ def response(
     """What a completion says: an object of a library or its dictionary, with `choices`, `usage` and `model`.
 
     A call whose arguments are no whole JSON object is left out, and so is the last one of an answer that reached its
-    bound: neither must ever be run. A call without an id gets one
-    that is marked as made up. The library's own message, which is that of the completion
-    unless `own` is given, is kept in `memory`.
+    bound: neither must ever be run. A call without an id gets one that is marked as made up. The library's own message,
+    which is that of the completion unless `own` is given, is kept in `memory`.
 
     Raises:
         MalformedResponse: it has no message.
@@ -61,19 +59,18 @@ def response(
         raise MalformedResponse("the answer has no message")
     told = plain(choice["message"])
     calls = [*map(plain, told.get("tool_calls") or ())]
-    made = [call for place, each in enumerate(calls) if (call := _call(each, place, request)) is not None]
+    raw = choice.get("finish_reason")
+    reason = stop_reason(raw)
+    runnable = calls[:-1] if reason is StopReason.MAX_TOKENS else calls  # cut short, even if what there is of it parses
+    made = [call for place, each in enumerate(runnable) if (call := _call(each, place, request)) is not None]
     parts: list[Part] = [Thinking(told["reasoning_content"])] if told.get("reasoning_content") else []
     parts += [Text(text)] if (text := _text(told.get("content"))) else []
     parts += [Refusal(told["refusal"])] if told.get("refusal") else []
     message = Message(Role.ASSISTANT, (*parts, *made))
-    raw = choice.get("finish_reason")
-    reason = stop_reason(raw)
     if told.get("refusal"):
         reason = StopReason.REFUSAL
     elif made and reason is StopReason.END_TURN:
         reason = StopReason.TOOL_USE
-    if reason is StopReason.MAX_TOKENS and made:
-        message = replace(message, parts=message.parts[:-1])  # cut short, whether what there is of it parses or not
     if len(made) < len(calls) and reason in (StopReason.END_TURN, StopReason.TOOL_USE):
         reason = StopReason.MALFORMED_CALL
     if memory is not None:
@@ -94,6 +91,12 @@ def plain(value: object) -> Mapping[str, Any]:
         return cast("Mapping[str, Any]", value)
     dump = getattr(value, "model_dump", None)
     return cast("Mapping[str, Any]", dump() if callable(dump) else vars(value))
+
+
+def made_up(place: int, request: ChatRequest) -> str:
+    """The id of a call that has none, by its place in the conversation: it is the same whenever it is asked for."""
+    before = sum(len(message.tool_calls) for message in request.messages)
+    return f"call-{before + place}"
 
 
 def is_whole(arguments: object) -> bool:
@@ -118,8 +121,7 @@ def _call(call: Mapping[str, Any], place: int, request: ChatRequest) -> ToolCall
         return None
     if call.get("id"):
         return ToolCall(call["id"], function["name"], arguments)
-    before = sum(len(message.tool_calls) for message in request.messages)
-    return ToolCall(f"call-{before + place}", function["name"], arguments, {"harness": {SYNTHESISED_ID: True}})
+    return ToolCall(made_up(place, request), function["name"], arguments, {"harness": {SYNTHESISED_ID: True}})
 
 
 def _text(content: Any) -> str:

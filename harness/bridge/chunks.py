@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from harness.bridge.answers import is_whole, plain, response
+from harness.bridge.answers import is_whole, made_up, plain, response
 from harness.bridge.memory import Memory
 from harness.contract.errors import ConnectionFailed
 from harness.contract.model import (
@@ -85,7 +85,7 @@ class Chunks:
         """The events behind the last chunk; `answer` is what the stream came to."""
         runnable = {call.id for call in answer.tool_calls}
         for index, call in enumerate(self._calls):
-            if call["id"] in runnable and is_whole(call["function"]["arguments"]):
+            if self._id(index) in runnable and is_whole(call["function"]["arguments"]):
                 yield ToolCallEnd(index)
         yield Finish(answer)
 
@@ -93,12 +93,15 @@ class Chunks:
         function = plain(piece.get("function"))
         key, call_id, text = piece.get("index"), piece.get("id"), function.get("arguments") or ""
         at = self._open.get(key)
-        if at is None or (call_id and call_id != self._calls[at]["id"]):
+        if at is None or (call_id and self._calls[at]["id"] not in (None, call_id)):
             at = self._open[key] = len(self._calls)
-            before = sum(len(message.tool_calls) for message in self._request.messages)
             begun: dict[str, Any] = {"name": function.get("name") or "", "arguments": ""}
-            self._calls.append({"id": call_id or f"call-{before + at}", "type": "function", "function": begun})
-            yield ToolCallStart(at, self._calls[at]["id"], begun["name"])
+            self._calls.append({"id": call_id or None, "type": "function", "function": begun})
+            yield ToolCallStart(at, self._id(at), begun["name"])
         if text:
             self._calls[at]["function"]["arguments"] += text
             yield ArgumentsDelta(at, text)
+
+    def _id(self, at: int) -> str:
+        """What a call is called. One that the stream gives no id gets the one that `response` makes up for it."""
+        return self._calls[at]["id"] or made_up(at, self._request)

@@ -36,9 +36,8 @@ def failures() -> Generator[None, None, None]:
     """Raise what a library raises as an error of the contract.
 
     An error is the provider's by `status_code`, `status`, `http_status` or `code`, its own, its response's or those of
-    what caused it; a
-    failure of the connection by its class; a `ValueError` of whoever parsed the answer is `MalformedResponse`. Anything
-    else stays what it is: a crash, which the report shows with its traceback.
+    what caused it; a failure of the connection by its class; a `ValueError` of whoever parsed the answer is
+    `MalformedResponse`. Anything else stays what it is: a crash, which the report shows with its traceback.
     """
     try:
         yield

@@ -16,7 +16,7 @@ from typing import TypeAlias
 from harness.apis.api import Api
 from harness.apis.endpoint import turned_away
 from harness.apis.facts import SHIPPED, Edition
-from harness.apis.frontage import Forgotten
+from harness.apis.frontage import Forgotten, json_response
 from harness.apis.limit import Limit
 from harness.apis.profile import Profile
 from harness.apis.view import CallView, ModelStep, RequestView, SystemView, TextView, WireError
@@ -191,7 +191,7 @@ class Front:
             body = wire.frontage.echo(body, request)
         if view.stream:
             return wire.stream_of(body, seed, profile, view)
-        return HttpResponse(200, {"content-type": "application/json"}, json.dumps(body, ensure_ascii=False).encode())
+        return json_response(body)
 
     def _failed(self, request: HttpRequest, status: int, reason: str) -> Served:
         seed = f"{self._scenario.id}/{self._name}/{self._requests}"

@@ -113,13 +113,13 @@ class Session:
         try:
             return _json_response(200, embeddings.build(embeddings.view(request)))
         except WireError as error:
-            return exhausted(f"the witness has nothing against a request that it cannot read: {error}")
+            return _unread(error)
 
     def _answered(self, request: HttpRequest) -> Answer:
         try:
             asked = self._judged(request)
         except WireError as error:
-            return Answer(exhausted(f"the witness has nothing against a request that it cannot read: {error}"))
+            return Answer(_unread(error))
         if isinstance(asked, Violation):
             return Answer(self._wire.refuse(asked))
         index = self._played
@@ -178,17 +178,22 @@ class Session:
         return several([self._answer(step, each, asked, request) for each in seeds])
 
     def _answer(self, step: ModelStep, seed: str, asked: RequestView, request: HttpRequest) -> HttpResponse:
-        echo = self._wire.frontage.echo if self._echoes else None
-        if asked.stream:
-            response = self._wire.build_stream(step, seed, self._model, self._profile, asked)
-            if echo is not None and not step.provocations:
-                body = echo(self._wire.build(step, seed, self._model, self._profile), request)
-                response = self._wire.stream_of(body, seed, self._profile, asked)
-            if Provocation.RAW_LINE_SEPARATORS in step.provocations:
-                return response
-            return replace(response, body=separators_escaped(response.body))
-        body = self._wire.build(step, seed, self._model, self._profile)
-        return _json_response(200, body if echo is None else echo(body, request))
+        wire, echo = self._wire, self._wire.frontage.echo if self._echoes else None
+        if asked.stream and (echo is None or step.provocations):  # what is provoked is made event by event
+            response = wire.build_stream(step, seed, self._model, self._profile, asked)
+        else:
+            body = wire.build(step, seed, self._model, self._profile)
+            body = body if echo is None else echo(body, request)
+            if not asked.stream:
+                return _json_response(200, body)
+            response = wire.stream_of(body, seed, self._profile, asked)
+        if Provocation.RAW_LINE_SEPARATORS in step.provocations:
+            return response
+        return replace(response, body=separators_escaped(response.body))
+
+
+def _unread(error: WireError) -> HttpResponse:
+    return exhausted(f"the witness has nothing against a request that it cannot read: {error}")
 
 
 def exhausted(reason: str) -> HttpResponse:

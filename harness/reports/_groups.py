@@ -59,27 +59,32 @@ def targets(run: RunResult) -> list[str]:
     return list(dict.fromkeys(cell.target for cell in run.cells))
 
 
-def column(run: RunResult, cell: CellResult) -> str:
-    """Where a cell stands in the matrix: below its target, and in a check below its variant."""
+def _column(run: RunResult) -> Callable[[CellResult], str]:
+    """Where cells stand in the matrix: below their target, and in a check below their variant."""
     if run.check is None:
-        return cell.target
-    cut = " and cut elsewhere" if any(each.recuts for each in run.cells) else ""
-    shown = "whole" if cell.variant == "whole" else f"streamed{cut}"
-    return shown if len(targets(run)) == 1 else f"{cell.target} {shown}"
+        return lambda cell: cell.target
+    streamed = "streamed and cut elsewhere" if any(each.recuts for each in run.cells) else "streamed"
+    is_one = len(targets(run)) == 1
+
+    def shown(cell: CellResult) -> str:
+        variant = "whole" if cell.variant == "whole" else streamed
+        return variant if is_one else f"{cell.target} {variant}"
+
+    return shown
 
 
 def columns(run: RunResult) -> list[str]:
     """The columns of the matrix, in their order."""
-    return list(dict.fromkeys(column(run, cell) for cell in run.cells))
+    return list(dict.fromkeys(map(_column(run), run.cells)))
 
 
 def matrix(run: RunResult, *, by_scenario: bool) -> list[Row]:
     """A row for each scenario, or for each main subject of scenarios."""
     by_row = grouped(run.cells, lambda cell: cell.scenario if by_scenario else subject(cell))
-    heads = columns(run)
+    heads, column = columns(run), _column(run)
     tally = _which if by_scenario else _how_many
     return [
-        Row(name, {head: tally([cell for cell in cells if column(run, cell) == head]) for head in heads})
+        Row(name, {head: tally([cell for cell in cells if column(cell) == head]) for head in heads})
         for name, cells in sorted(by_row, key=lambda group: group[0])
     ]
 

@@ -135,6 +135,13 @@ def test_an_id_that_nobody_issued_is_made_by_its_place_and_marked() -> None:
     assert made.provider_metadata == {"harness": {"synthesised_id": True}}
 
 
+def test_what_reached_its_bound_loses_the_call_that_was_cut_and_no_other() -> None:
+    for last in ('{"n": 2', '{"n": 2}'):
+        calls = [call('{"n": 1}'), call(last, "b")]
+        answer = bridge.response(completion({"tool_calls": calls}, "length"), ASKED)
+        assert [made.id for made in answer.tool_calls] == ["a"]
+
+
 def test_refusals_and_answers_that_are_none() -> None:
     assert bridge.response(completion({"refusal": "No."}), ASKED).stop_reason is StopReason.REFUSAL
     assert bridge.stop_reason("MAX_TOKENS") is StopReason.MAX_TOKENS
@@ -217,6 +224,21 @@ def test_calls_are_told_apart_by_their_ids_where_the_index_does_not(index: int |
     assert [event.index for event in events if isinstance(event, ToolCallStart)] == [0, 1]
     assert isinstance(events[-1], Finish)
     assert [each.id for each in events[-1].response.tool_calls] == ["a", "b"]
+
+
+def test_a_streamed_call_without_an_id_is_marked_as_a_whole_one_is() -> None:
+    *events, finish = told(
+        chunk(tool_calls=[piece(0, None, "look", '{"n"')]),
+        chunk(tool_calls=[piece(0, None, None, ": 1}")]),
+        chunk("tool_calls"),
+    )
+
+    assert events[0] == ToolCallStart(0, "call-0", "look")
+    assert events[-1] == ToolCallEnd(0)
+    assert isinstance(finish, Finish)
+    (made,) = finish.response.tool_calls
+    assert (made.id, made.arguments) == ("call-0", {"n": 1})
+    assert made.provider_metadata == {"harness": {"synthesised_id": True}}
 
 
 def test_a_call_that_is_cut_short_has_no_end_and_a_stream_without_its_end_is_an_error() -> None:

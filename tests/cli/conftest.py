@@ -13,6 +13,18 @@ FIVE = tuple(f"--target={name}" for name in ("anthropic", "openai-chat", "openai
 """The targets that stream, where cells are counted."""
 
 
+NO_SUCH_TOOL = """\
+api: anthropic
+facts:
+  - id: anthropic-ours-no-weather
+    verdict: refused
+    says: Our gateway takes no tool called get_weather.
+    evidence: [{kind: probe, date: 2026-11-01, address: "https://wiki.example.com/gateway"}]
+    when: [{at: "tools[].name", is: get_weather}]
+"""
+"""A file of facts of one's own."""
+
+
 @dataclass(frozen=True)
 class Outcome:
     code: int

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Command
+from tests.cli.conftest import NO_SUCH_TOOL, Command
 
 URL = "https://api.anthropic.com/v1/messages"
 BODY: dict[str, Any] = {
@@ -27,15 +27,6 @@ ANSWER: dict[str, Any] = {
     "stop_reason": "end_turn",
     "usage": {"input_tokens": 1, "output_tokens": 1},
 }
-NO_SUCH_TOOL = """\
-api: anthropic
-facts:
-  - id: anthropic-ours-no-weather
-    verdict: refused
-    says: Our gateway takes no tool called get_weather.
-    evidence: [{kind: probe, date: 2026-11-01, address: "https://wiki.example.com/gateway"}]
-    when: [{at: "tools[].name", is: get_weather}]
-"""
 
 
 def recorded(folder: Path, date: str | None, url: str = URL, body: dict[str, Any] = BODY) -> Path:

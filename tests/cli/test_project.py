@@ -7,17 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Command
+from tests.cli.conftest import NO_SUCH_TOOL, Command
 
-OURS = """\
-api: anthropic
-facts:
-  - id: anthropic-ours-no-weather
-    verdict: refused
-    says: Our gateway takes no tool called get_weather.
-    evidence: [{kind: probe, date: 2026-11-01, address: "https://wiki.example.com/gateway"}]
-    when: [{at: "tools[].name", is: get_weather}]
-"""
 ONE = ("call-single", "--target=anthropic", "--variant=whole")
 
 
@@ -25,7 +16,7 @@ ONE = ("call-single", "--target=anthropic", "--variant=whole")
 def inside(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder inside a repository whose project has facts of its own."""
     (folder / ".git").mkdir()
-    (folder / "ours.yaml").write_text(OURS)
+    (folder / "ours.yaml").write_text(NO_SUCH_TOOL)
     (folder / "pyproject.toml").write_text('[tool.harness]\nfacts = ["ours.yaml"]\n')
     (folder / "tests").mkdir()
     (folder / "tests" / "pyproject.toml").write_text("[tool.ruff]\n")
@@ -51,7 +42,7 @@ def test_every_command_knows_the_facts_of_the_project(harness: Command, inside: 
 
 
 def test_options_add_to_what_the_project_says(harness: Command, inside: Path) -> None:
-    (inside / "more.yaml").write_text(OURS.replace("no-weather", "no-wether"))
+    (inside / "more.yaml").write_text(NO_SUCH_TOOL.replace("no-weather", "no-wether"))
     outcome = harness("list", "facts", "--api=anthropic", "--facts=more.yaml", "--facts=../ours.yaml")
     assert [outcome.out.count(f"anthropic-ours-no-{name} ") for name in ("weather", "wether")] == [1, 1]
 
@@ -93,7 +84,7 @@ def test_a_table_that_is_none_is_named(harness: Command, folder: Path) -> None:
 def test_what_is_recorded_from_the_reference_server_obeys_the_facts_that_are_given(
     harness: Command, folder: Path
 ) -> None:
-    (folder / "ours.yaml").write_text(OURS)
+    (folder / "ours.yaml").write_text(NO_SUCH_TOOL)
     kept = folder / "cassettes" / "call-single" / "anthropic.yaml"
 
     refused = harness("record", *ONE, "--from=reference", "--facts=ours.yaml", "--report=json:run.json")

@@ -14,9 +14,8 @@ from typing import cast
 from urllib.parse import urlsplit
 
 from harness.apis import seeded
-from harness.apis.frontage import Forgotten, Frontage, Kept, tokens
-from harness.apis.jsonvalue import loads
-from harness.apis.view import ResponseView, WireError
+from harness.apis.frontage import Forgotten, Frontage, Kept, json_response, sent, tokens
+from harness.apis.view import ResponseView
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import JSON
 
@@ -48,22 +47,22 @@ def desk(request: HttpRequest, models: Sequence[str]) -> HttpResponse | None:
     """The models, one of them, or a count of tokens."""
     path = urlsplit(request.url).path
     if request.method == "POST" and path.endswith("/v1/messages/count_tokens"):
-        return _response({"input_tokens": tokens(request.body)})
+        return json_response({"input_tokens": tokens(request.body)})
     if request.method != "GET" or "/v1/models" not in path or "anthropic-version" not in request.headers:
         return None
     named = path.rpartition("/v1/models")[2].strip("/")
     if not named:
         listed: list[JSON] = [_model(name) for name in models]
         ends: dict[str, JSON] = {"first_id": models[0] if models else None, "last_id": models[-1] if models else None}
-        return _response({"data": listed, "has_more": False, **ends})
+        return json_response({"data": listed, "has_more": False, **ends})
     if named in models:
-        return _response(_model(named))
+        return json_response(_model(named))
     return _error(404, "not_found_error", f"model: {named}")
 
 
 def whole(request: HttpRequest, kept: Kept) -> HttpRequest:
     """The request of a thread with all that was said in it. Raises `Forgotten`: there is no such thread."""
-    body = _body(request)
+    body = sent(request)
     thread = body.pop("thread", None)
     if not isinstance(thread, dict):
         return request
@@ -84,7 +83,7 @@ def whole(request: HttpRequest, kept: Kept) -> HttpRequest:
 def keep(request: HttpRequest, answer: ResponseView) -> tuple[str, JSON] | None:
     """A conversation under the id of its last answer. Which ones are threads, their requests say: a client that made
     none never names such an id."""
-    body, said = _body(request), answer.body
+    body, said = sent(request), answer.body
     messages = body.get("messages")
     if not isinstance(said, dict) or not isinstance(messages, list):
         return None
@@ -92,27 +91,15 @@ def keep(request: HttpRequest, answer: ResponseView) -> tuple[str, JSON] | None:
     return str(said.get("id")), {**{key: body[key] for key in _HELD if key in body}, "messages": [*messages, turn]}
 
 
-def _body(request: HttpRequest) -> dict[str, JSON]:
-    try:
-        body = loads(request.body)
-    except WireError:
-        return {}
-    return body if isinstance(body, dict) else {}
-
-
 def _model(name: str) -> dict[str, JSON]:
     return {"type": "model", "id": name, "display_name": name, "created_at": "2026-01-01T00:00:00Z"}
-
-
-def _response(body: Mapping[str, JSON], status: int = 200) -> HttpResponse:
-    return HttpResponse(status, {"content-type": "application/json"}, json.dumps(body).encode())
 
 
 def _error(status: int, kind: str, said: str, code: str | None = None) -> HttpResponse:
     error: dict[str, JSON] = {"type": kind, "message": said}
     if code is not None:
         error["details"] = cast("JSON", {"error_code": code})
-    return _response({"type": "error", "error": error}, status)
+    return json_response({"type": "error", "error": error}, status)
 
 
 FRONTAGE = Frontage(

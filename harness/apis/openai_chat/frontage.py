@@ -7,40 +7,16 @@ https://github.com/openai/openai-python/tree/v3.54.0 (read 2026-11-22).
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
 from harness.apis.eventstream import events, written
-from harness.apis.frontage import Frontage
-from harness.apis.seeded import number, token
+from harness.apis.frontage import Frontage, json_response
+from harness.apis.openai_server import has_key, headers
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import JSON
-
-_HEX = "0123456789abcdef"
-
-
-def headers(seed: str, _model: str) -> Mapping[str, str]:
-    """The headers of every answer."""
-    return {
-        "x-request-id": f"req_{token(seed, 'request', 32, _HEX)}",
-        "openai-organization": "harness",
-        "openai-processing-ms": str(number(seed, "processing", 200, 2000)),
-        "openai-version": "2020-10-01",
-        "x-ratelimit-limit-requests": "10000",
-        "x-ratelimit-limit-tokens": "2000000",
-        "x-ratelimit-remaining-requests": "9999",
-        "x-ratelimit-remaining-tokens": "1999000",
-        "x-ratelimit-reset-requests": "6ms",
-        "x-ratelimit-reset-tokens": "30ms",
-    }
-
-
-def has_key(request: HttpRequest) -> bool:
-    """A bearer's key, or Azure's header."""
-    scheme, _, key = request.headers.get("authorization", "").partition(" ")
-    return bool((scheme.lower() == "bearer" and key.strip()) or request.headers.get("api-key"))
 
 
 def desk(request: HttpRequest, models: Sequence[str]) -> HttpResponse | None:
@@ -50,9 +26,9 @@ def desk(request: HttpRequest, models: Sequence[str]) -> HttpResponse | None:
         return None
     named = behind.strip("/")
     if not named:
-        return _response({"object": "list", "data": [_model(name) for name in models]})
+        return json_response({"object": "list", "data": [_model(name) for name in models]})
     if named in models:
-        return _response(_model(named))
+        return json_response(_model(named))
     said = f"The model '{named}' does not exist"
     error: dict[str, JSON] = {
         "message": said,
@@ -60,7 +36,7 @@ def desk(request: HttpRequest, models: Sequence[str]) -> HttpResponse | None:
         "param": "model",
         "code": "model_not_found",
     }
-    return _response({"error": error}, 404)
+    return json_response({"error": error}, 404)
 
 
 def several(answers: Sequence[HttpResponse]) -> HttpResponse:
@@ -91,10 +67,6 @@ def _several_streams(answers: Sequence[HttpResponse]) -> HttpResponse:
 
 def _model(name: str) -> dict[str, JSON]:
     return {"id": name, "object": "model", "created": 1_767_225_600, "owned_by": "openai"}
-
-
-def _response(body: Mapping[str, JSON], status: int = 200) -> HttpResponse:
-    return HttpResponse(status, {"content-type": "application/json"}, json.dumps(body).encode())
 
 
 FRONTAGE = Frontage(variables=("OPENAI_BASE_URL",), headers=headers, has_key=has_key, desk=desk, several=several)

@@ -9,18 +9,16 @@ false: `openai-responses-stored-item-missing-store-false`.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from urllib.parse import urlsplit
 
-from harness.apis.frontage import Forgotten, Frontage, Kept, tokens
-from harness.apis.jsonvalue import loads
-from harness.apis.seeded import number, token
-from harness.apis.view import ResponseView, WireError
+from harness.apis.frontage import Forgotten, Frontage, Kept, json_response, sent, tokens
+from harness.apis.openai_server import has_key, headers
+from harness.apis.view import ResponseView
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import JSON
 
-_HEX = "0123456789abcdef"
 _LEANS = "previous_response_id"
 
 _REPEATED = frozenset(
@@ -33,38 +31,16 @@ _REPEATED = frozenset(
 """Fields that a request and its answer share, and that mean the same in both."""
 
 
-def headers(seed: str, _model: str) -> Mapping[str, str]:
-    """The headers of every answer."""
-    return {
-        "x-request-id": f"req_{token(seed, 'request', 32, _HEX)}",
-        "openai-organization": "harness",
-        "openai-processing-ms": str(number(seed, "processing", 200, 2000)),
-        "openai-version": "2020-10-01",
-        "x-ratelimit-limit-requests": "10000",
-        "x-ratelimit-limit-tokens": "2000000",
-        "x-ratelimit-remaining-requests": "9999",
-        "x-ratelimit-remaining-tokens": "1999000",
-        "x-ratelimit-reset-requests": "6ms",
-        "x-ratelimit-reset-tokens": "30ms",
-    }
-
-
-def has_key(request: HttpRequest) -> bool:
-    """A bearer's key, or Azure's header."""
-    scheme, _, key = request.headers.get("authorization", "").partition(" ")
-    return bool((scheme.lower() == "bearer" and key.strip()) or request.headers.get("api-key"))
-
-
 def desk(request: HttpRequest, _models: Sequence[str]) -> HttpResponse | None:
     """A count of tokens. The models are told by Chat, whose server it is too."""
     if request.method != "POST" or not urlsplit(request.url).path.endswith("/responses/input_tokens"):
         return None
-    return _response({"object": "response.input_tokens", "input_tokens": tokens(request.body)})
+    return json_response({"object": "response.input_tokens", "input_tokens": tokens(request.body)})
 
 
 def whole(request: HttpRequest, kept: Kept) -> HttpRequest:
     """The request with the items of the answers that it goes on from. Raises `Forgotten`: no such answer was kept."""
-    body = _body(request)
+    body = sent(request)
     named = body.pop(_LEANS, None)
     if named is None:
         return request
@@ -77,14 +53,14 @@ def whole(request: HttpRequest, kept: Kept) -> HttpRequest:
             "param": _LEANS,
             "code": "previous_response_not_found",
         }
-        raise Forgotten(f"no answer {named!r} was kept", _response({"error": error}, 400))
+        raise Forgotten(f"no answer {named!r} was kept", json_response({"error": error}, 400))
     body["input"] = [*said, *_items(body.get("input"))]
     return replace(request, body=json.dumps(body, ensure_ascii=False).encode())
 
 
 def keep(request: HttpRequest, answer: ResponseView) -> tuple[str, JSON] | None:
     """The items up to an answer and of it, under its id, unless the request wants nothing stored."""
-    body, said = _body(request), answer.body
+    body, said = sent(request), answer.body
     if not isinstance(said, dict) or body.get("store") is False:
         return None
     return str(said.get("id")), [*_items(body.get("input")), *_items(said.get("output"))]
@@ -92,26 +68,14 @@ def keep(request: HttpRequest, answer: ResponseView) -> tuple[str, JSON] | None:
 
 def echo(body: dict[str, JSON], request: HttpRequest) -> dict[str, JSON]:
     """The answer with the fields of its request that it repeats."""
-    sent = _body(request)
-    return {**body, **{key: sent[key] for key in _REPEATED if sent.get(key) is not None}}
+    asked = sent(request)
+    return {**body, **{key: asked[key] for key in _REPEATED if asked.get(key) is not None}}
 
 
 def _items(value: JSON) -> list[JSON]:
     if isinstance(value, str):
         return [{"role": "user", "content": value}]
     return value if isinstance(value, list) else []
-
-
-def _body(request: HttpRequest) -> dict[str, JSON]:
-    try:
-        body = loads(request.body)
-    except WireError:
-        return {}
-    return body if isinstance(body, dict) else {}
-
-
-def _response(body: Mapping[str, JSON], status: int = 200) -> HttpResponse:
-    return HttpResponse(status, {"content-type": "application/json"}, json.dumps(body).encode())
 
 
 FRONTAGE = Frontage(

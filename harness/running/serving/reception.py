@@ -7,7 +7,6 @@ base URL; a session that is used in several is as many conversations.
 from __future__ import annotations
 
 import difflib
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -17,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 from harness import catalog
 from harness.apis.api import Api
+from harness.apis.frontage import json_response
 from harness.apis.jsonvalue import loads
 from harness.apis.view import WireError
 from harness.contract.http import HttpRequest, HttpResponse
@@ -111,7 +111,7 @@ class Reception:
                 told: list[JSON] = [
                     {**scenario_told(each), "base": self._base(each)} for each in self._scenarios.values()
                 ]
-                return _json({"scenarios": told})
+                return json_response({"scenarios": told})
             case [name, session] if name in self._scenarios and request.method == "GET":
                 return self._told_of(self._scenarios[name], session)
             case [name, _, "call"] if name in self._scenarios and request.method == "POST":
@@ -131,8 +131,8 @@ class Reception:
         found = [each for each in self._all() if each.scenario is scenario and each.name == session]
         told: list[JSON] = [conversation_told(each, each.result(each.wire.name, ended=False)) for each in found]
         if len(told) == 1 and isinstance(told[0], dict):
-            return _json(told[0])
-        return _json({"scenario": scenario_told(scenario), "session": session, "conversations": told})
+            return json_response(told[0])
+        return json_response({"scenario": scenario_told(scenario), "session": session, "conversations": told})
 
     def _called(self, scenario: Scenario, request: HttpRequest) -> HttpResponse:
         """What a tool answers, for a client whose tools ask here."""
@@ -144,7 +144,7 @@ class Reception:
             case {"name": str(name), "arguments": dict(arguments)}:
                 told = result_told(scenario, ToolCall("", name, arguments))
                 if told is not None:
-                    return _json({"result": told})
+                    return json_response({"result": told})
                 return _error(HTTPStatus.NOT_FOUND, f"the scenario has no result of {name!r} for these arguments")
             case _:
                 return _error(HTTPStatus.BAD_REQUEST, 'a call is {"name": "…", "arguments": {…}}')
@@ -185,10 +185,5 @@ def _served_apis() -> Iterator[Api]:
     return (api for api in catalog.apis() if api.provider_url.startswith("http"))
 
 
-def _json(body: Mapping[str, JSON]) -> HttpResponse:
-    return HttpResponse(200, {"content-type": "application/json"}, json.dumps(body, ensure_ascii=False).encode())
-
-
 def _error(status: int, why: str) -> HttpResponse:
-    body = {"error": {"type": "harness", "message": f"harness: {why}"}}
-    return HttpResponse(status, {"content-type": "application/json"}, json.dumps(body, ensure_ascii=False).encode())
+    return json_response({"error": {"type": "harness", "message": f"harness: {why}"}}, status)
