@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from harness.cli import servers
 from harness.cli.days import AsOf, FactFiles, fact_files
 from harness.cli.options import (
     AdapterCommands,
@@ -19,6 +20,7 @@ from harness.cli.options import (
     Reports,
     Strict,
     Targets,
+    Variants,
     Verbose,
     adapters_of,
 )
@@ -51,6 +53,13 @@ def check(  # noqa: PLR0913 - a parameter for each option
     verbose: Verbose = False,
     as_of: AsOf = None,
     facts: FactFiles = None,
+    server: servers.ServerUrl = None,
+    api: servers.ApiName = None,
+    variants: Variants = None,
+    repeat: servers.Repeat = 1,
+    max_requests: servers.MaxRequests = None,
+    price: servers.PriceOf = None,
+    only: servers.Only = None,
 ) -> int:
     """Check an adapter against the reference server: whole, streamed, cut elsewhere, with faults, as far as declared.
 
@@ -63,6 +72,13 @@ def check(  # noqa: PLR0913 - a parameter for each option
         file, command = starter.write(init, Path())
         typer.echo(f"{file} is written. Check it: {command}")
         return 0
+    if server is not None:
+        beside = {"ADAPTER": adapter, "--adapter-command": adapter_commands, "--target": targets, "--all": everything}
+        servers.refuse_beside(beside.items(), "a server")
+        typed = (server, api, models, variants, repeat, max_requests, price, only, expected_failures, reports, verbose)
+        return servers.check(servers.ServerOptions(*typed))
+    beside = {"--variant": variants, "--repeat": repeat > 1, "--max-requests": max_requests, "--price": price}
+    servers.refuse_beside({**beside, "--only": only}.items(), "an adapter, only with --server")
     from harness.checking.check import Check  # noqa: PLC0415 - `harness --help` loads none of what a run needs
     from harness.checking.sample import RECUTS  # noqa: PLC0415 - the same
     from harness.cli import session  # noqa: PLC0415 - the same
