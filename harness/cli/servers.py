@@ -158,7 +158,7 @@ def _asked(options: ServerOptions) -> Asked:
             raise UnknownName("variant", each, get_args(Variant), "--variant")
     asked = Asked(frozenset(named) or None, cast("tuple[Variant, ...]", variants), options.repeat)
     if not any(asked.cells()):
-        raise UsageError("--only, --variant: none of these checks has an answer that comes so.")
+        raise UsageError("--only, --variant: none of these checks is played in that variant.")
     return asked
 
 

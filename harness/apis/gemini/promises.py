@@ -18,6 +18,7 @@ from harness.apis.departure import (
     STOP_REASON,
     Departure,
 )
+from harness.apis.gemini.streams import array_chunks
 from harness.apis.jsonvalue import join
 from harness.apis.strictly import (
     DONE,
@@ -32,7 +33,7 @@ from harness.apis.strictly import (
     typed_content,
     worded,
 )
-from harness.apis.view import RequestView
+from harness.apis.view import RequestView, WireError
 from harness.contract.http import HttpResponse
 from harness.contract.model import JSON
 
@@ -48,9 +49,10 @@ def departures(response: HttpResponse, request: RequestView) -> Iterator[Departu
     elif whole is not None and whole.get("error") is not None:
         yield ERROR_STATUS.broken(f"an error comes with HTTP {response.status}", "/error", actual=whole["error"])
     elif request.stream:
-        yield from typed_content(response, stream=True)
-        yield from framing(response)
-        yield from _streamed(sent(response))
+        is_array = request.stream_format == "json-array"
+        yield from typed_content(response, stream=not is_array)
+        yield from () if is_array else framing(response)
+        yield from _streamed(_elements(response) if is_array else sent(response))
     else:
         yield from typed_content(response, stream=False)
         if whole is None:
@@ -70,6 +72,15 @@ def _error(response: HttpResponse) -> Iterator[Departure]:
         yield ERROR_BODY.broken(said, "/error/code", actual=error.get("code"), expected=response.status)
     if not isinstance(error.get("status"), str):
         yield ERROR_BODY.broken("the error does not name its status", "/error/status", actual=error.get("status"))
+
+
+def _elements(response: HttpResponse) -> list[Sent]:
+    """The chunks of a stream that is a JSON array; of one that is not closed, those that came."""
+    try:
+        chunks, _ = array_chunks(response.body)
+    except (ValueError, WireError):  # it does not begin as an array does, or holds something else
+        return []
+    return [Sent(at, None, "", chunk) for at, chunk in enumerate(chunks)]
 
 
 def _streamed(came: Sequence[Sent]) -> Iterator[Departure]:
@@ -119,7 +130,6 @@ def _parts_of(body: Mapping[str, JSON]) -> list[JSON]:
 def _chunk(body: Mapping[str, JSON], event: int | None, ids: list[JSON]) -> Iterator[Departure]:
     """Of a whole answer, or one chunk. `ids` are those of the calls so far."""
     yield from text_at(body, "modelVersion", event=event)
-    yield from text_at(body, "responseId", event=event)
     candidate = _candidate(body)
     content = candidate.get("content") if candidate else None
     if isinstance(content, dict):

@@ -44,8 +44,10 @@ def _tool(tool: Tool) -> Body:
 
 def _entries(message: Message) -> list[JSON]:
     if message.role is Role.USER:
-        entries = [_result(each.call_id, each.text) for each in message.tool_results]
-        return entries + ([{"role": "user", "content": message.text}] if message.text else [])
+        entries: list[JSON] = [_result(each.call_id, each.text) for each in message.tool_results]
+        if message.text:
+            entries.append({"role": "user", "content": message.text})
+        return entries
     calls: list[JSON] = [
         {
             "id": call.id,
@@ -55,7 +57,9 @@ def _entries(message: Message) -> list[JSON]:
         for call in message.tool_calls
     ]
     said: Body = {"role": "assistant", "content": message.text or None}
-    return [said | ({"tool_calls": calls} if calls else {})]
+    if calls:
+        said["tool_calls"] = calls
+    return [said]
 
 
 def _result(call_id: str | None, text: str) -> JSON:

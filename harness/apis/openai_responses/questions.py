@@ -46,8 +46,10 @@ def _tool(tool: Tool) -> Body:
 
 def _entries(message: Message) -> list[JSON]:
     if message.role is Role.USER:
-        entries = [_result(each.call_id, each.text) for each in message.tool_results]
-        return entries + ([{"role": "user", "content": message.text}] if message.text else [])
+        entries: list[JSON] = [_result(each.call_id, each.text) for each in message.tool_results]
+        if message.text:
+            entries.append({"role": "user", "content": message.text})
+        return entries
     said: list[JSON] = [{"role": "assistant", "content": message.text}] if message.text else []
     return said + [
         {

@@ -12,13 +12,16 @@ from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import JSON
 from harness.host.shortened import shortened
 from harness.running.excerpt import lines, marked
+from harness.running.excerpt import piece as excerpt
 from harness.tape.redact import Redactor
 
-_WIDTH = 110
-_REQUEST = 16
+_WIDTH = 100
+_REQUEST = 24
 """Lines that are shown of a request."""
 _AROUND = 5
-"""Lines that are shown of an answer on each side of the place."""
+"""Lines that are shown of a body on each side of the place."""
+_BESIDE = 2
+"""Lines that are shown of a stream on each side of the place."""
 _LINE_END = re.compile(r"\r\n|\n|\r")
 
 
@@ -33,7 +36,7 @@ def piece(
         f"{asked.method} {asked.url}",
         *_request(asked),
         f"HTTP {head}",
-        *(_stream(came, event) if _is_stream(came) else _body(came, pointer)),
+        *(_stream(came, pointer, event) if _is_stream(came) else _body(came, pointer)),
     )
 
 
@@ -59,24 +62,34 @@ def _body(response: HttpResponse, pointer: str) -> Iterator[str]:
         yield f"> {shortened(response.body.decode('utf-8', 'replace'), 4 * _WIDTH) or '(nothing)'}"
         return
     shown = lines(body, _WIDTH, opened=(pointer,) if pointer else ())
-    yield from _around([line.text for line in shown], marked(shown, pointer) if pointer else 0)
+    at = marked(shown, pointer) if pointer else 0
+    yield from _around([line.text for line in shown], at, _AROUND)
 
 
-def _stream(response: HttpResponse, event: int | None) -> Iterator[str]:
-    """The lines of a stream around an event, or its end."""
-    text = response.body.decode("utf-8", "replace")
-    kept = [line for line in _LINE_END.split(text) if line]
+def _stream(response: HttpResponse, pointer: str, event: int | None) -> Iterator[str]:
+    """The lines of a stream around an event, and the place in its data; or the end of the stream."""
+    kept = [line for line in _LINE_END.split(response.body.decode("utf-8", "replace")) if line]
     number, at = -1, len(kept) - 1
     for place, line in enumerate(kept):
         if line.startswith("data:"):
             number += 1
             if number == event:
                 at = place
-    yield from _around([shortened(line, 2 * _WIDTH) for line in kept], at)
+    yield from _around([shortened(line, 2 * _WIDTH) for line in kept], at, _BESIDE)
+    if event is not None and pointer:
+        yield from _place(kept[at].removeprefix("data:"), pointer)
 
 
-def _around(shown: list[str], at: int) -> Iterator[str]:
-    first, last = max(at - _AROUND, 0), min(at + _AROUND + 1, len(shown))
+def _place(data: str, pointer: str) -> Iterator[str]:
+    """What a pointer leads to in the data of an event."""
+    try:
+        yield from excerpt(loads(data), pointer, _WIDTH)
+    except WireError:
+        return
+
+
+def _around(shown: list[str], at: int, most: int) -> Iterator[str]:
+    first, last = max(at - most, 0), min(at + most + 1, len(shown))
     if first:
         yield f"  ({first} lines above)"
     yield from (f"{'>' if number == at else ' '} {shown[number]}" for number in range(first, last))

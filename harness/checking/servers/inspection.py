@@ -156,7 +156,7 @@ class Inspection:
         result = RunResult(
             "live",
             tuple(cells),
-            versions=price_version(),
+            versions={} if self.price is not None else price_version(),
             timing={"seconds": time.monotonic() - begun},
             invocation=self._invocation(watching),
             stopped=stopped,

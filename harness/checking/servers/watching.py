@@ -32,9 +32,6 @@ from harness.results import Blame, CellResult, Finding, Kind, Provenance, Severi
 from harness.scenarios.schema import Variant
 from harness.tape.redact import Redactor
 
-_SHOWN = 3
-"""Findings that are kept of what is the same in every answer."""
-
 _VALUE = re.compile(r"'[^']*'|\d+")
 
 BECAUSE = "clients read what the API promises, and break or lose something where an answer has it otherwise"
@@ -63,7 +60,7 @@ class Watching:
         key = (departure.promise.id, variant)
         alike = (*key, _VALUE.sub("", departure.message))
         self._alike[alike] += 1
-        if self._alike[alike] <= _SHOWN:
+        if self._alike[alike] == 1:  # what is the same in every answer is shown of the first
             shown = piece(reply.request, reply.response, self._redactor, departure.pointer, departure.event)
             self._found.setdefault(key, []).append(Seen(departure, check, shown))
 
@@ -97,14 +94,13 @@ class Watching:
         departure = seen.departure
         times = self._alike[departure.promise.id, variant, _VALUE.sub("", departure.message)]
         where = "" if departure.event is None else f"event {departure.event + 1}: "
+        more = f", and {times - 1} more like it" if times > 1 else ""
         return Finding(
             rule=departure.promise.id,
             kind=Kind.LOSS,
             severity=Severity.ERROR,
             blame=Blame.PROVIDER,
-            message=f"{where}{departure.message} (asked by {seen.check}; in {times} answers)"
-            if times > 1
-            else f"{where}{departure.message} (asked by {seen.check})",
+            message=f"{where}{departure.message} (asked by {seen.check}{more})",
             pointer=departure.pointer or None,
             actual=departure.actual,
             expected=departure.expected,
