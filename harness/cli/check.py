@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from harness.cli import servers
+from harness.cli import gateway as of_gateway
 from harness.cli.days import AsOf, FactFiles, fact_files
 from harness.cli.options import (
     AdapterCommands,
@@ -30,7 +30,11 @@ from harness.contract.errors import UsageError
 def check(  # noqa: PLR0913 - a parameter for each option
     adapter: Annotated[
         str | None,
-        typer.Argument(metavar="NAME|module:attribute", show_default=False, help="The adapter to check."),
+        typer.Argument(
+            metavar="NAME|module:attribute",
+            show_default=False,
+            help="The adapter to check; with --gateway a scenario, to play it alone.",
+        ),
     ] = None,
     *,
     adapter_commands: AdapterCommands = None,
@@ -45,6 +49,14 @@ def check(  # noqa: PLR0913 - a parameter for each option
     everything: Annotated[
         bool, typer.Option("--all", help="The whole suite, and every target of the API; takes minutes.")
     ] = False,
+    gateway: of_gateway.Url = None,
+    api: of_gateway.ApiName = None,
+    upstreams: of_gateway.Upstreams = None,
+    upstream_port: of_gateway.Port = 0,
+    upstream_models: of_gateway.UpstreamModels = None,
+    gateway_command: of_gateway.Command = None,
+    gateway_wait: of_gateway.Wait = 60.0,
+    variants: Variants = None,
     jobs: Jobs = "auto",
     cell_timeout: CellTimeout = None,
     expected_failures: ExpectedFailures = None,
@@ -53,15 +65,9 @@ def check(  # noqa: PLR0913 - a parameter for each option
     verbose: Verbose = False,
     as_of: AsOf = None,
     facts: FactFiles = None,
-    server: servers.ServerUrl = None,
-    api: servers.ApiName = None,
-    variants: Variants = None,
-    repeat: servers.Repeat = 1,
-    max_requests: servers.MaxRequests = None,
-    price: servers.PriceOf = None,
-    only: servers.Only = None,
 ) -> int:
     """Check an adapter against the reference server: whole, streamed, cut elsewhere, with faults, as far as declared.
+    With --gateway: what a gateway makes of what passes it.
 
     Within a minute, from a sample of the suite. Says what holds, what breaks and by which request, which capabilities
     work though undeclared, and which are declared and do not. Exit codes as for 'harness run'.
@@ -72,13 +78,34 @@ def check(  # noqa: PLR0913 - a parameter for each option
         file, command = starter.write(init, Path())
         typer.echo(f"{file} is written. Check it: {command}")
         return 0
-    if server is not None:
-        beside = {"ADAPTER": adapter, "--adapter-command": adapter_commands, "--target": targets, "--all": everything}
-        servers.refuse_beside(beside.items(), "a server")
-        typed = (server, api, models, variants, repeat, max_requests, price, only, expected_failures, reports, verbose)
-        return servers.check(servers.ServerOptions(*typed))
-    beside = {"--variant": variants, "--repeat": repeat > 1, "--max-requests": max_requests, "--price": price}
-    servers.refuse_beside({**beside, "--only": only}.items(), "an adapter, only with --server")
+    if gateway is None:
+        own = {"--upstream": upstreams, "--upstream-port": upstream_port, "--upstream-model": upstream_models}
+        of_gateway.refuse({**own, "--gateway-command": gateway_command}, "it is for a gateway: add --gateway URL.")
+    else:
+        others = {"--adapter-command": adapter_commands, "--target": targets, "--all": everything, "--strict": strict}
+        of_gateway.refuse(others, "it is for an adapter, and --gateway checks a gateway. Leave one of them out.")
+        from harness.cli import gateways  # noqa: PLC0415 - `harness --help` loads none of what a check needs
+
+        return gateways.check(
+            of_gateway.Asked(
+                url=gateway,
+                api=api,
+                upstreams=tuple(upstreams or ()),
+                port=upstream_port,
+                models=tuple(models or ()),
+                upstream_models=tuple(upstream_models or ()),
+                command=gateway_command,
+                wait=gateway_wait,
+                scenario=adapter,
+                variants=tuple(variants or ()),
+                cell_timeout=cell_timeout,
+                expected_failures=expected_failures,
+                reports=tuple(reports or ()),
+                verbose=verbose,
+                as_of=as_of,
+                facts=fact_files(facts),
+            )
+        )
     from harness.checking.check import Check  # noqa: PLC0415 - `harness --help` loads none of what a run needs
     from harness.checking.sample import RECUTS  # noqa: PLC0415 - the same
     from harness.cli import session  # noqa: PLC0415 - the same
@@ -90,7 +117,7 @@ def check(  # noqa: PLR0913 - a parameter for each option
         models,
         base_urls=None,
         words=None,
-        variants=None,
+        variants=variants,
         jobs=jobs,
         cassettes=None,
         expected_failures=expected_failures,

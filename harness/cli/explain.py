@@ -12,13 +12,13 @@ import typer
 
 from harness import catalog
 from harness.cli.days import FactFiles, edition, fact_files
-from harness.cli.servers import findable
 from harness.contract.errors import UsageError
 from harness.contract.protocols import Capability
 
 if TYPE_CHECKING:
     from harness.apis.fact import Fact
     from harness.apis.limit import Limit
+    from harness.checking.gateways.fact import Fact as Passing
     from harness.rules.rule import Rule
 
 _WIDTH = 100
@@ -39,11 +39,6 @@ _WORDS: Mapping[str, tuple[str, str]] = {
     "not-applicable": (
         "verdict",
         "The cell needs a capability that the adapter or the model does not have, or another profile: not played.",
-    ),
-    "inconclusive": (
-        "verdict",
-        ("The model did not do what a check of a server looks at: nobody is wrong, nothing is proved. --repeat asks "
-        "again."),
     ),
     "missing": (
         "verdict",
@@ -67,12 +62,23 @@ _WORDS: Mapping[str, tuple[str, str]] = {
     "loss": ("kind of finding", "Information was changed, lost, invented, or answered wrongly. Fails anybody."),
     "convention": ("kind of finding", "A custom of ours was not kept: a note, or with --strict an error of ours."),
     "adapter": ("blame", "The code under test is at fault."),
-    "provider": ("blame", "The provider, or the server in its place, answered with what its API does not have."),
+    "provider": ("blame", "The provider answered with what its API does not have."),
     "cassette": ("blame", "The recording does not fit the scenario or is damaged: record it again."),
     "model": ("blame", "The model chose to; nobody is wrong."),
     "scenario": ("blame", "The scenario asks for what cannot be had."),
+    "gateway": ("blame", "What stands between a client and a provider has changed, lost or refused what passed it."),
     "harness": ("blame", "A defect of this harness."),
-    "refused": ("verdict of a fact", "The provider refuses it: an error if captured or probed, and not contested."),
+    "refused": (
+        "verdict of a fact, and fate of what passes a gateway",
+        ("The provider refuses it: an error if captured or probed, and not contested. Of a gateway: the client was "
+        "told no, plainly."),
+    ),
+    "preserved": ("fate of what passes a gateway", "The other end is told the same."),
+    "translated": ("fate of what passes a gateway", "The other end is told it in another form that means the same."),
+    "lost": (
+        "fate of what passes a gateway",
+        "The other end is told something else, or nothing, and nobody is told of it.",
+    ),
     "accepted": ("verdict of a fact", "The provider takes it; no check may call it wrong."),
     "behaviour": ("verdict of a fact", "How a provider or its SDK behaves: what an adapter has to be able to read."),
     "captured": ("evidence", "The provider's own words or a recording were shown in public."),
@@ -121,10 +127,13 @@ def lines(topic: str, files: Sequence[Path] = ()) -> list[str]:
     Raises `UsageError`: there is nothing of this name; the text has what is like it.
     """
     from harness.apis.tables import known_limits  # noqa: PLC0415 - `harness --help` loads no APIs
+    from harness.checking.gateways.facts import FACTS  # noqa: PLC0415 - the same
+    from harness.checking.gateways.judging import OTHERS  # noqa: PLC0415 - the same
 
     facts = {fact.id: fact for api in catalog.apis() for fact in api.facts.together(api.name, files).all()}
     limits = {limit.id: limit for limit in known_limits()}
     rules = {rule.id: rule for rule in catalog.rules()}
+    gateways = {fact.id: fact for fact in (*FACTS, *OTHERS)}
     found: list[str] = []
     if topic in facts:
         found += _fact(facts[topic], [limit.id for limit in limits.values() if topic in limit.facts])
@@ -132,8 +141,8 @@ def lines(topic: str, files: Sequence[Path] = ()) -> list[str]:
         found += _limit(limits[topic], facts)
     if topic in rules:
         found += _rule(rules[topic])
-    if topic.startswith("server-"):
-        found += _of_server(topic)
+    if topic in gateways:
+        found += _passing(gateways[topic])
     if topic in _WORDS:
         kind, text = _WORDS[topic]
         found += [f"{topic} ({kind})", *_wrapped(text)]
@@ -141,7 +150,7 @@ def lines(topic: str, files: Sequence[Path] = ()) -> list[str]:
         found += [f"{topic} (capability)", *_wrapped(_CAPABILITIES[Capability(topic)])]
     if found:
         return found
-    known = [*facts, *limits, *rules, *findable(), *_WORDS, *(each.value for each in Capability)]
+    known = [*facts, *limits, *rules, *gateways, *_WORDS, *(each.value for each in Capability)]
     close = difflib.get_close_matches(topic, known, n=3)
     guess = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
     raise UsageError(
@@ -207,28 +216,11 @@ def _rule(rule: Rule) -> Iterator[str]:
     yield f"  source:   {rule.source}"
 
 
-def _of_server(topic: str) -> Iterator[str]:
-    """What 'harness check --server' judges by."""
-    from harness.apis.departure import PROMISES  # noqa: PLC0415 - `harness --help` loads no APIs
-    from harness.checking.servers.checks import CHECKS  # noqa: PLC0415 - the same
-    from harness.checking.servers.watching import BECAUSE  # noqa: PLC0415 - the same
-
-    if topic in PROMISES:
-        promise = PROMISES[topic]
-        yield f"{topic} (promise of a server; subject {promise.subject}; blame provider)"
-        yield from _wrapped(promise.sentence)
-        yield "  seen in:  every answer, whatever it was asked for"
-        yield f"  because:  {BECAUSE}"
-        yield f"  source:   {promise.source}"
-    if topic in CHECKS:
-        check = CHECKS[topic]
-        yield f"{topic} (check of a server; subject {check.subject}; blame provider)"
-        yield from _wrapped(check.promise)
-        yield f"  sends:    {check.sends}"
-        yield f"  because:  {check.because}"
-        yield f"  source:   {check.source}"
-        if check.never:
-            yield "  it is:    a warning where it never comes out; an error where it is refused"
+def _passing(fact: Passing) -> Iterator[str]:
+    yield f"{fact.id} (what a gateway is held to: {fact.name}; blame gateway)"
+    yield from _wrapped(fact.requirement)
+    yield f"  because:  {fact.because}"
+    yield "  source:   harness help gateways"
 
 
 def _wrapped(text: str) -> list[str]:

@@ -72,31 +72,20 @@ def _targets() -> Iterator[Sequence[str]]:
 
 def _rules() -> Iterator[Sequence[str]]:
     from harness.apis.tables import known_limits, severity  # noqa: PLC0415 - `harness --help` loads no rules
-    from harness.results import Blame, Kind  # noqa: PLC0415 - the same
+    from harness.checking.gateways.facts import FACTS  # noqa: PLC0415 - the same
+    from harness.checking.gateways.judging import OTHERS, SOURCE  # noqa: PLC0415 - the same
+    from harness.results import Blame, Kind, Severity  # noqa: PLC0415 - the same
 
     yield "RULE", "KIND", "SEVERITY", "BLAME", "SOURCE", "EVIDENCE", "REQUIREMENT", "BECAUSE"
     for rule in catalog.rules():
         yield rule.id, rule.kind, rule.severity, rule.blame, rule.source, "-", rule.requirement, rule.because
+    for fact in (*FACTS, *OTHERS):
+        yield fact.id, Kind.LOSS, Severity.ERROR, Blame.GATEWAY, SOURCE, "-", fact.requirement, fact.because
     facts = {fact.id: fact for api in catalog.apis() for fact in api.facts.all()}
     why = next(rule.because for rule in catalog.rules() if rule.kind is Kind.LIMIT)
     for limit in known_limits():  # what the rule `limits` reports, each under an id of its own
         known = _best(facts[each] for each in limit.facts if each in facts)
         yield limit.id, Kind.LIMIT, severity(limit), Blame.ADAPTER, limit.source, known, limit.sentence, why
-    yield from _of_servers()
-
-
-def _of_servers() -> Iterator[Sequence[str]]:
-    """What 'harness check --server' judges by: what it looks at in every answer, and what it asks for."""
-    from harness.apis.departure import PROMISES  # noqa: PLC0415 - `harness --help` loads no rules
-    from harness.checking.servers.checks import CHECKS  # noqa: PLC0415 - the same
-    from harness.checking.servers.watching import BECAUSE  # noqa: PLC0415 - the same
-    from harness.results import Blame, Kind, Severity  # noqa: PLC0415 - the same
-
-    how = Kind.LOSS, Severity.ERROR, Blame.PROVIDER
-    for promise in PROMISES.values():
-        yield promise.id, *how, promise.source, "-", promise.sentence, BECAUSE
-    for check in CHECKS.values():
-        yield check.id, *how, check.source, "-", check.promise, check.because
 
 
 def _facts(apis: Sequence[str], models: Sequence[str], by: Edition) -> Iterator[Sequence[str]]:

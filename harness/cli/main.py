@@ -14,7 +14,7 @@ SUMMARY = "Record-and-replay conformance harness for LLM tool calling."
 
 COMMANDS = {
     "run": "Play scenarios and report findings and differences. Offline unless --mode says otherwise.",
-    "check": "Check an adapter, or a server, within a minute: what holds, what breaks, by which request.",
+    "check": "Check an adapter within a minute: what holds, what breaks, by which request, what to do.",
     "show": "Play one cell: its conversation beside what was sent, the findings at their places.",
     "record": "Record cassettes, from a provider or from the bundled reference server.",
     "serve": "Serve the reference server to any client, in any language: what breaks in its conversations?",

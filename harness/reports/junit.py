@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from xml.etree import ElementTree as ET
 
+from harness.reports import _gateway as gateways
 from harness.reports._costs import kind
 from harness.reports._groups import facts, missing, provenance, targets
 from harness.reports._words import count, label, place, short, what_to_do
@@ -22,7 +23,6 @@ _TAGS = {
     Verdict.FAIL: "failure",
     Verdict.ERROR: "error",
     Verdict.MISSING: "error",
-    Verdict.INCONCLUSIVE: "skipped",
     Verdict.NOT_APPLICABLE: "skipped",
     Verdict.EXPECTED_FAILURE: "skipped",
 }
@@ -59,17 +59,25 @@ def _properties(suite: ET.Element, run: RunResult, target: str) -> None:
     """Where the target's answers came from, by whose facts was judged, and the target's part of what the run cost."""
     cells = tuple(cell for cell in run.cells if cell.target == target)
     responses = provenance(replace(run, cells=cells, facts=()))
-    rates = {
-        f"rate: {rate.name}": f"{rate.hits} of {rate.played}, {rate.share:.4f} ({rate.low:.4f} to {rate.high:.4f})"
-        for rate in (run.check.rates if run.check is not None else ())
-        if rate.target == target
+    values = {
+        "responses": " ".join(responses),
+        "facts": " ".join(facts(run)),
+        **_cost(run, target),
+        **_gateway(run, target),
     }
-    values = {"responses": " ".join(responses), "facts": " ".join(facts(run)), **_cost(run, target), **rates}
     if any(values.values()):
         properties = ET.SubElement(suite, "properties")
         for name, value in values.items():
             if value:
                 ET.SubElement(properties, "property", name=name, value=_legal(value))
+
+
+def _gateway(run: RunResult, target: str) -> dict[str, str]:
+    """What became of each fact on its way through a gateway."""
+    fates = run.check.gateway if run.check is not None else ()
+    return {
+        f"gateway.{each.fact}": gateways.told(gateways.counts(each)) for each in fates if gateways.pair(each) == target
+    }
 
 
 def _cost(run: RunResult, target: str) -> dict[str, str]:
@@ -127,6 +135,8 @@ def _text(finding: Finding, followers: Sequence[Finding]) -> str:
     if finding.actual is not None or finding.expected is not None:
         lines += [f"actual: {short(finding.actual)}", f"expected: {short(finding.expected)}"]
     lines += finding.piece
+    for body in finding.bodies:
+        lines += [f"{body.end}:", *(body.piece or (short(body.text),))]
     if finding.source:
         lines.append(f"source: {finding.source}")
     lines += [f"follows: {each.rule}: {each.message}" for each in followers]

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple
 
 from harness.reports import _audit as audit
+from harness.reports import _gateway as gateways
 from harness.reports import _groups as groups
 from harness.reports._causes import Cause, causes
 from harness.reports._checked import sentences
@@ -25,7 +26,6 @@ _MARKS = {
     Verdict.FAIL: "❌",
     Verdict.ERROR: "💥",
     Verdict.MISSING: "❔",
-    Verdict.INCONCLUSIVE: "🤷",
     Verdict.NOT_APPLICABLE: "n/a",
     Verdict.EXPECTED_FAILURE: "expected",
 }
@@ -43,6 +43,7 @@ def render(run: RunResult, presentation: Presentation) -> str:
         f"## harness: {word}",
         f"{_escaped(sentence)}.",
         *_matrix(run, by_scenario=presentation.verbose),
+        *_gateway(run),
         *_causes(run, Severity.ERROR, limit),
         *_broken(run, limit),
         *_checked(run),
@@ -93,6 +94,14 @@ def _matrix(run: RunResult, *, by_scenario: bool) -> Iterator[str]:
         yield f"**{_escaped(target)} is left out**: {_escaped(reason)}"
 
 
+def _gateway(run: RunResult) -> Iterator[str]:
+    fates = run.check.gateway if run.check is not None else ()
+    if fates:
+        yield f"### {gateways.HEADING}"
+        rows = ([fact, *map(gateways.told, found)] for fact, found in gateways.rows(fates))
+        yield _table(gateways.heads(fates), rows)
+
+
 def _causes(run: RunResult, severity: Severity, limit: int | None) -> Iterator[str]:
     found = causes(run, severity)
     if found:
@@ -116,9 +125,12 @@ def _evidence(cause: Cause, limit: int | None) -> Iterator[str]:
     for each in cause.places[:limit]:
         items = map(_item, each.findings[:limit])
         yield "\n".join([f"**{_escaped(each.name)}**, {_escaped(each.target)}", "", *items])
-    piece = cause.places[0].findings[0].piece
-    if piece:
-        yield _code("\n".join(map(plain_line, piece)), "text")
+    shown = cause.places[0].findings[0]
+    if shown.piece:
+        yield _code("\n".join(map(plain_line, shown.piece)), "text")
+    for body in shown.bodies:
+        yield f"{_escaped(body.end)}:"
+        yield _code("\n".join(map(plain_line, body.piece or (short(body.text),))), "text")
     if more := groups.cells_of(cause.places[len(cause.places[:limit]) :]):
         yield f"and {count(more, 'more cell')}"
     if cause.following:
@@ -188,10 +200,6 @@ def _lists(run: RunResult, *, verbose: bool) -> Iterator[str]:
     skipped = groups.not_applicable(run, None if verbose else _NAMES)
     if skipped:
         yield _details("Not applicable", [_table(["target", "cells", "reason"], skipped)])
-    unclear = groups.inconclusive(run)
-    if unclear:
-        named = ([reason, listed([each.name for each in places], _NAMES)] for reason, places in unclear)
-        yield _details("Inconclusive", [_table(["reason", "cells"], named)])
     expected = groups.expected_failures(run)
     if expected:
         rows = (

@@ -10,13 +10,14 @@ from rich.padding import Padding
 from rich.text import Text
 
 from harness.reports import _audit as audit
+from harness.reports import _gateway as gateways
 from harness.reports import _groups as groups
 from harness.reports._causes import Cause, causes
 from harness.reports._checked import sentences
 from harness.reports._costs import costs
 from harness.reports._page import Page, hanging, heading, indented, matrix
 from harness.reports._words import CRASHED, count, label, listed, place, plain, plain_line, short, verdict, what_to_do
-from harness.results import Difference, Finding, Presentation, Report, RunResult, Severity, Verdict
+from harness.results import Difference, Fate, Finding, Presentation, Report, RunResult, Severity, Verdict
 
 MAX_LINES = 60
 """As long as the report of a run without findings may get. What is not applicable gives way first, then differences."""
@@ -36,10 +37,10 @@ _STYLES = {
     Verdict.FAIL: "bold red",
     Verdict.ERROR: "bold red",
     Verdict.MISSING: "magenta",
-    Verdict.INCONCLUSIVE: "magenta",
     Verdict.NOT_APPLICABLE: "dim",
     Verdict.EXPECTED_FAILURE: "yellow",
 }
+_FATES = {Fate.PRESERVED: "green", Fate.TRANSLATED: "cyan", Fate.REFUSED: "yellow", Fate.LOST: "bold red"}
 _ABBREVIATED = {Verdict.NOT_APPLICABLE: "n/a", Verdict.EXPECTED_FAILURE: "expected"}
 _WORDS = {"PASS": "bold green", "FAIL": "bold red"}
 
@@ -77,6 +78,7 @@ def render(run: RunResult, presentation: Presentation) -> str:
     first = (
         _verdict(run),
         _matrix(run, page.width, verbose=verbose),
+        _gateway(run, page.width),
         _ranked(run),
         _causes(run, verbose=verbose),
         _broken(run, verbose=verbose),
@@ -88,7 +90,6 @@ def render(run: RunResult, presentation: Presentation) -> str:
     last = (
         _provenance(run, verbose=verbose),
         _not_applicable(run, verbose=verbose),
-        _inconclusive(run),
         _checked(run),
         _expected_failures(run),
         _unmatched(run),
@@ -185,6 +186,22 @@ def _counted(verdicts: Sequence[tuple[str, Verdict]]) -> Text:
     return text or Text("-", style="dim")
 
 
+def _gateway(run: RunResult, width: int) -> Iterator[RenderableType]:
+    fates = run.check.gateway if run.check is not None else ()
+    if fates:
+        yield heading(gateways.HEADING)
+        rows = ([Text(plain(fact)), *map(_fates, found)] for fact, found in gateways.rows(fates))
+        yield from matrix(gateways.heads(fates), rows, width)
+
+
+def _fates(found: Sequence[tuple[Fate, int]]) -> Text:
+    text = Text()
+    for fate, number in found:
+        text.append(", " if text else "")
+        text.append(f"{number} {fate}", style=_FATES[fate])
+    return text or Text("-", style="dim")
+
+
 def _provenance(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
     for sentence in groups.provenance(run):
         yield Text(plain(sentence))
@@ -203,15 +220,6 @@ def _not_applicable(run: RunResult, *, verbose: bool) -> Iterator[RenderableType
         yield heading(f"Not applicable: {count(run.summary[Verdict.NOT_APPLICABLE], 'cell')}{more}")
     for targets, cells, reason in found:
         yield indented(f"{targets}: {cells}: {reason}")
-
-
-def _inconclusive(run: RunResult) -> Iterator[RenderableType]:
-    found = groups.inconclusive(run)
-    if found:
-        total = count(run.summary[Verdict.INCONCLUSIVE], "cell")
-        yield heading(f"Inconclusive: {total}; neither right nor wrong, since the model did not do what was looked for")
-    for reason, places in found:
-        yield indented(f"{listed([each.name for each in places], _SHOWN)}: {reason}")
 
 
 def _expected_failures(run: RunResult) -> Iterator[RenderableType]:
@@ -333,7 +341,14 @@ def _evidence(finding: Finding) -> Iterator[RenderableType]:
     if finding.actual is not None or finding.expected is not None:
         yield hanging("actual", short(finding.actual), width=8, by=6)
         yield hanging("expected", short(finding.expected), width=8, by=6)
-    for line in finding.piece:
+    yield from _lines(finding.piece)
+    for body in finding.bodies:
+        yield indented(f"{body.end}{': ' if body.piece else ''}{body.piece[0] if body.piece else ''}", by=6)
+        yield from _lines(body.piece[1:] or (short(body.text),))
+
+
+def _lines(piece: Sequence[str]) -> Iterator[RenderableType]:
+    for line in piece:
         yield Padding(Text(plain_line(line), style="dim", no_wrap=True, overflow="ellipsis"), (0, 0, 0, 6))
 
 

@@ -2,9 +2,10 @@
 
 from harness.contract.model import JSON
 from harness.results.audit import ApiCounts, Audited, PairCounts, PairDisagreement, RedriveResult, Skipped
-from harness.results.checked import Checked, Rate, Tried
-from harness.results.findings import Blame, Finding, Kind, Outcome, Severity
+from harness.results.checked import Checked, Tried
+from harness.results.findings import Blame, Body, Finding, Kind, Outcome, Severity
 from harness.results.invocation import Invocation
+from harness.results.passing import FactFates, Fate
 from harness.results.report import Presentation, Report
 from harness.results.run import (
     CellResult,
@@ -37,6 +38,7 @@ __all__ = [
     "ApiCounts",
     "Audited",
     "Blame",
+    "Body",
     "CellResult",
     "Chat",
     "Checked",
@@ -44,6 +46,8 @@ __all__ = [
     "Embedded",
     "EmbeddingTranscript",
     "Exchange",
+    "FactFates",
+    "Fate",
     "Finding",
     "Invocation",
     "Kind",
@@ -54,7 +58,6 @@ __all__ = [
     "PairDisagreement",
     "Presentation",
     "Provenance",
-    "Rate",
     "RedriveResult",
     "Report",
     "Retelling",

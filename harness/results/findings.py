@@ -37,6 +37,8 @@ class Blame(StrEnum):
     MODEL = "model"
     SCENARIO = "scenario"
     HARNESS = "harness"
+    GATEWAY = "gateway"
+    """What stands between a client and a provider, and is asked by the one in the other's place."""
 
 
 class Outcome(StrEnum):
@@ -66,6 +68,23 @@ def writable(value: JSON) -> JSON:
 
 
 @dataclass(frozen=True, slots=True)
+class Body:
+    """A body that a finding compares with another: `end` says whose it is, as `the client's request`.
+
+    `pointer` leads to the place that matters, `piece` is what stands there, as lines for people. A long text is
+    shortened.
+    """
+
+    end: str
+    text: str
+    pointer: str = ""
+    piece: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", writable(self.text))
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """What is wrong, how bad, whose fault, with evidence.
 
@@ -75,6 +94,7 @@ class Finding:
     `outcome` says what became of its request. `accepted` is the reason
     for which it is listed as an expected failure: it then fails nothing. `follows` is the index, among the cell's
     findings, of the one that it follows from (`harness.running.causes`). `raised` is the class of what a crash raised.
+    `bodies` are those of both ends, of what was changed or lost between two.
 
     The texts can be written anywhere: half of a surrogate pair, which JSON can escape and UTF-8 cannot write, becomes
     the text of its escape. What is longer than a report can take is shortened in its middle.
@@ -99,6 +119,7 @@ class Finding:
     follows: int | None = None
     raised: str | None = None
     outcome: Outcome | None = None
+    bodies: tuple[Body, ...] = ()
 
     @property
     def fails(self) -> bool:

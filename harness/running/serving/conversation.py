@@ -13,7 +13,7 @@ from harness.apis.facts import Edition
 from harness.contract.http import Delivery, HttpRequest, HttpResponse
 from harness.contract.protocols import Endpoint
 from harness.reference.front import Front, Known
-from harness.results import CellResult, Provenance, ServedTranscript, TurnedAway, Verdict
+from harness.results import CellResult, Exchange, Provenance, ServedTranscript, TurnedAway, Verdict
 from harness.rules.evidence import Evidence
 from harness.running.judging import Judge
 from harness.running.stages import Stage
@@ -74,6 +74,16 @@ class Conversation:
     def asked(self) -> int:
         """How many requests came."""
         return self._asked
+
+    @property
+    def exchanges(self) -> tuple[Exchange, ...]:
+        """What was asked and answered, but for requests that were turned away, or sent again."""
+        return tuple(self._tap.exchanges)
+
+    @property
+    def turned_away(self) -> tuple[TurnedAway, ...]:
+        """The requests that were refused for what is around their chat."""
+        return tuple(self._turned_away)
 
     @property
     def progress(self) -> tuple[int, int]:

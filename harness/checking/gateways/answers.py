@@ -1,0 +1,287 @@
+"""What the upstream answers: its text, reasoning, calls, why it stopped, what it took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import fields
+
+from harness.apis.jsonvalue import equal, every, loads
+from harness.apis.view import CallView, OpaqueView, ResponseView, TextView, WireError
+from harness.checking.gateways.fact import Fact, Fared, lost, told
+from harness.checking.gateways.passage import Passage
+from harness.contract.model import JSON, StopReason, Usage
+from harness.results import Severity
+
+_COUNTED = frozenset({"input_tokens", "output_tokens"})
+"""What every API counts; the rest is counted by some."""
+
+
+def _where(view: ResponseView) -> str:
+    return next((part.pointer for part in view.parts if isinstance(part, TextView)), "")
+
+
+def _text(passage: Passage) -> Iterable[Fared]:
+    if passage.answered is None:
+        return
+    theirs, ours = passage.answered
+    if theirs.text == ours.text:
+        if theirs.text:
+            yield told(same=True)
+    elif theirs.refusal and ours.text == theirs.text + theirs.refusal:
+        yield told(same=False)  # gateway-refusal says what is to be said of that
+    elif not (theirs.text.strip() or ours.text.strip()):
+        yield told(same=False)
+    else:
+        thoughts = any(text in ours.text for text in _thoughts(theirs))
+        what = "with the model's reasoning in it" if thoughts else "changed"
+        yield lost(f"the text of the answer arrives {what}", _where(theirs), _where(ours), ours.text, theirs.text)
+
+
+def _thoughts(view: ResponseView) -> list[str]:
+    """The words of reasoning, without the state that goes with it."""
+    found: list[str] = []
+    for part in view.parts:
+        if isinstance(part, OpaqueView) and part.kind != "refusal":
+            found += [text for text in _strings(part.raw) if " " in text.strip()]
+    return found
+
+
+def _strings(value: JSON) -> Iterator[str]:
+    return (each for each in every(value) if isinstance(each, str))
+
+
+def _thinking(passage: Passage) -> Iterable[Fared]:
+    if passage.answered is None:
+        return
+    theirs, ours = passage.answered
+    told_words = "\n".join(_thoughts(ours))
+    for words in _thoughts(theirs):
+        if words in told_words:
+            yield told(same=True)
+        else:
+            place = next(part.pointer for part in theirs.parts if isinstance(part, OpaqueView))
+            has_none = passage.own is not None and not _thoughts(passage.own)
+            yield lost(
+                f"the model's reasoning does not arrive{_fieldless(passage) if has_none else ''}",
+                place,
+                "",
+                None,
+                words,
+                Severity.WARNING if has_none else Severity.ERROR,
+            )
+
+
+def _fieldless(passage: Passage) -> str:
+    return f"; {passage.way.client.name} has no field of its own for it"
+
+
+def _refusal(passage: Passage) -> Iterable[Fared]:
+    if passage.answered is None or not passage.answered[0].refusal:
+        return
+    theirs, ours = passage.answered
+    place = next(part.pointer for part in theirs.parts if isinstance(part, OpaqueView) and part.kind == "refusal")
+    if ours.refusal == theirs.refusal:
+        yield told(same=True)
+    elif theirs.refusal in ours.text + ours.refusal:
+        yield told(same=False)
+    else:
+        words = passage.own is not None and not (passage.own.refusal or passage.own.text)
+        aside = any(theirs.refusal in text for text in _strings(ours.body))
+        how = f" but in a field that {passage.way.client.name} does not have" if aside else ""
+        yield lost(
+            f"the words of the refusal do not arrive{how}{_fieldless(passage) if words else ''}",
+            place,
+            "",
+            ours.text or ours.refusal or None,
+            theirs.refusal,
+            Severity.WARNING if words else Severity.ERROR,
+        )
+
+
+def _calls(passage: Passage) -> Iterable[Fared]:
+    if passage.answered is None:
+        return
+    theirs, ours = passage.answered
+    whole = [call for call in theirs.calls if call.malformed is None]
+    cut = [call for call in theirs.calls if call.malformed is not None]
+    found = [call for call in ours.calls if call.malformed is None]
+    for call in cut:
+        invented = next((each for each in found if each.name == call.name and len(found) > len(whole)), None)
+        if invented is None or _says_so(call, invented, ours):
+            yield told(same=len(ours.calls) == len(theirs.calls))
+        else:
+            message = f"the call of {call.name} was cut short, and arrives as a whole one"
+            yield lost(message, call.pointer, invented.pointer, invented.arguments, call.malformed)
+            return
+    if cut and len(found) > len(whole):
+        return  # each of them is there, as what it is
+    names, there = [call.name for call in whole], [call.name for call in found]
+    if names == there:
+        if names:
+            yield told(same=True)
+        return
+    what = "in another order" if sorted(names) == sorted(there) else "not as the model made them"
+    places = (whole[0].pointer if whole else "", found[0].pointer if found else "")
+    yield lost(f"the calls of the answer arrive {what}", *places, [*there], [*names])
+
+
+def _says_so(call: CallView, found: CallView, answer: ResponseView) -> bool:
+    """The answer says that it was cut, and the call has no more than had come of it: where that is JSON by chance, the
+    stop reason is all that tells it, as at the upstream."""
+    try:
+        came = loads(call.malformed or "{}")
+    except WireError:
+        return False
+    return answer.stop_reason is StopReason.MAX_TOKENS and equal(came, found.arguments)
+
+
+def _matched(passage: Passage) -> Iterator[tuple[CallView, CallView]]:
+    if passage.answered is not None:
+        theirs, ours = passage.answered
+        for call, found in zip(theirs.calls, ours.calls, strict=False):
+            if call.name != found.name:
+                return
+            yield call, found
+
+
+def _arguments(passage: Passage) -> Iterable[Fared]:
+    for call, found in _matched(passage):
+        if call.malformed is not None:
+            continue
+        if found.malformed is None and equal(call.arguments, found.arguments):
+            yield told(same=True)
+        else:
+            actual = found.arguments if found.malformed is None else found.malformed
+            message = f"the arguments of the call of {call.name} arrive changed"
+            yield lost(message, call.arguments_pointer, found.arguments_pointer, actual, call.arguments)
+
+
+def _ids(passage: Passage) -> Iterable[Fared]:
+    """Each call comes with an id that no other of the conversation has, unless the client's API does without."""
+    used = {call.id for earlier in passage.before for call in (earlier.answered[1].calls if earlier.answered else ())}
+    theirs = [call.id for call, _ in _matched(passage)]
+    optional = passage.way.client.traits.ids_optional
+    for call, found in _matched(passage):
+        if not found.id and not (optional and not call.id):
+            what = "arrives without an id" if not call.id else f"was issued as {call.id!r} and arrives without an id"
+            if not optional:
+                yield lost(f"the call of {call.name} {what}", call.id_pointer, found.id_pointer, found.id, call.id)
+            else:
+                yield told(same=False)
+        elif found.id and found.id in used and theirs.count(call.id) <= 1:
+            message = f"the call of {call.name} arrives under the id of another one"
+            yield lost(message, call.id_pointer, found.id_pointer, found.id, call.id)
+        else:
+            yield told(same=found.id == call.id)
+        used.add(found.id)
+
+
+def _stop(passage: Passage) -> Iterable[Fared]:
+    if passage.answered is None:
+        return
+    theirs, ours = passage.answered
+    if theirs.stop_reason is ours.stop_reason:
+        yield told(same=theirs.raw_stop_reason == ours.raw_stop_reason)
+    elif passage.own is not None and passage.own.stop_reason is ours.stop_reason:
+        yield told(same=False)  # the client's API has no other word for it
+    elif theirs.refusal != ours.refusal and theirs.api == ours.api and theirs.raw_stop_reason == ours.raw_stop_reason:
+        return  # it follows from the words of the refusal, and gateway-answer-refusal says so
+    else:
+        yield lost(
+            f"the upstream stopped for {theirs.stop_reason} ({theirs.raw_stop_reason!r}), and the answer says "
+            f"{ours.stop_reason} ({ours.raw_stop_reason!r})",
+            "",
+            "",
+            ours.stop_reason.value,
+            theirs.stop_reason.value,
+        )
+
+
+def _usage(passage: Passage) -> Iterable[Fared]:
+    """Counts are the upstream's. One that the client's API has no place for may stay out."""
+    if passage.answered is None:
+        return
+    theirs, ours = passage.answered
+    is_same = True
+    for name in (each.name for each in fields(Usage)):
+        said, there = getattr(theirs.usage, name), getattr(ours.usage, name)
+        if (said or 0) == (there or 0):
+            is_same &= said == there
+            continue
+        own = passage.own is not None and getattr(passage.own.usage, name) is not None
+        severity = Severity.ERROR if there is not None or name in _COUNTED or own else Severity.WARNING
+        if name not in _COUNTED and there in (None, 0):
+            severity = Severity.WARNING
+        what = "does not arrive" if there is None else "arrives as another number"
+        yield lost(f"the usage's {name} {what}", "", "", there, said, severity)
+        return
+    if theirs.usage != Usage():
+        yield told(same=is_same)
+
+
+FACTS = (
+    Fact(
+        "gateway-answer-text",
+        "answer's text",
+        "The text of the answer reaches the client to the code point.",
+        "the client reads other words than the model said",
+        _text,
+        of_answer=True,
+    ),
+    Fact(
+        "gateway-answer-thinking",
+        "answer's reasoning",
+        "The reasoning that the upstream shows reaches the client.",
+        "the client cannot show it, nor hand it back",
+        _thinking,
+        of_answer=True,
+    ),
+    Fact(
+        "gateway-answer-refusal",
+        "answer's refusal",
+        "The words with which the model declines reach the client.",
+        "the client sees an empty answer",
+        _refusal,
+        of_answer=True,
+    ),
+    Fact(
+        "gateway-answer-calls",
+        "answer's calls",
+        "The calls of the answer reach the client: all, in their order, and none that was cut short.",
+        "the client runs other calls than the model made",
+        _calls,
+        of_answer=True,
+    ),
+    Fact(
+        "gateway-answer-arguments",
+        "answer's arguments",
+        "The arguments of calls reach the client as the model made them.",
+        "the client runs another call than the model made",
+        _arguments,
+        of_answer=True,
+    ),
+    Fact(
+        "gateway-answer-ids",
+        "answer's call ids",
+        "Each call reaches the client with an id of its own.",
+        "the client cannot say which call a result answers",
+        _ids,
+        of_answer=True,
+    ),
+    Fact(
+        "gateway-answer-stop-reason",
+        "answer's stop reason",
+        "Why the model stopped reaches the client, in the words of its API.",
+        "the client cannot tell a whole answer from one that was cut",
+        _stop,
+        of_answer=True,
+    ),
+    Fact(
+        "gateway-answer-usage",
+        "answer's usage",
+        "The tokens that the upstream counts reach the client.",
+        "the client reckons with other numbers than it is billed for",
+        _usage,
+        of_answer=True,
+    ),
+)

@@ -1,0 +1,244 @@
+"""A check of a gateway: cells played through it one after the other, and what became of each fact on its way."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from harness import catalog
+from harness.apis.facts import Edition
+from harness.apis.targets import Shipped, Target
+from harness.checking.gateways.fact import Fact
+from harness.checking.gateways.facts import FACTS
+from harness.checking.gateways.judging import Direct, Judged, declined, judged
+from harness.checking.gateways.passage import Way
+from harness.checking.gateways.playing import Door, Played, played
+from harness.checking.gateways.sample import FIRST
+from harness.checking.gateways.upstream import Upstream
+from harness.contract.errors import ChatError, UsageError
+from harness.results import (
+    CellResult,
+    Checked,
+    FactFates,
+    Fate,
+    Finding,
+    Provenance,
+    RunResult,
+    Severity,
+    Verdict,
+    worst,
+)
+from harness.rules.evidence import Evidence
+from harness.running.cells import VARIANTS, cells, not_applicable
+from harness.running.expected_failures import ExpectedFailure, accepted, stale, unmatched
+from harness.running.plan import Plan
+from harness.running.stages import Cell
+from harness.running.versions import versions
+from harness.scenarios.schema import Scenario, Variant
+from harness.tape.redact import Redactor
+
+Progress = Callable[[CellResult], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A client's API and an upstream: one column. `target` is the client, with the model name by which the gateway
+    knows the upstream; `upstream` is what stands behind it, with the model that the gateway is to ask it for."""
+
+    target: Target
+    upstream: Target
+
+    @property
+    def way(self) -> Way:
+        """The APIs of both ends."""
+        return Way(catalog.api(self.target.api), catalog.api(self.upstream.api))
+
+
+def pair(client: Shipped, upstream: Shipped, models: Mapping[str, str], asked: str, edition: Edition) -> Pair:
+    """The pair of two targets. `models` are the upstreams' models by target, `asked` is the client's."""
+    there = _target(upstream, models.get(upstream.name, upstream.model), edition)
+    here = replace(_target(client, asked, edition), name=f"{client.api}>{upstream.name}")
+    return Pair(here, there)
+
+
+def _target(shipped: Shipped, model: str, edition: Edition) -> Target:
+    profile = catalog.api(shipped.api).profile_for(model, edition)
+    return Target(shipped.name, catalog.adapter(shipped.adapter), model, profile, shipped.name, edition)
+
+
+_Done: TypeAlias = tuple[Pair, CellResult, Judged]
+
+
+class GatewayCheck:
+    """One check. `door` is the gateway, `upstream` the server behind it. The rest is as in a run."""
+
+    def __init__(
+        self,
+        door: Door,
+        upstream: Upstream,
+        *,
+        expected: Sequence[ExpectedFailure] = (),
+        redactor: Redactor | None = None,
+    ) -> None:
+        self._door = door
+        self._upstream = upstream
+        self._expected = expected
+        self._redactor = redactor or Redactor()
+        self._direct: dict[tuple[str, str, Variant], Direct] = {}
+
+    @staticmethod
+    def cells(
+        pairs: Sequence[Pair], scenarios: Sequence[Scenario], variants: Sequence[Variant] = VARIANTS
+    ) -> list[tuple[Pair, Cell]]:
+        """The cells, pair by pair: the first one shows whether there is a way to the upstream at all."""
+        return [(each, cell) for each in pairs for cell in cells(scenarios, [each.target], variants)]
+
+    def __call__(self, asked: Sequence[tuple[Pair, Cell]], progress: Progress = lambda _cell: None) -> RunResult:
+        """Play the cells, one after the other.
+
+        Raises:
+            UsageError: the gateway cannot be reached, or does not reach the upstream.
+        """
+        started = time.perf_counter()
+        done: list[_Done] = []
+        for each, cell in asked:
+            done.append((each, *self._cell(each, cell)))
+            progress(done[-1][1])
+        results = tuple(result for _, result, _ in done)
+        return RunResult(
+            "reference",
+            results,
+            (),
+            stale(self._expected, [each for each in results if each.verdict is not Verdict.NOT_APPLICABLE]),
+            versions(),
+            {"seconds": round(time.perf_counter() - started, 3)},
+            unmatched=unmatched(self._expected, results),
+            check=Checked(gateway=tuple(_table(done))),
+        )
+
+    def _cell(self, each: Pair, cell: Cell) -> tuple[CellResult, Judged]:
+        result = CellResult(
+            cell.scenario.id,
+            each.target.name,
+            each.target.adapter.name,
+            each.upstream.api,
+            cell.variant,
+            Verdict.PASS,
+            covers=tuple(subject.value for subject in cell.scenario.covers),
+        )
+        reason = not_applicable(cell, "reference")
+        if reason is not None:
+            return replace(result, verdict=Verdict.NOT_APPLICABLE, reason=reason), Judged()
+        strays = len(self._upstream.strays)
+        what = played(cell, each.way, self._door, self._upstream)
+        self._check_reached(each, cell, what, self._upstream.strays[strays:])
+        declines = declined(what.chats)
+        if declines is not None:
+            return replace(result, verdict=Verdict.NOT_APPLICABLE, reason=declines), Judged()
+        said = judged(what, lambda: self._directly(each, cell))
+        return self._result(result, each, what, said.findings), said
+
+    def _result(self, result: CellResult, each: Pair, what: Played, found: Sequence[Finding]) -> CellResult:
+        findings = accepted(self._expected, result, tuple(found))
+        made = replace(
+            result,
+            verdict=worst(findings),
+            findings=findings,
+            provenance=Provenance("reference", model_requested=each.upstream.model),
+            exchanges=len(what.passages),
+        )
+        if made.verdict is Verdict.EXPECTED_FAILURE:
+            made = replace(made, reason="; ".join(sorted({f.accepted for f in findings if f.accepted is not None})))
+        crashed = next((chat for chat in what.chats if chat.crashed), None)
+        if crashed is not None and not any(finding.severity is Severity.ERROR for finding in findings):
+            reason = f"{crashed.error}: {crashed.error_text}"
+            made = replace(made, verdict=Verdict.ERROR, reason=reason, traceback=crashed.traceback)
+        return self._redactor.result(made)
+
+    def _directly(self, each: Pair, cell: Cell) -> Direct:
+        """The cell without the gateway."""
+        key = (each.upstream.name, cell.scenario.id, cell.variant)
+        if key not in self._direct:
+            self._direct[key] = _direct(Cell(cell.scenario, each.upstream, cell.variant))
+        return self._direct[key]
+
+    def _check_reached(self, each: Pair, cell: Cell, what: Played, strays: Sequence[str]) -> None:
+        """Whether the way leads to the upstream, seen by the first cell of a pair. The rest would end like it.
+
+        Raises:
+            UsageError: it does not; what both ends said is repeated.
+        """
+        if cell.scenario.id != FIRST or any(passage.upstream for passage in what.passages):
+            return
+        passage = what.passages[0] if what.passages else None
+        response = passage.client.exchange.response if passage is not None else None
+        ending = each.way.client.base_url_ending
+        wanted = f" Its base URL has to end in {ending}." if ending and not self._door.url.endswith(ending) else ""
+        if response is None:
+            raise UsageError(f"--gateway {self._door.url}: it does not answer.{wanted} Is it up?")
+        if passage is not None and passage.client.is_answer:
+            raise UsageError(
+                f"--gateway {self._door.url}: it answers {each.target.model!r}, and has asked the reference server "
+                f"nothing: {_told(each, self._upstream.origin)}"
+            )
+        error = passage.client.response.error if passage is not None and passage.client.response is not None else None
+        said = error.message if error is not None else response.body.decode(errors="replace")[:200]
+        arrived = f" What arrived at the reference server: {'; '.join(strays)}." if strays else ""
+        raise UsageError(
+            f"--gateway {self._door.url}: it answers HTTP {response.status}, and has asked the reference server for no "
+            f"chat: {said.strip()}{arrived}{wanted} {_told(each, self._upstream.origin)}"
+        )
+
+
+def _told(each: Pair, origin: str) -> str:
+    """What a gateway has to be told about an upstream."""
+    base = origin + each.way.upstream.base_url_ending
+    return (
+        f"It has to lead the model name {each.target.model!r} to {each.upstream.model!r} of {each.upstream.api}, at "
+        f"{base}. 'harness help gateways' shows how."
+    )
+
+
+def _direct(cell: Cell) -> Direct:
+    if not_applicable(cell, "reference") is not None:
+        return Direct(sayable=False)
+    try:
+        result, evidence = Plan(mode="reference").run([cell.target]).look(cell)
+    except ChatError:
+        return Direct(sayable=False)
+    if result.verdict is Verdict.NOT_APPLICABLE or evidence is None:
+        return Direct(sayable=False)
+    return Direct(declined(evidence.transcript.chats) is None, frozenset(_violated(evidence)))
+
+
+def _violated(evidence: Evidence) -> Iterator[str]:
+    for reading in evidence.readings:
+        yield from (violation.rule for violation in evidence.violations(reading))
+
+
+def _table(done: Sequence[_Done]) -> Iterator[FactFates]:
+    """What became of each fact, pair by pair; what a request said that was refused counts as refused, as far as no
+    request said the same and was taken."""
+    names = list(dict.fromkeys(pair.target.name for pair, _, _ in done))
+    of_pair = {name: [(pair, said) for pair, _, said in done if pair.target.name == name] for name in names}
+    taken = {
+        name: {(fact.id, fact.said(request)) for _, said in those for request in said.taken for fact in FACTS}
+        for name, those in of_pair.items()
+    }
+    for fact in FACTS:
+        for name, those in of_pair.items():
+            fates = [fate for _, said in those if (fate := _fate(fact, said, taken[name])) is not None]
+            if fates:
+                client, upstream = those[0][0].target.api, those[0][0].upstream.name
+                numbers = {fate.value: fates.count(fate) for fate in Fate}
+                yield FactFates(client, upstream, fact.name, fact.of_answer, **numbers)
+
+
+def _fate(fact: Fact, said: Judged, taken: Container[tuple[str, str | bool]]) -> Fate | None:
+    """What became of a fact in a cell."""
+    fate = said.fates.get(fact.id)
+    values = {value for request in said.refused if (value := fact.said(request))}
+    is_refused = any((fact.id, value) not in taken for value in values)
+    return Fate.REFUSED if is_refused and fate is not Fate.LOST else fate

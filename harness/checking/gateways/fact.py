@@ -1,0 +1,67 @@
+"""A fact: something that a request or an answer says, and that has to be the same at both ends of a gateway."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from harness.apis.view import RequestView
+from harness.checking.gateways.passage import Passage
+from harness.contract.model import JSON
+from harness.results import Fate, Severity
+
+
+@dataclass(frozen=True, slots=True)
+class Fared:
+    """What became of a fact in one passage. Of one that was lost, `message` says how; `origin` leads into the body that
+    said it, `pointer` into the one behind the gateway; `expected` is what was said, `actual` what arrives. `added`:
+    nobody has said it, so that nothing is lost, and it arrives all the same."""
+
+    fate: Fate
+    message: str = ""
+    origin: str = ""
+    pointer: str = ""
+    actual: JSON = None
+    expected: JSON = None
+    severity: Severity = Severity.ERROR
+    added: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A fact. Findings of its loss have the rule `id`; `name` is what tables call it, `requirement` what has to hold,
+    `because` what a loss of it does. `of_answer`: the upstream says it, else the client.
+
+    `check` gives nothing where a passage does not say it. `said` is what a request says of it, as far as requests that
+    are refused have to be told from those that are taken by it; nothing, if it does not.
+    """
+
+    id: str
+    name: str
+    requirement: str
+    because: str
+    check: Callable[[Passage], Iterable[Fared]]
+    said: Callable[[RequestView], str | bool] = lambda _request: False
+    of_answer: bool = False
+
+
+def told(*, same: bool) -> Fared:
+    """It arrives: in the same form, or in another."""
+    return Fared(Fate.PRESERVED if same else Fate.TRANSLATED)
+
+
+def lost(  # noqa: PLR0913, PLR0917 - a loss with its evidence
+    message: str,
+    origin: str = "",
+    pointer: str = "",
+    actual: JSON = None,
+    expected: JSON = None,
+    severity: Severity = Severity.ERROR,
+) -> Fared:
+    """It does not arrive, or something else does."""
+    return Fared(Fate.LOST, message, origin, pointer, actual, expected, severity)
+
+
+def added(message: str, pointer: str, actual: JSON, severity: Severity = Severity.ERROR) -> Fared:
+    """Nobody has said it, and it arrives."""
+    return Fared(Fate.LOST, message, "", pointer, actual, None, severity, added=True)

@@ -1,0 +1,142 @@
+"""What goes wrong: errors of the upstream, how long they ask to wait, answers that break off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from harness.apis.view import ErrorView, WireError
+from harness.checking.gateways.fact import Fact, Fared, lost, told
+from harness.checking.gateways.passage import Passage
+from harness.contract.errors import provider_error
+from harness.results import Severity
+
+
+def _errors(passage: Passage) -> tuple[ErrorView, ErrorView] | None:
+    """The error at both ends, the upstream's first: of a request that it refuses too."""
+    theirs = passage.last.response if passage.last is not None else None
+    ours = passage.client.response
+    if theirs is None or theirs.error is None or ours is None or ours.error is None:
+        return None
+    return theirs.error, ours.error
+
+
+def _status(passage: Passage) -> Iterable[Fared]:
+    """An error is one of the same kind for the client. One that the gateway mended by asking again needs none."""
+    if any(side.response and side.response.error for side in passage.upstream[:-1]) and passage.answered:
+        yield told(same=False)
+        return
+    found = _errors(passage)
+    if found is not None:
+        theirs, ours = ((each.meant or each.status) for each in found)
+        kinds = [type(provider_error(status, "")).__name__ for status in (theirs, ours, _own_status(passage, theirs))]
+        if theirs == ours:
+            yield told(same=True)
+        elif kinds[1] in (kinds[0], kinds[2]):
+            yield told(same=False)
+        else:
+            message = f"the upstream's error is HTTP {theirs}, and the client gets HTTP {ours}"
+            yield lost(message, "", "", ours, theirs)
+        return
+    error = passage.last.response.error if passage.last is not None and passage.last.response is not None else None
+    if found is None and error is not None and passage.client.response is not None and not passage.client.is_cut:
+        answer = passage.last.response if passage.last is not None else None
+        ended = answer is not None and answer.raw_stop_reason is not None
+        late = ", behind the end of its answer" if ended else ""
+        message = (
+            f"the upstream fails{late} ({error.meant or error.status}: {error.message}), and the client is not told"
+        )
+        severity = Severity.WARNING if ended else Severity.ERROR  # nothing of the answer is missing
+        yield lost(message, "", "", None, error.meant or error.status, severity)
+
+
+def _own_status(passage: Passage, status: int) -> int:
+    """The status that the client's API itself has for such a failure."""
+    api = passage.way.client
+    try:
+        error = api.read(api.fail(status, None, "own")).error
+    except WireError:
+        return status
+    return status if error is None else error.meant or error.status
+
+
+def _wait(passage: Passage) -> Iterable[Fared]:
+    found = _errors(passage)
+    if found is None or found[0].retry_after is None:
+        return
+    theirs, ours = found
+    if theirs.retry_after in (ours.retry_after, ours.retry_after_rounded):
+        yield told(same=True)
+    else:
+        what = "does not arrive" if ours.retry_after is None else "arrives as another"
+        message = f"the time to wait before asking again (retry-after) {what}"
+        yield lost(message, "", "", ours.retry_after, theirs.retry_after)
+
+
+def _arrives(passage: Passage) -> Iterable[Fared]:
+    """A whole answer arrives as one, and one that breaks off does not look like one."""
+    last = passage.last
+    if last is None:
+        if not (passage.client.is_answer or passage.is_refused):
+            yield lost(f"the upstream is not asked, and the client gets {_shown(passage)}")
+    elif last.is_answer:
+        if passage.client.is_answer:
+            yield told(same=True)
+        else:
+            yield lost(f"the upstream has answered, and the client gets {_shown(passage)}", "", "", None, None)
+    elif last.is_cut and (last.response is None or last.response.error is None):
+        if passage.client.is_answer:
+            yield lost("the upstream's answer breaks off, and the client gets it as a whole one")
+        else:
+            yield told(same=passage.client.is_cut)
+
+
+def _shown(passage: Passage) -> str:
+    client = passage.client
+    if client.unread is not None:
+        return f"what the witness cannot read: {client.unread}"
+    if client.response is not None and client.response.error is not None:
+        error = client.response.error
+        return f"an error (HTTP {error.status}: {error.message})"
+    return "an answer that breaks off" if client.exchange.response is not None else "nothing"
+
+
+def _asked(passage: Passage) -> Iterable[Fared]:
+    """An answer comes from the upstream."""
+    if passage.last is None and passage.client.is_answer:
+        yield lost("the gateway answers, and has not asked the upstream")
+
+
+FACTS = (
+    Fact(
+        "gateway-answer",
+        "answer arrives",
+        "A whole answer reaches the client, and one that breaks off does not look like one.",
+        "the client has no answer, or takes a part of one for the whole",
+        _arrives,
+        of_answer=True,
+    ),
+    Fact(
+        "gateway-unasked",
+        "upstream is asked",
+        "Every answer comes from the upstream.",
+        "the client gets what no model said to this",
+        _asked,
+        of_answer=True,
+    ),
+    Fact(
+        "gateway-error",
+        "errors",
+        "An error of the upstream reaches the client as one of the same kind.",
+        "the client does not know whether to ask again",
+        _status,
+        of_answer=True,
+    ),
+    Fact(
+        "gateway-retry-after",
+        "retry-after",
+        "How long the upstream asks to wait reaches the client.",
+        "the client asks again too early, and is refused again",
+        _wait,
+        of_answer=True,
+    ),
+)

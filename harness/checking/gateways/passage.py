@@ -1,0 +1,141 @@
+"""A passage: one request of a client through a gateway, and its answer, as the witness reads them at both ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from harness.apis.api import Api
+from harness.apis.frontage import json_response
+from harness.apis.view import ModelStep, RequestView, ResponseView, WireError
+from harness.results import Exchange
+from harness.scenarios.schema import Scenario, StepSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """From the API that the client speaks to the one that the upstream speaks, and back."""
+
+    client: Api
+    upstream: Api
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """An exchange at one end. What the witness cannot read is `None`, with the reason in `unread`."""
+
+    exchange: Exchange
+    request: RequestView | None
+    response: ResponseView | None
+    unread: str | None = None
+
+    @property
+    def is_cut(self) -> bool:
+        """The answer ends too early: on its connection, or as a stream without its end."""
+        response, view = self.exchange.response, self.response
+        broken = response is None or response.delivery.ending != "complete"
+        return broken or (view is not None and not view.complete)
+
+    @property
+    def is_answer(self) -> bool:
+        """A whole answer came that is no error."""
+        return self.response is not None and self.response.error is None and not self.is_cut
+
+    @property
+    def is_refusal(self) -> bool:
+        """The upstream refuses the request, and does not fail as the scenario has it fail."""
+        response = self.response
+        return response is not None and response.error is not None and self.exchange.chat is None
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """One request of the client: `client` is the exchange with the gateway, `upstream` those that the gateway had with
+    the upstream for it, more than one where it asked again. `before` are the earlier passages of the conversation.
+
+    `own` is the same answer as the client's API itself says it: what is not in there, the API has no field for.
+    """
+
+    way: Way
+    number: int
+    client: Side
+    upstream: tuple[Side, ...] = ()
+    before: tuple[Passage, ...] = field(default=(), repr=False)
+    own: ResponseView | None = field(default=None, repr=False)
+
+    @property
+    def last(self) -> Side | None:
+        """The exchange with the upstream that the client's answer was made of."""
+        return self.upstream[-1] if self.upstream else None
+
+    @property
+    def asked(self) -> tuple[RequestView, RequestView] | None:
+        """The request at both ends, where both can be read."""
+        if self.last is None or self.client.request is None or self.last.request is None:
+            return None
+        return self.client.request, self.last.request
+
+    @property
+    def answered(self) -> tuple[ResponseView, ResponseView] | None:
+        """The answer at both ends, the upstream's first, where it is whole at both."""
+        if self.last is None or not (self.last.is_answer and self.client.is_answer):
+            return None
+        theirs, ours = self.last.response, self.client.response
+        return None if theirs is None or ours is None else (theirs, ours)
+
+    @property
+    def is_refused(self) -> bool:
+        """The client was told that its request cannot be: by the gateway, or by the upstream through it."""
+        error = self.client.response.error if self.client.response is not None else None
+        status = 0 if error is None else error.meant or error.status
+        if self.last is None:
+            return status in _NO
+        return status in range(400, 500) and self.last.is_refusal
+
+
+_NO = (400, 404, 405, 413, 415, 422, 501)
+"""With what a request is refused for what it says; a key, a limit and an overload are none of its words."""
+
+
+def side(api: Api, exchange: Exchange) -> Side:
+    """An exchange as the witness of an API reads it."""
+    unread: str | None = None
+    request, response = None, None
+    try:
+        request = api.view(exchange.request)
+    except WireError as error:
+        unread = f"request {error}"
+    if exchange.response is not None:
+        try:
+            response = api.read(exchange.response)
+        except WireError as error:
+            unread = f"response {error}"
+    return Side(exchange, request, response, unread)
+
+
+def passages(
+    way: Way, scenario: Scenario, client: Sequence[Exchange], upstream: Sequence[tuple[int, Exchange]]
+) -> tuple[Passage, ...]:
+    """The passages of a conversation, in their order. Each exchange with the upstream comes with the number of the
+    client's request during which it arrived; its `chat` is the index of the script's answer that it got."""
+    script = [step for turn in scenario.turns for step in turn.model]
+    found: list[Passage] = []
+    for number, exchange in enumerate(client):
+        sides = tuple(side(way.upstream, each) for during, each in upstream if during == number)
+        step = sides[-1].exchange.chat if sides else None
+        own = None if step is None else _own(way.client, scenario, script[step])
+        found.append(Passage(way, number, side(way.client, exchange), sides, tuple(found), own))
+    return tuple(found)
+
+
+def _own(api: Api, scenario: Scenario, step: StepSpec) -> ResponseView | None:
+    """A step of the script as an API itself answers it."""
+    said = ModelStep(
+        step.text, step.thinking, step.named_calls, step.refusal, step.stop, (), step.truncated
+    )  # wire parts of one API are none of another's
+    model = api.targets[0].model
+    body = api.build(said, scenario.id, model, api.profile_for(model))
+    try:
+        return api.read(json_response(body))
+    except WireError:
+        return None

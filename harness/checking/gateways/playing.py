@@ -1,0 +1,54 @@
+"""Plays one cell through a gateway: our adapter of the client's API asks, the reference server answers behind it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import httpx2
+
+from harness.checking.gateways.passage import Passage, Way, passages
+from harness.checking.gateways.upstream import Upstream
+from harness.contract.protocols import Endpoint
+from harness.results import Chat
+from harness.rules.evidence import Evidence
+from harness.running.play import play
+from harness.running.stages import Cell
+from harness.tape.tap import Tap
+from harness.tape.transport import TapTransport
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """Where the gateway is: its base URL, as the client's SDK takes it, the key that it wants, and how many seconds one
+    of its answers may take."""
+
+    url: str
+    key: str
+    seconds: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What came of a cell at both ends. `upstream` is what the upstream got, as the rules look at it."""
+
+    passages: tuple[Passage, ...]
+    chats: tuple[Chat, ...]
+    upstream: Evidence
+
+
+def played(cell: Cell, way: Way, door: Door, upstream: Upstream) -> Played:
+    """Play a cell.
+
+    Raises:
+        harness.contract.errors.UsageError: the adapter cannot be connected.
+    """
+    tap = Tap(door.url, door.url)
+    line = httpx2.HTTPTransport(trust_env=False)
+    with (
+        upstream.holding(cell.scenario, way.upstream, lambda: len(tap.exchanges)) as held,
+        httpx2.Client(transport=TapTransport(line, tap), trust_env=False, timeout=door.seconds) as client,
+    ):
+        endpoint = Endpoint(door.url, door.key, client)
+        playing = play(cell.scenario, cell.target, endpoint, lambda _chat: None, cell.variant)
+        found = passages(way, cell.scenario, tap.exchanges, held.exchanges)
+        return Played(found, playing.chats, held.evidence)

@@ -1,0 +1,246 @@
+"""`harness check --gateway`, through the public command: what it prints first, the table, the reports, its errors."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import re
+import shlex
+import socket
+import sys
+from collections.abc import Generator
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from harness.checking.gateways import sample
+from harness.cli.main import main
+from harness.contract.http import HttpRequest, HttpResponse
+from harness.results import FactFates, RunResult
+from harness.scenarios.suite import shipped
+from harness.tape.server import serve
+from tests.gateways.faults import FAULTS
+from tests.gateways.toy import Gate, Passing
+
+_PLAYED = (sample.FIRST, "system-plain", "call-single", "choice-named")
+
+
+@dataclass(frozen=True)
+class Front:
+    """Where gateways listen, one after the other, and the port of their upstream."""
+
+    gate: Gate
+    url: str
+    port: int
+
+    def check(self, gateway: Passing, *arguments: str) -> tuple[int, str]:
+        """Check a gateway; gives back the exit code, and what was printed beside the reports."""
+        gateway.upstream, self.gate.gateway = f"http://127.0.0.1:{self.port}", gateway
+        told = io.StringIO()
+        with contextlib.redirect_stderr(told):
+            code = main(["check", "--gateway", self.url, "--upstream-port", str(self.port), *arguments])
+        gateway.close()
+        return code, told.getvalue()
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        return int(listening.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def front() -> Generator[Front]:
+    gate = Gate()
+    with serve(gate) as server:
+        yield Front(gate, server.origin, free_port())
+
+
+@dataclass(frozen=True)
+class Scorecard:
+    code: int
+    told: str
+    text: str
+    markdown: str
+    junit: str
+    run: RunResult
+
+    def fates(self, fact: str, upstream: str = "anthropic") -> FactFates:
+        assert self.run.check is not None
+        return next(each for each in self.run.check.gateway if (each.fact, each.upstream) == (fact, upstream))
+
+    @property
+    def words(self) -> str:
+        return " ".join(self.text.split())
+
+
+@pytest.fixture(scope="module")
+def scorecard(front: Front, tmp_path_factory: pytest.TempPathFactory) -> Scorecard:
+    """Of a gateway that drops the system prompt, in front of two models of one API."""
+    folder = tmp_path_factory.mktemp("gateway")
+    reports = [f"--report={name}:{folder / name}" for name in ("terminal", "json", "markdown", "junit")]
+    dropping = next(each for each in FAULTS if each.name == "system prompt dropped").gateway()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sample, "SHIPPED", _PLAYED)
+        patch.setattr(sample, "own", lambda: shipped("scenarios") / "system-empty.yaml")
+        code, told = front.check(
+            dropping, "--api", "anthropic", "--upstream", "anthropic", "--upstream", "anthropic-opus-5", *reports
+        )
+    texts = {name: (folder / name).read_text() for name in ("terminal", "json", "markdown", "junit")}
+    return Scorecard(
+        code, told, texts["terminal"], texts["markdown"], texts["junit"], RunResult.from_json(texts["json"])
+    )
+
+
+def test_what_the_gateway_has_to_know_comes_first(scorecard: Scorecard, front: Front) -> None:
+    assert f"harness: checking the gateway at {front.url}, which is spoken to in anthropic." in scorecard.told
+    assert f"  claude-opus-5: claude-opus-5 of anthropic at http://127.0.0.1:{front.port}" in scorecard.told
+
+
+def test_the_table_has_what_became_of_each_fact_by_upstream(scorecard: Scorecard) -> None:
+    assert scorecard.code == 1
+    system, tools = scorecard.fates("system prompt"), scorecard.fates("tools")
+    assert (system.preserved, system.lost, system.of_answer) == (0, 2, False)
+    assert (tools.preserved, tools.lost) == (4, 0)
+    assert scorecard.fates("tool choice", "anthropic-opus-5").preserved == 2
+    assert scorecard.fates("answer's text").of_answer
+    assert re.search(r"^ +anthropic>anthropic +anthropic>anthropic-opus-5$", scorecard.text, re.MULTILINE)
+    assert re.search(r"^system prompt +2 lost +2 lost$", scorecard.text, re.MULTILINE)
+    assert re.search(r"^tool choice +- +2 preserved$", scorecard.text, re.MULTILINE)
+
+
+def test_every_report_has_the_table(scorecard: Scorecard) -> None:
+    assert "| system prompt | 2 lost | 2 lost |" in scorecard.markdown
+    suites = ET.fromstring(scorecard.junit).findall("testsuite")  # noqa: S314 - our own
+    said = {
+        (suite.get("name"), each.get("name"), each.get("value")) for suite in suites for each in suite.iter("property")
+    }
+    assert ("anthropic>anthropic-opus-5", "gateway.system prompt", "2 lost") in said
+
+
+def test_a_loss_is_shown_with_both_bodies(scorecard: Scorecard) -> None:
+    finding = next(each for cell in scorecard.run.cells for each in cell.findings)
+
+    sent, arrived = finding.bodies
+    assert (sent.end, arrived.end) == ("the client's request", "the gateway's request")
+    assert json.loads(sent.text)["system"]
+    assert "system" not in json.loads(arrived.text)
+    assert "blame: gateway" in scorecard.words
+    assert "the client's request" in scorecard.text
+    assert "the gateway's request" in scorecard.text
+    assert "the client's request:" in scorecard.markdown
+    assert "the client's request:" in scorecard.junit
+
+
+def test_the_command_that_plays_it_again_does(
+    scorecard: Scorecard, front: Front, capsys: pytest.CaptureFixture[str]
+) -> None:
+    again = scorecard.words.partition("Play again ")[2].partition(" Played against")[0]
+    words = shlex.split(again)
+
+    code, _ = front.check(Passing(), *words[words.index("--api") :])
+
+    assert words[:2] == ["harness", "check"]
+    assert code == 0
+    assert re.search(r"^system prompt +1 preserved$", capsys.readouterr().out, re.MULTILINE)
+
+
+def test_known_losses_fail_nothing(front: Front, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    known = tmp_path / "known.yaml"
+    known.write_text("- {scenario: 'system-*', target: '*', rule: gateway-system-prompt, reason: it is being mended}\n")
+    dropping = next(each for each in FAULTS if each.name == "system prompt dropped").gateway()
+    arguments = ("system-plain", "--api", "anthropic", "--upstream", "anthropic", "--expected-failures", str(known))
+
+    code, _ = front.check(dropping, *arguments)
+
+    assert code == 0
+    assert "it is being mended" in capsys.readouterr().out
+
+
+class _Astray(Passing):
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if request.method == "POST":
+            self.asked(HttpRequest("POST", "http://a/v1/responses", request.headers, b"{}"))
+        said = b'{"type": "error", "error": {"type": "not_found_error", "message": "no such model"}}'
+        return HttpResponse(404, {"content-type": "application/json"}, said)
+
+
+def test_a_way_that_does_not_lead_to_the_upstream_is_told_with_what_both_ends_said(front: Front) -> None:
+    code, told = front.check(_Astray(), sample.FIRST, "--api", "anthropic", "--upstream", "anthropic")
+
+    assert code == 2
+    assert told.splitlines()[-1] == (
+        f"harness: --gateway {front.url}: it answers HTTP 404, and has asked the reference server for no chat: no such "
+        "model What arrived at the reference server: POST /v1/responses: anthropic has no such path; it is one of "
+        "openai-responses. It has to lead the model name 'claude-opus-5-5' to 'claude-opus-5-5' of anthropic, at "
+        f"http://127.0.0.1:{front.port}. 'harness help gateways' shows how."
+    )
+
+
+def test_who_does_not_listen_is_waited_for_no_longer_than_was_said() -> None:
+    url, told = f"http://127.0.0.1:{free_port()}", io.StringIO()
+
+    with contextlib.redirect_stderr(told):
+        code = main(["check", "--gateway", url, "--api", "anthropic", "--upstream", "anthropic", "--gateway-wait", "0"])
+
+    assert code == 2
+    assert told.getvalue().splitlines()[-1] == (
+        f"harness: --gateway {url}: nobody listens there after 0 s: Connection refused. Start the gateway, or have it "
+        "started by --gateway-command."
+    )
+
+
+def test_a_command_that_ends_is_told_with_what_it_printed() -> None:
+    url, told = f"http://127.0.0.1:{free_port()}", io.StringIO()
+    command = f"{sys.executable} -c 'raise SystemExit(\"no configuration\")'"
+
+    with contextlib.redirect_stderr(told):
+        code = main(
+            ["check", "--gateway", url, "--api", "anthropic", "--upstream", "anthropic", "--gateway-command", command]
+        )
+
+    assert code == 2
+    assert told.getvalue().splitlines()[-1] == (
+        f"harness: --gateway-command {command!r}: it ended with exit code 1. It printed: no configuration"
+    )
+
+
+_GATEWAY = """
+import http.client, http.server, os, sys
+from urllib.parse import urlsplit
+
+upstream = urlsplit(os.environ["HARNESS_UPSTREAM_URL"])
+
+class Passing(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["content-length"]))
+        line = http.client.HTTPConnection(upstream.hostname, upstream.port)
+        kept = {n: v for n, v in self.headers.items() if n.lower() not in ("host", "accept-encoding", "connection")}
+        line.request("POST", self.path, body, kept)
+        answer = line.getresponse()
+        said = answer.read()
+        self.send_response(answer.status)
+        self.send_header("content-type", answer.getheader("content-type"))
+        self.send_header("content-length", str(len(said)))
+        self.end_headers()
+        self.wfile.write(said)
+
+http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Passing).serve_forever()
+"""
+
+
+def test_a_command_runs_while_the_check_takes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "gateway.py").write_text(_GATEWAY)
+    port = free_port()
+    command = f"{sys.executable} {tmp_path / 'gateway.py'} {port}"
+
+    ends = ("--gateway", f"http://127.0.0.1:{port}", "--api", "anthropic", "--upstream", "anthropic")
+    code = main(["check", "call-single", *ends, "--variant", "whole", "--gateway-command", command])
+
+    assert (code, capsys.readouterr().out.split()[0]) == (0, "PASS")
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port), timeout=1)
