@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import gc
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -13,6 +15,16 @@ pytest_plugins = ["pytester"]
 # How fast the machine is, is nothing that a test asks.
 settings.register_profile("harness", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("harness")
+
+
+# Each process that tests start would compile the package anew, which takes longer than what most of them do.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+
+def pytest_collection_finish() -> None:
+    """What is there now stays, and the collector need not look at all of it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

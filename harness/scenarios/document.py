@@ -8,7 +8,7 @@ tags, directives, `True`, `NULL`, `.nan`, `.inf`, and the line breaks of YAML 1.
 
 A parser gives the events, and does not recurse (libyaml's loader dies of deep nesting). libyaml's is tried first, being
 ten times as fast. Whatever it refuses is read by PyYAML's own, whose error texts are the same on every machine, and so
-is a text with what libyaml allows more of.
+is what libyaml allows more of.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def read(data: bytes, file: str, raises: type[FileError] = ScenarioError) -> Doc
     if len(data) > MAX_BYTES:
         raise raises(file, f"larger than {MAX_BYTES >> 10} KiB, the most that {raises.what} may have.")
     text = _decode(data, file, raises)
-    if _FAST is not None and not _MORE_ALLOWED.search(text):
+    if _FAST is not None and "\t" not in text:  # of which libyaml allows more than PyYAML does
         try:
             return _Reader(text, file, _FAST, raises).document()
         except _Refused:
@@ -113,9 +113,6 @@ def _mark_at_end(before: str) -> Mark:
 
 _FAST: type | None = getattr(yaml, "CSafeLoader", None)
 
-_MORE_ALLOWED = re.compile(r"\t|^[^\[{\n]*[\[{][^?\n]*\?", re.MULTILINE)
-"""Tabs, and question marks within brackets: libyaml allows more of them than PyYAML does."""
-
 
 class _Refused(Exception):  # not an error: the other parser says what is wrong, or that nothing is
     pass
@@ -135,6 +132,8 @@ class _Reader:
     def __init__(self, text: str, file: str, loader: type, raises: type[FileError]) -> None:
         self._file = file
         self._raises = raises
+        self._is_fast = loader is _FAST
+        self._in_brackets = False
         self._events = self._parse(text, loader)
         self._marks: dict[Path, Mark] = {}
         self._key_marks: dict[Path, Mark] = {}
@@ -162,7 +161,7 @@ class _Reader:
                 if not isinstance(event, yaml.StreamStartEvent):
                     yield event
         except (yaml.YAMLError, ValueError, OverflowError) as error:  # numbers out of range in escapes and directives
-            if kind is not yaml.SafeLoader:
+            if self._is_fast:
                 raise _Refused from error
             raise self._not_yaml(error, loader) from None
 
@@ -188,7 +187,11 @@ class _Reader:
             return self._scalar(event, path)
         if len(path) >= MAX_DEPTH:
             raise self._error(event, (), f"nested more than {MAX_DEPTH} levels deep.")
-        return self._list(path) if isinstance(event, yaml.SequenceStartEvent) else self._mapping(path)
+        outside = self._in_brackets
+        self._in_brackets = outside or bool(cast("yaml.CollectionStartEvent", event).flow_style)
+        value = self._list(path) if isinstance(event, yaml.SequenceStartEvent) else self._mapping(path)
+        self._in_brackets = outside
+        return value
 
     def _list(self, path: Path) -> JSON:
         values: list[JSON] = []
@@ -212,6 +215,8 @@ class _Reader:
         if not isinstance(event, yaml.ScalarEvent) or event.anchor is not None or event.tag is not None:
             raise self._error(event, path, "a key has to be a plain or quoted text, without anchor, alias or tag.")
         if event.value == "" and not event.style:
+            if self._is_fast:
+                raise _Refused  # the parsers do not agree on where it is missing
             raise self._error(event, path, "a key is missing before the colon.")
         return self._text(event, path)
 
@@ -239,6 +244,8 @@ class _Reader:
 
     def _text(self, event: yaml.ScalarEvent, path: Path) -> str:
         """The scalar's text. Escaped surrogates that make a pair are the one character that they are in JSON."""
+        if self._is_fast and self._in_brackets and not event.style and "?" in event.value:
+            raise _Refused  # within brackets, and without quotes, PyYAML reads a question mark otherwise
         try:
             return event.value.encode("utf-16", "surrogatepass").decode("utf-16")
         except UnicodeDecodeError:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import ssl
 from contextlib import closing, contextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 import httpx2
@@ -71,8 +72,7 @@ class GeminiClient:
 
     def embedded(self, texts: Sequence[str], dimensions: int) -> bytes:
         """The body of the answer to one request for the vectors of these texts."""
-        http = BodyKeeper(self._http)
-        models = cast("Any", self._connected(http).models)
+        http, models = self._past_the_sdk
         # A content for each text: bare strings become the parts of one content on gemini-embedding-2, and one vector.
         contents = [types.Content(parts=[types.Part(text=text)]) for text in texts]
         config = types.EmbedContentConfig(output_dimensionality=dimensions)
@@ -95,10 +95,15 @@ class GeminiClient:
             http_options=self._options.model_copy(update={"httpx_client": http}),
         )
 
+    @cached_property
+    def _past_the_sdk(self) -> tuple[BodyKeeper, Any]:
+        """The models of an SDK's client whose answers go past it, and what keeps them."""
+        http = BodyKeeper(self._http)
+        return http, self._connected(http).models
+
     def _opened(self, request: ChatRequest) -> httpx2.Response:
         """The answer to a streamed request, its body still to be read."""
-        http = BodyKeeper(self._http)
-        models = cast("Any", self._connected(http).models)
+        http, models = self._past_the_sdk
         with _failures_translated():
             for _ in models.generate_content_stream(**self._parameters(request)):
                 pass  # to send the request takes iterating; the body goes past the SDK

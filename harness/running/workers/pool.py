@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from threading import Lock
 from typing import Any, NoReturn, Self
 
@@ -208,7 +208,7 @@ def played(
         scenario,
         target.name,
         target.model,
-        target.profile,
+        replace(target.profile, facts=()),  # they judge, and are nine tenths of the message
         target.cassettes,
         variant,
         endpoint.base_url,
