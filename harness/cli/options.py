@@ -117,7 +117,7 @@ class Options:
     base_urls: Sequence[str] | None
     words: str | None
     variants: Sequence[str] | None
-    jobs: str
+    jobs: str | None
     cassettes: str | None
     expected_failures: str | None
     reports: Sequence[str] | None

@@ -15,7 +15,6 @@ from harness.cli.options import (
     Cassettes,
     CellTimeout,
     ExpectedFailures,
-    Jobs,
     Models,
     Options,
     Paths,
@@ -54,7 +53,16 @@ def run(  # noqa: PLR0913 - a parameter for each option
             "compare what the adapter makes of it. Works from the one cassette of a cell, and for any adapter.",
         ),
     ] = 0,
-    jobs: Jobs = "1",
+    jobs: Annotated[
+        str | None,
+        typer.Option(
+            "-n",
+            metavar="N",
+            show_default=False,
+            help="Cells played at a time, or auto. Default: 1; but many cells that adapters of ours play offline are "
+            "shared by processes, one for each processor.",
+        ),
+    ] = None,
     cell_timeout: CellTimeout = None,
     cassettes: Cassettes = None,
     expected_failures: ExpectedFailures = None,

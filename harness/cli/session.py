@@ -264,7 +264,9 @@ def _seconds(options: Options, mode: Mode) -> float:
     return cell_seconds(given, f"--cell-timeout {given:g}" if given is not None else "", live=mode == "live")
 
 
-def _jobs(given: str) -> int:
+def _jobs(given: str | None) -> int | None:
+    if given is None:
+        return None
     if given == "auto":
         return os.cpu_count() or 1
     if not (given.isascii() and given.isdigit() and int(given) > 0):

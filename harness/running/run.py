@@ -29,13 +29,14 @@ from harness.running.cells import not_applicable
 from harness.running.costs import price_version
 from harness.running.differences import Observations, observe, tables
 from harness.running.expected_failures import ExpectedFailure, stale, unmatched
+from harness.running.forks import WORTH, forked, possible, processors
 from harness.running.judging import Judge, Judged, unreadable
 from harness.running.play import BROKEN, EmbeddingPlaying, Playing
 from harness.running.recorder import Budget, Recorder, Withheld, is_complete, recording, served, surveyed, to_record
 from harness.running.retelling import retellings
 from harness.running.stages import Cell, Stage, Stages
 from harness.running.versions import versions
-from harness.running.workers.pool import halt, played
+from harness.running.workers.pool import Foreign, halt, played
 from harness.running.workers.worker import Broken
 from harness.tape.recording import Recording
 from harness.tape.survey import Survey
@@ -106,8 +107,12 @@ class Run:
         self._survey = surveyed(cells, self._stages, self._recorder)
         return self._survey
 
-    def __call__(self, cells: Sequence[Cell], *, jobs: int = 1, progress: Progress | None = None) -> RunResult:
+    def __call__(
+        self, cells: Sequence[Cell], *, jobs: int | None = None, progress: Progress | None = None
+    ) -> RunResult:
         """Play the cells, `jobs` at a time; those of a recording are surveyed, if they were not.
+
+        Without `jobs` it is one at a time, or one for each processor where processes of our own can play them.
 
         Raises:
             UsageError: an adapter cannot be connected, a key is missing, a cassette must not be overwritten.
@@ -116,8 +121,7 @@ class Run:
         if self._survey is None:
             cells = to_record(cells, self.surveyed(cells))
         try:
-            with self:
-                judged = list(self._judged(cells, jobs, progress))
+            judged = list(self._judged(cells, jobs, progress))
         finally:
             self._survey = None
         return replace(self.collect(judged), timing={"seconds": round(time.perf_counter() - started, 3)})
@@ -173,17 +177,42 @@ class Run:
         evidence = judged.evidence
         return judged.result, evidence and Evidence(redactor.result(evidence.transcript))
 
-    def _judged(self, cells: Sequence[Cell], jobs: int, progress: Progress | None) -> Iterable[Judged]:
+    def _judged(self, cells: Sequence[Cell], jobs: int | None, progress: Progress | None) -> Iterable[Judged]:
+        processes = min(jobs or processors(), len(cells) // WORTH)
+        if processes > 1 and possible() and self._is_forkable(cells):
+            return self._judged_apart(cells, processes, progress)
+        return self._judged_here(cells, jobs or 1, progress)
+
+    def _is_forkable(self, cells: Sequence[Cell]) -> bool:
+        """Whether all that comes of the cells is in their results: nothing is recorded, nobody waits for a provider,
+        and no process of an adapter that is not ours is shared."""
+        offline = self._recorder is None and self._stages.mode in ("replay", "reference")
+        return offline and not any(isinstance(cell.target.adapter, Foreign) for cell in cells)
+
+    def _judged_apart(self, cells: Sequence[Cell], processes: int, progress: Progress | None) -> Iterable[Judged]:
+        judged: dict[int, Judged] = {}
+        for number, each in forked(self._without_evidence, cells, processes, self):
+            judged[number] = each
+            if progress:
+                progress(each.result)
+        return [judged[number] for number in range(len(cells))]
+
+    def _without_evidence(self, cell: Cell) -> Judged:
+        """A cell as it is kept: the evidence of all of them would be more than memory holds."""
+        return replace(self.play_cell(cell), evidence=None)
+
+    def _judged_here(self, cells: Sequence[Cell], jobs: int, progress: Progress | None) -> Iterable[Judged]:
         def one(cell: Cell) -> Judged:
-            judged = replace(self.play_cell(cell), evidence=None)  # of all cells it would be more than memory holds
+            judged = self._without_evidence(cell)
             if progress:
                 with self._lock:
                     progress(judged.result)
             return judged
 
-        if jobs == 1:
-            yield from map(one, cells)
-            return
+        with self:
+            yield from map(one, cells) if jobs == 1 else self._at_a_time(one, cells, jobs)
+
+    def _at_a_time(self, one: Callable[[Cell], Judged], cells: Sequence[Cell], jobs: int) -> Iterable[Judged]:
         with ThreadPoolExecutor(jobs, thread_name_prefix="harness-cell") as pool:
             try:
                 yield from pool.map(one, cells)

@@ -233,7 +233,9 @@ def _bind(listening: socket.socket, port: int) -> None:
 
 def _check_reachable(address: tuple[str, int]) -> None:
     try:
-        socket.create_connection(address, timeout=10).close()
+        with socket.create_connection(address, timeout=10) as trial:
+            trial.shutdown(socket.SHUT_WR)
+            trial.recv(1)  # closed there too: asyncio forgets a connection that it takes in the moment it is ended
     except OSError as error:
         raise UsageError(
             f"the server of this run cannot be reached on {address[0]}: {error.strerror or error}. Where the network "

@@ -1,0 +1,131 @@
+"""Cells played in forks of this process: to judge takes the processor, of which a thread gets no more than all of them.
+
+A fork has what was loaded before it, and is sent numbers of cells; what comes back are results. What raises is played
+again here, and raises here.
+"""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, suppress
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import Any, TypeVar
+
+from harness.contract.errors import HarnessError
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+WORTH = 40
+"""How many cells make it worth to fork: a fork takes as long as to play some ten, and the SDKs are imported in each."""
+
+_CHUNK = 16
+"""How many cells a fork is sent at once, so that none waits for long while another one has much left."""
+
+
+def possible() -> bool:
+    """Whether this process may be forked: it has no other thread, and its libraries bear it (macOS's do not)."""
+    return sys.platform == "linux" and threading.active_count() == 1
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def forked(
+    play: Callable[[Item], Result],
+    items: Sequence[Item],
+    processes: int,
+    around: AbstractContextManager[Any],
+) -> Iterator[tuple[int, Result]]:
+    """What `play` makes of each item, with its number, as they are done; each process is inside of `around`.
+
+    Raises:
+        HarnessError: a process has ended before its time.
+        Exception: what `play` raises.
+    """
+    chunks = deque(range(start, min(start + _CHUNK, len(items))) for start in range(0, len(items), _CHUNK))
+    gc.freeze()  # what the collector touches would be copied in every fork
+    crew = [_Fork(play, items, around) for _ in range(min(processes, len(chunks)))]
+    try:
+        at_work = {each.connection: each for each in crew}
+        for each in crew:
+            each.send(chunks.popleft())
+        while at_work:
+            for connection in wait([*at_work]):
+                fork = at_work[connection]  # pyright: ignore[reportArgumentType] - of `wait`, whatever was given
+                number, result = fork.receive()
+                if result is None:
+                    with around:
+                        yield number, play(items[number])
+                else:
+                    yield number, result
+                if fork.left == 0:
+                    if chunks:
+                        fork.send(chunks.popleft())
+                    else:
+                        del at_work[fork.connection]
+    finally:
+        for each in crew:
+            each.end()
+
+
+class _Fork:
+    """A fork of this process, and how many cells it has still to play."""
+
+    def __init__(
+        self, play: Callable[[Item], Result], items: Sequence[Item], around: AbstractContextManager[Any]
+    ) -> None:
+        self.connection, theirs = multiprocessing.Pipe()
+        self.left = 0
+        context = multiprocessing.get_context("fork")
+        self._process: BaseProcess = context.Process(target=_serve, args=(theirs, play, items, around), daemon=True)
+        self._process.start()
+        theirs.close()
+
+    def send(self, chunk: range) -> None:
+        self.left = len(chunk)
+        self.connection.send(chunk)
+
+    def receive(self) -> tuple[int, Any]:
+        try:
+            received: tuple[int, Any] = self.connection.recv()
+        except (EOFError, OSError):
+            self._process.join()
+            raise HarnessError(f"a process that played cells has ended: exit code {self._process.exitcode}") from None
+        self.left -= 1
+        return received
+
+    def end(self) -> None:
+        self.connection.close()
+        self._process.kill()
+        self._process.join()
+
+
+def _serve(
+    connection: Connection, play: Callable[[Item], Result], items: Sequence[Item], around: AbstractContextManager[Any]
+) -> None:
+    """Play what is asked for, until nobody asks any more."""
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, signal.SIG_IGN)  # whoever sends them to all processes: the first one ends the others
+    with around, suppress(EOFError, OSError):
+        while True:
+            chunk: range = connection.recv()
+            for number in chunk:
+                connection.send((number, _played(play, items[number])))
+
+
+def _played(play: Callable[[Item], Result], item: Item) -> Result | None:
+    try:
+        return play(item)
+    except Exception:  # noqa: BLE001 - it is raised where somebody hears of it
+        return None

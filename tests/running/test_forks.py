@@ -1,0 +1,96 @@
+"""Cells that are shared by processes. By commands: a process that has threads, as that of the tests, is not forked."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent.parent
+
+SCRIPT = """
+import os, signal
+from contextlib import nullcontext
+from harness.contract.errors import HarnessError
+from harness.running.forks import forked, possible, processors
+
+assert possible() and processors() > 0
+here = os.getpid()
+
+def square(number):
+    return number * number, os.getpid()
+
+done = dict(forked(square, range(100), 2, nullcontext()))
+assert {number: result for number, (result, _) in done.items()} == {number: number**2 for number in range(100)}
+assert len({process for _, process in done.values()}) == 2
+assert here not in {process for _, process in done.values()}
+
+def odd(number):
+    if number == 37:
+        raise OSError(f"raised in {os.getpid()}")
+    return number
+
+try:
+    list(forked(odd, range(100), 2, nullcontext()))
+except OSError as error:
+    assert str(error) == f"raised in {here}"
+
+def fatal(number):
+    if number == 37:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+try:
+    list(forked(fatal, range(100), 2, nullcontext()))
+except HarnessError as error:
+    print(error)
+"""
+
+
+def test_what_forks_give_raise_and_leave_behind() -> None:
+    done = subprocess.run([sys.executable, "-c", SCRIPT], cwd=ROOT, capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "a process that played cells has ended: exit code -9\n"
+
+
+def test_a_run_is_the_same_by_one_process_and_by_several(tmp_path: Path) -> None:
+    said: list[str] = []
+    for jobs in ("1", "3"):
+        words = ["run", "-k", "errors and gemini", "--recut", "1", "-n", jobs, "--report", f"json:{jobs}.json"]
+        command = [sys.executable, "-m", "harness", *words, "--mode", "reference", "--report", "terminal"]
+        environment = os.environ | {"PYTHONPATH": str(ROOT)}
+        played = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+        said.append(played.stdout.partition(" (")[2].partition("\n")[2])
+    one, several = (json.loads((tmp_path / f"{jobs}.json").read_text()) for jobs in ("1", "3"))
+    assert len(one["cells"]) >= 2 * 40
+    for each in (one, several):
+        del each["timing"]
+    assert one == several
+    assert said[0] == said[1]
+
+
+def test_an_interrupted_run_ends_its_processes_and_keeps_its_report(tmp_path: Path) -> None:
+    words = ["run", "-n", "2", "--report", "json:run.json"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        [sys.executable, "-m", "harness", *words],
+        cwd=tmp_path,
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as run:
+        children = Path(f"/proc/{run.pid}/task/{run.pid}/children")
+        while len(children.read_text().split()) < 2:
+            time.sleep(0.01)
+        forks = children.read_text().split()
+        os.killpg(run.pid, signal.SIGINT)  # as a terminal does
+        _, said = run.communicate()
+    assert (run.returncode, said) == (130, "harness: interrupted.\n")
+    assert json.loads((tmp_path / "run.json").read_text())["stopped"] == "interrupted"
+    assert not any(Path(f"/proc/{fork}").exists() for fork in forks)
