@@ -158,6 +158,7 @@ def test_the_summary_counts_every_verdict() -> None:
         "note": 0,
         "warn": 0,
         "fail": 0,
+        "inconclusive": 0,
         "not-applicable": 0,
         "missing": 1,
         "error": 0,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
 from harness.apis.conditions import SchemaPlaces
+from harness.apis.departure import Strictly
 from harness.apis.embedding import EmbeddingFormat
 from harness.apis.fact import Fact
 from harness.apis.facts import SHIPPED, Edition, Facts, broken_facts, today
@@ -16,6 +17,7 @@ from harness.apis.lift import Lift
 from harness.apis.limit import Limit, Violation, lesser
 from harness.apis.memory import Memory
 from harness.apis.profile import Profile, derived, matching
+from harness.apis.questions import Questions
 from harness.apis.smallest import Smallest
 from harness.apis.targets import Shipped
 from harness.apis.traits import PLAIN, Traits
@@ -70,6 +72,8 @@ class Api:
     `misheaded(request)`: what is wrong with the headers of a request that has them.
     `embeddings`: the format of its embeddings, if it has any.
     `frontage`: what its server does around the chats, for clients that are not ours.
+    `questions`: how a server of it is asked that is to be judged, and `departures(response, request)` where an answer
+    departs from what the API promises (`None`: 'harness check --server' has nothing for it).
 
     Raises:
         ValueError: nothing could be played with it; the text says why.
@@ -113,6 +117,8 @@ class Api:
     schema_places: SchemaPlaces = field(default_factory=SchemaPlaces)
     smallest: Smallest | None = None
     frontage: Frontage = field(default_factory=Frontage)
+    questions: Questions | None = None
+    departures: Strictly | None = None
     _written: frozenset[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

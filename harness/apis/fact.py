@@ -64,9 +64,26 @@ class Check(Strict):
 Said = Literal["refused", "taken"]
 
 
-class Effects(Strict):
-    """What a fact makes of the profile of its models: the fields of `harness.apis.profile.Profile` by their names."""
+Mechanism = Literal["native", "emulated", "unsupported"]
+"""How something is had: `native`, by a field; `emulated`, by an instruction."""
 
+Thinking = Literal["adaptive", "budget", "effort", "level", "none"]
+"""How reasoning is asked for."""
+
+
+class Effects(Strict):
+    """What a fact makes of the profile of its models: the fields of `harness.apis.profile.Profile` by their names.
+
+    A generation that nobody here knows yet is described by them alone.
+    """
+
+    call_ids: bool | None = None
+    thinking: Thinking | None = None
+    json_mode: Mechanism | None = None
+    json_schema: Mechanism | None = None
+    reasons_by_default: bool | None = None
+    strict_requests: bool | None = None
+    strict_pairing: bool | None = None
     prefill: Said | None = None
     sampling: Literal["any", "default", "refused"] | None = None
     system_in_messages: Said | None = None
@@ -77,7 +94,7 @@ class Effects(Strict):
     thought_signatures: Literal["required", "optional", "none"] | None = None
     tools_want_no_reasoning: bool | None = None
     results_adjacent: bool | None = None
-    json_with_tools: Literal["native", "emulated", "unsupported"] | None = None
+    json_with_tools: Mechanism | None = None
     lacks: list[Capability] | None = None
 
 

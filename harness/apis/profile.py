@@ -2,8 +2,8 @@
 
 The first profile of an API whose pattern matches the whole model name wins; the last one of each API matches every
 name and claims little, so that nothing is refused for a model that nobody here knows. Sources are facts, by their ids;
-a generation has an entry of its own where these say something else of
-it, and what they contest, or nobody has seen, is not gated.
+a generation has an entry of its own where these say something else of it, and what they contest, or nobody has seen, is
+not gated.
 """
 
 from __future__ import annotations
@@ -13,10 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, cast
 
-from harness.apis.fact import Fact
+from harness.apis.fact import Fact, Mechanism, Thinking
 from harness.contract.protocols import Capability
-
-Mechanism = Literal["native", "emulated", "unsupported"]
 
 Ruling = Literal["taken", "refused", "unclear"]
 """What becomes of a request that has something. `unclear`: sources contradict each other, or nothing but a document
@@ -72,7 +70,7 @@ class Profile:
     sampling: Sampling = "any"
     system_in_messages: Ruling | None = None
     thought_signatures: Literal["required", "optional", "none"] = "none"
-    thinking: Literal["adaptive", "budget", "effort", "level", "none"] = "none"
+    thinking: Thinking = "none"
     thinking_types: Mapping[str, Ruling] = field(default_factory=dict[str, Ruling])
     thinking_up_to_high: frozenset[str] = frozenset()
     tool_types: Mapping[str, Ruling] = field(default_factory=dict[str, Ruling])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from harness.cli import servers
 from harness.cli.days import edition
 from harness.contract.errors import UsageError
 
@@ -44,7 +45,7 @@ def accept(
     result = _read(run)
     if not result.finished:
         raise UsageError(f"{run}: this run was not played to its end ({result.stopped}). Play it again first.")
-    ids = findable(edition(None, [Path(each) for each in result.facts]))
+    ids = findable(edition(None, [Path(each) for each in result.facts])) | servers.findable()
     known = expected_failures.load(to, ids) if to.exists() else []
     entries = expected_failures.entries(result.cells, reason.strip(), known)
     for entry in entries:

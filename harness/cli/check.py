@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from harness.cli import gateway as of_gateway
+from harness.cli import servers
 from harness.cli.days import AsOf, FactFiles, fact_files
 from harness.cli.options import (
     AdapterCommands,
@@ -50,7 +51,12 @@ def check(  # noqa: PLR0913 - a parameter for each option
         bool, typer.Option("--all", help="The whole suite, and every target of the API; takes minutes.")
     ] = False,
     gateway: of_gateway.Url = None,
-    api: of_gateway.ApiName = None,
+    api: Annotated[
+        str | None,
+        typer.Option(
+            "--api", metavar="NAME", show_default=False, help="With --server or --gateway: the API that it speaks."
+        ),
+    ] = None,
     upstreams: of_gateway.Upstreams = None,
     upstream_port: of_gateway.Port = 0,
     upstream_models: of_gateway.UpstreamModels = None,
@@ -65,6 +71,11 @@ def check(  # noqa: PLR0913 - a parameter for each option
     verbose: Verbose = False,
     as_of: AsOf = None,
     facts: FactFiles = None,
+    server: servers.ServerUrl = None,
+    repeat: servers.Repeat = 1,
+    max_requests: servers.MaxRequests = None,
+    price: servers.PriceOf = None,
+    only: servers.Only = None,
 ) -> int:
     """Check an adapter against the reference server: whole, streamed, cut elsewhere, with faults, as far as declared.
     With --gateway: what a gateway makes of what passes it.
@@ -78,12 +89,16 @@ def check(  # noqa: PLR0913 - a parameter for each option
         file, command = starter.write(init, Path())
         typer.echo(f"{file} is written. Check it: {command}")
         return 0
-    if gateway is None:
-        own = {"--upstream": upstreams, "--upstream-port": upstream_port, "--upstream-model": upstream_models}
-        of_gateway.refuse({**own, "--gateway-command": gateway_command}, "it is for a gateway: add --gateway URL.")
-    else:
+    if server is not None:
+        beside = {"ADAPTER": adapter, "--adapter-command": adapter_commands, "--target": targets, "--all": everything}
+        servers.refuse_beside({**beside, "--gateway": gateway}.items(), "a server")
+        typed = (server, api, models, variants, repeat, max_requests, price, only, expected_failures, reports, verbose)
+        return servers.check(servers.ServerOptions(*typed))
+    beside = {"--repeat": repeat > 1, "--max-requests": max_requests, "--price": price, "--only": only}
+    if gateway is not None:
         others = {"--adapter-command": adapter_commands, "--target": targets, "--all": everything, "--strict": strict}
         of_gateway.refuse(others, "it is for an adapter, and --gateway checks a gateway. Leave one of them out.")
+        servers.refuse_beside(beside.items(), "a gateway, only with --server")
         from harness.cli import gateways  # noqa: PLC0415 - `harness --help` loads none of what a check needs
 
         return gateways.check(
@@ -106,6 +121,9 @@ def check(  # noqa: PLR0913 - a parameter for each option
                 facts=fact_files(facts),
             )
         )
+    servers.refuse_beside(beside.items(), "an adapter, only with --server")
+    its = {"--upstream": upstreams, "--upstream-port": upstream_port, "--upstream-model": upstream_models}
+    of_gateway.refuse({**its, "--gateway-command": gateway_command}, "it is for a gateway: add --gateway URL.")
     from harness.checking.check import Check  # noqa: PLC0415 - `harness --help` loads none of what a run needs
     from harness.checking.sample import RECUTS  # noqa: PLC0415 - the same
     from harness.cli import session  # noqa: PLC0415 - the same

@@ -39,7 +39,7 @@ FactFiles = Annotated[
         metavar="FILE",
         show_default=False,
         help="Facts of your own, which join the shipped ones, or change those of the same id. Repeatable; those of "
-        "[tool.harness] in pyproject.toml come before.",
+        r"\[tool.harness] in pyproject.toml come before.",
     ),
 ]
 

@@ -12,6 +12,7 @@ import typer
 
 from harness import catalog
 from harness.cli.days import FactFiles, edition, fact_files
+from harness.cli.servers import findable
 from harness.contract.errors import UsageError
 from harness.contract.protocols import Capability
 
@@ -40,6 +41,11 @@ _WORDS: Mapping[str, tuple[str, str]] = {
         "verdict",
         "The cell needs a capability that the adapter or the model does not have, or another profile: not played.",
     ),
+    "inconclusive": (
+        "verdict",
+        ("The model did not do what a check of a server looks at: nobody is wrong, nothing is proved. --repeat asks "
+        "again."),
+    ),
     "missing": (
         "verdict",
         "There is no cassette for the cell: nobody looked. The report prints the command that records it.",
@@ -62,7 +68,7 @@ _WORDS: Mapping[str, tuple[str, str]] = {
     "loss": ("kind of finding", "Information was changed, lost, invented, or answered wrongly. Fails anybody."),
     "convention": ("kind of finding", "A custom of ours was not kept: a note, or with --strict an error of ours."),
     "adapter": ("blame", "The code under test is at fault."),
-    "provider": ("blame", "The provider answered with what its API does not have."),
+    "provider": ("blame", "The provider, or the server in its place, answered with what its API does not have."),
     "cassette": ("blame", "The recording does not fit the scenario or is damaged: record it again."),
     "model": ("blame", "The model chose to; nobody is wrong."),
     "scenario": ("blame", "The scenario asks for what cannot be had."),
@@ -141,6 +147,8 @@ def lines(topic: str, files: Sequence[Path] = ()) -> list[str]:
         found += _limit(limits[topic], facts)
     if topic in rules:
         found += _rule(rules[topic])
+    if topic.startswith("server-"):
+        found += _of_server(topic)
     if topic in gateways:
         found += _passing(gateways[topic])
     if topic in _WORDS:
@@ -150,7 +158,7 @@ def lines(topic: str, files: Sequence[Path] = ()) -> list[str]:
         found += [f"{topic} (capability)", *_wrapped(_CAPABILITIES[Capability(topic)])]
     if found:
         return found
-    known = [*facts, *limits, *rules, *gateways, *_WORDS, *(each.value for each in Capability)]
+    known = [*facts, *limits, *rules, *findable(), *gateways, *_WORDS, *(each.value for each in Capability)]
     close = difflib.get_close_matches(topic, known, n=3)
     guess = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
     raise UsageError(
@@ -214,6 +222,30 @@ def _rule(rule: Rule) -> Iterator[str]:
     yield from _wrapped(rule.requirement)
     yield f"  because:  {rule.because}"
     yield f"  source:   {rule.source}"
+
+
+def _of_server(topic: str) -> Iterator[str]:
+    """What 'harness check --server' judges by."""
+    from harness.apis.departure import PROMISES  # noqa: PLC0415 - `harness --help` loads no APIs
+    from harness.checking.servers.checks import CHECKS  # noqa: PLC0415 - the same
+    from harness.checking.servers.watching import BECAUSE  # noqa: PLC0415 - the same
+
+    if topic in PROMISES:
+        promise = PROMISES[topic]
+        yield f"{topic} (promise of a server; subject {promise.subject}; blame provider)"
+        yield from _wrapped(promise.sentence)
+        yield "  seen in:  every answer, whatever it was asked for"
+        yield f"  because:  {BECAUSE}"
+        yield f"  source:   {promise.source}"
+    if topic in CHECKS:
+        check = CHECKS[topic]
+        yield f"{topic} (check of a server; subject {check.subject}; blame provider)"
+        yield from _wrapped(check.promise)
+        yield f"  sends:    {check.sends}"
+        yield f"  because:  {check.because}"
+        yield f"  source:   {check.source}"
+        if check.never:
+            yield "  it is:    a warning where it never comes out; an error where it is refused"
 
 
 def _passing(fact: Passing) -> Iterator[str]:

@@ -20,10 +20,6 @@ Url: TypeAlias = Annotated[
         help="Check a gateway: its base URL, as the client's SDK takes it. 'harness help gateways' says how.",
     ),
 ]
-ApiName: TypeAlias = Annotated[
-    str | None,
-    typer.Option("--api", metavar="NAME", show_default=False, help="The API that it is spoken to in."),
-]
 Upstreams: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(

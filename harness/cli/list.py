@@ -86,6 +86,21 @@ def _rules() -> Iterator[Sequence[str]]:
     for limit in known_limits():  # what the rule `limits` reports, each under an id of its own
         known = _best(facts[each] for each in limit.facts if each in facts)
         yield limit.id, Kind.LIMIT, severity(limit), Blame.ADAPTER, limit.source, known, limit.sentence, why
+    yield from _of_servers()
+
+
+def _of_servers() -> Iterator[Sequence[str]]:
+    """What 'harness check --server' judges by: what it looks at in every answer, and what it asks for."""
+    from harness.apis.departure import PROMISES  # noqa: PLC0415 - `harness --help` loads no rules
+    from harness.checking.servers.checks import CHECKS  # noqa: PLC0415 - the same
+    from harness.checking.servers.watching import BECAUSE  # noqa: PLC0415 - the same
+    from harness.results import Blame, Kind, Severity  # noqa: PLC0415 - the same
+
+    how = Kind.LOSS, Severity.ERROR, Blame.PROVIDER
+    for promise in PROMISES.values():
+        yield promise.id, *how, promise.source, "-", promise.sentence, BECAUSE
+    for check in CHECKS.values():
+        yield check.id, *how, check.source, "-", check.promise, check.because
 
 
 def _facts(apis: Sequence[str], models: Sequence[str], by: Edition) -> Iterator[Sequence[str]]:

@@ -19,7 +19,7 @@ take a sixth of a short run."""
 
 COMMANDS = {
     "run": "Play scenarios and report findings and differences. Offline unless --mode says otherwise.",
-    "check": "Check an adapter within a minute: what holds, what breaks, by which request, what to do.",
+    "check": "Check an adapter, or a server, within a minute: what holds, what breaks, by which request.",
     "show": "Play one cell: its conversation beside what was sent, the findings at their places.",
     "record": "Record cassettes, from a provider or from the bundled reference server.",
     "serve": "Serve the reference server to any client, in any language: what breaks in its conversations?",

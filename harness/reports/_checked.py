@@ -10,7 +10,7 @@ from harness.results import Checked
 
 def sentences(checked: Checked) -> Iterator[tuple[str, str]]:
     """What there is to say, each with what it is about: what works undeclared, what is declared and does not work, what
-    was not played."""
+    a server's model did, what was not played."""
     for tried in checked.broken:
         of = count(tried.played, "cell")
         said = f"{tried.capability} ({tried.target}): none of {of} passed. Mend it, or do not declare it."
@@ -19,5 +19,10 @@ def sentences(checked: Checked) -> Iterator[tuple[str, str]]:
         of = count(tried.played, "cell")
         said = f"{tried.capability} ({tried.target}): {tried.worked} of {of} passed. Declare it, and it is checked."
         yield "Works, though undeclared", said
+    for rate in checked.rates:
+        said = (
+            f"{rate.name}: {rate.hits} of {rate.played} ({rate.share:.0%}; between {rate.low:.0%} and {rate.high:.0%})"
+        )
+        yield "What the model does, which is no verdict (95 % interval; --repeat N narrows it)", said
     for sentence in checked.not_played:
         yield "Not played", sentence

@@ -191,6 +191,11 @@ def _tallied(cells: Iterable[CellResult], most: int) -> Iterator[tuple[str, str]
         yield count(len(members), "cell"), f"{who}{_LACKS}{tally}" if tally else who
 
 
+def inconclusive(run: RunResult) -> list[tuple[str, tuple[Place, ...]]]:
+    """The places that could not be judged, by the reason."""
+    return _by_reason(run, (cell for cell in run.cells if cell.verdict is Verdict.INCONCLUSIVE))
+
+
 def expected_failures(run: RunResult) -> list[tuple[str, tuple[Place, ...]]]:
     """The places of expected failures by the reason that is given for them, also where more than that is wrong."""
     listed_in = [

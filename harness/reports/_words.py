@@ -16,8 +16,8 @@ _WHAT_TO_DO = {
     Blame.ADAPTER: "correct what the adapter sends or reads there. What is known already goes into a file for "
     "--expected-failures: 'harness accept' writes it.",
     Blame.CASSETTE: "the recording does not fit: record the cell again with 'harness record'.",
-    Blame.PROVIDER: "the provider answered against its own documentation, or not at all: check the address, try again, "
-    "and report it to the provider if it stays.",
+    Blame.PROVIDER: "the provider, or the server in its place, answered against the API's documentation, or not at "
+    "all: if it is yours, mend it there; if not, check the address, try again, and report it if it stays.",
     Blame.MODEL: "the model chose otherwise than the scenario's script: record again, or say what matters under "
     "'expect' in the scenario.",
     Blame.SCENARIO: "the scenario asks for what cannot be: correct it; 'harness validate' checks its form.",
@@ -117,5 +117,7 @@ def verdict(run: RunResult) -> tuple[str, str]:
         return "INCOMPLETE", f"{total}: {counts(run)}; what is missing is neither right nor wrong"
     if run.exit_code:
         why = "no cell is applicable" if run.cells else "there was no cell to play"
+        if summary[Verdict.INCONCLUSIVE]:
+            why = "nothing could be judged by what the model did"
         return "NOTHING RAN", f"{total}: {why}"
     return "PASS", f"{total}: {counts(run)}"

@@ -23,6 +23,7 @@ _TAGS = {
     Verdict.FAIL: "failure",
     Verdict.ERROR: "error",
     Verdict.MISSING: "error",
+    Verdict.INCONCLUSIVE: "skipped",
     Verdict.NOT_APPLICABLE: "skipped",
     Verdict.EXPECTED_FAILURE: "skipped",
 }
@@ -59,11 +60,17 @@ def _properties(suite: ET.Element, run: RunResult, target: str) -> None:
     """Where the target's answers came from, by whose facts was judged, and the target's part of what the run cost."""
     cells = tuple(cell for cell in run.cells if cell.target == target)
     responses = provenance(replace(run, cells=cells, facts=()))
+    rates = {
+        f"rate: {rate.name}": f"{rate.hits} of {rate.played}, {rate.share:.4f} ({rate.low:.4f} to {rate.high:.4f})"
+        for rate in (run.check.rates if run.check is not None else ())
+        if rate.target == target
+    }
     values = {
         "responses": " ".join(responses),
         "facts": " ".join(facts(run)),
         **_cost(run, target),
         **_gateway(run, target),
+        **rates,
     }
     if any(values.values()):
         properties = ET.SubElement(suite, "properties")

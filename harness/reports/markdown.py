@@ -26,6 +26,7 @@ _MARKS = {
     Verdict.FAIL: "❌",
     Verdict.ERROR: "💥",
     Verdict.MISSING: "❔",
+    Verdict.INCONCLUSIVE: "🤷",
     Verdict.NOT_APPLICABLE: "n/a",
     Verdict.EXPECTED_FAILURE: "expected",
 }
@@ -200,6 +201,10 @@ def _lists(run: RunResult, *, verbose: bool) -> Iterator[str]:
     skipped = groups.not_applicable(run, None if verbose else _NAMES)
     if skipped:
         yield _details("Not applicable", [_table(["target", "cells", "reason"], skipped)])
+    unclear = groups.inconclusive(run)
+    if unclear:
+        named = ([reason, listed([each.name for each in places], _NAMES)] for reason, places in unclear)
+        yield _details("Inconclusive", [_table(["reason", "cells"], named)])
     expected = groups.expected_failures(run)
     if expected:
         rows = (

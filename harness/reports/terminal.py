@@ -37,6 +37,7 @@ _STYLES = {
     Verdict.FAIL: "bold red",
     Verdict.ERROR: "bold red",
     Verdict.MISSING: "magenta",
+    Verdict.INCONCLUSIVE: "magenta",
     Verdict.NOT_APPLICABLE: "dim",
     Verdict.EXPECTED_FAILURE: "yellow",
 }
@@ -90,6 +91,7 @@ def render(run: RunResult, presentation: Presentation) -> str:
     last = (
         _provenance(run, verbose=verbose),
         _not_applicable(run, verbose=verbose),
+        _inconclusive(run),
         _checked(run),
         _expected_failures(run),
         _unmatched(run),
@@ -220,6 +222,15 @@ def _not_applicable(run: RunResult, *, verbose: bool) -> Iterator[RenderableType
         yield heading(f"Not applicable: {count(run.summary[Verdict.NOT_APPLICABLE], 'cell')}{more}")
     for targets, cells, reason in found:
         yield indented(f"{targets}: {cells}: {reason}")
+
+
+def _inconclusive(run: RunResult) -> Iterator[RenderableType]:
+    found = groups.inconclusive(run)
+    if found:
+        total = count(run.summary[Verdict.INCONCLUSIVE], "cell")
+        yield heading(f"Inconclusive: {total}; neither right nor wrong, since the model did not do what was looked for")
+    for reason, places in found:
+        yield indented(f"{listed([each.name for each in places], _SHOWN)}: {reason}")
 
 
 def _expected_failures(run: RunResult) -> Iterator[RenderableType]:

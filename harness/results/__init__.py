@@ -2,7 +2,7 @@
 
 from harness.contract.model import JSON
 from harness.results.audit import ApiCounts, Audited, PairCounts, PairDisagreement, RedriveResult, Skipped
-from harness.results.checked import Checked, Tried
+from harness.results.checked import Checked, Rate, Tried
 from harness.results.findings import Blame, Body, Finding, Kind, Outcome, Severity
 from harness.results.invocation import Invocation
 from harness.results.passing import FactFates, Fate
@@ -58,6 +58,7 @@ __all__ = [
     "PairDisagreement",
     "Presentation",
     "Provenance",
+    "Rate",
     "RedriveResult",
     "Report",
     "Retelling",

@@ -30,6 +30,8 @@ class Verdict(StrEnum):
     NOTE = "note"
     WARN = "warn"
     FAIL = "fail"
+    INCONCLUSIVE = "inconclusive"
+    """The model did not do what was to be looked at. Nobody is wrong, and nothing is proved."""
     NOT_APPLICABLE = "not-applicable"
     MISSING = "missing"
     ERROR = "error"

@@ -175,14 +175,15 @@ class Evidence:
 
     def law(self, reading: Reading) -> Law:
         """Whose rules a request is held to: the provider's own where the reference server answers or answered, else
-        those of the service that was asked."""
+        those of the service that was asked, or was when it was recorded."""
         transcript, services = self.transcript, self.api.services
         if isinstance(transcript, ServedTranscript):
             model = self.api.model_of(reading.exchange.request) or transcript.model
             return services.provider_law(transcript.profiles.get(model, transcript.profile), model)
-        if transcript.scripted or reading.exchange.request.url.startswith(REFERENCE_URL):
+        asked = reading.exchange.recorded or reading.exchange.request
+        if transcript.scripted or asked.url.startswith(REFERENCE_URL):
             return services.provider_law(transcript.profile, transcript.model)
-        return services.law_at(transcript.profile, transcript.model, reading.exchange.request.url)
+        return services.law_at(transcript.profile, transcript.model, asked.url)
 
     @cached_property
     def _objections(self) -> Mapping[int, Violation]:

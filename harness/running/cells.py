@@ -54,6 +54,8 @@ def not_applicable(cell: Cell, mode: Mode) -> str | None:
         return f"the API {target.api} has nothing that could do it: {', '.join(foreign)}"
     if scenario.provider_tools and target.api not in scenario.provider_tools:
         return f"the scenario has no tool that the provider of {target.api} runs"
+    if any(tool.answered_by == "client" for tool in scenario.tools):
+        return "its tools are answered by the client that plays it: 'harness serve'"
     if scenario.scripted and mode == "live":
         return "scripted: no model does this when asked, so it is never sent to a provider"
     return None

@@ -59,17 +59,17 @@ def _cost(url: str | None, model: str, usage: Usage, day: date) -> Decimal | Non
     from genai_prices import Usage as Tokens  # noqa: PLC0415 - its tables are large, and most commands want no price
     from genai_prices import calc_price  # noqa: PLC0415 - the same
 
-    tokens = Tokens(
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-        cache_read_tokens=usage.cache_read_tokens,
-        cache_write_tokens=usage.cache_write_tokens,
-        output_reasoning_tokens=usage.reasoning_tokens,
-    )
     noon = datetime.combine(day, time(12), UTC)
     try:
+        tokens = Tokens(
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            cache_read_tokens=usage.cache_read_tokens,
+            cache_write_tokens=usage.cache_write_tokens,
+            output_reasoning_tokens=usage.reasoning_tokens,
+        )
         found = calc_price(tokens, model, provider_api_url=url, genai_request_timestamp=noon)
-    except (LookupError, ValueError):  # an unknown server or model; counts that contradict each other
+    except (LookupError, ValueError):  # an unknown server or model; counts below 0, or that contradict each other
         return None
     price = found.model_price
     if (usage.input_tokens and price.input_mtok is None) or (usage.output_tokens and price.output_mtok is None):

@@ -14,7 +14,7 @@ import socket
 import struct
 import sys
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 from threading import Event, Thread
 
@@ -38,6 +38,10 @@ _TRANSPORT = "harness.transport"
 
 _NO_LINGER = struct.pack("hh" if os.name == "nt" else "ii", 1, 0)
 """Value of SO_LINGER that makes closing a connection reset it."""
+
+
+_SOON = 0.002
+"""Seconds until it is looked again whether all connections have ended."""
 
 
 class Server:
@@ -176,7 +180,11 @@ class _Connection(H11Protocol):
 
 
 class _Listener(uvicorn.Server):
-    """Says when it takes connections."""
+    """Says when it takes connections, and ends when it is told to.
+
+    uvicorn's own looks ten times a second whether it should, and then waits a tenth of a second for connections that
+    have ended: longer than most cells take.
+    """
 
     def __init__(self, server: Server) -> None:
         config = uvicorn.Config(
@@ -193,10 +201,35 @@ class _Listener(uvicorn.Server):
         )
         super().__init__(config)
         self.ready = Event()
+        self._told = asyncio.Event()
+
+    def end(self) -> None:
+        """Have it end; from any thread."""
+        self.should_exit = True  # which is looked at once, when it has started
+        if self.ready.is_set():
+            self._loop.call_soon_threadsafe(self._told.set)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        self._loop = asyncio.get_running_loop()
         self.ready.set()
+
+    async def main_loop(self) -> None:
+        await self._told.wait()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for each in (*self.servers, *(sockets or [])):
+            each.close()
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._is_done(), self.config.timeout_graceful_shutdown)
+        for task in self.server_state.tasks:
+            task.cancel()
+
+    async def _is_done(self) -> None:
+        while self.server_state.connections or self.server_state.tasks:  # noqa: ASYNC110 - uvicorn tells nobody
+            await asyncio.sleep(_SOON)
 
 
 @contextmanager
@@ -218,7 +251,7 @@ def serve(rest: Handler | None = None, port: int = 0) -> Generator[Server]:
             _check_reachable(listening.getsockname())
             yield server
         finally:
-            listener.should_exit = True
+            listener.end()
             thread.join()
 
 

@@ -157,9 +157,8 @@ def test_an_image_that_is_with_openai_is_named_by_its_id() -> None:
     assert json.dumps(named) in json.dumps(WIRES["openai-responses"].sent(user(image)))
 
 
-@pytest.mark.parametrize("name", [name for name in WIRES if name != "gemini"])  # whose SDK writes JSON in ASCII
-def test_text_that_utf8_cannot_hold_is_refused(name: str) -> None:
-    refused(WIRES[name], ChatRequest(messages=(Message.user("\ud800"),)))
+def test_text_that_utf8_cannot_hold_is_refused(wire: Wire) -> None:
+    refused(wire, ChatRequest(messages=(Message.user("\ud800"),)))
 
 
 # --- the history ------------------------------------------------------------------------------------------------------

@@ -150,3 +150,30 @@ def test_files_of_facts_that_cannot_be_read_are_named(harness: Command, tmp_path
     assert "ours.yaml at api: there is no API 'nobody'. Known: anthropic," in outcome.err
     outcome = harness("audit", str(file), "--as-of", "yesterday")
     assert (outcome.code, "'yesterday' is no day" in outcome.err) == (2, True)
+
+
+NEXT = """\
+api: gemini
+facts:
+  - id: gemini-5-issues-ids
+    verdict: behaviour
+    says: Gemini 5 issues an id for each call, and is told a level of thinking.
+    models: [gemini-5-*]
+    evidence: [{kind: documents, address: "https://example.com/gemini-5", date: 2026-11-20}]
+    profile: {call_ids: true, thinking: level}
+"""
+
+
+@pytest.mark.parametrize(("facts", "issued_by"), [(None, "nobody: no id on the wire"), (NEXT, "the API")])
+def test_the_next_generation_is_a_file_of_facts(
+    harness: Command, tmp_path: Path, facts: str | None, issued_by: str
+) -> None:
+    (tmp_path / "next.yaml").write_text(facts or "api: gemini\nfacts: []\n")
+    played = ["--mode", "reference", "--target", "gemini-3", "--model", "gemini-3=gemini-5-flash"]
+    report = json.loads(
+        harness("run", "-k", "call-single", *played, "--facts", str(tmp_path / "next.yaml"), "--report", "json").out
+    )
+
+    (issuer,) = (fact for fact in report["differences"] if fact["fact"] == "who issues a call's id")
+    assert issuer["values"] == {"gemini-3": issued_by}
+    assert {cell["verdict"] for cell in report["cells"]} == {"pass"}

@@ -7,9 +7,12 @@ from pathlib import Path
 import pytest
 
 from harness import catalog
+from harness.apis.departure import PROMISES
 from harness.apis.tables import known_limits
 from harness.checking.gateways.facts import FACTS
 from harness.checking.gateways.judging import OTHERS, SOURCE
+from harness.checking.servers.checks import CHECKS
+from harness.checking.servers.watching import BECAUSE
 from harness.cli.app import app
 from harness.cli.main import COMMANDS, main
 from harness.running.known_models import models
@@ -53,8 +56,11 @@ def test_rules_are_listed_with_what_they_demand_and_why(harness: Command) -> Non
         *((rule.id, rule.requirement, rule.source) for rule in catalog.rules()),
         *((fact.id, fact.requirement, SOURCE) for fact in (*FACTS, *OTHERS)),
         *((limit.id, limit.sentence, limit.source) for limit in known_limits()),
+        *((promise.id, promise.sentence, promise.source) for promise in PROMISES.values()),
+        *((check.id, check.promise, check.source) for check in CHECKS.values()),
     ]
     because = {each.id: each.because for each in (*catalog.rules(), *FACTS, *OTHERS)}
+    because |= {**dict.fromkeys(PROMISES, BECAUSE), **{check.id: check.because for check in CHECKS.values()}}
     assert all(row["BECAUSE"] == because.get(row["RULE"], because["limits"]) for row in rows)
     listed = {row["RULE"]: (row["KIND"], row["SEVERITY"], row["BLAME"]) for row in rows}
     assert listed["anthropic-result-missing"] == ("limit", "error", "adapter")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,16 @@ import pytest
 from tests.cli.conftest import NO_SUCH_TOOL, Command
 
 ONE = ("call-single", "--target=anthropic", "--variant=whole")
+
+ASKING = """
+import json, os, urllib.request
+tools = [{"name": "get_weather", "input_schema": {"type": "object"}}]
+messages = [{"role": "user", "content": "Weather?"}]
+body = {"model": "claude-opus-5-5", "max_tokens": 99, "messages": messages, "tools": tools}
+headers = {"x-api-key": "k", "anthropic-version": "2023-06-01", "content-type": "application/json"}
+url = os.environ["HARNESS_URL"] + "/call-single/1/v1/messages"
+urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode(), headers))
+"""
 
 
 @pytest.fixture
@@ -33,12 +45,20 @@ def inside(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("run", *ONE, "--mode=reference"),
         ("record", *ONE, "--from=reference"),
         ("check", "anthropic", "--target=anthropic"),
+        ("serve", "call-single", f"--command={shlex.join([sys.executable, '-c', ASKING])}"),
     ],
     ids=lambda command: command[0],
 )
 def test_every_command_knows_the_facts_of_the_project(harness: Command, inside: Path, command: tuple[str, ...]) -> None:
     assert inside.is_dir()
     assert "anthropic-ours-no-weather" in harness(*command).out
+
+
+def test_a_fact_of_the_project_can_be_probed(harness: Command, inside: Path) -> None:
+    assert inside.is_dir()
+    nowhere = "--base-url=anthropic=http://127.0.0.1:9"
+    asked = harness("probe", "--target=anthropic", "--fact=anthropic-ours-no-weather", nowhere)
+    assert "To be sent: at most 2 requests for 1 fact" in asked.err
 
 
 def test_options_add_to_what_the_project_says(harness: Command, inside: Path) -> None:

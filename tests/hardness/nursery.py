@@ -117,6 +117,7 @@ def _run(words: list[str], folder: str, fault: tuple[str, int, str] | None) -> N
         if fault is not None:
             befall(*fault)
         signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets what runs behind it ignore Ctrl-C
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # and `nohup` lets it ignore this
         code = main(words)
         sys.stdout.flush()
         sys.stderr.flush()

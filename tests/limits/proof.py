@@ -43,18 +43,18 @@ def play(folder: Path) -> dict[tuple[str, str], Played]:
     groups: dict[tuple[str, str | None], list[Case]] = defaultdict(list)
     for case in CASES.values():
         groups[case.target, case.model].append(case)
-    with _found_from(_ROOT):
+    with found_from_here():
         for number, ((target, model), cases) in enumerate(groups.items()):
             place = folder / str(number)
             place.mkdir()
             chosen = ["--target", target, *(["--model", f"{target}={model}"] if model else [])]
             chosen += ["--variant", "whole", *_written(cases, place)]
             recorded = ["--cassettes", str(place / "cassettes")]
-            _command("record", "--from", "reference", *recorded, *chosen)
+            command("record", "--from", "reference", *recorded, *chosen)
             name = catalog.target(target).api.replace("-", "_").upper()
             chosen += ["--adapter", f"tests.limits.adapters:{name}"]
             for mode, more in (("reference", ["--mode", "reference"]), ("replay", recorded)):
-                code, report = _command("run", *more, *chosen)
+                code, report = command("run", *more, *chosen)
                 found |= {(mode, cell["scenario"]): _played(cell, code) for cell in report["cells"]}
     return found
 
@@ -75,7 +75,7 @@ def _written(cases: Sequence[Case], place: Path) -> list[str]:
     return files
 
 
-def _command(*arguments: str) -> tuple[int, dict[str, Any]]:
+def command(*arguments: str) -> tuple[int, dict[str, Any]]:
     """The exit code and the report of one command."""
     with redirect_stdout(StringIO()) as shown:
         code = main([*arguments, "--report", "json"])
@@ -88,10 +88,10 @@ def _played(cell: dict[str, Any], code: int) -> Played:
 
 
 @contextmanager
-def _found_from(root: Path) -> Iterator[None]:
+def found_from_here() -> Iterator[None]:
     """The adapters' modules are found wherever a run imports them, be it in another process."""
     before = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(root), *([before] if before else [])])
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(_ROOT), *([before] if before else [])])
     try:
         yield
     finally:

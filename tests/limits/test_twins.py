@@ -5,21 +5,13 @@ The reference server answers both as the provider or the server would, and an au
 
 from __future__ import annotations
 
-import datetime as dt
-import re
-
 import pytest
 
-from harness import catalog
-from harness.apis.api import Api
-from harness.apis.fact import Fact
-from harness.apis.facts import Edition
-from harness.apis.law import OWN, Law
 from harness.contract.http import HttpRequest
 from harness.reference.session import Session
-from harness.running.probing.question import paired
 from harness.scenarios import suite
 from harness.scenarios.load import load_file
+from tests.limits.pairs import SIDES, Pair, pairs, refused
 
 WITHOUT = {
     "openai-chat-cerebras-additional-properties-required",
@@ -88,62 +80,34 @@ BESIDE = {
 one could be made, or what they ask for is refused in any company."""
 
 
-REFUSED = [(api, fact) for api in catalog.apis() for fact in api.facts.all() if fact.verdict == "refused" and fact.when]
 SCENARIO = load_file(suite.shipped("scenarios") / "system-absent.yaml")
 
 
-def model_of(fact: Fact) -> str:
-    """A model that the fact is about."""
-    pattern = (fact.models or ["a-model"])[0]
-    plain = re.sub(r"\[!?([^\]])[^\]]*\]", r"\1", pattern).replace("*", "").replace("?", "x")
-    assert fact.is_of(plain), f"{fact.id}: {plain}"
-    return plain
+def test_every_refused_fact_with_conditions_has_a_pair_but_those_that_say_why_not() -> None:
+    assert {fact.id for _, fact in refused()} - pairs().keys() == WITHOUT
 
 
-def law_of(api: Api, fact: Fact) -> Law:
-    profile = api.profile_for(model_of(fact), Edition(fact.until or fact.since or dt.date(2026, 11, 22)))
-    return api.services.law_of(profile, (fact.service or [OWN])[0])
+@pytest.mark.parametrize("fact", pairs())
+def test_what_breaks_a_fact_is_refused_by_the_reference_server_and_its_twin_is_taken(fact: str) -> None:
+    made = pairs()[fact]
+    if made.fact.is_certain:
+        assert _status(made, made.broken) >= 400
+    assert _status(made, made.twin) == 200
 
 
-def pair(api: Api, fact: Fact) -> tuple[HttpRequest, HttpRequest] | None:
-    """What a probe sends."""
-    made = paired(api, fact, model_of(fact), f"https://example.com{api.base_path}", law_of(api, fact))
-    return made and (made.meant, made.twin)
+def _status(made: Pair, request: HttpRequest) -> int:
+    return Session(SCENARIO, made.api, "", made.law.profile, made.law)(request).status
 
 
-def told(api: Api, request: HttpRequest, law: Law) -> dict[str, str]:
-    """The limits that are told of a request, with their severity."""
-    return {each.rule: each.severity for each in api.judge(request, law)}
+@pytest.mark.parametrize("fact", pairs())
+def test_a_pair_breaks_one_thing_and_its_twin_nothing(fact: str) -> None:
+    made = pairs()[fact]
+    broken, twin = (made.api.judge(made.side(side), made.law) for side in SIDES)
 
-
-@pytest.mark.parametrize(
-    ("api", "fact"), REFUSED, ids=lambda value: value.id if isinstance(value, Fact) else value.name
-)
-def test_what_breaks_a_fact_is_told_so_and_its_twin_is_not(api: Api, fact: Fact) -> None:
-    made, law = pair(api, fact), law_of(api, fact)
-    assert (made is None) is (fact.id in WITHOUT)
-    if made is None or fact.id in HIDDEN:
-        return
-    broken, twin = (told(api, each, law) for each in made)
-    new = {rule: severity for rule, severity in broken.items() if rule not in twin}
-    assert new, f"{broken} {made[0].body}"
-    assert fact.id not in twin
-    if fact.is_certain:
-        assert "error" in new.values()
-        refusal = Session(SCENARIO, api, "", law.profile, law)(made[0])
-        assert refusal.status >= 400
-
-
-@pytest.mark.parametrize(
-    ("api", "fact"), REFUSED, ids=lambda value: value.id if isinstance(value, Fact) else value.name
-)
-def test_a_pair_breaks_one_thing_and_its_twin_nothing(api: Api, fact: Fact) -> None:
-    if fact.id in WITHOUT:
-        return
-    made, law = pair(api, fact), law_of(api, fact)
-    assert made is not None
-    broken, twin = ([each for each in api.judge(one, law) if each.severity == "error"] for one in made)
-    assert twin == []
-    others = {each.rule for each in broken if fact.id not in each.source.split(", ")}
-    known = SAID_AS_WELL.get(fact.id, BESIDE.get(fact.id))
+    new = {each.rule for each in broken} - {each.rule for each in twin}
+    assert new or fact in HIDDEN
+    assert fact not in {each.rule for each in twin}
+    assert [each for each in twin if each.severity == "error"] == []
+    others = {each.rule for each in broken if each.severity == "error" and fact not in each.source.split(", ")}
+    known = SAID_AS_WELL.get(fact, BESIDE.get(fact))
     assert others == ({known} if known else set())

@@ -132,6 +132,14 @@ def test_not_applicable_by_the_profiles_that_the_scenario_names(made: Made, targ
     assert run_one(Run(InProcess(), []), made(profiles=["claude-opus-5-5"]), target).verdict is Verdict.PASS
 
 
+def test_what_a_client_s_own_tools_answer_no_adapter_can_play(made: Made, target: Target) -> None:
+    city = {"type": "object", "properties": {"city": {"type": "string"}}}
+    theirs = made(tools=[{"name": "get_weather", "parameters": city, "answered_by": "client"}])
+    cell = run_one(Run(InProcess(), []), theirs, target)
+    assert cell.verdict is Verdict.NOT_APPLICABLE
+    assert cell.reason == "its tools are answered by the client that plays it: 'harness serve'"
+
+
 def test_what_is_scripted_is_never_sent_to_a_provider(made: Made, target: Target) -> None:
     scripted = made(scripted=True)
     cell = run_one(Run(Live(), []), scripted, target)

@@ -187,6 +187,8 @@ MISTAKES: list[tuple[dict[str, Any], str, object, str]] = [
     (WITH_TOOLS, "tools.0.results", [{"when": {"city": "Rome"}, "return": 1}],
      ("turns[0].model[0].calls[0].get_weather: 'get_weather' has no result for these arguments. Add one, or one "
      "without when.")),
+    (WITH_TOOLS, "tools.0.answered_by", "client", ("tools[0].results: 'get_weather' is answered by the client. Leave "
+     "its results out, or answered_by.")),
     (WITH_TOOLS, "turns.0.model.0.answers", [1], ("turns[0].model[0]: answers must name each of the 1 calls once, by "
      "index from 0.")),
     (WITH_TOOLS, "turns.0.model.1", ABSENT, ("turns[0].model[0]: the turn ends in a call. Add the model's answer to "

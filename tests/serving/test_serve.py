@@ -141,6 +141,43 @@ def test_a_client_that_stops_halfway_is_found_at_the_end_and_not_before() -> Non
     assert "the client did not ask for 1 of the 2 answers of the script" in server.out
 
 
+AGENT = """
+version: 1
+id: own-shell
+title: An agent runs a command in its own shell
+covers: [id-matching]
+requires: [tools]
+tools:
+  - name: shell
+    parameters: {type: object, properties: {command: {type: string}}, required: [command]}
+    answered_by: client
+turns:
+  - user: Which files are here?
+    model:
+      - calls: [{shell: {command: ls}}]
+      - text: Two.
+"""
+
+
+def test_what_a_tool_of_the_client_s_own_answers_is_taken_as_it_comes(tmp_path: Path) -> None:
+    file = tmp_path / "own-shell.yaml"
+    file.write_text(AGENT)
+    with serving(str(file)) as server:
+        body = first_body("anthropic", scenario(server, "own-shell"))
+        for session in ("answered", "lost"):
+            path = f"/own-shell/{session}{PATHS['anthropic']}"
+            answer = server.ask(path, body, KEYS["anthropic"]).json
+            onward = next_body("anthropic", body, answer, ["a.txt b.txt"])
+            if session == "lost":
+                onward["messages"][2]["content"][0]["tool_use_id"] = "toolu_other"
+            server.ask(path, onward, KEYS["anthropic"])
+
+        assert server.told("own-shell", "answered")["verdict"] == "pass"
+        assert server.told("own-shell", "answered")["calls"][0]["result"] is None
+        assert server.told("own-shell", "lost")["verdict"] == "fail"
+        assert server.end() == 1
+
+
 def test_nobody_asked() -> None:
     with serving(PARALLEL) as server:
         assert server.end() == 2

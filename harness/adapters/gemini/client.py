@@ -3,6 +3,7 @@ the raw body."""
 
 from __future__ import annotations
 
+import json
 import re
 import ssl
 from contextlib import closing, contextmanager
@@ -17,6 +18,7 @@ from harness.adapters.gemini import decode, encode
 from harness.adapters.gemini.body_keeper import BodyKeeper
 from harness.adapters.gemini.failures import connection_failed, refused_by_sdk, translated
 from harness.adapters.gemini.stream import answer
+from harness.contract.errors import Unsupported
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
@@ -113,6 +115,7 @@ class GeminiClient:
         # The SDK's types drop unknown fields, rename others and write signatures in another alphabet (gemini-casing,
         # gemini-sdk-drops-fields): the body goes beside them in both directions.
         body = cast("dict[str, Any]", encode.body(request, self._model))
+        _check_text(body)
         config = types.GenerateContentConfig(
             automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
             automatic_continuation=False,
@@ -120,6 +123,14 @@ class GeminiClient:
             **settings,
         )
         return {"model": request.model or self._model, "contents": "replaced by extra_body", "config": config}
+
+
+def _check_text(body: dict[str, Any]) -> None:
+    """Raises `Unsupported`: half of a surrogate pair, which the SDK would write as an escape of no character."""
+    try:
+        json.dumps(body, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise Unsupported("gemini", "text", f"it cannot be written as UTF-8: {error.reason}") from error
 
 
 @contextmanager

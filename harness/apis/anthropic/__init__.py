@@ -9,6 +9,8 @@ from harness.apis.anthropic.limits import LIMITS
 from harness.apis.anthropic.limits.judging import misheaded, violations
 from harness.apis.anthropic.limits.memory import Memory
 from harness.apis.anthropic.profiles import PROFILES
+from harness.apis.anthropic.promises import departures
+from harness.apis.anthropic.questions import QUESTIONS
 from harness.apis.anthropic.requests import model_of, recognises, view
 from harness.apis.anthropic.responses import read
 from harness.apis.anthropic.responses.building import build, build_stream, stream_of
@@ -85,6 +87,8 @@ API = Api(
     memory=Memory,
     lift=AnthropicLift,
     frontage=FRONTAGE,
+    questions=QUESTIONS,
+    departures=departures,
     column=1,
 )
 

@@ -17,6 +17,8 @@ from harness.apis.gemini.limits import LIMITS
 from harness.apis.gemini.limits.judging import violations
 from harness.apis.gemini.limits.memory import Memory
 from harness.apis.gemini.profiles import PROFILES
+from harness.apis.gemini.promises import departures
+from harness.apis.gemini.questions import QUESTIONS
 from harness.apis.gemini.requests import model_of, recognises, view
 from harness.apis.gemini.responses import read
 from harness.apis.gemini.responses.building import build, build_stream, stream_of
@@ -86,6 +88,8 @@ API = Api(
     memory=Memory,
     lift=GeminiLift,
     frontage=FRONTAGE,
+    questions=QUESTIONS,
+    departures=departures,
     column=4,
 )
 

@@ -13,6 +13,8 @@ from harness.apis.openai_chat.lift import OpenAIChatLift
 from harness.apis.openai_chat.limits import LIMITS
 from harness.apis.openai_chat.limits.judging import violations
 from harness.apis.openai_chat.profiles import PROFILES
+from harness.apis.openai_chat.promises import departures
+from harness.apis.openai_chat.questions import QUESTIONS
 from harness.apis.openai_chat.requests import model_of, recognises, view
 from harness.apis.openai_chat.responses import read
 from harness.apis.openai_chat.responses.building import build
@@ -72,5 +74,7 @@ API = Api(
     traits=Traits(calls_apart=True, counts_when_asked=True),
     lift=OpenAIChatLift,
     frontage=FRONTAGE,
+    questions=QUESTIONS,
+    departures=departures,
     column=2,
 )

@@ -13,6 +13,8 @@ from harness.apis.openai_responses.limits import LIMITS
 from harness.apis.openai_responses.limits.judging import violations
 from harness.apis.openai_responses.limits.refusals import NAME
 from harness.apis.openai_responses.profiles import PROFILES
+from harness.apis.openai_responses.promises import departures
+from harness.apis.openai_responses.questions import QUESTIONS
 from harness.apis.openai_responses.requests import model_of, recognises, view
 from harness.apis.openai_responses.responses import read
 from harness.apis.openai_responses.responses.building import build
@@ -69,6 +71,8 @@ API = Api(
     provocations=frozenset({Provocation.INTERLEAVED_CALLS, Provocation.RAW_LINE_SEPARATORS}),
     lift=OpenAIResponsesLift,
     frontage=FRONTAGE,
+    questions=QUESTIONS,
+    departures=departures,
     column=3,
 )
 

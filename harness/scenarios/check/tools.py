@@ -12,7 +12,8 @@ from harness.scenarios.schema import Scenario, ToolSpec
 
 
 def problems(scenario: Scenario) -> Iterator[Problem]:
-    """Tools that share a name, results that are never reached, undeclared tools that are declared or never called."""
+    """Tools that share a name, results that are never reached or would never be given, undeclared tools that are
+    declared or never called."""
     seen: set[str] = set()
     for index, tool in enumerate(scenario.tools):
         if tool.name in seen:
@@ -32,6 +33,8 @@ _OPEN = {"additionalProperties", "patternProperties", "$ref", "allOf", "anyOf", 
 
 
 def _results(tool: ToolSpec, path: Path) -> Iterator[Problem]:
+    if tool.results and tool.answered_by == "client":
+        yield Problem(path, f"{tool.name!r} is answered by the client. Leave its results out, or answered_by.")
     schema = tool.parameters
     properties = schema.get("properties")
     known = list(properties) if isinstance(properties, dict) else []

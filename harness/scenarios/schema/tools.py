@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from typing import Literal
 
 from pydantic import Field, JsonValue, field_validator, model_validator
 
@@ -89,6 +90,11 @@ class ToolSpec(Strict):
     )
     results: list[ResultSpec] = Field(
         default_factory=list[ResultSpec], description="The first whose `when` is part of the arguments answers."
+    )
+    answered_by: Literal["scenario", "client"] = Field(
+        default="scenario",
+        description="`client`: the client of `harness serve` has this tool itself, as a coding agent has its shell. "
+        "What it answers is taken as it comes, and only served clients play the scenario.",
     )
 
     def tool(self) -> Tool:

@@ -1,0 +1,170 @@
+"""Checks of answers: that there is one, where it stops, and that it is the same whole and streamed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from harness.checking.servers.check import Check
+from harness.checking.servers.server import Server
+from harness.checking.servers.talk import Inconclusive, Reply, Talk, helpful
+from harness.checking.servers.tools import WEATHER
+from harness.contract.model import ChatRequest, Message, StopReason
+from harness.scenarios.schema import StepSpec, Subject
+
+_TEXT = "What is the capital of France? Answer in one short sentence."
+
+
+def _text(talk: Talk) -> None:
+    reply = talk.ask(ChatRequest(messages=[Message.user(_TEXT)]))
+    view = helpful(reply)
+    if view.calls:
+        said = "the answer calls a tool, and the request declares none"
+        talk.flaw(said, reply, view.calls[0].pointer, actual=view.calls[0].name)
+    elif not view.text.strip():
+        talk.flaw("the answer to a plain question has no text", reply)
+
+
+BOUND = 16
+"""Tokens of a short answer: the least that every API takes."""
+
+_LONG = "Count from one to two hundred in words, with commas between them, and leave none out."
+_WORD = 12
+"""Characters that no token of English is longer than."""
+
+
+def _length(talk: Talk) -> None:
+    reply = talk.ask(ChatRequest(messages=[Message.user(_LONG)], max_tokens=BOUND))
+    view = reply.view
+    if view is None or view.stop_reason is StopReason.MAX_TOKENS:
+        return
+    if len(view.text) <= BOUND * _WORD:
+        raise Inconclusive("the model said less than the bound")
+    said = f"the answer is longer than its bound of {BOUND} tokens, and does not say that it was cut"
+    talk.flaw(said, reply, actual=view.raw_stop_reason, expected="max_tokens")
+
+
+_COUNT = "Count from ONE to TEN in capital letters, with commas between the words."
+_END = "FIVE"
+
+
+def _stop(talk: Talk) -> None:
+    asked = ChatRequest(messages=[Message.user(_COUNT)], stop=[_END])
+    reply = talk.ask(asked, refused="a stop sequence is refused")
+    text = helpful(reply).text
+    if _END in text:
+        talk.flaw("the answer goes on where the request has it stop", reply, actual=text)
+    elif "FOUR" not in text:
+        raise Inconclusive("the model did not count")
+
+
+def _no_stop(server: Server) -> str | None:
+    return None if server.questions.stop_sequences else "the API has no stop sequences"
+
+
+_ROUNDS = 3
+"""How often an answer is asked for whole and streamed, before their difference is held to be no chance."""
+
+
+def _compared(talk: Talk, request: ChatRequest, right: Callable[[Reply], bool], said: str) -> None:
+    """Whether an answer is right whole and streamed. A model that errs now and then errs in both: only where every
+    whole answer is right and every streamed one is wrong, or the reverse, is it the server."""
+    seen: set[tuple[bool, bool]] = set()
+    for _ in range(_ROUNDS):
+        whole, streamed = (talk.ask(request, stream=stream) for stream in (False, True))
+        seen.add((right(whole), right(streamed)))
+        if seen == {(True, True)}:
+            return
+        if len(seen) > 1 or seen == {(False, False)}:
+            raise Inconclusive("the model answered otherwise than it was asked to")
+    worse = "streamed" if seen == {(True, False)} else "whole"
+    shown = talk.replies[-1 if worse == "streamed" else -2]
+    better = talk.replies[-2 if worse == "streamed" else -1]
+    actual, expected = (
+        f"{reply.view.text} {[call.name for call in reply.view.calls]}" if reply.view else ""
+        for reply in (shown, better)
+    )
+    talk.flaw(f"{said}: {worse}, in {_ROUNDS} of {_ROUNDS} answers", shown, actual=actual, expected=expected)
+
+
+PASSAGE = (
+    "The harbour was quiet before sunrise. Seven grey boats lay at the northern pier, and nobody had counted them "
+    "since the storm. A boy with a lantern walked from one to the next, wrote seven numbers on a slate, and went home."
+)
+_REPEAT = f"Repeat the following text word for word, and say nothing else.\n\n{PASSAGE}"
+
+
+def _same_text(talk: Talk) -> None:
+    request = ChatRequest(messages=[Message.user(_REPEAT)])
+    said = "the text of the answer is not what it is the other way"
+    _compared(talk, request, lambda reply: helpful(reply).text.strip() == PASSAGE, said)
+
+
+_BOTH = "What is the weather in Vienna and in Prague? Call get_weather for both, at once."
+
+
+def _same_calls(talk: Talk) -> None:
+    request = ChatRequest(messages=[Message.user(_BOTH)], tools=[WEATHER], tool_choice="auto")
+    said = "the answer does not have the two calls that it has the other way"
+    _compared(talk, request, lambda reply: len(helpful(reply).calls) == 2, said)
+
+
+CHECKS = (
+    Check(
+        id="server-text",
+        subject=Subject.RESPONSES,
+        promise="A plain question gets an answer of text.",
+        source="anthropic-response-blocks, openai-chat-message-answer, openai-responses-stop-reasons, gemini-chunks",
+        because="there is nothing to show",
+        sends="a plain question",
+        prompt=_TEXT,
+        script=(StepSpec(text="The capital of France is Paris."),),
+        play=_text,
+    ),
+    Check(
+        id="server-length",
+        subject=Subject.RESPONSES,
+        promise="An answer that reaches its bound is cut there, and says so.",
+        source="anthropic-stop-reasons, openai-chat-stop-reasons, openai-responses-stop-reasons, gemini-stop-reasons",
+        because="half an answer is taken for a whole one",
+        sends=f"a question with a long answer, and a bound of {BOUND} tokens",
+        prompt=_LONG,
+        script=(StepSpec(text="one, two, three, four,", stop=StopReason.MAX_TOKENS),),
+        play=_length,
+    ),
+    Check(
+        id="server-stop-sequence",
+        subject=Subject.RESPONSES,
+        promise="An answer stops before the stop sequence that the request names.",
+        source="anthropic-stop-reasons, openai-chat-stop-reasons, gemini-stop-reasons",
+        because="the caller gets what it wanted to have cut off",
+        sends="a question whose answer runs into a stop sequence",
+        prompt=_COUNT,
+        script=(StepSpec(text="ONE, TWO, THREE, FOUR, ", stop=StopReason.STOP_SEQUENCE),),
+        play=_stop,
+        lacks=_no_stop,
+    ),
+    Check(
+        id="server-same-text",
+        subject=Subject.STREAMING,
+        promise="The pieces of a stream add up to the text of the whole answer.",
+        source="anthropic-stream-order, openai-chat-call-deltas, openai-responses-stream-order, gemini-chunks",
+        because="text is lost or doubled on its way",
+        sends="a text to be repeated, whole and streamed; up to three times where they differ",
+        prompt=_REPEAT,
+        script=(StepSpec(text=PASSAGE),),
+        play=_same_text,
+        variants=("stream",),
+    ),
+    Check(
+        id="server-same-calls",
+        subject=Subject.STREAMING,
+        promise="A stream has as many calls as the whole answer.",
+        source="anthropic-stream-order, openai-chat-call-deltas, openai-responses-stream-order, gemini-chunks",
+        because="calls are lost on their way",
+        sends="a question that needs two calls, whole and streamed; up to three times where they differ",
+        prompt=_BOTH,
+        script=(StepSpec(calls=[{"get_weather": {"city": "Vienna"}}, {"get_weather": {"city": "Prague"}}]),),
+        play=_same_calls,
+        variants=("stream",),
+    ),
+)

@@ -1,0 +1,134 @@
+"""Checks of what is said to a server: the system prompt, the developer's, a conversation that came from elsewhere."""
+
+from __future__ import annotations
+
+from harness.checking.servers.check import Check
+from harness.checking.servers.server import Server
+from harness.checking.servers.talk import Talk, helpful
+from harness.checking.servers.tools import WEATHER
+from harness.contract.model import ChatRequest, Message, Role, ToolCall, ToolResult
+from harness.scenarios.schema import HistoryMessage, StepSpec, Subject
+from harness.scenarios.schema.history import HistoryCall, HistoryResult
+
+_WORD = "HARBOUR-7"
+_SYSTEM = f"End every answer with the word {_WORD}, whatever is asked."
+_SYSTEM_SOURCE = "anthropic-system-field, openai-chat-system-anywhere, openai-responses-system-places, "
+_FOLLOWED, _OBEYED = "follows the system prompt", "follows the developer's prompt"
+
+_TWO = "What is two and two?"
+_THREE = "What is three and three?"
+
+
+def _system(talk: Talk) -> None:
+    asked = ChatRequest(messages=[Message.user(_TWO)], system=_SYSTEM)
+    reply = talk.ask(asked, refused="the system prompt is refused")
+    talk.count(_FOLLOWED, came_out=_WORD in helpful(reply).text)
+
+
+def _developer(talk: Talk) -> None:
+    asked = ChatRequest(messages=[Message.user(_THREE)], system=_SYSTEM)
+    reply = talk.ask(asked, refused="a message of the developer is refused", way=["developer"])
+    talk.count(_OBEYED, came_out=_WORD in helpful(reply).text)
+
+
+def _no_developer(server: Server) -> str | None:
+    return None if server.questions.developer is not None else "the API has no messages of a developer"
+
+
+_ID = "call_9pBQ4xTz7Kfe21Lm"
+"""An id that the server has not issued, of letters that every API takes."""
+
+_ASKED = "What is the weather in Kyoto?"
+_AGAIN = "Which city did I ask about? Answer with its name."
+
+
+def _elsewhere(result: str, *, failed: bool, question: str) -> ChatRequest:
+    call, arguments = WEATHER.name, {"city": "Kyoto"}
+    return ChatRequest(
+        messages=[
+            Message.user(_ASKED),
+            Message(Role.ASSISTANT, [ToolCall(_ID, call, {**arguments})]),
+            Message(Role.USER, [ToolResult(_ID, call, result, is_error=failed)]),
+            Message(Role.ASSISTANT, "That was the weather service."),
+            Message.user(question),
+        ],
+        tools=[WEATHER],
+    )
+
+
+def _history(talk: Talk) -> None:
+    asked = _elsewhere("21 °C and dry", failed=False, question=_AGAIN)
+    reply = talk.ask(asked, refused="a conversation is refused whose call has an id of another server's")
+    talk.count("reads the conversation before", came_out="kyoto" in helpful(reply).text.casefold())
+
+
+_WHY = "Did the tool work? Answer yes or no."
+
+
+def _failed(talk: Talk) -> None:
+    asked = _elsewhere("the station is offline", failed=True, question=_WHY)
+    reply = talk.ask(asked, refused="a conversation is refused in which a tool has failed")
+    talk.count("reads that a tool has failed", came_out="no" in helpful(reply).text.casefold())
+
+
+_TOLD = (
+    HistoryMessage(role="user", text=_ASKED),
+    HistoryMessage(role="assistant", calls=[HistoryCall(id=_ID, name=WEATHER.name, arguments={"city": "Kyoto"})]),
+    HistoryMessage(role="user", results=[HistoryResult(call_id=_ID, content="21 °C and dry")]),
+)
+
+CHECKS = (
+    Check(
+        id="server-system",
+        subject=Subject.SYSTEM_PROMPT,
+        promise="A system prompt is taken, and reaches the model.",
+        source=f"{_SYSTEM_SOURCE}gemini-system-instruction",
+        because="the model does not know its instructions",
+        sends="a system prompt that asks for a word at the end of the answer, and a question",
+        prompt=_TWO,
+        script=(StepSpec(text=f"Four. {_WORD}"),),
+        play=_system,
+        counted=_FOLLOWED,
+        never="the word that the system prompt asks for is in none of the answers: the prompt may not reach the model",
+    ),
+    Check(
+        id="server-developer",
+        subject=Subject.SYSTEM_PROMPT,
+        promise="A message of the role 'developer' is taken, and reaches the model.",
+        source="openai-chat-system-anywhere, openai-responses-system-places",
+        because="current SDKs and agents send their instructions so",
+        sends="the same as a message of the developer",
+        prompt=_THREE,
+        script=(StepSpec(text=f"Six. {_WORD}"),),
+        play=_developer,
+        lacks=_no_developer,
+        counted=_OBEYED,
+        never="the word that the developer asks for is in none of the answers: the message may not reach the model",
+    ),
+    Check(
+        id="server-history",
+        subject=Subject.HISTORY,
+        promise="A conversation is taken that another server has begun, with the ids that it issued.",
+        source="anthropic-call-id-form, openai-chat-call-form, openai-responses-call-form, "
+        "gemini-function-response-form",
+        because="nobody can change the server in the middle of a conversation",
+        sends="a call with an id from elsewhere, its result, and a question about it",
+        prompt=_AGAIN,
+        script=(StepSpec(text="Kyoto"),),
+        history=_TOLD,
+        play=_history,
+    ),
+    Check(
+        id="server-result-error",
+        subject=Subject.HISTORY,
+        promise="The result of a tool that has failed is taken.",
+        source="anthropic-result-is-error, openai-chat-result-text-only, openai-responses-output-content, "
+        "gemini-function-response-form",
+        because="the first tool that fails ends the conversation",
+        sends="a call, a result that is an error, and a question about it",
+        prompt=_WHY,
+        script=(StepSpec(text="No."),),
+        history=_TOLD,
+        play=_failed,
+    ),
+)

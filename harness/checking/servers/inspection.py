@@ -1,0 +1,199 @@
+"""A whole check of a server: the greeting, the checks, what every answer was looked at for, the result."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from harness.apis.departure import PROMISES, Promise
+from harness.apis.view import WireError
+from harness.checking.servers.check import BOTH, Check
+from harness.checking.servers.checks import CHECKS
+from harness.checking.servers.line import Enough, Line, Unanswered
+from harness.checking.servers.playing import Judge, Playing, Told, played
+from harness.checking.servers.price import Price
+from harness.checking.servers.rates import rate
+from harness.checking.servers.server import NAME, Server
+from harness.checking.servers.watching import Watching
+from harness.contract.errors import UsageError
+from harness.contract.http import HttpResponse
+from harness.contract.model import ChatRequest, Message
+from harness.results import CellResult, Checked, Invocation, Provenance, Rate, RunResult, worst
+from harness.running.costs import price_version
+from harness.running.expected_failures import ExpectedFailure, accepted, stale, unmatched
+from harness.scenarios.schema import Subject, Variant
+from harness.tape.redact import Redactor
+from harness.tape.redact.address import origin, shown
+
+INTERRUPTED = "interrupted"
+"""Why a check was stopped that somebody has ended."""
+
+_NO_SUCH_PATH = frozenset({404, 405})
+_NO_ACCESS = frozenset({401, 402, 403})
+
+
+_PLAINEST = frozenset({"server-text", "server-call", "server-parallel", "server-error-messages"})
+"""The checks whose answers have something of everything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What of a server is looked at: `only` these checks and promises (`None`: all), in these variants, each check
+    `repeat` times."""
+
+    only: frozenset[str] | None = None
+    variants: tuple[Variant, ...] = ("whole", "stream")
+    repeat: int = 1
+
+    def cells(self) -> Iterator[tuple[Check, Variant]]:
+        """The checks that are played, with the variant. To look at promises alone the plainest of them are."""
+        named = CHECKS.keys() if self.only is None else (CHECKS.keys() & self.only) or _PLAINEST
+        for check in CHECKS.values():
+            for variant in check.variants if check.id in named else ():
+                if variant in self.variants:
+                    yield check, variant
+
+    def promises(self) -> Iterator[tuple[Promise, Variant]]:
+        """The promises that every answer is looked at for, with the variant."""
+        for promise in PROMISES.values():
+            if self.only is None or promise.id in self.only or not CHECKS.keys() & self.only:
+                variants: tuple[Variant, ...] = ("stream",) if promise.subject is Subject.STREAMING else BOTH
+                for variant in variants:
+                    if variant in self.variants:
+                        yield promise, variant
+
+
+def greeted(server: Server, line: Line) -> Server:
+    """The server, once it has answered; with the bound that it takes.
+
+    Raises:
+        UsageError: nobody answers there, there is no such path, or the key is refused.
+        Enough: nothing may be sent.
+    """
+    refused: list[Server] = []
+    bounds = dict.fromkeys((server.bound, *server.questions.bounds))
+    for bound in bounds:
+        asked = replace(server, bound=bound)
+        plain = ChatRequest(model=server.model, messages=[Message.user("Hello.")], max_tokens=64)
+        request = asked.request(asked.written(plain), stream=False)
+        try:
+            response = line(request)
+        except Unanswered as reason:
+            raise UsageError(
+                f"--server {shown(server.base_url)}: nobody answers at {shown(request.url)}: {reason}. Is the server "
+                "up?"
+            ) from None
+        if response.status in _NO_SUCH_PATH:
+            raise UsageError(
+                f"--server {shown(server.base_url)}: {request.method} {shown(request.url)} was answered with HTTP "
+                f"{response.status}: {_words(server, response)}. Name the base URL as SDKs take it"
+                f"{_ending(server)}, and by --model one of its models."
+            )
+        if response.status in _NO_ACCESS:
+            variables = " or ".join(server.api.key_variables)
+            raise UsageError(
+                f"--server {shown(server.base_url)}: the key is refused with HTTP {response.status}: "
+                f"{_words(server, response)}. {variables} holds the key that is sent."
+            )
+        if response.status != 400:
+            return asked
+        refused.append(asked)
+    return refused[0]
+
+
+def _ending(server: Server) -> str:
+    return f", which for {server.api.name} ends in {server.api.base_path}" if server.api.base_path else ""
+
+
+def _words(server: Server, response: HttpResponse) -> str:
+    try:
+        error = server.api.read(response).error
+    except WireError:
+        error = None
+    return (error.message if error is not None else "").strip().rstrip(".") or "no reason is given"
+
+
+@dataclass(slots=True)
+class Inspection:
+    """Plays what is asked of a server, and makes the result."""
+
+    server: Server
+    line: Line
+    asked: Asked
+    redactor: Redactor
+    price: Price | None = None
+    command: tuple[str, ...] = ()
+    expected: Sequence[ExpectedFailure] = ()
+
+    def __call__(self, told: Told = lambda _cell: None) -> RunResult:
+        """The result; each cell is told as soon as it is done.
+
+        Raises:
+            UsageError: see `greeted`.
+        """
+        begun = time.monotonic()
+        cells: list[CellResult] = []
+        playings: list[Playing] = []
+        watching = Watching(self.redactor)
+        stopped: str | None = None
+        url = self.server.base_url
+        kind = "provider" if self.server.api.is_provider(url) else "server"
+        provenance = Provenance(kind, model_requested=self.server.model, recorded_from=origin(url))
+        try:
+            judge = Judge(greeted(self.server, self.line), provenance, self.redactor, self.price)
+            for check, variant in self.asked.cells():
+                cell, done = self._cell(judge, watching, check, variant)
+                cells.append(cell)
+                playings += done
+                told(cell)
+        except Enough:
+            stopped = f"--max-requests is reached: {self.line.sent} were sent"
+        except KeyboardInterrupt:
+            stopped = INTERRUPTED
+        cells += watching.cells(self.server.api.name, provenance, self.asked.promises())
+        cells = [self._weighed(cell) for cell in cells]
+        result = RunResult(
+            "live",
+            tuple(cells),
+            versions={} if self.price is not None else price_version(),
+            timing={"seconds": time.monotonic() - begun},
+            invocation=self._invocation(watching),
+            stopped=stopped,
+            stale=stale(self.expected, cells),
+            unmatched=unmatched(self.expected, cells),
+            check=Checked(rates=tuple(_rates(playings)), server=shown(url)),
+        )
+        return self.redactor.result(result)
+
+    def _cell(
+        self, judge: Judge, watching: Watching, check: Check, variant: Variant
+    ) -> tuple[CellResult, Sequence[Playing]]:
+        lack = check.lacks(judge.server)
+        if lack is not None:
+            return judge.lacking(check, variant, lack), ()
+        done = [played(check, judge.server, self.line, watching, variant) for _ in range(self.asked.repeat)]
+        return judge.cell(check, variant, done), done
+
+    def _weighed(self, cell: CellResult) -> CellResult:
+        """The cell with what is expected of it."""
+        findings = accepted(self.expected, cell, cell.findings)
+        if findings == cell.findings:
+            return cell
+        reasons = sorted({each.accepted for each in findings if each.accepted is not None})
+        return replace(cell, findings=findings, verdict=worst(findings), reason="; ".join(reasons))
+
+    def _invocation(self, watching: Watching) -> Invocation:
+        """What plays a check again, or the one in whose answers a promise was seen broken."""
+        words = {check: f"--only={check}" for check in CHECKS}
+        for promise, check in watching.first_seen().items():
+            words[promise] = f"--only={promise},{check}"
+        return Invocation(rerun=self.command, scenarios=words, targets={NAME: ()}, show=())
+
+
+def _rates(playings: Sequence[Playing]) -> Iterator[Rate]:
+    tries: dict[str, list[bool]] = {}
+    for each in playings:
+        for name, came_out in each.talk.tries:
+            tries.setdefault(name, []).append(came_out)
+    yield from (rate(name, NAME, every) for name, every in tries.items())

@@ -1,0 +1,149 @@
+"""Plays checks: each in its variants, as often as is asked, and says how each ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from harness.checking.servers.check import Check
+from harness.checking.servers.evidence import piece
+from harness.checking.servers.line import Line
+from harness.checking.servers.price import Price, spending
+from harness.checking.servers.server import NAME, Server
+from harness.checking.servers.talk import Ended, Flaw, Inapplicable, Inconclusive, Talk, Watch
+from harness.results import Blame, CellResult, Finding, Kind, Provenance, Severity, Verdict, worst
+from harness.scenarios.schema import Variant
+from harness.tape.redact import Redactor
+
+Outcome = Literal["judged", "inconclusive", "inapplicable"]
+
+
+@dataclass(frozen=True, slots=True)
+class Playing:
+    """One playing of a check, and how it ended; `reason` says why it could not be judged."""
+
+    talk: Talk
+    outcome: Outcome
+    reason: str = ""
+
+
+def played(check: Check, server: Server, line: Line, watch: Watch, variant: Variant) -> Playing:
+    """Play a check once. Raises `Enough`: no more may be sent."""
+    talk = Talk(check.id, server, line, watch, stream=variant == "stream")
+    try:
+        check.play(talk)
+    except Ended:
+        pass
+    except Inconclusive as reason:
+        return Playing(talk, "judged" if talk.flaws else "inconclusive", str(reason))
+    except Inapplicable as reason:
+        return Playing(talk, "inapplicable", str(reason))
+    return Playing(talk, "judged")
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Makes cells of what was played."""
+
+    server: Server
+    provenance: Provenance
+    redactor: Redactor
+    price: Price | None
+
+    def lacking(self, check: Check, variant: Variant, reason: str) -> CellResult:
+        """The cell of a check that is not applicable."""
+        return self._cell(check, variant, Verdict.NOT_APPLICABLE, reason=reason)
+
+    def cell(self, check: Check, variant: Variant, playings: Sequence[Playing]) -> CellResult:
+        """The cell of a check that was played."""
+        findings = (*self._flaws(check, playings), *self._never(check, playings))
+        outcomes = {each.outcome for each in playings}
+        if "inapplicable" in outcomes and not findings:
+            return self.lacking(check, variant, playings[0].reason)
+        verdict, reason = worst(findings), None
+        if verdict is Verdict.PASS and "judged" not in outcomes:
+            verdict, reason = Verdict.INCONCLUSIVE, playings[0].reason
+        return self._cell(check, variant, verdict, findings=findings, reason=reason, playings=playings)
+
+    def _cell(  # noqa: PLR0913 - what a cell is made of
+        self,
+        check: Check,
+        variant: Variant,
+        verdict: Verdict,
+        *,
+        findings: tuple[Finding, ...] = (),
+        reason: str | None = None,
+        playings: Sequence[Playing] = (),
+    ) -> CellResult:
+        replies = [reply for each in playings for reply in each.talk.replies]
+        server = self.server
+        spent = spending(
+            (usage for each in playings for usage in each.talk.usage),
+            len(replies),
+            api=server.api.name,
+            model=server.model,
+            url=server.base_url,
+            price=self.price,
+        )
+        return CellResult(
+            scenario=check.id,
+            target=NAME,
+            adapter="",
+            api=server.api.name,
+            variant=variant,
+            verdict=verdict,
+            provenance=self.provenance if replies else None,
+            findings=findings,
+            reason=reason,
+            exchanges=len(replies),
+            covers=(check.subject,),
+            spending=spent if replies else None,
+        )
+
+    def _flaws(self, check: Check, playings: Sequence[Playing]) -> Iterator[Finding]:
+        for each in playings:
+            for flaw in each.talk.flaws:
+                yield self._finding(check, each, flaw)
+
+    def _finding(self, check: Check, playing: Playing, flaw: Flaw) -> Finding:
+        reply, replies = flaw.reply, playing.talk.replies
+        came = reply in replies
+        return Finding(
+            rule=check.id,
+            kind=Kind.LOSS,
+            severity=flaw.severity,
+            blame=Blame.PROVIDER,
+            message=flaw.message,
+            pointer=flaw.pointer or None,
+            actual=flaw.actual,
+            expected=flaw.expected,
+            source=check.source,
+            exchange=replies.index(reply) if came else None,
+            of_response=True,
+            piece=piece(reply.request, reply.response, self.redactor, flaw.pointer) if came else (),
+            subject=check.subject,
+        )
+
+    def _never(self, check: Check, playings: Sequence[Playing]) -> Iterator[Finding]:
+        """What no single answer proves, and all of them together make likely."""
+        tries = [out for each in playings for name, out in each.talk.tries if name == check.counted]
+        if not check.never or not tries or any(tries):
+            return
+        times = f"{len(tries)} asked for" + ("; --repeat 10 tells more" if len(tries) < 10 else "")
+        last = playings[-1].talk.replies[-1]
+        yield Finding(
+            rule=check.id,
+            kind=Kind.LOSS,
+            severity=Severity.WARNING,
+            blame=Blame.PROVIDER,
+            message=f"{check.never} ({times})",
+            source=check.source,
+            exchange=len(playings[-1].talk.replies) - 1,
+            of_response=True,
+            piece=piece(last.request, last.response, self.redactor),
+            subject=check.subject,
+        )
+
+
+Told = Callable[[CellResult], None]

@@ -1,0 +1,66 @@
+"""A server under test: what it speaks, where it is, and as what it is asked."""
+
+from __future__ import annotations
+
+import copy
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from harness.apis.api import Api
+from harness.apis.departure import Strictly
+from harness.apis.law import Law
+from harness.apis.profile import Profile
+from harness.apis.questions import Body, Questions
+from harness.contract.errors import UsageError
+from harness.contract.http import HttpRequest
+from harness.contract.model import ChatRequest
+
+NAME = "server"
+"""The target of a check's cells: there is one server."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server of an API at a base URL, asked for a model. `bound` is the field that keeps its answers short."""
+
+    api: Api
+    model: str
+    base_url: str
+    profile: Profile
+    law: Law
+    questions: Questions
+    strictly: Strictly
+    bound: str
+
+    @staticmethod
+    def of(api: Api, model: str, base_url: str) -> Server:
+        """The server at a base URL.
+
+        Raises:
+            UsageError: nothing is known here of how a server of the API is asked.
+        """
+        if api.questions is None or api.departures is None or api.smallest is None:
+            raise UsageError(f"--api {api.name}: 'harness check --server' has no checks for this API.")
+        profile = api.profile_for(model)
+        law = api.services.law_at(profile, model, base_url)
+        bounds = api.questions.bounds
+        own = api.is_provider(base_url)
+        bound = bounds[-1] if own else bounds[0]  # the newest is the provider's own, and others know the oldest
+        return Server(api, model, base_url.rstrip("/"), profile, law, api.questions, api.departures, bound)
+
+    def written(self, request: ChatRequest) -> Body:
+        """The body of a request."""
+        return self.questions.write(request, self.bound)
+
+    def request(self, body: Body | bytes, *, stream: bool, model: str | None = None) -> HttpRequest:
+        """A body as it is sent, without a key; one that is bytes goes as it is."""
+        path = self.questions.stream_path if stream else self.questions.path
+        url = self.base_url + path.format((model or self.model).removeprefix("models/"))
+        headers = {"content-type": "application/json", **(self.api.smallest.headers if self.api.smallest else {})}
+        if isinstance(body, bytes):
+            return HttpRequest("POST", url, headers, body)
+        made: dict[str, Any] = copy.deepcopy(body)
+        if stream:
+            made |= self.questions.streaming
+        return HttpRequest("POST", url, headers, json.dumps(made, ensure_ascii=False).encode())

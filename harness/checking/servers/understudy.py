@@ -1,0 +1,71 @@
+"""The reference server in the place of the one that is to be checked: a model that does as it is told.
+
+By it the requests and their cost are reckoned before anything is sent, and by it the checks themselves are tested: it
+has to pass them all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness.apis.api import Api
+from harness.apis.view import RequestView, TextView, WireError
+from harness.checking.servers.check import Check
+from harness.checking.servers.checks import CHECKS
+from harness.contract.http import HttpRequest, HttpResponse
+from harness.reference.front import Front
+from harness.scenarios.schema import Scenario, TurnSpec
+
+
+@dataclass(slots=True)
+class _Conversation:
+    front: Front
+    turns: int
+    """How many turns its first request had: one that has no more begins anew."""
+
+
+class Understudy:
+    """A handler of requests: each conversation is known by what its user says, and gets the script of that check."""
+
+    def __init__(self, api: Api, model: str) -> None:
+        self._api = api
+        self._model = model
+        self._begun = 0
+        self._open: dict[tuple[str, bool], _Conversation] = {}
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        """Answer one request as the provider would."""
+        try:
+            view = self._api.view(request)
+        except WireError:
+            return self._front(next(iter(CHECKS.values()))).serve(request).response
+        check = _asked(view)
+        key = (check.id, view.stream)
+        known = self._open.get(key)
+        if known is None or len(view.turns) <= known.turns:
+            known = self._open[key] = _Conversation(self._front(check), len(view.turns))
+        return known.front.serve(request).response
+
+    def _front(self, check: Check) -> Front:
+        self._begun += 1
+        scenario = Scenario(
+            version=1,
+            id=check.id,
+            title=check.promise,
+            covers=[check.subject],
+            history=[*check.history],
+            turns=[TurnSpec(user=check.prompt, model=[*check.script])],
+        )
+        return Front(scenario, self._api, str(self._begun), known=self._is_known)
+
+    def _is_known(self, model: str) -> bool:
+        return model.removeprefix("models/") == self._model.removeprefix("models/")
+
+
+def _asked(view: RequestView) -> Check:
+    """The check that a conversation is of; the first one, if it is of none."""
+    said = {
+        part.text for turn in view.turns if turn.role == "user" for part in turn.parts if isinstance(part, TextView)
+    }
+    every = list(CHECKS.values())
+    return next((check for check in every if check.prompt in said), every[0])

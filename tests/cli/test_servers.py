@@ -1,0 +1,260 @@
+"""`harness check --server`, through the public command: the scorecard, reports, bounds, keys, what nobody answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from harness import catalog
+from harness.apis.departure import PROMISES
+from harness.apis.view import ModelStep
+from harness.checking.servers.checks import CHECKS
+from harness.checking.servers.inspection import Inspection
+from harness.cli.main import main
+from harness.contract.http import HttpRequest, HttpResponse
+from harness.results import Checked, RunResult, Verdict
+from harness.tape.server import serve
+from harness.tape.transport import Handler
+from tests.cli.conftest import Command
+from tests.servers.faults import FAULTS
+from tests.servers.faulty import MODEL, Fault, faulty, instead
+
+
+def fault(name: str) -> Fault:
+    return next(each for each in FAULTS if each.name == name)
+
+
+def unfaulted(_api: str, _view: object, response: HttpResponse) -> HttpResponse:
+    return response
+
+
+@dataclass(frozen=True)
+class Scorecard:
+    code: int
+    url: str
+    text: str
+    run: RunResult
+    markdown: str
+    junit: ET.Element
+
+    @property
+    def words(self) -> str:
+        return " ".join(self.text.split())
+
+    @property
+    def said(self) -> Checked:
+        assert self.run.check is not None
+        return self.run.check
+
+
+@pytest.fixture(scope="module")
+def scorecard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scorecard]:
+    """Of a server that gives every streamed call index 0."""
+    folder = tmp_path_factory.mktemp("servers")
+    reports = [f"--report={name}:{folder / name}" for name in ("terminal", "json", "markdown", "junit")]
+    with serve(faulty("openai-chat", fault("every streamed call has index 0").change)) as server:
+        url = f"{server.origin}/v1"
+        code = main(["check", "--server", url, "--api", "openai-chat", "--model", MODEL, *reports])
+    return Scorecard(
+        code,
+        url,
+        (folder / "terminal").read_text(),
+        RunResult.from_json((folder / "json").read_text()),
+        (folder / "markdown").read_text(),
+        ET.fromstring((folder / "junit").read_text()),  # noqa: S314 - ours
+    )
+
+
+def test_what_breaks_is_shown_with_its_request_its_raw_answer_and_the_command_for_it(scorecard: Scorecard) -> None:
+    assert scorecard.code == 1
+    assert "Cause 1: server-index: 1 cell, only for this" in scorecard.words
+    assert "blame: provider" in scorecard.words
+    assert f"POST {scorecard.url}/chat/completions" in scorecard.text
+    assert "> data: {" in scorecard.text
+    assert '> "index": 0,' in scorecard.words  # the place in the event
+    again = scorecard.words.partition("Play again ")[2].partition(" Answered by")[0]
+    command = f"harness check --server {scorecard.url} --api openai-chat --model {MODEL}"
+    assert again == f"{command} --only=server-index,server-same-calls"
+
+
+def test_the_scorecard_says_of_each_subject_what_holds_whole_and_streamed(scorecard: Scorecard) -> None:
+    assert "subject whole streamed" in scorecard.words
+    assert "json-mode 3 pass 3 pass" in scorecard.words
+    assert {cell.scenario for cell in scorecard.run.cells} == {*PROMISES, *CHECKS}
+    assert scorecard.words.count("server (toy-1)") == 1
+
+
+def test_what_the_model_does_is_a_rate_in_every_report(scorecard: Scorecard) -> None:
+    (rate,) = [rate for rate in scorecard.said.rates if rate.name == "follows the system prompt"]
+
+    assert (rate.hits, rate.played, rate.low, rate.high) == (2, 2, 0.3424, 1.0)  # Wilson, 95 %
+    assert "follows the system prompt: 2 of 2 (100%; between 34% and 100%)" in scorecard.words
+    assert "- follows the system prompt: 2 of 2" in scorecard.markdown
+    values = {each.get("name"): each.get("value") for each in scorecard.junit.iter("property")}
+    assert values["rate: follows the system prompt"] == "2 of 2, 1.0000 (0.3424 to 1.0000)"
+
+
+def test_a_server_is_named_as_what_it_is(scorecard: Scorecard) -> None:
+    assert f"Answered by {scorecard.url.removesuffix('/v1')}, not by the provider" in scorecard.words
+
+
+def checked(handle: Handler, *arguments: str, api: str = "openai-chat", path: str = "/v1") -> int:
+    with serve(handle) as server:
+        return main(["check", "--server", f"{server.origin}{path}", "--api", api, "--model", MODEL, *arguments])
+
+
+def test_how_many_requests_and_what_they_cost_comes_first(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sent: list[HttpRequest] = []
+    reference = faulty("anthropic", unfaulted)
+
+    def handle(request: HttpRequest) -> HttpResponse:
+        if not sent:
+            assert "To be sent: about 4 requests, about $0.00" in capsys.readouterr().err
+        sent.append(request)
+        return reference(request)
+
+    report = ("--report", f"json:{folder / 'run.json'}")
+    code = checked(
+        handle, "--only", "server-call", "--variant", "whole", "--price", "3,15", *report, api="anthropic", path=""
+    )
+
+    assert (code, len(sent)) == (0, 4)  # a greeting, and three
+    (costs,) = json.loads((folder / "run.json").read_text())["costs"].values()
+    assert costs["unpriced"] == 0
+
+
+@pytest.mark.usefixtures("folder")
+def test_no_more_than_max_requests_are_sent(capsys: pytest.CaptureFixture[str]) -> None:
+    sent: list[HttpRequest] = []
+    reference = faulty("openai-chat", unfaulted)
+
+    def handle(request: HttpRequest) -> HttpResponse:
+        sent.append(request)
+        return reference(request)
+
+    assert checked(handle, "--max-requests", "5") == 2
+    assert len(sent) == 5
+    out, err = capsys.readouterr()
+    assert "UNFINISHED --max-requests is reached: 5 were sent" in " ".join(out.split())
+    assert "To be sent: about 5 requests" in err
+
+
+@pytest.mark.usefixtures("folder")
+def test_what_the_model_does_not_do_is_inconclusive_and_never_a_pass(capsys: pytest.CaptureFixture[str]) -> None:
+    silent = instead(lambda view: bool(view.tools), ModelStep(text="I cannot look that up."))
+    code = checked(faulty("openai-chat", silent), "--only", "server-parallel")
+
+    out = " ".join(capsys.readouterr().out.split())
+    assert "tools 1 inconclusive 1 inconclusive" in out
+    assert "the model made 0 calls where 2 were asked for" in out
+    assert "PASS" not in out
+    assert code == 2
+
+
+@pytest.mark.usefixtures("folder")
+def test_repeating_asks_as_often_and_widens_what_a_rate_rests_on(capsys: pytest.CaptureFixture[str]) -> None:
+    deaf = fault("the system prompt is dropped").change
+    code = checked(faulty("openai-chat", deaf), "--only", "server-system", "--repeat", "10", "--variant", "whole")
+
+    out = " ".join(capsys.readouterr().out.split())
+    assert "follows the system prompt: 0 of 10 (0%; between 0% and 28%)" in out
+    assert "in none of the answers: the prompt may not reach the model (10 asked for)" in out
+    assert code == 0  # a warning: no single answer proves it
+
+
+def test_the_key_is_sent_and_shown_nowhere(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key = "sk-proj-" + "kUmQz81n" * 4
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    keys: set[str] = set()
+
+    def handle(request: HttpRequest) -> HttpResponse:
+        keys.add(request.headers["authorization"])
+        body = json.dumps({"error": {"message": f"no {key}"}}).encode()
+        return HttpResponse(500, {"content-type": "application/json"}, body)
+
+    report = folder / "run.json"
+    assert checked(handle, "--only", "server-text", "--report", f"json:{report}", "--verbose") == 1
+    assert keys == {f"Bearer {key}"}
+    out, err = capsys.readouterr()
+    assert "no " in out
+    assert key not in out + err + report.read_text()
+
+
+def test_what_is_known_is_accepted_and_what_no_longer_fails_is_stale(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = faulty("openai-chat", fault("calls have no id").change)
+    only = ("--only", "server-call,server-call-id", "--variant", "whole")
+    assert checked(broken, *only, "--report", f"json:{folder / 'run.json'}") == 1
+    assert main(["accept", str(folder / "run.json"), "--to", str(folder / "known.yaml"), "--reason", "known"]) == 0
+    assert checked(broken, *only, "--expected-failures", str(folder / "known.yaml")) == 0
+    assert checked(faulty("openai-chat", unfaulted), *only, "--expected-failures", str(folder / "known.yaml")) == 1
+    assert "Expected failures that did not happen" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        (404, "was answered with HTTP 404: gone. Name the base URL as SDKs take it, which for openai-chat ends in /v1"),
+        (401, "the key is refused with HTTP 401: gone. OPENAI_API_KEY holds the key that is sent."),
+    ],
+)
+def test_a_server_that_is_none_stops_the_check(harness: Command, status: int, expected: str) -> None:
+    body = b'{"error": {"message": "gone"}}'
+    with serve(lambda _: HttpResponse(status, {"content-type": "application/json"}, body)) as server:
+        outcome = harness("check", "--server", f"{server.origin}/v1", "--api", "openai-chat", "--model", "m")
+
+    assert outcome.code == 2
+    assert expected in outcome.err
+    assert outcome.out == ""
+
+
+def test_a_server_that_is_down_stops_the_check(harness: Command) -> None:
+    outcome = harness("check", "--server", "http://127.0.0.1:9/v1", "--api", "openai-chat", "--model", "m")
+
+    assert outcome.code == 2
+    assert "nobody answers at http://127.0.0.1:9/v1/chat/completions: " in outcome.err
+    assert "Is the server up?" in outcome.err
+
+
+def test_a_check_that_is_interrupted_keeps_what_was_done(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cell = Inspection._cell
+
+    def interrupted(self: Inspection, *arguments: object) -> object:
+        if arguments[2] is CHECKS["server-call"]:
+            raise KeyboardInterrupt
+        return cell(self, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Inspection, "_cell", interrupted)
+    report = folder / "run.json"
+    assert checked(faulty("openai-chat", unfaulted), "--report", f"json:{report}") == 130
+    run = RunResult.from_json(report.read_text())
+    assert run.stopped == "interrupted"
+    assert [cell.verdict for cell in run.cells if cell.scenario == "server-text"] == [Verdict.PASS, Verdict.PASS]
+    assert "UNFINISHED interrupted" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize("topic", [*PROMISES, *CHECKS])
+def test_each_check_is_explained_and_rests_on_facts_or_a_document(harness: Command, topic: str) -> None:
+    told = harness("explain", topic)
+    facts = {fact.id for api in catalog.apis() for fact in api.facts.all()}
+    source = PROMISES[topic].source if topic in PROMISES else CHECKS[topic].source
+
+    assert told.code == 0
+    assert told.out.startswith(f"{topic} (")
+    assert source.startswith("https://") or set(source.split(", ")) <= facts
+
+
+def test_checks_are_listed_beside_the_rules(harness: Command) -> None:
+    listed = [line.split()[0] for line in harness("list", "rules").out.splitlines()]
+
+    assert {*PROMISES, *CHECKS} <= set(listed)

@@ -1,0 +1,541 @@
+"""The faults, one by one: those that a server of any API can have, and those of each API's own form."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from harness.apis.view import ModelStep, RequestView
+from harness.checking.servers.checks.answers import PASSAGE
+from harness.checking.servers.checks.calls import NUMBER, TEXT
+from harness.contract.http import Delivery, HttpResponse
+from tests.servers.faulty import (
+    APIS,
+    Change,
+    Fault,
+    Json,
+    by_api,
+    failing,
+    headed,
+    in_body,
+    in_bytes,
+    in_each,
+    in_stream,
+    instead,
+    mode,
+    refusing,
+    said,
+)
+
+CHAT, RESPONSES, MESSAGES, GEMINI = ("openai-chat",), ("openai-responses",), ("anthropic",), ("gemini",)
+OPENAI = (*CHAT, *RESPONSES)
+
+
+def _fault(
+    name: str, change: Change, *found_by: str, apis: tuple[str, ...] = APIS, seen_in: tuple[str, ...] = ()
+) -> Fault:
+    return Fault(name, change, frozenset(f"server-{rule}" for rule in found_by), apis, seen_in)
+
+
+def _call(name: str, **arguments: Any) -> ModelStep:
+    return ModelStep(calls=((name, arguments),))
+
+
+def _asks(text: str) -> Callable[[RequestView], bool]:
+    return lambda view: text in said(view)
+
+
+def _has_results(view: RequestView) -> bool:
+    return bool(view.results)
+
+
+def _is_foreign(view: RequestView) -> bool:
+    return any(call.id == "call_9pBQ4xTz7Kfe21Lm" for call in view.calls)
+
+
+def _role(wanted: str) -> Callable[[RequestView], bool]:
+    return lambda view: any(system.place == f"message:{wanted}" for system in view.system)
+
+
+_WEATHER = _call("get_weather", city="Paris")
+_TWO = ModelStep(calls=(("get_weather", {"city": "Rome"}), ("get_weather", {"city": "Bern"})))
+_PROSE = ModelStep(text="Here you are, with pleasure.")
+
+ANYWHERE = (
+    _fault("none is ignored", instead(lambda view: mode(view) == "none", _WEATHER), "choice-none"),
+    _fault("required is ignored", instead(lambda view: mode(view) == "required", _PROSE), "choice-required"),
+    _fault(
+        "another tool than the named one is called",
+        instead(lambda view: mode(view) == "named" and "Cairo" in said(view), _call("get_weather", city="Cairo")),
+        "choice-named",
+    ),
+    _fault(
+        "several calls where one is allowed",
+        instead(lambda view: "one_call" in view.settings, _TWO),
+        "choice-one-call",
+        apis=(*OPENAI, *MESSAGES),
+    ),
+    _fault(
+        "JSON mode gives a fence",
+        instead(
+            lambda view: view.response_format is not None and view.response_format.kind == "json",
+            ModelStep(text='```json\n{"city": "Madrid"}\n```'),
+        ),
+        "json-mode",
+        apis=(*OPENAI, *GEMINI),
+    ),
+    _fault(
+        "the schema is ignored",
+        instead(lambda view: view.response_format is not None and not view.tools, ModelStep(text='{"legs": "eight"}')),
+        "json-schema",
+    ),
+    _fault(
+        "the schema is ignored beside tools",
+        instead(lambda view: view.response_format is not None and bool(view.tools), _PROSE),
+        "json-schema-tools",
+    ),
+    _fault("the system prompt is dropped", instead(lambda view: bool(view.system), ModelStep(text="Four.")), "system"),
+    _fault("own ids are refused", refusing(_has_results), "call", "parallel"),
+    _fault("foreign ids are refused", refusing(_is_foreign), "history"),
+    _fault(
+        "parallel calls are dropped when streamed",
+        instead(lambda view: view.stream and "Vienna" in said(view), _call("get_weather", city="Vienna")),
+        "same-calls",
+    ),
+    _fault(
+        "the text is cut when streamed",
+        instead(lambda view: view.stream and PASSAGE in said(view), ModelStep(text=PASSAGE[:-9])),
+        "same-text",
+    ),
+    _fault(
+        "a large integer is rounded",
+        instead(_asks(str(NUMBER)), _call("find_order", number=NUMBER - 1)),
+        "integers",
+        apis=(*OPENAI, *MESSAGES),
+    ),
+    _fault("escapes are doubled", instead(_asks("<<<"), _call("save_note", text=json.dumps(TEXT)[1:-1])), "escapes"),
+    _fault(
+        "strict arguments do not fit",
+        instead(_asks("book_table"), _call("book_table", place="roof", meal="dinner", guests="four")),
+        "strict-arguments",
+    ),
+    _fault(
+        "the bound is not kept",
+        instead(_asks("Count from one"), ModelStep(text="one, two, three, " * 30)),
+        "length",
+    ),
+    _fault(
+        "the stop sequence is ignored",
+        instead(_asks("Count from ONE"), ModelStep(text="ONE, TWO, THREE, FOUR, FIVE, SIX")),
+        "stop-sequence",
+        apis=(*CHAT, *MESSAGES, *GEMINI),
+    ),
+    _fault("nothing is said", instead(_asks("capital of France"), ModelStep(text=" ")), "text"),
+    _fault("errors have no body", failing(lambda response: replace(response, body=b"")), "error-body"),
+    _fault(
+        "errors are pages",
+        failing(lambda _: HttpResponse(400, {"content-type": "text/html"}, b"<html>Bad Request</html>")),
+        "error-body",
+    ),
+    _fault("errors come as 200", failing(lambda response: replace(response, status=200)), "error-status"),
+    _fault(
+        "errors come as 500", failing(lambda response: replace(response, status=500)), "error-json", "error-messages"
+    ),
+    _fault("errors have no message", in_body(lambda body: body["error"].pop("message"), failed=True), "error-body"),
+    _fault("the error is a text", in_body(lambda body: body.update(error="bad request"), failed=True), "error-body"),
+    _fault("a stream is called JSON", headed("content-type", "application/json", stream=True), "content-type"),
+    _fault("JSON is called text", headed("content-type", "text/plain", stream=False), "content-type"),
+    _fault(
+        "no blank line between events",
+        in_bytes(lambda body: body.replace(b"\r\n\r\n", b"\r\n").replace(b"\n\n", b"\n")),
+        "framing",
+    ),
+    _fault("the last event has no blank line", in_bytes(lambda body: body.rstrip()), "framing"),
+    _fault("a keep-alive that is no comment", in_bytes(lambda body: b"PROCESSING\n\n" + body), "framing"),
+    _fault(
+        "the data is no JSON",
+        in_bytes(lambda body: body.replace(b"}\n\n", b"\n\n", 1).replace(b"}\r\n\r\n", b"\r\n\r\n", 1)),
+        "framing",
+    ),
+    _fault(
+        "streams are closed early",
+        lambda _api, view, response: (
+            replace(response, body=response.body[: len(response.body) // 2], delivery=Delivery(ending="cut"))
+            if view is not None and view.stream
+            else response
+        ),
+        "end",
+    ),
+    _fault("whole answers are cut", in_bytes(lambda body: body[:-3], stream=False), "fields"),
+    _fault(
+        "the model is empty",
+        by_api(
+            {
+                **dict.fromkeys((*OPENAI, *MESSAGES), in_body(lambda body: body.update(model=""))),
+                "gemini": in_body(lambda body: body.update(modelVersion="")),
+            }
+        ),
+        "fields",
+    ),
+    _fault(
+        "tokens are not counted",
+        by_api(
+            {
+                **dict.fromkeys((*OPENAI, *MESSAGES), in_body(lambda body: body.pop("usage"))),
+                "gemini": in_body(lambda body: body.pop("usageMetadata")),
+            }
+        ),
+        "usage",
+    ),
+)
+
+
+# --- Chat Completions ---
+
+
+def _calls(body: Json) -> list[Json]:
+    return body["choices"][0]["message"].get("tool_calls") or []
+
+
+def _each_call(change: Callable[[Json], object]) -> Change:
+    return in_body(lambda body: [change(call) for call in _calls(body)])
+
+
+def _pieces(chunk: Json) -> list[Json]:
+    return [
+        piece for choice in chunk["choices"] for piece in choice["delta"].get("tool_calls") or [] if choice.get("delta")
+    ]
+
+
+def _each_piece(change: Callable[[Json], object]) -> Change:
+    return in_each(lambda chunk: [change(piece) for piece in _pieces(chunk)])
+
+
+def _merged(sent: list[Json]) -> list[Json]:
+    """The second call goes on in the first."""
+    for chunk in sent:
+        for piece in _pieces(chunk):
+            if piece["index"] == 1:
+                piece["index"] = 0
+                piece.pop("id", None)
+                piece.pop("type", None)
+                piece["function"].pop("name", None)
+    return sent
+
+
+def _another_id(sent: list[Json]) -> list[Json]:
+    for number, chunk in enumerate(sent):
+        for piece in _pieces(chunk):
+            piece["id"] = f"call_{number}"
+    return sent
+
+
+def _late(sent: list[Json]) -> list[Json]:
+    """The finish reason comes before the last piece."""
+    ends = [at for at, chunk in enumerate(sent) if chunk["choices"] and chunk["choices"][0]["finish_reason"]]
+    return (
+        [*sent[: ends[0] - 1], sent[ends[0]], sent[ends[0] - 1], *sent[ends[0] + 1 :]] if ends and ends[0] > 1 else sent
+    )
+
+
+def _doubled(sent: list[Json]) -> list[Json]:
+    """Each chunk with a piece of text comes twice."""
+    return [
+        chunk
+        for each in sent
+        for chunk in ([each, each] if each["choices"] and each["choices"][0]["delta"].get("content") else [each])
+    ]
+
+
+def _says_stop(body: Json) -> None:
+    if _calls(body):
+        body["choices"][0]["finish_reason"] = "stop"
+
+
+def _finish(word: object) -> Callable[[Json], object]:
+    return lambda chunk: [choice.update(finish_reason=word) for choice in chunk["choices"] if choice["finish_reason"]]
+
+
+def _usage(**counts: object) -> Callable[[Json], object]:
+    return lambda body: body["usage"].update(counts)
+
+
+ON_CHAT = (
+    _fault("every streamed call has index 0", _each_piece(lambda piece: piece.update(index=0)), "index", apis=CHAT),
+    _fault("streamed calls have no index", _each_piece(lambda piece: piece.pop("index")), "index", apis=CHAT),
+    _fault(
+        "calls are counted from 1",
+        _each_piece(lambda piece: piece.update(index=piece["index"] + 1)),
+        "index",
+        apis=CHAT,
+    ),
+    _fault("two calls are merged in one index", in_stream(_merged), "arguments", "same-calls", apis=CHAT),
+    _fault("calls have no id", _each_call(lambda call: call.pop("id")), "call-id", apis=CHAT),
+    _fault("streamed ids are empty", _each_piece(lambda p: "id" in p and p.update(id="")), "call-id", apis=CHAT),
+    _fault("both calls have one id", _each_call(lambda call: call.update(id="call_1")), "call-id", apis=CHAT),
+    _fault("ids change between deltas", in_stream(_another_id), "call-id", apis=CHAT),
+    _fault(
+        "each answer begins its ids anew",
+        in_body(lambda body: [call.update(id=f"call_{number}") for number, call in enumerate(_calls(body))]),
+        "call-id",
+        "call",
+        apis=CHAT,
+    ),
+    _fault(
+        "arguments are Python",
+        _each_call(lambda call: call["function"].update(arguments="{'city': 'Paris'}")),
+        "arguments",
+        apis=CHAT,
+    ),
+    _fault(
+        "arguments are an object",
+        _each_call(lambda call: call["function"].update(arguments=json.loads(call["function"]["arguments"]))),
+        "arguments",
+        apis=CHAT,
+    ),
+    _fault(
+        "streamed arguments are an object",
+        _each_piece(lambda piece: piece["function"].update(arguments={"city": "Paris"})),
+        "arguments",
+        apis=CHAT,
+    ),
+    _fault(
+        "no arguments are an empty text",
+        _each_call(lambda call: call["function"]["arguments"] == "{}" and call["function"].update(arguments="")),
+        "arguments",
+        apis=CHAT,
+        seen_in=("server-no-arguments",),
+    ),
+    _fault("there is no [DONE]", in_stream(lambda sent: sent, end=False), "end", apis=CHAT),
+    _fault(
+        "something comes behind [DONE]", in_bytes(lambda body: body + b'data: {"choices": []}\n\n'), "events", apis=CHAT
+    ),
+    _fault("streams have no finish reason", in_each(_finish(None)), "stop-reason", apis=CHAT),
+    _fault("a finish reason of one's own", in_each(_finish("eos")), "stop-reason", apis=CHAT),
+    _fault("calls stop with 'stop'", in_body(_says_stop), "stop-reason", apis=CHAT),
+    _fault("streams do not count", in_stream(lambda sent: [c for c in sent if c["choices"]]), "usage", apis=CHAT),
+    _fault("a count is negative", in_body(_usage(completion_tokens=-1)), "usage", apis=CHAT),
+    _fault("the total is no sum", in_body(_usage(total_tokens=1)), "usage", apis=CHAT),
+    _fault("counts are fractions", in_body(_usage(prompt_tokens=12.5)), "usage", apis=CHAT),
+    _fault(
+        "the first delta has no role",
+        in_each(lambda chunk: [choice["delta"].pop("role", None) for choice in chunk["choices"]]),
+        "fields",
+        apis=CHAT,
+    ),
+    _fault(
+        "the content is an object",
+        in_body(lambda body: body["choices"][0]["message"].update(content={"text": "x"})),
+        "fields",
+        apis=CHAT,
+    ),
+    _fault("created is a text", in_body(lambda body: body.update(created="today")), "fields", apis=CHAT),
+    _fault("the object has another name", in_each(lambda c: c.update(object="chat.completion")), "fields", apis=CHAT),
+    _fault(
+        "the id changes from chunk to chunk",
+        in_stream(lambda sent: [chunk | {"id": f"c-{at}"} for at, chunk in enumerate(sent)]),
+        "fields",
+        apis=CHAT,
+    ),
+    _fault("a delta comes behind the finish reason", in_stream(_late), "events", apis=CHAT),
+    _fault("pieces of text come twice", in_stream(_doubled), "same-text", apis=CHAT),
+    _fault("the developer is refused", refusing(_role("developer")), "developer", apis=OPENAI),
+    _fault(
+        "an unknown field breaks the server", refusing(_asks("Say hello, please."), 500), "unknown-field", apis=CHAT
+    ),
+    _fault(
+        "an error in the stream",
+        in_stream(lambda _: [{"error": {"message": "out of memory", "code": 500}}]),
+        "error-status",
+        apis=CHAT,
+    ),
+)
+
+# --- Messages ---
+
+
+def _blocks(change: Callable[[Json], object]) -> Change:
+    return in_body(lambda body: [change(block) for block in body["content"] if block["type"] == "tool_use"])
+
+
+def _indices(number: Callable[[int], int]) -> Change:
+    return in_each(lambda event: "index" in event and event.update(index=number(event["index"])))
+
+
+def _nameless(body: bytes) -> bytes:
+    return b"".join(line + b"\n" for line in body.split(b"\n")[:-1] if not line.startswith(b"event:"))
+
+
+def _of(kind: str, change: Callable[[Json], object]) -> Change:
+    return in_each(lambda event: event["type"] == kind and change(event))
+
+
+def _without(*kinds: str) -> Change:
+    return in_stream(lambda sent: [event for event in sent if event["type"] not in kinds])
+
+
+ON_MESSAGES = (
+    _fault("events have no names", in_bytes(_nameless), "events", apis=(*MESSAGES, *RESPONSES)),
+    _fault("every block has index 0", _indices(lambda _: 0), "index", apis=MESSAGES),
+    _fault("blocks are counted from 1", _indices(lambda index: index + 1), "index", apis=MESSAGES),
+    _fault("blocks are not closed", _without("content_block_stop"), "events", apis=MESSAGES),
+    _fault("there is no message_stop", _without("message_stop"), "end", apis=MESSAGES),
+    _fault("there is no message_start", _without("message_start"), "events", apis=MESSAGES),
+    _fault("there is no message_delta", _without("message_delta"), "events", apis=MESSAGES),
+    _fault(
+        "input is a text",
+        _blocks(lambda block: block.update(input=json.dumps(block["input"]))),
+        "arguments",
+        apis=MESSAGES,
+    ),
+    _fault(
+        "pieces of input are no JSON",
+        _of(
+            "content_block_delta",
+            lambda event: (
+                event["delta"].update(partial_json="{'city'") if event["delta"]["type"] == "input_json_delta" else None
+            ),
+        ),
+        "arguments",
+        apis=MESSAGES,
+    ),
+    _fault("calls have no id (Messages)", _blocks(lambda block: block.pop("id")), "call-id", apis=MESSAGES),
+    _fault(
+        "both calls have one id (Messages)", _blocks(lambda block: block.update(id="toolu_1")), "call-id", apis=MESSAGES
+    ),
+    _fault(
+        "calls stop with end_turn",
+        in_body(lambda body: body.update(stop_reason="end_turn")),
+        "stop-reason",
+        apis=MESSAGES,
+    ),
+    _fault("Chat's end behind the stream", in_bytes(lambda body: body + b"data: [DONE]\n\n"), "events", apis=MESSAGES),
+    _fault("errors have no type", in_body(lambda body: body.pop("type"), failed=True), "error-body", apis=MESSAGES),
+    _fault(
+        "a delta of another kind",
+        _of(
+            "content_block_delta",
+            lambda event: (
+                event["delta"].update(type="thinking_delta") if event["delta"]["type"] == "text_delta" else None
+            ),
+        ),
+        "events",
+        apis=MESSAGES,
+    ),
+)
+
+# --- Responses ---
+
+
+def _items(change: Callable[[Json], object]) -> Change:
+    return in_body(lambda body: [change(item) for item in body["output"] if item["type"] == "function_call"])
+
+
+ON_RESPONSES = (
+    _fault("sequence numbers do not grow", in_each(lambda e: e.update(sequence_number=0)), "events", apis=RESPONSES),
+    _fault("there are no sequence numbers", in_each(lambda e: e.pop("sequence_number")), "events", apis=RESPONSES),
+    _fault("there is no response.completed", _without("response.completed"), "end", apis=RESPONSES),
+    _fault(
+        "there is no response.created", _without("response.created", "response.in_progress"), "events", apis=RESPONSES
+    ),
+    _fault(
+        "every item has index 0",
+        in_each(lambda e: "output_index" in e and e.update(output_index=0)),
+        "index",
+        "events",
+        apis=RESPONSES,
+    ),
+    _fault("items are not done", _without("response.output_item.done"), "events", apis=RESPONSES),
+    _fault("calls have no call_id", _items(lambda item: item.pop("call_id")), "call-id", apis=RESPONSES),
+    _fault(
+        "the call_id changes",
+        _of("response.output_item.added", lambda e: "call_id" in e["item"] and e["item"].update(call_id="call_other")),
+        "events",
+        apis=RESPONSES,
+    ),
+    _fault(
+        "arguments are an object (Responses)",
+        _items(lambda item: item.update(arguments={})),
+        "arguments",
+        apis=RESPONSES,
+    ),
+    _fault(
+        "the last event has no output",
+        _of("response.completed", lambda e: e["response"].update(output=[])),
+        "events",
+        apis=RESPONSES,
+    ),
+    _fault(
+        "deltas are lost",
+        in_stream(
+            lambda sent: [
+                e
+                for at, e in enumerate(sent)
+                if not (e["type"].endswith(".delta") and sent[at + 1]["type"].endswith(".done"))
+            ]
+        ),
+        "events",
+        apis=RESPONSES,
+    ),
+    _fault("the total is no sum (Responses)", in_body(_usage(total_tokens=1)), "usage", apis=RESPONSES),
+    _fault("the status is unknown", in_body(lambda body: body.update(status="done")), "stop-reason", apis=RESPONSES),
+)
+
+# --- Gemini ---
+
+
+def _function_calls(body: Json) -> list[Json]:
+    parts = body["candidates"][0].get("content", {}).get("parts", [])
+    return [part["functionCall"] for part in parts if "functionCall" in part]
+
+
+def _behind(sent: list[Json]) -> list[Json]:
+    """The parts come behind the finish reason."""
+    sent[0]["candidates"][0]["finishReason"] = "STOP"
+    return [*sent, sent[0]]
+
+
+ON_GEMINI = (
+    _fault(
+        "args are a text",
+        in_body(lambda body: [call.update(args=json.dumps(call["args"])) for call in _function_calls(body)]),
+        "arguments",
+        apis=GEMINI,
+    ),
+    _fault(
+        "both calls have one id (Gemini)",
+        in_body(lambda body: [call.update(id="one") for call in _function_calls(body)]),
+        "call-id",
+        apis=GEMINI,
+    ),
+    _fault(
+        "there is no finishReason",
+        in_each(lambda chunk: chunk["candidates"][0].pop("finishReason", None)),
+        "end",
+        apis=GEMINI,
+    ),
+    _fault("parts come behind the finishReason", in_stream(_behind), "events", apis=GEMINI),
+    _fault(
+        "the total is no sum (Gemini)",
+        in_body(lambda body: body["usageMetadata"].update(totalTokenCount=1)),
+        "usage",
+        apis=GEMINI,
+    ),
+    _fault(
+        "the code of the error is another",
+        in_body(lambda body: body["error"].update(code=999), failed=True),
+        "error-body",
+        apis=GEMINI,
+    ),
+    _fault("Chat's end behind the chunks", in_bytes(lambda body: body + b"data: [DONE]\n\n"), "events", apis=GEMINI),
+    _fault(
+        "the role is assistant",
+        in_body(lambda body: body["candidates"][0]["content"].update(role="assistant")),
+        "fields",
+        apis=GEMINI,
+    ),
+)
+
+FAULTS = (*ANYWHERE, *ON_CHAT, *ON_MESSAGES, *ON_RESPONSES, *ON_GEMINI)
