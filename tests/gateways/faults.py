@@ -98,6 +98,10 @@ def _without_images(message: JsonDict) -> None:
         message["content"] = [part for part in message["content"] if part["type"] == "text"]
 
 
+def _without_files(message: JsonDict) -> None:
+    message["content"] = [block for block in message["content"] if block["type"] != "document"]
+
+
 def _reversed_calls(message: JsonDict) -> None:
     if message.get("tool_calls"):
         message["tool_calls"].reverse()
@@ -286,6 +290,8 @@ FAULTS = (
         "gateway-cache-marks",
         _uncached,
     ),
+    _chat("one call at a time dropped", "gateway-one-call", "gateway-one-call", _without("parallel_tool_calls")),
+    _messages_api("file dropped", "gateway-file", "gateway-media", _messages(_without_files)),
     Fault("stream gathered", "openai-chat", "call-single", _Gathering, "gateway-stream", "stream"),
     Fault("ids made anew each time", "openai-chat", "call-sequential", lambda: Losing(_new_ids()), "gateway-call-ids"),
     _chat("results of no call", "call-single", "gateway-results", _messages(_lost_pairs)),

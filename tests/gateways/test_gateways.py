@@ -32,6 +32,8 @@ _SPOKEN = (
     "stream-error-behind-text",
     "connection-cut",
     "gateway-temperature",
+    "gateway-one-call",
+    "gateway-file",
     "gateway-retry-after",
 )
 """Scenarios that say every fact between them; all of them take too long for a test."""

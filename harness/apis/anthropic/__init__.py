@@ -85,6 +85,7 @@ API = Api(
         unread_framings=frozenset({"byte-order-mark"}),  # measured: anthropic 2.11 loses the first event behind one
     ),
     memory=Memory,
+    one_call={"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}},
     lift=AnthropicLift,
     frontage=FRONTAGE,
     questions=QUESTIONS,

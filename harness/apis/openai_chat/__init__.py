@@ -72,6 +72,7 @@ API = Api(
     least_body=b'{"messages": []}',
     provocations=frozenset({Provocation.INTERLEAVED_CALLS, Provocation.RAW_LINE_SEPARATORS}),
     traits=Traits(calls_apart=True, counts_when_asked=True),
+    one_call={"parallel_tool_calls": False},
     lift=OpenAIChatLift,
     frontage=FRONTAGE,
     questions=QUESTIONS,

@@ -69,6 +69,7 @@ API = Api(
     base_url_variable="OPENAI_BASE_URL",
     least_body=b'{"input": []}',
     provocations=frozenset({Provocation.INTERLEAVED_CALLS, Provocation.RAW_LINE_SEPARATORS}),
+    one_call={"parallel_tool_calls": False},
     lift=OpenAIResponsesLift,
     frontage=FRONTAGE,
     questions=QUESTIONS,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 
 from harness.apis.jsonvalue import equal, every, loads
 from harness.apis.view import CallView, OpaqueView, ResponseView, TextView, WireError
@@ -12,7 +12,8 @@ from harness.checking.gateways.passage import Passage
 from harness.contract.model import JSON, StopReason, Usage
 from harness.results import Severity
 
-_COUNTED = frozenset({"input_tokens", "output_tokens"})
+_COUNTS = tuple(each.name for each in fields(Usage))
+_COUNTED = ("input_tokens", "output_tokens")
 """What every API counts; the rest is counted by some."""
 
 
@@ -198,25 +199,28 @@ def _stop(passage: Passage) -> Iterable[Fared]:
 
 
 def _usage(passage: Passage) -> Iterable[Fared]:
-    """Counts are the upstream's. One that the client's API has no place for may stay out."""
+    """Counts are the upstream's."""
+    return _counted(passage, _COUNTED)
+
+
+def _details(passage: Passage) -> Iterable[Fared]:
+    """What a cache and reasoning had of them: an API need not have a place for each, and no bill is wrong without."""
+    for fared in _counted(passage, tuple(name for name in _COUNTS if name not in _COUNTED)):
+        yield replace(fared, severity=Severity.WARNING)
+
+
+def _counted(passage: Passage, names: Iterable[str]) -> Iterator[Fared]:
     if passage.answered is None:
         return
-    theirs, ours = passage.answered
-    is_same = True
-    for name in (each.name for each in fields(Usage)):
-        said, there = getattr(theirs.usage, name), getattr(ours.usage, name)
-        if (said or 0) == (there or 0):
-            is_same &= said == there
-            continue
-        own = passage.own is not None and getattr(passage.own.usage, name) is not None
-        severity = Severity.ERROR if there is not None or name in _COUNTED or own else Severity.WARNING
-        if name not in _COUNTED and there in (None, 0):
-            severity = Severity.WARNING
-        what = "does not arrive" if there is None else "arrives as another number"
-        yield lost(f"the usage's {name} {what}", "", "", there, said, severity)
-        return
-    if theirs.usage != Usage():
-        yield told(same=is_same)
+    theirs, ours = ({name: getattr(each.usage, name) for name in names} for each in passage.answered)
+    for name, said in theirs.items():
+        there = ours[name]
+        if (said or 0) != (there or 0):
+            what = "does not arrive" if there is None else "arrives as another number"
+            yield lost(f"the usage's {name} {what}", "", "", there, said)
+            return
+    if any(said is not None for said in theirs.values()):
+        yield told(same=theirs == ours)
 
 
 FACTS = (
@@ -282,6 +286,14 @@ FACTS = (
         "The tokens that the upstream counts reach the client.",
         "the client reckons with other numbers than it is billed for",
         _usage,
+        of_answer=True,
+    ),
+    Fact(
+        "gateway-answer-usage-details",
+        "answer's usage in detail",
+        "What came out of a cache, went into one, or was reasoning reaches the client.",
+        "the client cannot tell what the tokens were for",
+        _details,
         of_answer=True,
     ),
 )

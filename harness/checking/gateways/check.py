@@ -16,6 +16,7 @@ from harness.checking.gateways.judging import Direct, Judged, declined, judged
 from harness.checking.gateways.passage import Way
 from harness.checking.gateways.playing import Door, Played, played
 from harness.checking.gateways.sample import FIRST
+from harness.checking.gateways.saying import saying, unsayable
 from harness.checking.gateways.upstream import Upstream
 from harness.contract.errors import ChatError, UsageError
 from harness.results import (
@@ -128,7 +129,7 @@ class GatewayCheck:
             Verdict.PASS,
             covers=tuple(subject.value for subject in cell.scenario.covers),
         )
-        reason = not_applicable(cell, "reference")
+        reason = not_applicable(cell, "reference") or unsayable(cell.scenario.id, cell.target)
         if reason is not None:
             return replace(result, verdict=Verdict.NOT_APPLICABLE, reason=reason), Judged()
         strays = len(self._upstream.strays)
@@ -202,8 +203,9 @@ def _told(each: Pair, origin: str) -> str:
 
 
 def _direct(cell: Cell) -> Direct:
-    if not_applicable(cell, "reference") is not None:
+    if (not_applicable(cell, "reference") or unsayable(cell.scenario.id, cell.target)) is not None:
         return Direct(sayable=False)
+    cell = replace(cell, target=saying(cell.scenario.id, cell.target))
     try:
         result, evidence = Plan(mode="reference").run([cell.target]).look(cell)
     except ChatError:

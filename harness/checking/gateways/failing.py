@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from http import HTTPStatus
 
 from harness.apis.view import ErrorView, WireError
 from harness.checking.gateways.fact import Fact, Fared, lost, told
 from harness.checking.gateways.passage import Passage
 from harness.contract.errors import provider_error
+from harness.contract.http import HttpResponse
 from harness.results import Severity
 
 
@@ -35,7 +37,8 @@ def _status(passage: Passage) -> Iterable[Fared]:
             yield told(same=False)
         else:
             message = f"the upstream's error is HTTP {theirs}, and the client gets HTTP {ours}"
-            yield lost(message, "", "", ours, theirs)
+            fails = theirs >= HTTPStatus.INTERNAL_SERVER_ERROR <= ours  # which may be asked again all the same
+            yield lost(message, "", "", ours, theirs, Severity.WARNING if fails else Severity.ERROR)
         return
     error = passage.last.response.error if passage.last is not None and passage.last.response is not None else None
     if found is None and error is not None and passage.client.response is not None and not passage.client.is_cut:
@@ -50,10 +53,14 @@ def _status(passage: Passage) -> Iterable[Fared]:
 
 
 def _own_status(passage: Passage, status: int) -> int:
-    """The status that the client's API itself has for such a failure."""
-    api = passage.way.client
+    """The status that the client's API itself has for such a failure, before or inside of an answer."""
+    api, request, response = passage.way.client, passage.client.request, passage.client.exchange.response
+    own = api.fail(status, None, "own")
+    if request is not None and request.stream and response is not None and response.status == HTTPStatus.OK:
+        events = api.stream_error(status, "own", request)
+        own = HttpResponse(HTTPStatus.OK, {"content-type": "text/event-stream"}, events)
     try:
-        error = api.read(api.fail(status, None, "own")).error
+        error = api.read(own).error
     except WireError:
         return status
     return status if error is None else error.meant or error.status

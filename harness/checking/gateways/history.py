@@ -123,7 +123,10 @@ def _means(given: ResultView, there: ResultView, request: RequestView) -> bool:
     content = plain[0] if len(plain) == 1 else "".join(each for each in plain if isinstance(each, str))
     payload = tuple(part for part in there.payload if not isinstance(part, MediaView))
     told_as = ToolResult("", there.name or given.name or "", content, given.error_mark is not None)
-    return carries(replace(there, payload=payload), told_as, request)
+    if carries(replace(there, payload=payload), told_as, request):
+        return True
+    moved = any(isinstance(part, MediaView) for part in given.payload) and len(payload) == len(there.payload)
+    return moved and (_core(there) or "").startswith(_core(given) or "")  # a note may say behind it where they are
 
 
 def _changed(call: CallView, given: ResultView, there: ResultView, found: list[str | None]) -> Fared:

@@ -164,7 +164,7 @@ def _state(played: Played) -> Iterator[tuple[Fared, Passage]]:
     lost: set[int] = set()
     for flaw in rule.check(evidence):
         passage = numbers.get(id(played.upstream.readings[flaw.exchange or 0].exchange))
-        if passage is None:
+        if passage is None or flaw.kind is Kind.CONVENTION:
             continue
         lost.add(passage.number)
         issued = next((each for each in passage.before if _has_state(_theirs(each))), passage)
@@ -204,9 +204,14 @@ def _has_state(view: ResponseView | None) -> bool:
     for part in view.parts if view is not None else ():
         if isinstance(part, OpaqueView) and part.returns and part.kind not in ("thought", "refusal"):
             return True
-        if isinstance(part, CallView | TextView) and part.opaque is not None:
+        if isinstance(part, CallView | TextView) and part.opaque is not None and not _is_label(part.opaque):
             return True
     return False
+
+
+def _is_label(state: JSON) -> bool:
+    """What says how words are meant, and holds nothing of the model's."""
+    return isinstance(state, dict) and state.keys() == {"phase"}
 
 
 def _limits(played: Played, direct: Callable[[], Direct]) -> Iterator[Finding]:

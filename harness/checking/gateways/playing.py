@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import httpx2
 
 from harness.checking.gateways.passage import Passage, Way, passages
+from harness.checking.gateways.saying import saying
 from harness.checking.gateways.upstream import Upstream
 from harness.contract.protocols import Endpoint
 from harness.results import Chat
@@ -49,6 +50,6 @@ def played(cell: Cell, way: Way, door: Door, upstream: Upstream) -> Played:
         httpx2.Client(transport=TapTransport(line, tap), trust_env=False, timeout=door.seconds) as client,
     ):
         endpoint = Endpoint(door.url, door.key, client)
-        playing = play(cell.scenario, cell.target, endpoint, lambda _chat: None, cell.variant)
+        playing = play(cell.scenario, saying(cell.scenario.id, cell.target), endpoint, lambda _chat: None, cell.variant)
         found = passages(way, cell.scenario, tap.exchanges, held.exchanges)
         return Played(found, playing.chats, held.evidence)

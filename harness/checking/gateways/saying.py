@@ -1,0 +1,77 @@
+"""What a scenario has no words for, and a client says all the same: fields of its own API, and files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from harness import catalog
+from harness.apis.api import Api
+from harness.apis.targets import Target
+from harness.contract.model import JSON, ChatRequest, File, Message, Part
+from harness.contract.protocols import Endpoint
+
+_PDF = b"%PDF-1.4\n1 0 obj<</Type/Catalog>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Extra:
+    """What is added to each request: `fields` of the client's API, and `parts` to what the user said first."""
+
+    fields: Callable[[Api], Mapping[str, JSON]] = lambda _api: {}
+    parts: tuple[Part, ...] = ()
+
+
+EXTRAS: Mapping[str, Extra] = {
+    "gateway-one-call": Extra(lambda api: api.one_call),
+    "gateway-file": Extra(parts=(File("application/pdf", _PDF),)),
+}
+"""By the id of the scenario that wants it said."""
+
+
+def unsayable(scenario: str, target: Target) -> str | None:
+    """Why a target's API cannot say what is added, if it cannot."""
+    extra = EXTRAS.get(scenario)
+    if extra is None or extra.parts or extra.fields(catalog.api(target.api)):
+        return None
+    return f"the API {target.api} has no field for it"
+
+
+def saying(scenario: str, target: Target) -> Target:
+    """The target, of which each request says what is added in a scenario."""
+    extra = EXTRAS.get(scenario)
+    if extra is None:
+        return target
+    fields = extra.fields(catalog.api(target.api))
+
+    def connect(endpoint: Endpoint, model: str) -> Any:
+        return _Client(target.adapter.connect(endpoint, model), target.api, fields, extra.parts)
+
+    return replace(target, adapter=replace(target.adapter, connect=connect))
+
+
+class _Client:
+    """A client that says more than it is asked to."""
+
+    def __init__(self, client: object, api: str, fields: Mapping[str, JSON], parts: tuple[Part, ...]) -> None:
+        self._client = cast("Any", client)
+        self._api = api
+        self._fields = dict(fields)
+        self._parts = parts
+
+    def chat(self, request: ChatRequest) -> Any:
+        return self._client.chat(self._said(request))
+
+    def stream(self, request: ChatRequest) -> Any:
+        return self._client.stream(self._said(request))
+
+    def close(self) -> Any:
+        return self._client.close()
+
+    def _said(self, request: ChatRequest) -> ChatRequest:
+        metadata = {**request.provider_metadata, self._api: self._fields} if self._fields else request.provider_metadata
+        first, *rest = request.messages
+        return replace(
+            request, messages=(Message(first.role, (*self._parts, *first.parts)), *rest), provider_metadata=metadata
+        )
