@@ -181,6 +181,21 @@ def test_a_way_that_does_not_lead_to_the_upstream_is_told_with_what_both_ends_sa
     )
 
 
+def test_a_gateway_that_asks_for_another_model_is_told_of(front: Front) -> None:
+    class Another(Passing):
+        def request(self, request: HttpRequest) -> HttpRequest:
+            body = request.body.replace(b"claude-opus-5-5", b"claude-opus-5")
+            return HttpRequest(request.method, request.url, request.headers, body)
+
+    code, told = front.check(Another(), sample.FIRST, "--api", "anthropic", "--upstream", "anthropic")
+
+    assert code == 2
+    assert told.splitlines()[-1] == (
+        "harness: --upstream anthropic: the gateway asks it for the model 'claude-opus-5', and not for "
+        "'claude-opus-5-5'. Mend its configuration, or say --upstream-model anthropic=claude-opus-5."
+    )
+
+
 def test_who_does_not_listen_is_waited_for_no_longer_than_was_said() -> None:
     url, told = f"http://127.0.0.1:{free_port()}", io.StringIO()
 

@@ -7,9 +7,12 @@ from collections.abc import Generator
 import pytest
 
 from harness.checking.gateways import sample
+from harness.contract.http import HttpRequest, HttpResponse
 from harness.results import Blame, RunResult, Verdict
+from harness.scenarios.schema import Variant
 from tests.gateways.faults import FAULTS, Fault
-from tests.gateways.toy import Ends, Passing, ends
+from tests.gateways.toy import Ends, JsonDict, Losing, Passing, ends
+from tests.gateways.translating import Translating
 
 SCENARIOS = {scenario.id: scenario for scenario in sample.scenarios()}
 
@@ -39,6 +42,22 @@ _SPOKEN = (
 """Scenarios that say every fact between them; all of them take too long for a test."""
 
 
+_SAID = (
+    "call-not-needed",
+    "system-plain",
+    "call-sequential",
+    "call-parallel-same-tool",
+    "result-error",
+    "choice-none",
+    "json-mode",
+    "json-schema",
+    "image-from-user",
+    "stop-max-tokens",
+    "stop-refusal",
+    "gateway-retry-after",
+)
+
+
 def _lost(run: RunResult) -> dict[str, str]:
     return {finding.rule: finding.message for cell in run.cells for finding in cell.findings}
 
@@ -58,15 +77,88 @@ def test_a_loss_is_found_and_the_gateway_is_blamed(fault: Fault, both: Ends) -> 
     assert {finding.blame for finding in cell.findings} == {Blame.GATEWAY}
 
 
-@pytest.mark.parametrize("target", ["anthropic", "openai-chat", "openai-responses", "gemini-3", "gemini-2.5"])
-def test_a_faithful_gateway_is_clean(target: str, both: Ends) -> None:
-    chosen = [SCENARIOS[name] for name in _SPOKEN]
-
-    run = both.check(Passing(), target, chosen)
+@pytest.mark.parametrize(
+    ("target", "variant"),
+    [
+        ("anthropic", "stream"),
+        ("openai-chat", "stream"),
+        ("openai-responses", "whole"),
+        ("gemini-3", "stream"),
+        ("gemini-2.5", "whole"),
+    ],
+)
+def test_a_faithful_gateway_is_clean(target: str, variant: Variant, both: Ends) -> None:
+    run = both.check(Passing(), target, [SCENARIOS[name] for name in _SPOKEN], variants=(variant,))
 
     assert _lost(run) == {}
     assert {cell.verdict for cell in run.cells} <= {Verdict.PASS, Verdict.NOT_APPLICABLE}
     assert run.check is not None
     assert {fates.fact for fates in run.check.gateway if fates.translated or fates.refused or fates.lost} <= {
         "answer arrives"  # of one that breaks off
+    }
+
+
+def test_a_faithful_translation_is_told_as_one(both: Ends) -> None:
+    run = both.check(Translating(), "openai-chat", [SCENARIOS[name] for name in _SAID], upstream="anthropic")
+
+    assert _lost(run) == {}
+    assert run.check is not None
+    fates = {each.fact: each for each in run.check.gateway}
+    assert fates["answer's stop reason"].translated > 0
+    assert fates["response format"].translated == 2  # JSON of any shape is asked for in words
+    assert (fates["call ids of the history"].preserved > 0, fates["tool choice"].preserved) == (True, 2)
+    assert fates["stream"].translated > 0  # the upstream is not asked for one
+
+
+def test_what_an_upstream_refuses_anyway_is_refused_and_no_loss(both: Ends) -> None:
+    """The model behind the gateway takes no forced choice: the client is told, and that is all there is to it."""
+    played = [SCENARIOS["call-single"], SCENARIOS["choice-required"]]
+    run = both.check(Translating(), "openai-chat", played, upstream="anthropic", variants=("whole",))
+
+    assert _lost(run) == {}
+    assert run.check is not None
+    assert [each.fact for each in run.check.gateway if each.refused] == ["tool choice"]
+
+
+def test_what_a_gateway_refuses_though_it_could_be_had_is_a_warning(both: Ends) -> None:
+    class Declining(Passing):
+        def __call__(self, request: HttpRequest) -> HttpResponse:
+            if b'"stop_sequences"' not in request.body:
+                return super().__call__(request)
+            error = b'{"type": "error", "error": {"type": "invalid_request_error", "message": "no stop texts here"}}'
+            return HttpResponse(400, {"content-type": "application/json"}, error)
+
+    played = [SCENARIOS["call-not-needed"], SCENARIOS["gateway-stop"]]
+    run = both.check(Declining(), "anthropic", played, variants=("whole",))
+
+    assert _lost(run) == {"gateway-refused": "the gateway refuses what anthropic takes: HTTP 400: no stop texts here"}
+    assert [cell.verdict for cell in run.cells] == [Verdict.PASS, Verdict.WARN]
+    assert run.check is not None
+    assert [each.fact for each in run.check.gateway if each.refused] == ["stop texts"]
+
+
+def test_ids_that_stand_for_others_are_translated_and_lead_back(both: Ends) -> None:
+    class Renaming(Losing):
+        def __init__(self) -> None:
+            super().__init__(self._back, self._forth)
+
+        def _forth(self, body: JsonDict) -> None:
+            for call in body["choices"][0]["message"].get("tool_calls") or ():
+                call["id"] = f"gw-{call['id']}"
+
+        def _back(self, body: JsonDict) -> None:
+            for message in body["messages"]:
+                for call in message.get("tool_calls") or ():
+                    call["id"] = call["id"].removeprefix("gw-")
+                if message["role"] == "tool":
+                    message["tool_call_id"] = message["tool_call_id"].removeprefix("gw-")
+
+    run = both.check(Renaming(), "openai-chat", [SCENARIOS["call-sequential"]], variants=("whole",))
+
+    assert _lost(run) == {}
+    assert run.check is not None
+    ids = {each.fact: each for each in run.check.gateway if each.fact.endswith("call ids") or "call ids" in each.fact}
+    assert {name: (each.preserved, each.translated) for name, each in ids.items()} == {
+        "call ids of the history": (0, 1),
+        "answer's call ids": (0, 1),
     }

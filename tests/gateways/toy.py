@@ -123,7 +123,7 @@ class Ends:
         """Play scenarios through a gateway, from the API of one target to that of another."""
         gateway.upstream, self.gate.gateway = self.upstream.origin, gateway
         here, there = catalog.target(client), catalog.target(upstream or client)
-        each = pair(here, there, {}, model or here.model, SHIPPED)
+        each = pair(here, there, {}, model or there.model, SHIPPED)
         check = GatewayCheck(Door(self.url + each.way.client.base_url_ending, "no-key"), self.upstream)
         try:
             return check(check.cells([each], scenarios, variants))

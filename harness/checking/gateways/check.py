@@ -19,6 +19,7 @@ from harness.checking.gateways.sample import FIRST
 from harness.checking.gateways.saying import saying, unsayable
 from harness.checking.gateways.upstream import Upstream
 from harness.contract.errors import ChatError, UsageError
+from harness.meaning.models import is_named
 from harness.results import (
     CellResult,
     Checked,
@@ -171,7 +172,16 @@ class GatewayCheck:
         Raises:
             UsageError: it does not; what both ends said is repeated.
         """
-        if cell.scenario.id != FIRST or any(passage.upstream for passage in what.passages):
+        if cell.scenario.id != FIRST:
+            return
+        asked = [passage.asked[1].model for passage in what.passages if passage.asked is not None]
+        if asked and not is_named(asked[0] or "", each.upstream.model):
+            raise UsageError(
+                f"--upstream {each.upstream.name}: the gateway asks it for the model {asked[0]!r}, and not for "
+                f"{each.upstream.model!r}. Mend its configuration, or say --upstream-model "
+                f"{each.upstream.name}={asked[0]}."
+            )
+        if any(passage.upstream for passage in what.passages):
             return
         passage = what.passages[0] if what.passages else None
         response = passage.client.exchange.response if passage is not None else None
