@@ -74,6 +74,7 @@ def check(  # noqa: PLR0913 - a parameter for each option
     server: servers.ServerUrl = None,
     repeat: servers.Repeat = 1,
     max_requests: servers.MaxRequests = None,
+    max_tokens: servers.MaxTokens = servers.LONGEST,
     price: servers.PriceOf = None,
     only: servers.Only = None,
 ) -> int:
@@ -91,10 +92,13 @@ def check(  # noqa: PLR0913 - a parameter for each option
         return 0
     if server is not None:
         beside = {"ADAPTER": adapter, "--adapter-command": adapter_commands, "--target": targets, "--all": everything}
-        servers.refuse_beside({**beside, "--gateway": gateway}.items(), "a server")
-        typed = (server, api, models, variants, repeat, max_requests, price, only, expected_failures, reports, verbose)
-        return servers.check(servers.ServerOptions(*typed))
+        beside |= {"--strict": strict, "-n": jobs != "auto", "--cell-timeout": cell_timeout, "--gateway": gateway}
+        servers.refuse_beside(beside.items(), "a server")
+        bounds = (repeat, max_requests, max_tokens, price, only)
+        judged = (as_of, fact_files(facts), expected_failures)
+        return servers.check(servers.ServerOptions(server, api, models, variants, *bounds, *judged, reports, verbose))
     beside = {"--repeat": repeat > 1, "--max-requests": max_requests, "--price": price, "--only": only}
+    beside |= {"--max-tokens": max_tokens != servers.LONGEST}
     if gateway is not None:
         others = {"--adapter-command": adapter_commands, "--target": targets, "--all": everything, "--strict": strict}
         of_gateway.refuse(others, "it is for an adapter, and --gateway checks a gateway. Leave one of them out.")

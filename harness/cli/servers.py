@@ -43,6 +43,15 @@ PriceOf = Annotated[
         help="With --server: US dollars for a million tokens, read and written. Default: what is known of the model.",
     ),
 ]
+MaxTokens = Annotated[
+    int,
+    typer.Option(
+        "--max-tokens",
+        metavar="N",
+        min=64,
+        help="With --server: the longest answer, in tokens: more for a model that reasons, less for a slow one.",
+    ),
+]
 Only = Annotated[
     list[str] | None,
     typer.Option(
@@ -52,6 +61,10 @@ Only = Annotated[
         help="With --server: only these checks: 'harness list rules' has their ids, server-... Repeatable.",
     ),
 ]
+
+
+LONGEST = 1024
+"""The default of `--max-tokens`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +77,11 @@ class ServerOptions:
     variants: Sequence[str] | None
     repeat: int
     max_requests: int | None
+    max_tokens: int
     price: str | None
     only: Sequence[str] | None
+    as_of: str | None
+    facts: tuple[Path, ...]
     expected_failures: str | None
     reports: Sequence[str] | None
     verbose: bool
@@ -97,7 +113,7 @@ def check(options: ServerOptions) -> int:
         expected = expected_failures.load(Path(file), findable()) if file else []
         wanted = outputs(options.reports or ())
         presentation = Presentation(verbose=options.verbose)
-        standing = Standing(wanted, "live", presentation)
+        standing = Standing(wanted, "live", presentation, facts=tuple(map(str, options.facts)))
         _before(server, asked, options.max_requests, price)
         try:
             with (
@@ -106,7 +122,8 @@ def check(options: ServerOptions) -> int:
                 Progress(sum(1 for _ in asked.cells())) as progress,
             ):
                 command = tuple(_command(options, server))
-                inspection = Inspection(server, line, asked, redactor, price, command, expected)
+                facts = tuple(map(str, options.facts))
+                inspection = Inspection(server, line, asked, redactor, price, command, expected, facts)
                 result = inspection(progress)
         except BaseException as error:
             standing.stop(error)
@@ -127,6 +144,7 @@ def findable() -> frozenset[str]:
 def _server(options: ServerOptions) -> Server:
     from harness import catalog  # noqa: PLC0415 - `harness --help` loads no APIs
     from harness.checking.servers.server import Server  # noqa: PLC0415 - the same
+    from harness.cli.days import edition  # noqa: PLC0415 - the same
     from harness.kit import factories  # noqa: PLC0415 - the same
 
     if options.api is None:
@@ -137,7 +155,8 @@ def _server(options: ServerOptions) -> Server:
         raise UsageError("--server: name one of its models, as in --model llama-4-8b.")
     if not factories.is_base_url(options.url):
         raise UsageError(f"--server: {factories.NO_BASE_URL}")
-    return Server.of(catalog.api(options.api), models[0], options.url)
+    by = edition(options.as_of, options.facts)
+    return Server.of(catalog.api(options.api), models[0], options.url, options.max_tokens, by)
 
 
 def _asked(options: ServerOptions) -> Asked:
@@ -197,6 +216,10 @@ def _command(options: ServerOptions, server: Server) -> Iterator[str]:
     from harness.tape.redact.address import shown  # noqa: PLC0415 - `harness --help` loads no tape
 
     yield from ("harness", "check", "--server", shown(options.url), "--api", server.api.name, "--model", server.model)
+    yield from () if options.as_of is None else ("--as-of", options.as_of)
+    yield from (word for file in options.facts for word in ("--facts", str(file)))
+    if options.max_tokens != LONGEST:
+        yield from ("--max-tokens", str(options.max_tokens))
     if options.repeat > 1:
         yield from ("--repeat", str(options.repeat))
 

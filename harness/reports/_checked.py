@@ -23,6 +23,6 @@ def sentences(checked: Checked) -> Iterator[tuple[str, str]]:
         said = (
             f"{rate.name}: {rate.hits} of {rate.played} ({rate.share:.0%}; between {rate.low:.0%} and {rate.high:.0%})"
         )
-        yield "What the model does, which is no verdict (95 % interval; --repeat N narrows it)", said
+        yield "How often, which is no verdict (95 % interval; --repeat N narrows it)", said
     for sentence in checked.not_played:
         yield "Not played", sentence

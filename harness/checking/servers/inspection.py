@@ -31,6 +31,7 @@ INTERRUPTED = "interrupted"
 
 _NO_SUCH_PATH = frozenset({404, 405})
 _NO_ACCESS = frozenset({401, 402, 403})
+_REFUSED = frozenset({400, 422})
 
 
 _PLAINEST = frozenset({"server-text", "server-call", "server-parallel", "server-error-messages"})
@@ -84,7 +85,7 @@ def greeted(server: Server, line: Line) -> Server:
                 f"--server {shown(server.base_url)}: nobody answers at {shown(request.url)}: {reason}. Is the server "
                 "up?"
             ) from None
-        if response.status in _NO_SUCH_PATH:
+        if response.status in _NO_SUCH_PATH or 300 <= response.status < 400:
             raise UsageError(
                 f"--server {shown(server.base_url)}: {request.method} {shown(request.url)} was answered with HTTP "
                 f"{response.status}: {_words(server, response)}. Name the base URL as SDKs take it"
@@ -96,7 +97,7 @@ def greeted(server: Server, line: Line) -> Server:
                 f"--server {shown(server.base_url)}: the key is refused with HTTP {response.status}: "
                 f"{_words(server, response)}. {variables} holds the key that is sent."
             )
-        if response.status != 400:
+        if response.status not in _REFUSED:
             return asked
         refused.append(asked)
     return refused[0]
@@ -125,6 +126,7 @@ class Inspection:
     price: Price | None = None
     command: tuple[str, ...] = ()
     expected: Sequence[ExpectedFailure] = ()
+    facts: tuple[str, ...] = ()
 
     def __call__(self, told: Told = lambda _cell: None) -> RunResult:
         """The result; each cell is told as soon as it is done.
@@ -151,7 +153,7 @@ class Inspection:
             stopped = f"--max-requests is reached: {self.line.sent} were sent"
         except KeyboardInterrupt:
             stopped = INTERRUPTED
-        cells += watching.cells(self.server.api.name, provenance, self.asked.promises())
+        cells += watching.cells(self.server, provenance, self.asked.promises())
         cells = [self._weighed(cell) for cell in cells]
         result = RunResult(
             "live",
@@ -160,6 +162,7 @@ class Inspection:
             timing={"seconds": time.monotonic() - begun},
             invocation=self._invocation(watching),
             stopped=stopped,
+            facts=self.facts,
             stale=stale(self.expected, cells),
             unmatched=unmatched(self.expected, cells),
             check=Checked(rates=tuple(_rates(playings)), server=shown(url)),

@@ -84,7 +84,8 @@ class Line:
 
     def _over_http(self, request: HttpRequest) -> HttpResponse:
         if self._client is None:
-            transport = httpx2.HTTPTransport(trust_env=False)
+            alone = httpx2.Limits(max_keepalive_connections=0)  # else what a server closes when idle is blamed on it
+            transport = httpx2.HTTPTransport(trust_env=False, limits=alone)
             self._client = httpx2.Client(transport=transport, trust_env=False, timeout=SECONDS)
         pieces: list[bytes] = []
         delivery = AT_ONCE

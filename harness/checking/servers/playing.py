@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from harness.checking.servers.check import Check
@@ -78,6 +78,7 @@ class Judge:
     ) -> CellResult:
         replies = [reply for each in playings for reply in each.talk.replies]
         server = self.server
+        served = next((reply.view.model for reply in replies if reply.view is not None and reply.view.model), None)
         spent = spending(
             (usage for each in playings for usage in each.talk.usage),
             len(replies),
@@ -93,7 +94,7 @@ class Judge:
             api=server.api.name,
             variant=variant,
             verdict=verdict,
-            provenance=self.provenance if replies else None,
+            provenance=replace(self.provenance, model_served=served) if replies else None,
             findings=findings,
             reason=reason,
             exchanges=len(replies),
@@ -118,7 +119,7 @@ class Judge:
             pointer=flaw.pointer or None,
             actual=flaw.actual,
             expected=flaw.expected,
-            source=check.source,
+            source=self.server.sources(check.source),
             exchange=replies.index(reply) if came else None,
             of_response=True,
             piece=piece(reply.request, reply.response, self.redactor, flaw.pointer) if came else (),
@@ -138,7 +139,7 @@ class Judge:
             severity=Severity.WARNING,
             blame=Blame.PROVIDER,
             message=f"{check.never} ({times})",
-            source=check.source,
+            source=self.server.sources(check.source),
             exchange=len(playings[-1].talk.replies) - 1,
             of_response=True,
             piece=piece(last.request, last.response, self.redactor),

@@ -9,6 +9,7 @@ from typing import Any
 
 from harness.apis.api import Api
 from harness.apis.departure import Strictly
+from harness.apis.facts import SHIPPED, Edition
 from harness.apis.law import Law
 from harness.apis.profile import Profile
 from harness.apis.questions import Body, Questions
@@ -16,13 +17,17 @@ from harness.contract.errors import UsageError
 from harness.contract.http import HttpRequest
 from harness.contract.model import ChatRequest
 
+LONGEST = 1024
+"""Tokens that an answer may take: enough for what is asked. A model that reasons takes more."""
+
 NAME = "server"
 """The target of a check's cells: there is one server."""
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server of an API at a base URL, asked for a model. `bound` is the field that keeps its answers short."""
+    """A server of an API at a base URL, asked for a model. `bound` is the field that keeps its answers short, which may
+    be `longest` tokens long unless a check is about that."""
 
     api: Api
     model: str
@@ -32,22 +37,29 @@ class Server:
     questions: Questions
     strictly: Strictly
     bound: str
+    longest: int = LONGEST
 
     @staticmethod
-    def of(api: Api, model: str, base_url: str) -> Server:
-        """The server at a base URL.
+    def of(api: Api, model: str, base_url: str, longest: int = LONGEST, edition: Edition = SHIPPED) -> Server:
+        """The server at a base URL, which is asked for what it takes by an edition of the facts.
 
         Raises:
             UsageError: nothing is known here of how a server of the API is asked.
+            FactsError: see `Api.profile_for`.
         """
         if api.questions is None or api.departures is None or api.smallest is None:
             raise UsageError(f"--api {api.name}: 'harness check --server' has no checks for this API.")
-        profile = api.profile_for(model)
+        profile = api.profile_for(model, edition)
         law = api.services.law_at(profile, model, base_url)
         bounds = api.questions.bounds
         own = api.is_provider(base_url)
         bound = bounds[-1] if own else bounds[0]  # the newest is the provider's own, and others know the oldest
-        return Server(api, model, base_url.rstrip("/"), profile, law, api.questions, api.departures, bound)
+        return Server(api, model, base_url.rstrip("/"), profile, law, api.questions, api.departures, bound, longest)
+
+    def sources(self, source: str) -> str:
+        """Those of the sources of a rule that are about this API, or all if none is."""
+        own = [each for each in source.split(", ") if each.startswith(f"{self.api.name}-")]
+        return ", ".join(own) or source
 
     def written(self, request: ChatRequest) -> Body:
         """The body of a request."""

@@ -15,9 +15,6 @@ from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import JSON, ChatRequest, StopReason, Usage
 from harness.results import Severity
 
-LONGEST = 1024
-"""Tokens that an answer may take, unless a check is about that."""
-
 _UNHELPFUL = (StopReason.MAX_TOKENS, StopReason.REFUSAL)
 """What an answer stops for that says nothing of what was asked: a model may think, or refuse, as it likes."""
 
@@ -101,7 +98,7 @@ class Talk:
             Inapplicable: the server is known to refuse it.
             Ended: there is no answer, which is said.
         """
-        bound = LONGEST if request.max_tokens is None else request.max_tokens
+        bound = self.server.longest if request.max_tokens is None else request.max_tokens
         body = self.server.written(replace(request, model=self.server.model, max_tokens=bound))
         for name in way:
             body = getattr(self.server.questions, name)(body)
@@ -193,7 +190,7 @@ class Talk:
         try:
             return self.server.api.view(request)
         except WireError:
-            plain = self.server.written(ChatRequest(model=self.server.model, max_tokens=LONGEST))
+            plain = self.server.written(ChatRequest(model=self.server.model, max_tokens=self.server.longest))
             return self.server.api.view(self.server.request(plain, stream=self.stream))
 
     def _departures(self, response: HttpResponse, asked: RequestView, view: ResponseView | None) -> Iterator[Departure]:

@@ -26,7 +26,7 @@ from harness.apis.departure import (
 from harness.apis.view import RequestView
 from harness.checking.servers.check import Seen
 from harness.checking.servers.evidence import piece
-from harness.checking.servers.server import NAME
+from harness.checking.servers.server import NAME, Server
 from harness.checking.servers.talk import Reply
 from harness.results import Blame, CellResult, Finding, Kind, Provenance, Severity, Verdict
 from harness.scenarios.schema import Variant
@@ -65,14 +65,14 @@ class Watching:
             self._found.setdefault(key, []).append(Seen(departure, check, shown))
 
     def cells(
-        self, api: str, provenance: Provenance, promises: Iterable[tuple[Promise, Variant]]
+        self, server: Server, provenance: Provenance, promises: Iterable[tuple[Promise, Variant]]
     ) -> Iterator[CellResult]:
         """A cell for each of the promises, and for each other one that is broken."""
         wanted: dict[tuple[str, Variant], None] = dict.fromkeys((promise.id, variant) for promise, variant in promises)
         for name, variant in dict.fromkeys((*wanted, *self._found)):
-            yield self._cell(PROMISES[name], variant, api, provenance)
+            yield self._cell(PROMISES[name], variant, server, provenance)
 
-    def _cell(self, promise: Promise, variant: Variant, api: str, provenance: Provenance) -> CellResult:
+    def _cell(self, promise: Promise, variant: Variant, server: Server, provenance: Provenance) -> CellResult:
         found = self._found.get((promise.id, variant), [])
         looked = self._looked[promise.id, variant]
         verdict = Verdict.FAIL if found else Verdict.PASS if looked else Verdict.INCONCLUSIVE
@@ -80,17 +80,17 @@ class Watching:
             scenario=promise.id,
             target=NAME,
             adapter="",
-            api=api,
+            api=server.api.name,
             variant=variant,
             verdict=verdict,
             provenance=provenance if looked else None,
-            findings=tuple(self._finding(seen, variant) for seen in found),
+            findings=tuple(self._finding(seen, variant, server) for seen in found),
             reason=None if looked else "no answer had anything to see it by",
             exchanges=looked,
             covers=(promise.subject,),
         )
 
-    def _finding(self, seen: Seen, variant: Variant) -> Finding:
+    def _finding(self, seen: Seen, variant: Variant, server: Server) -> Finding:
         departure = seen.departure
         times = self._alike[departure.promise.id, variant, _VALUE.sub("", departure.message)]
         where = "" if departure.event is None else f"event {departure.event + 1}: "
@@ -104,7 +104,7 @@ class Watching:
             pointer=departure.pointer or None,
             actual=departure.actual,
             expected=departure.expected,
-            source=departure.promise.source,
+            source=server.sources(departure.promise.source),
             of_response=True,
             piece=seen.evidence,
             subject=departure.promise.subject,

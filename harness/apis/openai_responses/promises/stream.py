@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from typing import Any
 
-from harness.apis.departure import END, ERROR_STATUS, EVENTS, FIELDS, FRAMING, INDEX, Departure
+from harness.apis.departure import END, ERROR_STATUS, EVENTS, FIELDS, INDEX, Departure
 from harness.apis.jsonvalue import equal
 from harness.apis.openai_responses.streams import FIELDS as STRINGS
 from harness.apis.openai_responses.streams import TERMINAL, TEXTS
-from harness.apis.strictly import DONE, Sent, framing, sent
+from harness.apis.strictly import Sent, framing, sent
 from harness.contract.http import HttpResponse
 from harness.contract.model import JSON
 
@@ -18,14 +18,15 @@ _FAMILIES = {**STRINGS, **{family: key for family, (_, _, key) in TEXTS.items()}
 
 
 def streamed(response: HttpResponse) -> Generator[Departure, None, dict[str, JSON] | None]:
-    """Where a stream departs; returns the response that its last event has, `None` if it never came."""
+    """Where a stream departs; returns the response that its last event has, `None` if it never came.
+
+    Some servers end it with Chat's sentinel, at which the official SDK stops reading here too: nobody is harmed by it.
+    """
     yield from framing(response)
     response_ = _Response()
     for event in sent(response):
         if event.data is not None:
             yield from response_.take(event, event.data)
-        elif event.text == DONE:
-            yield FRAMING.broken("the API has no such event, and clients read its data as JSON", actual=DONE)
     yield from response_.unsaid()
     return response_.ended
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.apis.questions import Body
 from harness.checking.servers.check import Check
-from harness.checking.servers.talk import LONGEST, Reply, Talk
+from harness.checking.servers.talk import Reply, Talk
 from harness.checking.servers.tools import WEATHER
 from harness.contract.model import ChatRequest, Message, NamedTool
 from harness.results import Severity
@@ -17,7 +17,7 @@ _SCRIPT = (StepSpec(text="Hello."),)
 
 
 def _body(talk: Talk, text: str = _HELLO) -> Body:
-    asked = ChatRequest(model=talk.server.model, messages=[Message.user(text)], max_tokens=LONGEST)
+    asked = ChatRequest(model=talk.server.model, messages=[Message.user(text)], max_tokens=talk.server.longest)
     return talk.server.written(asked)
 
 
@@ -75,7 +75,7 @@ def _undeclared(talk: Talk) -> None:
         [Message.user(_HELLO)],
         tools=[WEATHER],
         tool_choice=NamedTool("no_such_tool"),
-        max_tokens=LONGEST,
+        max_tokens=talk.server.longest,
     )
     _taken_or_refused(talk, talk.send(talk.server.written(asked)), "a tool choice of a tool that is not declared")
 
