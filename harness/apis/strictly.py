@@ -6,7 +6,16 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from harness.apis.departure import CONTENT_TYPE, ERROR_BODY, FIELDS, FRAMING, USAGE, Departure
+from harness.apis.departure import (
+    ARGUMENTS,
+    CALL_ID,
+    CONTENT_TYPE,
+    ERROR_BODY,
+    FIELDS,
+    FRAMING,
+    USAGE,
+    Departure,
+)
 from harness.apis.eventstream import events
 from harness.apis.jsonvalue import join, loads
 from harness.apis.view import WireError
@@ -120,6 +129,41 @@ def number_at(
     if not (whole_number(given) or (real and isinstance(given, float))):
         said = "is missing" if key not in value else "is no number"
         yield FIELDS.broken(f"the field {key!r} {said}", join(pointer, key), event=event, actual=given)
+
+
+def identified(
+    identity: JSON, ids: list[JSON], pointer: str, name: str = "id", *, event: int | None = None
+) -> Iterator[Departure]:
+    """Whether a call has an id, and none of those of the answer's calls so far, which it joins."""
+    if not isinstance(identity, str) or not identity:
+        yield CALL_ID.broken(f"a call has no {name}", pointer, event=event, actual=identity)
+    elif identity in ids:
+        yield CALL_ID.broken(f"two calls of one answer have the same {name}", pointer, event=event, actual=identity)
+    ids.append(identity)
+
+
+def object_in(given: JSON, pointer: str) -> Iterator[Departure]:
+    """Whether arguments that travel as a text are the JSON of an object."""
+    if not isinstance(given, str):
+        said = "the arguments are missing" if given is None else "the arguments are to be a text, and are a value"
+        yield ARGUMENTS.broken(said, pointer, actual=given)
+        return
+    try:
+        value = loads(given)
+    except WireError as damage:
+        said = f"the arguments are {damage.reason}" if given else "the arguments are empty, which is no JSON"
+        yield ARGUMENTS.broken(said, pointer, actual=given)
+        return
+    if not isinstance(value, dict):
+        yield ARGUMENTS.broken("the arguments are JSON, and no object", pointer, actual=given)
+
+
+def object_itself(given: JSON, pointer: str, *, event: int | None = None) -> Iterator[Departure]:
+    """Whether arguments that travel as what they are are an object."""
+    if not isinstance(given, dict):
+        is_text = isinstance(given, str)
+        said = "the arguments are a text, and are to be the object itself" if is_text else "the arguments are no object"
+        yield ARGUMENTS.broken(said, pointer, event=event, actual=given)
 
 
 def counts(

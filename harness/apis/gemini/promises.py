@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from harness.apis.departure import (
-    ARGUMENTS,
-    CALL_ID,
     END,
     ERROR_BODY,
     ERROR_STATUS,
@@ -27,6 +25,8 @@ from harness.apis.strictly import (
     counts,
     error_in,
     framing,
+    identified,
+    object_itself,
     sent,
     sums,
     text_at,
@@ -149,17 +149,9 @@ def _chunk(body: Mapping[str, JSON], event: int | None, ids: list[JSON]) -> Iter
 def _call(call: dict[str, JSON], pointer: str, event: int | None, ids: list[JSON]) -> Iterator[Departure]:
     """A call. It may have no id (gemini-response-ids), and no arguments."""
     yield from text_at(call, "name", pointer, event=event)
-    identity, given = call.get("id"), call.get("args", {})
-    if "id" in call and (not isinstance(identity, str) or not identity):
-        yield CALL_ID.broken("the id of a call is empty, or no text", f"{pointer}/id", event=event, actual=identity)
-    elif identity is not None and identity in ids:
-        said = "two calls of one answer have the same id"
-        yield CALL_ID.broken(said, f"{pointer}/id", event=event, actual=identity)
-    ids.append(identity)
-    if not isinstance(given, dict):
-        said = "the arguments are a text, and are to be the object itself"
-        said = said if isinstance(given, str) else "the arguments are no object"
-        yield ARGUMENTS.broken(said, f"{pointer}/args", event=event, actual=given)
+    if "id" in call:
+        yield from identified(call["id"], ids, f"{pointer}/id", event=event)
+    yield from object_itself(call.get("args", {}), f"{pointer}/args", event=event)
 
 
 def _ended(chunks: Sequence[Mapping[str, JSON]], last: int | None) -> Iterator[Departure]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from harness.apis.departure import Departure
 from harness.checking.servers.server import Server
 from harness.checking.servers.talk import Talk
 from harness.scenarios.schema import HistoryMessage, StepSpec, Subject, Variant
@@ -43,12 +42,3 @@ class Check:
     lacks: Callable[[Server], str | None] = _anybody
     counted: str = ""
     never: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """A departure, and in which answer of which check it was seen."""
-
-    departure: Departure
-    check: str
-    evidence: tuple[str, ...] = field(repr=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from harness.apis.departure import PROMISES, Promise
@@ -11,7 +11,7 @@ from harness.apis.view import WireError
 from harness.checking.servers.check import BOTH, Check
 from harness.checking.servers.checks import CHECKS
 from harness.checking.servers.line import Enough, Line, Unanswered
-from harness.checking.servers.playing import Judge, Playing, Told, played
+from harness.checking.servers.playing import Judge, Playing, played
 from harness.checking.servers.price import Price
 from harness.checking.servers.rates import rate
 from harness.checking.servers.server import NAME, Server
@@ -128,7 +128,7 @@ class Inspection:
     expected: Sequence[ExpectedFailure] = ()
     facts: tuple[str, ...] = ()
 
-    def __call__(self, told: Told = lambda _cell: None) -> RunResult:
+    def __call__(self, told: Callable[[CellResult], object] = lambda _cell: None) -> RunResult:
         """The result; each cell is told as soon as it is done.
 
         Raises:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -51,16 +51,16 @@ class Judge:
     redactor: Redactor
     price: Price | None
 
-    def lacking(self, check: Check, variant: Variant, reason: str) -> CellResult:
-        """The cell of a check that is not applicable."""
-        return self._cell(check, variant, Verdict.NOT_APPLICABLE, reason=reason)
+    def lacking(self, check: Check, variant: Variant, reason: str, playings: Sequence[Playing] = ()) -> CellResult:
+        """The cell of a check that is not applicable, be it seen in the middle of it."""
+        return self._cell(check, variant, Verdict.NOT_APPLICABLE, reason=reason, playings=playings)
 
     def cell(self, check: Check, variant: Variant, playings: Sequence[Playing]) -> CellResult:
         """The cell of a check that was played."""
         findings = (*self._flaws(check, playings), *self._never(check, playings))
         outcomes = {each.outcome for each in playings}
         if "inapplicable" in outcomes and not findings:
-            return self.lacking(check, variant, playings[0].reason)
+            return self.lacking(check, variant, playings[0].reason, playings)
         verdict, reason = worst(findings), None
         if verdict is Verdict.PASS and "judged" not in outcomes:
             verdict, reason = Verdict.INCONCLUSIVE, playings[0].reason
@@ -145,6 +145,3 @@ class Judge:
             piece=piece(last.request, last.response, self.redactor),
             subject=check.subject,
         )
-
-
-Told = Callable[[CellResult], None]

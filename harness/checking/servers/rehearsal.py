@@ -23,14 +23,15 @@ _BYTES = 4
 _MODEL = "rehearsal"
 """A model that nobody knows, so that the reference server has no rules of a provider's for it."""
 
-_GREETINGS = 1
+_GREETING = Usage(20, 20)
+"""What the first request takes, which only greets, or a little less."""
 
 
 def rehearsed(server: Server, asked: Asked, most: int | None, price: Price | None) -> Spending:
     """What the checks would take, at about the length that their scripts have. Nothing leaves this process."""
     understudy = Understudy(server.api, _MODEL)
     stand_in = replace(server, model=_MODEL, bound=server.questions.bounds[0])
-    usages: list[Usage] = [Usage(_GREETINGS * 20, 20)] * _GREETINGS
+    usages = [_GREETING]
     with Line(server.api, NO_KEY, send=understudy) as line:
         for check, variant in asked.cells():
             if check.lacks(server) is None:

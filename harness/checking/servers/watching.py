@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from harness.apis.departure import (
     ARGUMENTS,
@@ -24,7 +25,6 @@ from harness.apis.departure import (
     Promise,
 )
 from harness.apis.view import RequestView
-from harness.checking.servers.check import Seen
 from harness.checking.servers.evidence import piece
 from harness.checking.servers.server import NAME, Server
 from harness.checking.servers.talk import Reply
@@ -38,13 +38,22 @@ BECAUSE = "clients read what the API promises, and break or lose something where
 """What a departure comes to."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A departure, in an answer to which check it was seen first, and the request and the answer that show it."""
+
+    departure: Departure
+    check: str
+    evidence: tuple[str, ...]
+
+
 class Watching:
     """Looks at answers, and tells what it has seen."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
         self._looked: Counter[tuple[str, Variant]] = Counter()
-        self._found: dict[tuple[str, Variant], list[Seen]] = {}
+        self._found: dict[tuple[str, Variant], list[_Seen]] = {}
         self._alike: Counter[tuple[str, Variant, str]] = Counter()
 
     def __call__(self, check: str, reply: Reply, asked: RequestView | None) -> None:
@@ -62,7 +71,7 @@ class Watching:
         self._alike[alike] += 1
         if self._alike[alike] == 1:  # what is the same in every answer is shown of the first
             shown = piece(reply.request, reply.response, self._redactor, departure.pointer, departure.event)
-            self._found.setdefault(key, []).append(Seen(departure, check, shown))
+            self._found.setdefault(key, []).append(_Seen(departure, check, shown))
 
     def cells(
         self, server: Server, provenance: Provenance, promises: Iterable[tuple[Promise, Variant]]
@@ -90,7 +99,7 @@ class Watching:
             covers=(promise.subject,),
         )
 
-    def _finding(self, seen: Seen, variant: Variant, server: Server) -> Finding:
+    def _finding(self, seen: _Seen, variant: Variant, server: Server) -> Finding:
         departure = seen.departure
         times = self._alike[departure.promise.id, variant, _VALUE.sub("", departure.message)]
         where = "" if departure.event is None else f"event {departure.event + 1}: "
@@ -118,9 +127,8 @@ class Watching:
 def _looked_for(reply: Reply, variant: Variant) -> Iterator[Promise]:
     """The promises that an answer can be seen to keep."""
     view = reply.view
-    if reply.response.status >= 400:
-        yield ERROR_BODY
-        yield ERROR_STATUS
+    if reply.response.status >= 400 or (view is not None and view.error is not None):
+        yield from (ERROR_BODY, ERROR_STATUS)
         return
     yield from (CONTENT_TYPE, FIELDS, STOP_REASON, USAGE)
     if variant == "stream":

@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from harness.apis.anthropic.promises.stream import streamed
-from harness.apis.departure import ARGUMENTS, CALL_ID, ERROR_BODY, ERROR_STATUS, FIELDS, STOP_REASON, Departure
+from harness.apis.departure import ERROR_BODY, ERROR_STATUS, FIELDS, STOP_REASON, Departure
 from harness.apis.jsonvalue import join
-from harness.apis.strictly import body_of, counts, error_in, text_at, typed_content, worded
+from harness.apis.strictly import (
+    body_of,
+    counts,
+    error_in,
+    identified,
+    object_itself,
+    text_at,
+    typed_content,
+    worded,
+)
 from harness.apis.view import RequestView
 from harness.contract.http import HttpResponse
 from harness.contract.model import JSON
@@ -92,20 +101,10 @@ def _said(message: Mapping[str, JSON]) -> Iterator[Departure]:
 
 
 def _call(block: dict[str, JSON], pointer: str, ids: list[JSON], *, is_cut: bool) -> Iterator[Departure]:
-    identity, given = block.get("id"), block.get("input")
-    if not isinstance(identity, str) or not identity:
-        yield CALL_ID.broken("a call has no id", f"{pointer}/id", actual=identity)
-    elif identity in ids:
-        yield CALL_ID.broken("two calls of one answer have the same id", f"{pointer}/id", actual=identity)
-    ids.append(identity)
+    yield from identified(block.get("id"), ids, f"{pointer}/id")
     yield from text_at(block, "name", pointer)
-    if not isinstance(given, dict) and not is_cut:
-        said = (
-            "the arguments are a text, and are to be the object itself" if isinstance(given, str) else "are no object"
-        )
-        yield ARGUMENTS.broken(
-            said if isinstance(given, str) else f"the arguments {said}", f"{pointer}/input", actual=given
-        )
+    if not is_cut:
+        yield from object_itself(block.get("input"), f"{pointer}/input")
 
 
 def _stop(word: JSON, *, calls: int) -> Iterator[Departure]:

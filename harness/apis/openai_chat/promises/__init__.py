@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from harness.apis.departure import ARGUMENTS, CALL_ID, ERROR_STATUS, FIELDS, STOP_REASON, Departure
-from harness.apis.jsonvalue import join, loads
+from harness.apis.departure import ERROR_STATUS, FIELDS, STOP_REASON, Departure
+from harness.apis.jsonvalue import join
 from harness.apis.openai_chat.promises.stream import streamed
-from harness.apis.strictly import body_of, counts, number_at, sums, text_at, typed_content, worded
-from harness.apis.view import RequestView, WireError
+from harness.apis.strictly import (
+    body_of,
+    counts,
+    identified,
+    number_at,
+    object_in,
+    sums,
+    text_at,
+    typed_content,
+    worded,
+)
+from harness.apis.view import RequestView
 from harness.contract.http import HttpResponse
 from harness.contract.model import JSON
 
@@ -83,36 +93,17 @@ def _said(body: Mapping[str, JSON], request: RequestView) -> Iterator[Departure]
 
 
 def _call(call: dict[str, JSON], pointer: str, ids: list[JSON], *, is_cut: bool) -> Iterator[Departure]:
-    identity, function = call.get("id"), call.get("function")
-    if not isinstance(identity, str) or not identity:
-        yield CALL_ID.broken("a call has no id", f"{pointer}/id", actual=identity)
-    elif identity in ids:
-        yield CALL_ID.broken("two calls of one answer have the same id", f"{pointer}/id", actual=identity)
-    ids.append(identity)
+    yield from identified(call.get("id"), ids, f"{pointer}/id")
     if call.get("type") == "custom":
         return
     yield from text_at(call, "type", pointer, among={"function"})
+    function = call.get("function")
     if not isinstance(function, dict):
         yield FIELDS.broken("a call has no function", f"{pointer}/function", actual=function)
         return
     yield from text_at(function, "name", f"{pointer}/function")
     if not is_cut:
-        yield from _arguments(function.get("arguments"), f"{pointer}/function/arguments")
-
-
-def _arguments(given: JSON, pointer: str) -> Iterator[Departure]:
-    if not isinstance(given, str):
-        said = "the arguments are to be a text, and are the value itself" if given is not None else "are missing"
-        yield ARGUMENTS.broken(f"the arguments: {said}" if given is None else said, pointer, actual=given)
-        return
-    try:
-        value = loads(given)
-    except WireError as damage:
-        said = "the arguments are empty, which is no JSON" if not given else f"the arguments are {damage.reason}"
-        yield ARGUMENTS.broken(said, pointer, actual=given, expected="{}" if not given else None)
-        return
-    if not isinstance(value, dict):
-        yield ARGUMENTS.broken("the arguments are JSON, and no object", pointer, actual=given)
+        yield from object_in(function.get("arguments"), f"{pointer}/function/arguments")
 
 
 def _stop(word: JSON, request: RequestView, *, calls: int) -> Iterator[Departure]:

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from harness.apis.departure import ARGUMENTS, CALL_ID, ERROR_STATUS, FIELDS, STOP_REASON, Departure
-from harness.apis.jsonvalue import join, loads
+from harness.apis.departure import ERROR_STATUS, FIELDS, STOP_REASON, Departure
+from harness.apis.jsonvalue import join
 from harness.apis.openai_responses.promises.stream import streamed
-from harness.apis.strictly import body_of, counts, number_at, sums, text_at, typed_content, worded
-from harness.apis.view import RequestView, WireError
+from harness.apis.strictly import (
+    body_of,
+    counts,
+    identified,
+    number_at,
+    object_in,
+    sums,
+    text_at,
+    typed_content,
+    worded,
+)
+from harness.apis.view import RequestView
 from harness.contract.http import HttpResponse
 from harness.contract.model import JSON
 
@@ -78,27 +88,10 @@ def _message(item: dict[str, JSON], pointer: str) -> Iterator[Departure]:
 
 
 def _call(item: dict[str, JSON], pointer: str, ids: list[JSON], *, is_cut: bool) -> Iterator[Departure]:
-    identity = item.get("call_id")
-    if not isinstance(identity, str) or not identity:
-        yield CALL_ID.broken("a call has no call_id", f"{pointer}/call_id", actual=identity)
-    elif identity in ids:
-        yield CALL_ID.broken("two calls of one answer have the same call_id", f"{pointer}/call_id", actual=identity)
-    ids.append(identity)
+    yield from identified(item.get("call_id"), ids, f"{pointer}/call_id", "call_id")
     yield from text_at(item, "name", pointer)
-    given, at = item.get("arguments"), f"{pointer}/arguments"
-    if not isinstance(given, str):
-        said = "the arguments are missing" if given is None else "the arguments are to be a text, and are the value"
-        yield ARGUMENTS.broken(said, at, actual=given)
-        return
-    try:
-        value = loads(given)
-    except WireError as damage:
-        if not is_cut:
-            said = "the arguments are empty, which is no JSON" if not given else f"the arguments are {damage.reason}"
-            yield ARGUMENTS.broken(said, at, actual=given)
-        return
-    if not isinstance(value, dict):
-        yield ARGUMENTS.broken("the arguments are JSON, and no object", at, actual=given)
+    if not is_cut:
+        yield from object_in(item.get("arguments"), f"{pointer}/arguments")
 
 
 def _stop(body: Mapping[str, JSON]) -> Iterator[Departure]:
