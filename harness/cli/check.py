@@ -79,7 +79,7 @@ def check(  # noqa: PLR0913 - a parameter for each option
     only: servers.Only = None,
 ) -> int:
     """Check an adapter against the reference server: whole, streamed, cut elsewhere, with faults, as far as declared.
-    With --gateway: what a gateway makes of what passes it.
+    With --server: a server, by its raw answers. With --gateway: what a gateway makes of what passes it.
 
     Within a minute, from a sample of the suite. Says what holds, what breaks and by which request, which capabilities
     work though undeclared, and which are declared and do not. Exit codes as for 'harness run'.

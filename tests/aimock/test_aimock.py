@@ -15,6 +15,10 @@ import pytest
 
 from harness import catalog
 from harness.apis.targets import targets_for
+from harness.checking.servers.checks import CHECKS
+from harness.checking.servers.inspection import Asked, Inspection
+from harness.checking.servers.line import Line
+from harness.checking.servers.server import Server
 from harness.contract.protocols import Adapter
 from harness.results import Blame, Finding, RunResult, Severity, Verdict
 from harness.running.cells import cells
@@ -24,6 +28,7 @@ from harness.running.stages import Live, Replay, Stages
 from harness.scenarios.load import load_paths
 from harness.scenarios.suite import shipped
 from harness.tape.library import Library
+from harness.tape.redact import Redactor
 from tests.examples import plain_http
 
 FOLDER = os.environ.get("HARNESS_AIMOCK_DIR")
@@ -40,9 +45,9 @@ REFUSED = ("system-plain", "openai-chat")
 
 
 @contextmanager
-def serving() -> Iterator[str]:
+def serving(*fixtures: Path) -> Iterator[str]:
     """The origin of a running aimock."""
-    command = ["node", str(Path(__file__).with_name("server.mjs")), str(FOLDER)]
+    command = ["node", str(Path(__file__).with_name("server.mjs")), str(FOLDER), *map(str, fixtures)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin
         assert process.stdout
@@ -222,3 +227,41 @@ def test_the_commands_do_it_too(tmp_path: Path) -> None:
         assert command("record", *chosen, *url)["mode"] == "record"
         assert command("run", "--mode", "live", *chosen[:-2], *url)["mode"] == "live"
     assert command("run", *chosen)["mode"] == "replay"
+
+
+DEPARTING = {
+    "openai-chat": {"server-integers"},
+    "openai-responses": {"server-integers", "server-events", "server-usage", "server-error-messages"},
+    "anthropic": {"server-integers", "server-usage", "server-error-body"},
+    "gemini": {"server-fields", "server-usage"},
+}
+"""What of aimock is not as the APIs promise: JavaScript holds no integer beyond the doubles, and it counts no tokens,
+numbers no events, fails over a request without input, has no type at its errors and names no version."""
+
+
+def test_a_check_of_aimock_finds_where_it_departs_and_nothing_else(tmp_path: Path) -> None:
+    fixtures = tmp_path / "fixtures.json"
+    fixtures.write_text(json.dumps({"fixtures": [*scripted()]}))
+    found: dict[str, set[str]] = {}
+    with serving(fixtures) as origin:
+        for api in DEPARTING:
+            server = Server.of(catalog.api(api), "toy-1", origin + PATHS[api])
+            with Line(server.api, KEY) as line:
+                result = Inspection(server, line, Asked(), Redactor())()
+            failing = [each for cell in result.cells for each in cell.findings if each.fails]
+            found[api] = {each.rule for each in failing}
+            assert {each.blame for each in failing} == {Blame.PROVIDER}
+
+    assert found == DEPARTING
+
+
+def scripted() -> Iterator[dict[str, object]]:
+    """The scripts of the checks as fixtures; the most particular ones first, as aimock wants them."""
+    for check in CHECKS.values():
+        for number, step in reversed([*enumerate(check.script)]):
+            said = check.prompt if number < 2 else "Oslo"  # the third answer is to another question
+            calls = [{"name": name, "arguments": arguments} for name, arguments in step.named_calls]
+            match: dict[str, object] = {"userMessage": said}
+            if len(check.script) > 1 and number < 2:
+                match["hasToolResult"] = bool(number)
+            yield {"match": match, "response": {"toolCalls": calls} if calls else {"content": step.text}}

@@ -26,11 +26,15 @@ _LINE_END = re.compile(r"\r\n|\n|\r")
 
 
 def piece(
-    request: HttpRequest, response: HttpResponse, redactor: Redactor, pointer: str = "", event: int | None = None
+    request: HttpRequest, response: HttpResponse | None, redactor: Redactor, pointer: str = "", event: int | None = None
 ) -> tuple[str, ...]:
     """The request, shortened, and the answer as it came around a place: around an event of a stream, or around what a
-    pointer leads to; the line of the place is marked by `>`. Both are redacted before they are cut."""
-    asked, came = redactor.request(request), redactor.response(response)
+    pointer leads to; the line of the place is marked by `>`. Both are redacted before they are cut. `response` is
+    `None` if none came."""
+    asked = redactor.request(request)
+    if response is None:
+        return (f"{asked.method} {asked.url}", *_request(asked), "> (no answer)")
+    came = redactor.response(response)
     head = f"{came.status} {came.headers.get('content-type', 'without a content type')}"
     return (
         f"{asked.method} {asked.url}",

@@ -122,7 +122,7 @@ class Judge:
             source=self.server.sources(check.source),
             exchange=replies.index(reply) if came else None,
             of_response=True,
-            piece=piece(reply.request, reply.response, self.redactor, flaw.pointer) if came else (),
+            piece=piece(reply.request, reply.response if came else None, self.redactor, flaw.pointer),
             subject=check.subject,
         )
 

@@ -54,7 +54,8 @@ class Server:
         bounds = api.questions.bounds
         own = api.is_provider(base_url)
         bound = bounds[-1] if own else bounds[0]  # the newest is the provider's own, and others know the oldest
-        return Server(api, model, base_url.rstrip("/"), profile, law, api.questions, api.departures, bound, longest)
+        root = _root(base_url, api.questions.path)
+        return Server(api, model, root, profile, law, api.questions, api.departures, bound, longest)
 
     def sources(self, source: str) -> str:
         """Those of the sources of a rule that are about this API, or all if none is."""
@@ -76,3 +77,9 @@ class Server:
         if stream:
             made |= self.questions.streaming
         return HttpRequest("POST", url, headers, json.dumps(made, ensure_ascii=False).encode())
+
+
+def _root(base_url: str, path: str) -> str:
+    """The base URL without the version that the path begins with: SDKs add it or want it to be there, and people write
+    it down either way."""
+    return base_url.rstrip("/").removesuffix(f"/{path.split('/')[1]}")

@@ -154,7 +154,7 @@ class Talk:
         request = self.server.request(body, stream=stream)
         for violation in self.server.api.judge(request, self.server.law):
             if violation.severity == "error":
-                raise Inapplicable(f"{self.server.law.service} refuses it: {violation.message} ({violation.source})")
+                raise Inapplicable(f"it is known to be refused: {violation.message} ({violation.source})")
         reply = self._sent(request, body)
         if reply.view is None:
             self._end(f"the answer cannot be read: {reply.damage}", reply)
