@@ -19,6 +19,7 @@ from harness.results import Audited, Finding, Presentation, Report, RunResult, S
 
 _SHOWN = 3  # cells of a group whose evidence is shown: GitHub refuses a summary of more than 1 MiB
 _NAMES = 8
+_BODY = 8  # lines that are shown of a body of which no place matters more than others
 _MARKS = {
     Verdict.PASS: "✅",
     Verdict.NOTE: "ℹ️",
@@ -131,7 +132,7 @@ def _evidence(cause: Cause, limit: int | None) -> Iterator[str]:
         yield _code("\n".join(map(plain_line, shown.piece)), "text")
     for body in shown.bodies:
         yield f"{_escaped(body.end)}:"
-        yield _code("\n".join(map(plain_line, body.piece or (short(body.text),))), "text")
+        yield _code("\n".join(map(plain_line, body.piece or body.text.splitlines()[:_BODY])), "text")
     if more := groups.cells_of(cause.places[len(cause.places[:limit]) :]):
         yield f"and {count(more, 'more cell')}"
     if cause.following:

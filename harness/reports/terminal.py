@@ -28,6 +28,7 @@ _MOST = 30  # lines that they have where there is something worse to see
 _SHOWN = 3  # cells that are named where more have the same in common
 _NAMES = 8  # scenarios that are named where more have the same in common
 _PRINTED = 5  # lines that are shown of what an adapter printed, the last ones
+_BODY = 8  # lines that are shown of a body of which no place matters more than others
 _LESSER = 8  # rules whose warnings, or notes, are shown
 
 _STYLES = {
@@ -355,7 +356,7 @@ def _evidence(finding: Finding) -> Iterator[RenderableType]:
     yield from _lines(finding.piece)
     for body in finding.bodies:
         yield indented(f"{body.end}{': ' if body.piece else ''}{body.piece[0] if body.piece else ''}", by=6)
-        yield from _lines(body.piece[1:] or (short(body.text),))
+        yield from _lines(body.piece[1:] or body.text.splitlines()[:_BODY])
 
 
 def _lines(piece: Sequence[str]) -> Iterator[RenderableType]:

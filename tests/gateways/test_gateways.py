@@ -8,7 +8,7 @@ import pytest
 
 from harness.checking.gateways import sample
 from harness.contract.http import HttpRequest, HttpResponse
-from harness.results import Blame, RunResult, Verdict
+from harness.results import Blame, Kind, RunResult, Verdict
 from harness.scenarios.schema import Variant
 from tests.gateways.faults import FAULTS, Fault
 from tests.gateways.toy import Ends, JsonDict, Losing, Passing, ends
@@ -162,3 +162,14 @@ def test_ids_that_stand_for_others_are_translated_and_lead_back(both: Ends) -> N
         "call ids of the history": (0, 1),
         "answer's call ids": (0, 1),
     }
+
+
+def test_what_the_upstream_refuses_follows_from_what_was_lost(both: Ends) -> None:
+    lost = next(each for each in FAULTS if each.name == "results of no call")
+
+    run = both.check(lost.gateway(), "openai-chat", [SCENARIOS["call-single"]], variants=("whole",))
+
+    (cell,) = run.cells
+    causes = {finding.rule for finding in cell.findings if finding.follows is None}
+    assert causes == {"gateway-results"}
+    assert {finding.kind for finding in cell.findings if finding.follows is not None} == {Kind.LIMIT}

@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 
 from harness.apis.jsonvalue import equal, every, loads
 from harness.apis.view import CallView, OpaqueView, ResponseView, TextView, WireError
+from harness.checking.gateways.calls import arguments, matched
 from harness.checking.gateways.fact import Fact, Fared, lost, told
 from harness.checking.gateways.passage import Passage
 from harness.contract.model import JSON, StopReason, Usage
@@ -139,22 +140,11 @@ def _says_so(call: CallView, found: CallView, answer: ResponseView) -> bool:
 def _matched(passage: Passage) -> Iterator[tuple[CallView, CallView]]:
     if passage.answered is not None:
         theirs, ours = passage.answered
-        for call, found in zip(theirs.calls, ours.calls, strict=False):
-            if call.name != found.name:
-                return
-            yield call, found
+        yield from matched(theirs.calls, ours.calls)
 
 
 def _arguments(passage: Passage) -> Iterable[Fared]:
-    for call, found in _matched(passage):
-        if call.malformed is not None:
-            continue
-        if found.malformed is None and equal(call.arguments, found.arguments):
-            yield told(same=True)
-        else:
-            actual = found.arguments if found.malformed is None else found.malformed
-            message = f"the arguments of the call of {call.name} arrive changed"
-            yield lost(message, call.arguments_pointer, found.arguments_pointer, actual, call.arguments)
+    return arguments(_matched(passage))
 
 
 def _ids(passage: Passage) -> Iterable[Fared]:

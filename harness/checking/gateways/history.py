@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from harness.apis.jsonvalue import equal
 from harness.apis.view import CallView, JsonView, MediaView, RequestView, ResultView, TextView
+from harness.checking.gateways.calls import arguments, matched
 from harness.checking.gateways.fact import Fact, Fared, lost, told
 from harness.checking.gateways.passage import Passage
 from harness.contract.model import JSON, ToolResult
@@ -31,23 +31,14 @@ def _calls(passage: Passage) -> Iterable[Fared]:
 
 
 def _matched(passage: Passage) -> Iterator[tuple[CallView, CallView]]:
-    """Each call of the history at both ends, as long as they are the same ones."""
+    """Each call of the history at both ends."""
     if passage.asked is not None:
         sent, arrived = passage.asked
-        for call, found in zip(sent.calls, arrived.calls, strict=False):
-            if call.name != found.name:
-                return
-            yield call, found
+        yield from matched(sent.calls, arrived.calls)
 
 
 def _arguments(passage: Passage) -> Iterable[Fared]:
-    for call, found in _matched(passage):
-        if found.malformed is None and equal(call.arguments, found.arguments):
-            yield told(same=True)
-        else:
-            actual = found.arguments if found.malformed is None else found.malformed
-            message = f"the arguments of the call of {call.name} arrive changed"
-            yield lost(message, call.arguments_pointer, found.arguments_pointer, actual, call.arguments)
+    return arguments(_matched(passage))
 
 
 def _ids(passage: Passage) -> Iterable[Fared]:

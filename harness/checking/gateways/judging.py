@@ -92,11 +92,28 @@ def judged(played: Played, direct: Callable[[], Direct]) -> Judged:
     findings = (*found.values(), *_limits(played, direct), *_refusals(played, direct), *_unreadable(played, found))
     asked = [(each.client.request, each.is_refused) for each in played.passages if each.client.request is not None]
     return Judged(
-        findings,
+        _linked(findings),
         fates,
         tuple(request for request, is_refused in asked if not is_refused),
         tuple(request for request, is_refused in asked if is_refused),
     )
+
+
+def _linked(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """The findings, each with the one that it follows from: what the upstream refuses from what the request has lost,
+    and a stop reason from the words of a refusal, which is all that some APIs have for it."""
+
+    def cause(finding: Finding) -> int | None:
+        for at, other in enumerate(findings):
+            if other is finding or other.exchange != finding.exchange or other.severity is not Severity.ERROR:
+                continue
+            if finding.kind is Kind.LIMIT and other.kind is Kind.LOSS and not other.of_response:
+                return at
+            if finding.rule == "gateway-answer-stop-reason" and other.rule == "gateway-answer-refusal":
+                return at
+        return None
+
+    return tuple(replace(each, follows=cause(each)) for each in findings)
 
 
 def _finding(fact: Fact, fared: Fared, passage: Passage) -> Finding:
