@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         UsageError,
         provider_error,
     )
+    from harness.contract.loops import Conversation, ConversationTool, Loop
     from harness.contract.model import (
         JSON,
         SYNTHESISED_ID,
@@ -118,6 +119,7 @@ _MODULES = (
     "contract.model",
     "contract.protocols",
     "contract.process",
+    "contract.loops",
     "kit.thread",
     "kit.handlers",
     "kit.streamed",
@@ -160,6 +162,8 @@ __all__ = [
     "Conflict",
     "ConnectionFailed",
     "ConsoleHandler",
+    "Conversation",
+    "ConversationTool",
     "Embedder",
     "EmbeddingMismatch",
     "EmbeddingProvider",
@@ -179,6 +183,7 @@ __all__ = [
     "JsonMode",
     "JsonSchema",
     "LocalRunner",
+    "Loop",
     "MalformedResponse",
     "Message",
     "MessageHandler",

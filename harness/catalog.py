@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from harness.contract.errors import HarnessError, PluginError, UnknownName
+from harness.contract.loops import Loop
 from harness.contract.protocols import Adapter, Capability, Embeddings, Requirement, Route
 from harness.host import crash
 from harness.host.shortened import shortened
@@ -24,6 +25,7 @@ from harness.host.shortened import shortened
 if TYPE_CHECKING:
     from harness.apis.api import Api
     from harness.apis.targets import Shipped
+    from harness.contract.loops import Drive
     from harness.results import Report
     from harness.rules.rule import Rule
 
@@ -32,6 +34,13 @@ T = TypeVar("T")
 MARK = "$ "
 """How the name of an adapter begins that is a command: as a shell shows one."""
 
+DRIVE, AGENT = "drive", "agent"
+"""How the name of one begins that owns its tool loop, a library or a program: `drive@openai-chat my_module:drive`,
+`agent@openai-chat ./agent`. What says by itself which API it speaks needs none."""
+
+_OWNS_LOOP = re.compile(rf"({DRIVE}|{AGENT})(?:@(\S+))? (.*)", re.DOTALL)
+
+_DRIVE = "drive(endpoint, model, conversation)"
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
@@ -154,24 +163,30 @@ def is_foreign(spec: str) -> bool:
     """Whether loading an adapter by this name or `package.module:attribute` runs code of somebody else."""
     return (
         spec.startswith(MARK)
+        or _OWNS_LOOP.fullmatch(spec) is not None
         or ":" in spec
         or (spec not in ADAPTERS.modules() and len(_plugged(ADAPTERS.folder).select(name=spec)) == 1)
     )
 
 
 def adapter(spec: str) -> Adapter:
-    """An adapter by its name, by `package.module:attribute`, which is looked for in the current folder too, or by a
-    command behind `$ `, which is one in any language (`harness.stdio`).
+    """An adapter by its name, by `package.module:attribute`, which is looked for in the current folder too, by a
+    command behind `$ `, which is one in any language (`harness.stdio`), or what owns its loop (`DRIVE`, `AGENT`).
 
     Raises:
         UnknownName: there is no adapter with this name, or it claims a capability that does not exist.
         PluginError: it cannot be imported, or it is no adapter.
     """
-    module, colon, attribute = spec.partition(":")
+    owns_loop = _OWNS_LOOP.fullmatch(spec)
     if spec.startswith(MARK):
         found: Adapter = importlib.import_module("harness.stdio.adapter").adapter(spec, spec.removeprefix(MARK))
+    elif owns_loop is not None:
+        found = _loop(*owns_loop.groups())
+    elif ":" in spec:
+        value = _imported_value(spec, "adapter")
+        found = value.adapter() if isinstance(value, Loop) else ADAPTERS.checked(spec, value)
     else:
-        found = _imported_adapter(spec, module, attribute) if colon else ADAPTERS.load(spec)
+        found = ADAPTERS.load(spec)
     _check(spec, found)
     for name in sorted(found.capabilities - set(Capability)):
         raise UnknownName("capability", name, [each.value for each in Capability], f"the adapter {spec!r}")
@@ -198,6 +213,7 @@ def _check(spec: str, adapter: Adapter) -> None:
     expect(made, made is not None or not declared, "embeddings", "Embeddings, and they are declared")
     expect(needed, needed is None or _is_requirement(needed), "requires", "Requirement (harness.contract.protocols)")
     expect(route, isinstance(route, Route), "route", "Route (harness.contract.protocols)")
+    expect(adapter.drive, adapter.drive is None or callable(adapter.drive), "drive", "function")
 
 
 def _are_embeddings(value: object) -> bool:
@@ -214,7 +230,42 @@ def _is_requirement(value: object) -> bool:
     return isinstance(name, str) and isinstance(extra, str | None)
 
 
-def _imported_adapter(spec: str, module: str, attribute: str) -> Adapter:
+def _loop(kind: str, api_name: str | None, what: str) -> Adapter:
+    """What owns its loop: a `Loop`, a function, or the command line of a program."""
+    if kind == AGENT:
+        wire = _driven_api(AGENT, api_name, what)
+        made: Loop = importlib.import_module("harness.stdio.agent").agent(
+            what, wire.name, keys=wire.key_variables[:1], base_urls=wire.frontage.variables
+        )
+        return made.adapter()
+    if ":" not in what:
+        raise PluginError("conversation", what, "it has to be package.module:attribute.")
+    value = _imported_value(what, "conversation")
+    if isinstance(value, Loop):
+        return value.adapter()
+    if not callable(value):
+        shown = shortened(_ADDRESS.sub("", repr(value)), 100)
+        raise PluginError("conversation", what, f"it is {shown}, which is no function {_DRIVE}.")
+    module, _, attribute = what.partition(":")
+    name = module.rpartition(".")[2] if attribute == "drive" else attribute
+    return Loop(name, _driven_api(DRIVE, api_name, what).name, cast("Drive", value)).adapter()
+
+
+def _driven_api(kind: str, name: str | None, what: str) -> Api:
+    """The API that something speaks which does not say so itself: one over HTTP."""
+    known = [each.name for each in apis() if each.provider_url.startswith("http")]
+    if name is None:
+        said = "agent" if kind == AGENT else "conversation"
+        reason = f"which API does it speak? Say so by --api NAME: {', '.join(known)}; or by --target."
+        raise PluginError(said, what, reason)
+    if name not in known:
+        raise UnknownName("API", name, known)
+    return api(name)
+
+
+def _imported_value(spec: str, kind: str) -> object:
+    """What stands at `package.module:attribute`. `kind` is what somebody takes it for."""
+    module, _, attribute = spec.partition(":")
     here = str(Path.cwd())
     if here not in sys.path:  # a console script starts without it
         sys.path.insert(0, here)
@@ -223,23 +274,23 @@ def _imported_adapter(spec: str, module: str, attribute: str) -> Adapter:
         for name in attribute.split("."):
             value = getattr(value, name)
     except ModuleNotFoundError as error:
-        raise PluginError("adapter", spec, _not_found(module, error)) from error
+        raise PluginError(kind, spec, _not_found(module, error, kind)) from error
     except AttributeError as error:
-        raise PluginError("adapter", spec, f"{crash.said(error)}{crash.where(error)}.") from error
+        raise PluginError(kind, spec, f"{crash.said(error)}{crash.where(error)}.") from error
     except HarnessError:
         raise
     except (Exception, SystemExit) as error:  # somebody's own module may fail in any way at all
-        raise PluginError("adapter", spec, f"importing {module} failed: {crash.named(error)}.") from error
-    return ADAPTERS.checked(spec, value)
+        raise PluginError(kind, spec, f"importing {module} failed: {crash.named(error)}.") from error
+    return value
 
 
-def _not_found(module: str, error: ModuleNotFoundError) -> str:
-    """Whether the adapter is looked for in the wrong place, or is there and needs a library that is not."""
+def _not_found(module: str, error: ModuleNotFoundError, kind: str) -> str:
+    """Whether the module is looked for in the wrong place, or is there and needs a library that is not."""
     if f"{module}.".startswith(f"{error.name}."):
         return f"no module {error.name!r}. Run from the folder that holds it, or add that folder to PYTHONPATH."
     return (
         f"it imports {error.name!r}, which is not installed{crash.where(error)}. Install it where harness is installed "
-        "(the adapter is played there), or correct the import."
+        f"(the {kind} is played there), or correct the import."
     )
 
 

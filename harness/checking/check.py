@@ -19,9 +19,14 @@ class Check:
     named: bool = False
 
     def chosen(self, cells: Sequence[Cell]) -> list[Cell]:
-        """Those of the cells that are played."""
+        """Those of the cells that are played. Half of the suite at most is for what owns its loop, which plays all of
+        that, but for what has to be asked for."""
         of_targets = cells if self.everything or self.named else first_target(cells)
-        return list(of_targets) if self.everything else sampled(of_targets)
+        if self.everything:
+            return list(of_targets)
+        if any(cell.target.adapter.drive is not None for cell in of_targets):
+            return [cell for cell in of_targets if not cell.scenario.provocations]
+        return sampled(of_targets)
 
     def said(self, every: Sequence[Cell], played: Sequence[Cell], result: RunResult, play: Play) -> Checked:
         """What is said beside the result of the cells that were `played` of `every` one. `play` plays what is tried."""

@@ -84,8 +84,11 @@ def first_target(cells: Sequence[Cell]) -> list[Cell]:
 def not_played(every: Sequence[Cell], chosen: Sequence[Cell]) -> tuple[str, ...]:
     """What a check leaves out of these cells, in sentences with the way to it."""
     said: list[str] = []
-    scenarios = {cell.scenario.id for cell in every} - {cell.scenario.id for cell in chosen}
-    if scenarios:
+    played = {cell.scenario.id for cell in chosen}
+    scenarios = {cell.scenario.id: cell.scenario for cell in every if cell.scenario.id not in played}
+    if scenarios and all(each.provocations for each in scenarios.values()):
+        said.append(f"{len(scenarios)} scenarios, of what no provider was recorded doing: --all plays them too.")
+    elif scenarios:
         said.append(f"{len(scenarios)} scenarios, mostly more of the same: --all plays them too.")
     targets = sorted({cell.target.cassettes for cell in every} - {cell.target.cassettes for cell in chosen})
     if targets:

@@ -32,7 +32,16 @@ from harness.contract.model import (
 )
 from harness.reports._page import Page, heading, indented
 from harness.reports._words import count, place, plain, plain_line, short
-from harness.results import CellResult, Embedded, EmbeddingTranscript, Finding, Presentation, Severity
+from harness.results import (
+    CellResult,
+    DrivenTranscript,
+    Embedded,
+    EmbeddingTranscript,
+    Finding,
+    Presentation,
+    Severity,
+    ToolRun,
+)
 from harness.rules.evidence import Evidence, Reading
 from harness.running import excerpt
 
@@ -98,6 +107,8 @@ def _exchanges(evidence: Evidence, found: Sequence[_Numbered], width: int) -> It
         if chat is not None and chat < len(embedded):
             asked = [Text(plain(f"text: {text}")) for text in embedded[chat].texts]
             answered = _vectors(embedded[chat])
+        if isinstance(transcript, DrivenTranscript) and chat is not None:
+            answered = [Text(plain(_run(run))) for run in transcript.runs if run.answers == chat + 1]
         here = [each for each in found if each.finding.exchange == reading.index]
         title = f"request {reading.index + 1}" + (f", turn {made.turn + 1}, answer {made.step + 1}" if made else "")
         sent = _body(reading.exchange.request.body, _body_of(before), here, response=False, width=side)
@@ -136,6 +147,10 @@ def _outcome(response: ChatResponse | None, error: str | None, text: str | None)
     if response is None:
         return [Text(plain(f"raises {error}: {text}"), style="red")]
     return [*_message(response.message), Text(plain(f"stop reason: {response.stop_reason.value}"), style="dim")]
+
+
+def _run(run: ToolRun) -> str:
+    return f"runs {run.name}({json.dumps(run.arguments, ensure_ascii=False)})"
 
 
 def _vectors(made: Embedded) -> list[Text]:

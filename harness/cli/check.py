@@ -1,4 +1,4 @@
-"""`harness check`: one adapter through the reference suite, and its scorecard."""
+"""`harness check`: one adapter, or one loop, through the reference suite, and its scorecard."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import typer
 from harness.cli import gateway as of_gateway
 from harness.cli import servers
 from harness.cli.days import AsOf, FactFiles, fact_files
+from harness.cli.loops import AgentCommands, Conversations, SpokenApi, loops_of
 from harness.cli.options import (
     AdapterCommands,
     CellTimeout,
@@ -39,10 +40,14 @@ def check(  # noqa: PLR0913 - a parameter for each option
     ] = None,
     *,
     adapter_commands: AdapterCommands = None,
+    conversations: Conversations = None,
+    agents: AgentCommands = None,
     init: Annotated[
-        Literal["python", "command"] | None,
+        Literal["python", "command", "conversation", "agent"] | None,
         typer.Option(
-            help="Write a file to begin with, my_adapter.py or my_adapter.mjs, and check nothing.", show_default=False
+            help="Write a file to begin with, my_adapter.py, my_adapter.mjs, my_loop.py or my_agent.py, and check "
+            "nothing.",
+            show_default=False,
         ),
     ] = None,
     targets: Targets = None,
@@ -51,12 +56,7 @@ def check(  # noqa: PLR0913 - a parameter for each option
         bool, typer.Option("--all", help="The whole suite, and every target of the API; takes minutes.")
     ] = False,
     gateway: of_gateway.Url = None,
-    api: Annotated[
-        str | None,
-        typer.Option(
-            "--api", metavar="NAME", show_default=False, help="With --server or --gateway: the API that it speaks."
-        ),
-    ] = None,
+    api: SpokenApi = None,
     upstreams: of_gateway.Upstreams = None,
     upstream_port: of_gateway.Port = 0,
     upstream_models: of_gateway.UpstreamModels = None,
@@ -90,9 +90,11 @@ def check(  # noqa: PLR0913 - a parameter for each option
         file, command = starter.write(init, Path())
         typer.echo(f"{file} is written. Check it: {command}")
         return 0
+    loops = {"--conversation": conversations, "--agent-command": agents}
     if server is not None:
         beside = {"ADAPTER": adapter, "--adapter-command": adapter_commands, "--target": targets, "--all": everything}
         beside |= {"--strict": strict, "-n": jobs != "auto", "--cell-timeout": cell_timeout, "--gateway": gateway}
+        beside |= loops
         servers.refuse_beside(beside.items(), "a server")
         bounds = (repeat, max_requests, max_tokens, price, only)
         judged = (as_of, fact_files(facts), expected_failures)
@@ -101,7 +103,9 @@ def check(  # noqa: PLR0913 - a parameter for each option
     beside |= {"--max-tokens": max_tokens != servers.LONGEST}
     if gateway is not None:
         others = {"--adapter-command": adapter_commands, "--target": targets, "--all": everything, "--strict": strict}
-        of_gateway.refuse(others, "it is for an adapter, and --gateway checks a gateway. Leave one of them out.")
+        of_gateway.refuse(
+            {**loops, **others}, "it is for an adapter, and --gateway checks a gateway. Leave one of them out."
+        )
         servers.refuse_beside(beside.items(), "a gateway, only with --server")
         from harness.cli import gateways  # noqa: PLC0415 - `harness --help` loads none of what a check needs
 
@@ -134,7 +138,7 @@ def check(  # noqa: PLR0913 - a parameter for each option
 
     options = Options(
         None,
-        _subject(adapter, adapter_commands),
+        _subject(adapter, adapter_commands, loops_of(conversations, agents, api, targets)),
         targets,
         models,
         base_urls=None,
@@ -155,11 +159,12 @@ def check(  # noqa: PLR0913 - a parameter for each option
     return session.check(options, Check(everything, bool(targets)))
 
 
-def _subject(adapter: str | None, commands: Sequence[str] | None) -> list[str]:
-    chosen = adapters_of([adapter] if adapter else None, commands) or []
+def _subject(adapter: str | None, commands: Sequence[str] | None, loops: Sequence[str]) -> list[str]:
+    chosen = adapters_of([adapter] if adapter else None, commands, loops) or []
     if len(chosen) != 1:
         raise UsageError(
-            "harness check: name one adapter, as package.module:ADAPTER or by --adapter-command 'node adapter.mjs'. "
-            "'harness help adapters' says what one is."
+            "harness check: name one adapter, as package.module:ADAPTER or by --adapter-command 'node adapter.mjs'; or "
+            "what owns its tool loop, by --conversation module:drive or --agent-command './agent'. 'harness help "
+            "adapters' and 'harness help loops' say what these are."
         )
     return chosen

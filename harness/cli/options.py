@@ -9,7 +9,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from harness.catalog import MARK
+from harness.catalog import AGENT, DRIVE, MARK
 from harness.contract.errors import UsageError
 
 Paths: TypeAlias = Annotated[
@@ -130,16 +130,20 @@ class Options:
     facts: Sequence[Path] = ()
 
 
-def adapters_of(names: Sequence[str] | None, commands: Sequence[str] | None) -> list[str] | None:
-    """The adapters that are asked for, by name or by command; none, if neither is."""
-    return [*(names or ()), *(f"{MARK}{command}" for command in commands or ())] or None
+def adapters_of(
+    names: Sequence[str] | None, commands: Sequence[str] | None, loops: Sequence[str] = ()
+) -> list[str] | None:
+    """The adapters that are asked for, by name, by command, or as what owns its loop; none, if none is."""
+    return [*(names or ()), *(f"{MARK}{command}" for command in commands or ()), *loops] or None
 
 
 def words_of(adapter: str) -> tuple[str, str]:
-    """The words of a command line that ask for an adapter."""
+    """The words of a command line that ask for an adapter. What owns its loop speaks the API of the target."""
     if adapter.startswith(MARK):
         return "--adapter-command", adapter.removeprefix(MARK)
-    return "--adapter", adapter
+    kind, _, what = adapter.partition(" ")
+    option = {DRIVE: "--conversation", AGENT: "--agent-command"}.get(kind.partition("@")[0])
+    return (option, what) if option and what else ("--adapter", adapter)
 
 
 def named_values(option: str, values: Sequence[str] | None, what: str) -> Mapping[str, str]:

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from harness.cli.days import AsOf, FactFiles, fact_files
+from harness.cli.loops import AgentCommands, Conversations, SpokenApi, loops_of
 from harness.cli.options import (
     AdapterCommands,
     Adapters,
@@ -33,6 +34,9 @@ def run(  # noqa: PLR0913 - a parameter for each option
     *,
     adapters: Adapters = None,
     adapter_commands: AdapterCommands = None,
+    conversations: Conversations = None,
+    agents: AgentCommands = None,
+    api: SpokenApi = None,
     targets: Targets = None,
     models: Models = None,
     mode: Annotated[
@@ -83,7 +87,7 @@ def run(  # noqa: PLR0913 - a parameter for each option
 
     options = Options(
         paths,
-        adapters_of(adapters, adapter_commands),
+        adapters_of(adapters, adapter_commands, loops_of(conversations, agents, api, targets)),
         targets,
         models,
         base_urls,

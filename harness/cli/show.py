@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from harness.cli.days import AsOf, FactFiles, fact_files
+from harness.cli.loops import AgentCommands, Conversations, SpokenApi, loops_of
 from harness.cli.options import (
     AdapterCommands,
     Adapters,
@@ -30,6 +31,9 @@ def show(  # noqa: PLR0913 - a parameter for each option
     *,
     adapters: Adapters = None,
     adapter_commands: AdapterCommands = None,
+    conversations: Conversations = None,
+    agents: AgentCommands = None,
+    api: SpokenApi = None,
     targets: Targets = None,
     models: Models = None,
     mode: Annotated[
@@ -51,7 +55,7 @@ def show(  # noqa: PLR0913 - a parameter for each option
 
     options = Options(
         [cell],
-        adapters_of(adapters, adapter_commands),
+        adapters_of(adapters, adapter_commands, loops_of(conversations, agents, api, targets)),
         targets,
         models,
         base_urls,

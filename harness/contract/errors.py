@@ -381,7 +381,7 @@ class IterationLimit(HarnessError):
 
 
 class ToolFailed(HarnessError):
-    """A tool of `harness.kit.workspace` refused or failed.
+    """A tool refused or failed: one of `harness.kit.workspace`, or of a conversation (`harness.contract.loops`).
 
     `str(error)` tells the model why; it names no place outside.
     """

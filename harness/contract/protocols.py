@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_che
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 
+    from harness.contract.loops import Drive
     from harness.contract.model import ChatRequest, ChatResponse, StreamEvent, ToolCall, ToolResult, Usage
     from harness.contract.process import Command, Completed
 
@@ -304,7 +305,8 @@ class Adapter:
 
     `connect(endpoint, model)` imports the SDK, so that listing adapters imports none. `embeddings` is there where
     `Capability.EMBEDDINGS` is. `requires` is what `harness providers` looks for, without importing it. `route` is how
-    its requests are reached: `LOOPBACK` is possible for anybody, in any language.
+    its requests are reached: `LOOPBACK` is possible for anybody, in any language. `drive` is there where the tool loop
+    is its own (`harness.contract.loops`): it is then given whole conversations, and never connected.
     """
 
     name: str
@@ -314,6 +316,7 @@ class Adapter:
     embeddings: Embeddings | None = None
     requires: Requirement | None = None
     route: Route = Route.LOOPBACK
+    drive: Drive | None = None
 
 
 ToolFunction: TypeAlias = "Callable[[ToolCall], object]"

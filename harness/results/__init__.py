@@ -21,6 +21,7 @@ from harness.results.run import (
 )
 from harness.results.transcript import (
     Chat,
+    DrivenTranscript,
     Embedded,
     EmbeddingTranscript,
     Exchange,
@@ -28,6 +29,7 @@ from harness.results.transcript import (
     Retelling,
     ServedTranscript,
     ToolExecution,
+    ToolRun,
     Transcript,
     TurnedAway,
 )
@@ -43,6 +45,7 @@ __all__ = [
     "Chat",
     "Checked",
     "Difference",
+    "DrivenTranscript",
     "Embedded",
     "EmbeddingTranscript",
     "Exchange",
@@ -70,6 +73,7 @@ __all__ = [
     "StaleExpectation",
     "Subject",
     "ToolExecution",
+    "ToolRun",
     "Transcript",
     "Tried",
     "TurnedAway",

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from harness.apis.profile import Profile
 from harness.contract.http import HttpRequest, HttpResponse
-from harness.contract.model import ChatRequest, ChatResponse, StreamEvent, ToolCall, ToolResult
+from harness.contract.model import JSON, ChatRequest, ChatResponse, StreamEvent, ToolCall, ToolResult
 from harness.contract.protocols import Capability
 from harness.scenarios.schema import Scenario, Variant
 
@@ -166,3 +166,27 @@ class ServedTranscript(Transcript):
     ended: bool = True
     turned_away: tuple[TurnedAway, ...] = ()
     profiles: Mapping[str, Profile] = field(default_factory=dict[str, Profile])
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRun:
+    """A tool that a loop ran, with the arguments that it gave. `answers`: how many of the script's were given by
+    then."""
+
+    name: str
+    arguments: dict[str, JSON]
+    answers: int
+
+
+@dataclass(frozen=True, slots=True)
+class DrivenTranscript(ServedTranscript):
+    """All that came of a loop which was given a conversation (`harness.contract.loops`) and the base URL of a session.
+
+    What it made of the answers nobody has seen but by what it sent next, and by the tools that it had run: `runs`.
+    `failure` is what it raised, or how its process ended. `elsewhere` are its requests, in words, that were none of the
+    API that it is said to speak.
+    """
+
+    runs: tuple[ToolRun, ...] = ()
+    failure: str | None = None
+    elsewhere: tuple[str, ...] = ()

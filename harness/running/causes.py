@@ -233,6 +233,17 @@ RELATIONS = (
     ),
     Relation(("iteration-bound", "request-unexpected"), ("expectation", "exchange-unplayed"), _until, "it went astray"),
     Relation(
+        ("*",), ("loop-failed", "script-unplayed"), _limit(_until), "the provider refuses it, and nothing comes of it"
+    ),
+    Relation(("loop-history",), _PAIRS, _until, "a part of the conversation is gone"),
+    Relation(("loop-elsewhere",), ("loop-failed", "script-unplayed"), _until, "it was said elsewhere"),
+    Relation(
+        (*_HISTORY, "loop-system", "loop-tools", "loop-history", "loop-settings", "loop-failed"),
+        ("script-unplayed",),
+        _until,
+        "the conversation goes on as another, or not at all",
+    ),
+    Relation(
         ("embedding-text",), ("embedding-vector", "embedding-mismatch", "embedding-failed"), _until, "of other texts"
     ),
     Relation(("embedding-dimensions",), ("embedding-vector", "embedding-failed"), _same, "of another length"),

@@ -8,6 +8,7 @@ from harness import catalog
 from harness.apis.targets import Target
 from harness.contract.protocols import Capability
 from harness.results import Mode
+from harness.running.driving.given import undrivable
 from harness.running.stages import Cell
 from harness.scenarios.schema import Scenario, Variant
 
@@ -38,6 +39,8 @@ def _playable(scenario: Scenario, target: Target, variants: Sequence[Variant]) -
 def not_applicable(cell: Cell, mode: Mode) -> str | None:
     """Why a cell is not played at all, or `None`; `mode` is how it would be answered."""
     scenario, target = cell.scenario, cell.target
+    if target.adapter.drive is not None and (reason := undrivable(scenario, target.adapter.capabilities)):
+        return reason
     required = set(scenario.requires)
     if cell.variant == "stream":
         required.add(Capability.STREAMING)
@@ -54,8 +57,8 @@ def not_applicable(cell: Cell, mode: Mode) -> str | None:
         return f"the API {target.api} has nothing that could do it: {', '.join(foreign)}"
     if scenario.provider_tools and target.api not in scenario.provider_tools:
         return f"the scenario has no tool that the provider of {target.api} runs"
-    if any(tool.answered_by == "client" for tool in scenario.tools):
-        return "its tools are answered by the client that plays it: 'harness serve'"
+    if target.adapter.drive is None and any(tool.answered_by == "client" for tool in scenario.tools):
+        return "its tools are answered by what plays it: 'harness serve' or '--agent-command'"
     if scenario.scripted and mode == "live":
         return "scripted: no model does this when asked, so it is never sent to a provider"
     return None

@@ -43,6 +43,7 @@ class Plan:
         Raises:
             UsageError: one of them cannot be asked from here.
         """
+        self._check_loops(targets)
         return Run(
             self._stages(targets),
             catalog.rules(),
@@ -51,6 +52,15 @@ class Plan:
             recuts=self.recuts,
             strict=self.strict,
         )
+
+    def _check_loops(self, targets: Sequence[Target]) -> None:
+        """Whether nothing that owns its loop is to be recorded, or answered by anybody but the reference server."""
+        for target in targets:
+            if target.adapter.drive is not None and (self.mode != "reference" or self.recorder is not None):
+                raise UsageError(
+                    f"{target.name} owns its tool loop: what it sends next is its own affair, so that only the "
+                    "reference server can play with it. Use 'harness check', or 'harness run --mode reference'."
+                )
 
     def _stages(self, targets: Sequence[Target]) -> Stages:
         if self.mode == "replay":

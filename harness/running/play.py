@@ -262,6 +262,13 @@ def _arrive(loop: asyncio.Runner, stream: object, events: list[StreamEvent]) -> 
     events.extend(cast("Iterable[StreamEvent]", stream))
 
 
+def settled(value: object) -> None:
+    """Wait for what an asynchronous function promises, in an event loop of its own."""
+    if isinstance(value, Awaitable):
+        with closing(asyncio.Runner()) as loop:
+            _settled(loop, cast("Awaitable[object]", value))
+
+
 def _settled(loop: asyncio.Runner, value: T | Awaitable[T]) -> T:
     """The value, or what an asynchronous client's promise of it gives."""
     if isinstance(value, Awaitable):

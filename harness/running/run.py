@@ -28,6 +28,7 @@ from harness.rules.rule import Rule
 from harness.running.cells import not_applicable
 from harness.running.costs import price_version
 from harness.running.differences import Observations, observe, tables
+from harness.running.driving.driven import driven
 from harness.running.expected_failures import ExpectedFailure, stale, unmatched
 from harness.running.forks import WORTH, forked, possible, processors
 from harness.running.judging import Judge, Judged, unreadable
@@ -236,6 +237,8 @@ class Run:
         if reason is not None:
             return Judged(replace(result, verdict=Verdict.NOT_APPLICABLE, reason=reason))
         try:
+            if target.adapter.drive is not None:
+                return self._driven(cell, result)
             stage, transcript = self._play(cell)
             evidence = Evidence(transcript)
             if cell.variant == "stream":
@@ -257,6 +260,16 @@ class Run:
             told = replace(result, traceback=traceback_of(error))
             reason = f"{type(error).__name__}: {located(error)}"
             return Judged(replace(told, verdict=Verdict.ERROR, reason=reason))
+
+    def _driven(self, cell: Cell, result: CellResult) -> Judged:
+        """A cell of what owns its loop. It has no differences: what it was asked to send is not known to the word."""
+        drive = driven(cell, self._stages)
+        if drive.declined is not None:
+            reason = f"it declines before anything is sent: {drive.declined}"
+            return Judged(replace(result, verdict=Verdict.NOT_APPLICABLE, reason=reason))
+        evidence = Evidence(drive.transcript)
+        told = self._judge.judged(result, drive.stage, evidence, self._stages.redactor())
+        return Judged(replace(told, traceback=drive.traceback), None, evidence)
 
     def _play(self, cell: Cell) -> tuple[Stage, Transcript]:
         if self._recorder is None:

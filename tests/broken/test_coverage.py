@@ -13,6 +13,7 @@ from tests.broken.fault import ALL
 from tests.broken.faults import FAULTS
 from tests.broken.playing import RULES, all_played, said
 from tests.broken.replayed import REPLAYED
+from tests.driving.ways import WRONG
 from tests.stages import shipped_scenarios, shipped_targets
 
 BY_CASSETTE = {"cassette-stale"}
@@ -22,9 +23,13 @@ BY_CLIENT = {"script-unplayed"}
 """Only clients of `harness serve` can: `tests/serving/test_serve.py` has one that stops halfway."""
 
 
+BY_LOOP = frozenset(WRONG.values())
+"""Only what owns its loop can: `tests/driving/test_loops.py` plays one for each."""
+
+
 def test_every_rule_catches_a_broken_adapter_or_provider() -> None:
     by_adapter = {fault.rule for fault in (*FAULTS, *AUDITED, *REPLAYED)} | {each.rule for each in DEPARTURES}
-    caught = by_adapter | BY_CASSETTE | BY_CLIENT
+    caught = by_adapter | BY_CASSETTE | BY_CLIENT | BY_LOOP
     # each limit reports under an id of its own, and tests/apis proves them one by one
     assert {rule.id for rule in RULES if rule.kind is not Kind.LIMIT} - caught == set()
 

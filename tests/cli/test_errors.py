@@ -39,6 +39,7 @@ GOLDEN = (Path(__file__).parent / "golden" / "errors.txt").read_text()
 @pytest.fixture
 def inputs(folder: Path) -> None:
     (folder / "broken_adapters.py").write_text(BROKEN_ADAPTERS)
+    (folder / "loops.py").write_text("def drive(endpoint, model, conversation):\n    pass\n\nNONE = 5\n")
     (folder / "exits.py").write_text("raise SystemExit(0)\n")
     (folder / "without_library.py").write_text("import json\nimport a_library_that_is_not_there.client\n")
     (folder / "exits_hard.py").write_text("import os\nprint('a last word')\nos._exit(3)\n")

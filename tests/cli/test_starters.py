@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,17 +19,23 @@ def played(folder: Path) -> set[Verdict]:
     return {cell.verdict for cell in cells if cell.verdict is not Verdict.NOT_APPLICABLE}
 
 
-@pytest.mark.parametrize("kind", ["python", "command"])
+WAYS = {
+    "python": "--adapter=my_adapter:ADAPTER",
+    "command": "--adapter-command=node my_adapter.mjs",
+    "conversation": "--conversation=my_loop:drive",
+    "agent": f"--agent-command={sys.executable} my_agent.py",
+}
+
+
+@pytest.mark.parametrize("kind", WAYS)
 def test_a_starter_passes_as_it_stands(harness: Command, folder: Path, kind: str) -> None:
     if kind == "command" and shutil.which("node") is None:
         pytest.skip("Node is not installed")
-    chosen = {"python": "--adapter=my_adapter:ADAPTER", "command": "--adapter-command=node my_adapter.mjs"}[kind]
-
     written = harness("check", "--init", kind)
-    outcome = harness("run", *FEW, "--mode=reference", "--target=openai-chat", chosen, "--report=json:run.json")
+    outcome = harness("run", *FEW, "--mode=reference", "--target=openai-chat", WAYS[kind], "--report=json:run.json")
 
     assert (written.code, written.err) == (0, "")
-    assert written.out.startswith("my_adapter")
+    assert written.out.startswith("my_")
     assert outcome.code == 0, outcome.out
     assert played(folder) == {Verdict.PASS}
 

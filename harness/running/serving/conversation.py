@@ -92,10 +92,14 @@ class Conversation:
 
     def evidence(self, *, ended: bool) -> Evidence:
         """What has happened, as the rules look at it. `ended`: nothing more will."""
+        return Evidence(self.transcript(ended=ended))
+
+    def transcript(self, *, ended: bool) -> ServedTranscript:
+        """What has happened."""
         with self._lock:
             model = self._front.model or ""
             profile = self._front.profiles.get(model) or self.wire.profile_for(model, self._edition)
-            transcript = ServedTranscript(
+            return ServedTranscript(
                 api=self.wire.name,
                 model=model,
                 profile=profile,
@@ -112,17 +116,20 @@ class Conversation:
                 turned_away=tuple(self._turned_away),
                 profiles=dict(self._front.profiles),
             )
-        return Evidence(transcript)
 
     def result(self, target: str, *, ended: bool = True) -> CellResult:
         """What comes of it, in the column `target`. Keys that a client sends are in headers, which nobody keeps."""
         evidence = self.evidence(ended=ended)
         covers = tuple(subject.value for subject in self.scenario.covers)
         cell = partial(CellResult, self.scenario.id, target, CLIENT, self.wire.name, self._variant)
-        provenance = Provenance("reference", model_requested=evidence.transcript.model or None)
-        stage = Stage(Endpoint(REFERENCE_URL, NO_KEY), self._tap, scripted=True, provenance=provenance)
         judge = Judge(catalog.rules(), (), strict=False)
-        return judge.judged(cell(Verdict.PASS, covers=covers), stage, evidence, Redactor())
+        return judge.judged(cell(Verdict.PASS, covers=covers), self.stage, evidence, Redactor())
+
+    @property
+    def stage(self) -> Stage:
+        """What it was held on."""
+        provenance = Provenance("reference", model_requested=self._front.model or None)
+        return Stage(Endpoint(REFERENCE_URL, NO_KEY), self._tap, scripted=True, provenance=provenance)
 
     @property
     def _variant(self) -> Variant:

@@ -47,7 +47,7 @@ class Reception:
 
     def __init__(self, scenarios: Sequence[Scenario], files: Mapping[str, str], terms: Terms, told: Told) -> None:
         self.origin = ""
-        """Where the server listens; known once it does."""
+        """Where it is reached: known once the server listens."""
         self._scenarios = {scenario.id: scenario for scenario in scenarios}
         self._files = files
         self._terms = terms
@@ -67,7 +67,8 @@ class Reception:
         return replace(response, headers={**headers, **response.headers})
 
     def _response(self, request: HttpRequest) -> HttpResponse:
-        segments = [unquote(each) for each in urlsplit(request.url).path.split("/")[1:]]
+        path = urlsplit(request.url.removeprefix(self.origin)).path
+        segments = [unquote(each) for each in path.split("/")[1:]]
         if segments[0] == ABOUT:
             return self._about(request, segments[1:])
         scenario, *behind = segments
@@ -82,7 +83,7 @@ class Reception:
     def _to_conversation(self, request: HttpRequest, scenario: Scenario, session: str) -> HttpResponse:
         for wire in _served_apis():
             if wire.recognises(replace(request, body=wire.least_body)):
-                return self._conversation(scenario, session, wire)(request)
+                return self.conversation(scenario, session, wire)(request)
         for wire in _served_apis():
             response = wire.frontage.desk(request, self._models(wire))
             if response is not None:
@@ -91,7 +92,8 @@ class Reception:
                 return wire.fail(wire.frontage.keyless, None, request.url)
         return self._nowhere(request, "no API has this path")
 
-    def _conversation(self, scenario: Scenario, session: str, wire: Api) -> Conversation:
+    def conversation(self, scenario: Scenario, session: str, wire: Api) -> Conversation:
+        """The conversation of a session in one API, which begins when it is first asked for."""
         with self._lock:
             key = (scenario.id, session, wire.name)
             if key not in self._conversations:
@@ -128,7 +130,7 @@ class Reception:
 
     def _told_of(self, scenario: Scenario, session: str) -> HttpResponse:
         """What has come of a session so far, in each API that it was used in."""
-        found = [each for each in self._all() if each.scenario is scenario and each.name == session]
+        found = [each for each in self.conversations() if each.scenario is scenario and each.name == session]
         told: list[JSON] = [conversation_told(each, each.result(each.wire.name, ended=False)) for each in found]
         if len(told) == 1 and isinstance(told[0], dict):
             return json_response(told[0])
@@ -153,14 +155,15 @@ class Reception:
         self._told(f"{request.method} {urlsplit(request.url).path}: {why}")
         return _error(HTTPStatus.NOT_FOUND, why)
 
-    def _all(self) -> list[Conversation]:
+    def conversations(self) -> list[Conversation]:
+        """All that have begun."""
         with self._lock:
             return list(self._conversations.values())
 
     def run(self, facts: tuple[str, ...] = ()) -> RunResult:
         """The run of all conversations, in the order of their scenarios and sessions: each session is a column."""
         order = list(self._scenarios)
-        held = sorted(self._all(), key=lambda each: (order.index(each.scenario.id), each.name, each.wire.name))
+        held = sorted(self.conversations(), key=lambda each: (order.index(each.scenario.id), each.name, each.wire.name))
         cells = tuple(each.result(f"{each.wire.name}/{each.name}") for each in held)
         columns: dict[str, tuple[str, ...]] = {cell.target: () for cell in cells}
         again = Invocation(("harness", "serve"), scenarios=self._files, targets=columns, show=())

@@ -22,19 +22,22 @@ import httpx2
 
 from harness import catalog
 from harness.apis.targets import Target
-from harness.contract.errors import PluginError, UsageError
-from harness.contract.model import ChatResponse, StreamEvent
+from harness.contract.errors import PluginError, Unsupported, UsageError
+from harness.contract.loops import Drive
+from harness.contract.model import ChatResponse, StreamEvent, ToolCall, ToolResult
 from harness.contract.process import Command, Completed
 from harness.contract.protocols import Adapter, Endpoint, Route
 from harness.host.crash import located, named, said, traceback_of
 from harness.host.environment import isolated
-from harness.running.play import checked, play
+from harness.running.driving.given import given
+from harness.running.play import checked, play, settled
 from harness.running.workers.messages import (
     CUT_OFF,
     LARGEST,
     Answer,
     Begin,
     Described,
+    Driven,
     Failed,
     Go,
     Job,
@@ -44,12 +47,15 @@ from harness.running.workers.messages import (
     Played,
     Ran,
     RunCommand,
+    RunTool,
     Stopped,
+    ToolAnswered,
     Unusable,
     decode_order,
     encode,
     plain,
 )
+from harness.stdio.command import BrokenCommand
 
 SHOW_STACKS = signal.SIGUSR2
 """Makes a worker write the stacks of its threads to the pipe for faults, even if it no longer runs any Python."""
@@ -158,6 +164,8 @@ class _Worker:
             return Unusable(str(PluginError("adapter", spec, reason)))
 
     def _played(self, job: Job, adapter: Adapter) -> Answer:
+        if adapter.drive is not None:
+            return self._driven(job, adapter.drive)
         target = Target(job.target, adapter, job.model, job.profile, job.cassettes)
         endpoint = Endpoint(
             job.base_url,
@@ -175,6 +183,30 @@ class _Worker:
             return Unusable(said(error))
         except BaseException as error:  # noqa: BLE001 - what an adapter raises ends its cell, not the run
             return Failed(f"{type(error).__name__}: {located(error)}", traceback_of(error))
+
+    def _driven(self, job: Job, drive: Drive) -> Answer:
+        conversation = given(job.scenario, job.variant, self._run_tool)
+        try:
+            with isolated() if job.offline else contextlib.nullcontext():
+                settled(drive(Endpoint(job.base_url, job.api_key), job.model, conversation))
+        except _Ended:
+            return Stopped()
+        except Unsupported as declined:
+            return Driven(declined=said(declined))
+        except BrokenCommand as broken:
+            return Driven(said(broken))
+        except BaseException as error:  # noqa: BLE001 - what a loop raises ends its cell, not the run
+            if isinstance(error, SystemExit) and not error.code:
+                return Driven()
+            return Driven(f"it raises {type(error).__name__}: {located(error)}", traceback_of(error))
+        return Driven()
+
+    def _run_tool(self, call: ToolCall) -> ToolResult:
+        match self._asked(RunTool(plain(call, "the call"))):
+            case ToolAnswered(result):
+                return result
+            case _:
+                raise _Ended
 
     @cached_property
     def _http_client(self) -> httpx2.Client:
@@ -216,6 +248,7 @@ def _described(adapter: Adapter) -> Described:
         None if made is None else plain((made.model, made.dimensions), "its embeddings"),
         plain(adapter.requires, "its requires"),
         adapter.route is Route.PROCESS,
+        adapter.drive is not None,
     )
 
 

@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Any, TypeAlias, cast
 
 from harness.apis.profile import Profile
-from harness.contract.model import ChatRequest, ChatResponse, Finish, Message
+from harness.contract.model import ChatRequest, ChatResponse, Finish, Message, ToolCall, ToolResult
 from harness.contract.process import Command, Completed
 from harness.contract.protocols import Requirement
 from harness.host.shortened import shortened
@@ -72,14 +72,21 @@ class NotRun:
     timed_out: bool = False
 
 
-Order: TypeAlias = Load | Job | Go | Stop | Ran | NotRun
+@dataclass(frozen=True, slots=True)
+class ToolAnswered:
+    """What a tool that a loop ran has answered."""
+
+    result: ToolResult
+
+
+Order: TypeAlias = Load | Job | Go | Stop | Ran | NotRun | ToolAnswered
 """What a worker is told."""
 
 
 @dataclass(frozen=True, slots=True)
 class Described:
     """The adapter, without what it does. `embeddings` are the model and the dimensions of those that it makes;
-    `runs_commands` says that it sends no HTTP request."""
+    `runs_commands` says that it sends no HTTP request, `owns_loop` that it is driven."""
 
     name: str
     api: str
@@ -87,6 +94,7 @@ class Described:
     embeddings: tuple[str, int] | None
     requires: Requirement | None
     runs_commands: bool
+    owns_loop: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +139,25 @@ class Failed:
     traceback: str
 
 
-Answer: TypeAlias = Described | Unusable | Begin | RunCommand | Played | Stopped | Failed
+@dataclass(frozen=True, slots=True)
+class RunTool:
+    """A loop runs a tool; answered by `ToolAnswered`."""
+
+    call: ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class Driven:
+    """A loop has come to its end: in good order, or by a `failure`, in words; or it has `declined` the conversation.
+    `printed` is what it printed, which is read from elsewhere."""
+
+    failure: str | None = None
+    traceback: str | None = None
+    declined: str | None = None
+    printed: str = ""
+
+
+Answer: TypeAlias = Described | Unusable | Begin | RunCommand | Played | Stopped | Failed | RunTool | Driven
 """What a worker says."""
 
 _OURS = frozenset(

@@ -6,17 +6,21 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass, replace
 from threading import Lock
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn, Self, TypeVar
 
 from harness import catalog
 from harness.apis.targets import Target
 from harness.contract.errors import PluginError, UsageError
+from harness.contract.model import ToolCall, ToolResult
 from harness.contract.protocols import Adapter, Capability, Embeddings, Endpoint, ProcessRunner, Route
 from harness.host.environment import leads_out
 from harness.running.play import Playing, play
-from harness.running.workers.messages import Described, Job
+from harness.running.stages.stage import Cell
+from harness.running.workers.messages import Described, Driven, Job
 from harness.running.workers.worker import Broken, Worker
 from harness.scenarios.schema import Scenario, Variant
+
+T = TypeVar("T")
 
 SECONDS = 60.0
 """How long a cell may take where nothing is sent over a network."""
@@ -120,10 +124,17 @@ class Workers:
             Broken: it broke outside of a chat, ended its process or held it for too long.
             Halted: the run has ended meanwhile.
         """
+        return self._with(spec, lambda worker: worker.play(job, begin, processes))
+
+    def drive(self, spec: str, job: Job, tool: Callable[[ToolCall], ToolResult]) -> Driven:
+        """Have a loop play a cell, of which `tool` runs the tools. Raises as `play` does."""
+        return self._with(spec, lambda worker: worker.drive(job, tool))
+
+    def _with(self, spec: str, ask: Callable[[Worker], T]) -> T:
         worker = self._leased(spec)
         reusable = False
         try:
-            playing = worker.play(job, begin, processes)
+            asked = ask(worker)
             reusable = True
         except Broken as broken:
             if self._halted:
@@ -135,7 +146,7 @@ class Workers:
             raise
         finally:
             self._returned(spec, worker, reusable=reusable)
-        return playing
+        return asked
 
     @property
     def _loading(self) -> float:
@@ -154,6 +165,7 @@ class Workers:
             embeddings,
             description.requires,
             Route.PROCESS if description.runs_commands else Route.LOOPBACK,
+            _elsewhere if description.owns_loop else None,
             spec=spec,
             workers=self,
         )
@@ -204,19 +216,25 @@ def played(
     adapter = target.adapter
     if not isinstance(adapter, Foreign):
         return play(scenario, target, endpoint, begin, variant)
-    job = Job(
-        scenario,
+    job = job_of(Cell(scenario, target, variant), adapter, endpoint.base_url, endpoint.api_key)
+    return adapter.workers.play(adapter.spec, job, begin, endpoint.processes)
+
+
+def job_of(cell: Cell, adapter: Foreign, base_url: str, api_key: str) -> Job:
+    """A cell as a worker is told of it."""
+    target = cell.target
+    return Job(
+        cell.scenario,
         target.name,
         target.model,
         replace(target.profile, facts=()),  # they judge, and are nine tenths of the message
         target.cassettes,
-        variant,
-        endpoint.base_url,
-        endpoint.api_key,
+        cell.variant,
+        base_url,
+        api_key,
         adapter.workers.limit,
         adapter.workers.offline,
     )
-    return adapter.workers.play(adapter.spec, job, begin, endpoint.processes)
 
 
 def halt(adapters: Iterable[Adapter]) -> None:

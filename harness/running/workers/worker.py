@@ -16,6 +16,7 @@ from multiprocessing.connection import wait
 
 from harness.catalog import MARK
 from harness.contract.errors import UsageError
+from harness.contract.model import ToolCall, ToolResult
 from harness.contract.process import Command
 from harness.contract.protocols import ProcessRunner
 from harness.host.crash import TRACEBACK_LENGTH, place
@@ -27,6 +28,7 @@ from harness.running.workers.messages import (
     Answer,
     Begin,
     Described,
+    Driven,
     Failed,
     Go,
     Job,
@@ -36,8 +38,10 @@ from harness.running.workers.messages import (
     Played,
     Ran,
     RunCommand,
+    RunTool,
     Stop,
     Stopped,
+    ToolAnswered,
     Unusable,
     decode_answer,
     encode,
@@ -51,6 +55,8 @@ _START = (
     "import sys; sys.path[:] = sys.argv[3:]; from harness.running.workers.child import main; "
     "main(int(sys.argv[1]), int(sys.argv[2]))"
 )
+
+_TIMEOUT = "; --cell-timeout sets the limit (under pytest, harness_cell_timeout)"
 
 _SLICE = 0.5
 """Seconds after which a process is looked at that neither says something nor closes what it could say it through: what
@@ -133,7 +139,7 @@ class Worker:
         stopped: Exception | None = None
         self._tell(job)
         while True:
-            match self._answer(deadline, late, "; --cell-timeout sets the limit (under pytest, harness_cell_timeout)"):
+            match self._answer(deadline, late, _TIMEOUT):
                 case Begin() | RunCommand() if stopped is not None:
                     self._tell(Stop())
                 case Begin(chat):
@@ -150,6 +156,24 @@ class Worker:
                         self._tell(Stop())
                 case answer:
                     return self._outcome(answer, stopped)
+
+    def drive(self, job: Job, tool: Callable[[ToolCall], ToolResult]) -> Driven:
+        """Let it drive a loop through a cell, of which `tool` runs the tools.
+
+        Raises:
+            UsageError: the loop cannot be used so.
+            Broken: it ended or held the process.
+        """
+        deadline = time.monotonic() + job.limit
+        self._tell(job)
+        while True:
+            match self._answer(deadline, f"the loop took longer than {job.limit:g} seconds", _TIMEOUT):
+                case RunTool(call):
+                    self._tell(ToolAnswered(tool(call)))
+                case Driven() as driven:
+                    return replace(driven, printed=self._printed())
+                case answer:
+                    self._outcome(answer, None)
 
     def close(self) -> None:
         """End it in good order, and at once if it does not."""

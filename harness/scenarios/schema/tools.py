@@ -94,7 +94,7 @@ class ToolSpec(Strict):
     answered_by: Literal["scenario", "client"] = Field(
         default="scenario",
         description="`client`: the client of `harness serve` has this tool itself, as a coding agent has its shell. "
-        "What it answers is taken as it comes, and only served clients play the scenario.",
+        "What it answers is taken as it comes, and only served clients and loops play the scenario.",
     )
 
     def tool(self) -> Tool:

@@ -1,0 +1,110 @@
+"""One cell of a loop: it is given the scenario's conversation, and asks the reference server in a session of its own.
+
+The loop runs in a worker, and so does whatever it starts; its tools ask here, so that it is known which ran, even if
+the loop then dies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from threading import Lock
+from typing import Any
+from urllib.parse import urlsplit
+
+from harness import catalog
+from harness.contract.model import ToolCall, ToolResult
+from harness.kit.thread import failure
+from harness.results import DrivenTranscript, Mode, ServedTranscript, ToolRun
+from harness.running.serving.conversation import Conversation, Terms
+from harness.running.serving.reception import Reception
+from harness.running.stages import Cell, Stage, Stages
+from harness.running.stages.routes import NO_KEY
+from harness.running.workers.messages import Driven
+from harness.running.workers.pool import Foreign, job_of
+from harness.running.workers.worker import Broken
+from harness.scenarios.tools import ToolFailure, Unanswered, UnknownTool, answer
+
+_SESSION = "loop"
+
+
+@dataclass(frozen=True, slots=True)
+class Drive:
+    """What came of driving a loop. `declined`: it said no before it had asked anything, in these words."""
+
+    stage: Stage
+    transcript: DrivenTranscript
+    traceback: str | None = None
+    declined: str | None = None
+
+
+class Desk:
+    """Answers the tools that a loop runs, as the scenario has them answer, and notes them. Several may ask at once."""
+
+    def __init__(self, conversation: Conversation) -> None:
+        self.runs: list[ToolRun] = []
+        self._conversation = conversation
+        self._lock = Lock()
+
+    def __call__(self, call: ToolCall) -> ToolResult:
+        """Run a tool. What it fails with is its result, marked as an error."""
+        with self._lock:
+            answers, _ = self._conversation.progress
+            self.runs.append(ToolRun(call.name, call.arguments, answers))
+        try:
+            return answer(self._conversation.scenario, call)
+        except (ToolFailure, UnknownTool, Unanswered) as raised:
+            return failure(call, raised)
+
+
+def driven(cell: Cell, stages: Stages) -> Drive:
+    """Have the loop of a cell play its scenario.
+
+    Raises:
+        UsageError: the loop cannot be used.
+        Halted: the run has ended meanwhile.
+    """
+    target, adapter = cell.target, cell.target.adapter
+    if not isinstance(adapter, Foreign):
+        raise TypeError(f"{adapter.name}: a loop that no worker has loaded")
+    wire = catalog.api(target.api)
+    lost: list[str] = []
+    reception = Reception([cell.scenario], {}, Terms(edition=target.edition, models=(target.model,)), lost.append)
+    with stages.endpoint(target, reception) as endpoint:
+        reception.origin = endpoint.base_url.removesuffix(wire.base_path)
+        conversation = reception.conversation(cell.scenario, _SESSION, wire)
+        base = f"{reception.origin}/{cell.scenario.id}/{_SESSION}{wire.base_url_ending}"
+        desk = Desk(conversation)
+        try:
+            outcome = adapter.workers.drive(adapter.spec, job_of(cell, adapter, base, NO_KEY), desk)
+        except Broken as broken:
+            outcome = Driven(broken.reason, broken.traceback, printed=broken.printed)
+    others = [each for each in reception.conversations() if each is not conversation and each.asked]
+    told = [
+        *(f"{each.asked} of the API {each.wire.name}" for each in others),
+        *(line.replace(urlsplit(reception.origin).path + f"/{cell.scenario.id}/{_SESSION}", "") for line in lost),
+    ]
+    transcript = _transcript(cell, conversation.transcript(ended=True), desk, outcome, tuple(told), stages.mode)
+    nothing_sent = not conversation.asked and not told
+    return Drive(conversation.stage, transcript, outcome.traceback, outcome.declined if nothing_sent else None)
+
+
+def _transcript(  # noqa: PLR0913, PLR0917 - all that is known of it
+    cell: Cell, served: ServedTranscript, desk: Desk, outcome: Driven, elsewhere: tuple[str, ...], mode: Mode
+) -> DrivenTranscript:
+    target = cell.target
+    known: dict[str, Any] = {
+        **{each.name: getattr(served, each.name) for each in fields(ServedTranscript)},
+        "model": target.model,
+        "profile": target.profile,
+        "mode": mode,
+        "adapter": target.adapter.name,
+        "variant": cell.variant,
+        "capabilities": target.adapter.capabilities,
+        "printed": outcome.printed,
+    }
+    return DrivenTranscript(
+        **known,
+        runs=tuple(desk.runs),
+        failure=outcome.failure or outcome.declined,
+        elsewhere=elsewhere,
+    )

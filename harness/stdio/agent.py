@@ -1,0 +1,141 @@
+"""Agents: programs that own their tool loop. One is given a conversation on its standard input, as JSON, and asks there
+what its tools answer.
+
+The first line that it reads is the conversation. It writes a line for each tool that it runs, and reads what the tool
+answers. It ends by itself, with exit status 0, when the user has said all and the model has answered.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from harness.contract.errors import PluginError, Unsupported
+from harness.contract.loops import Conversation, Loop
+from harness.contract.model import JSON, ToolCall, ToolResult
+from harness.contract.protocols import Endpoint
+from harness.host.shortened import shortened
+from harness.stdio import form
+from harness.stdio.command import LARGEST, BrokenCommand
+
+_MESSAGES = '{"id": …, "call": NAME, "arguments": {…}} or {"unsupported": WHAT}'
+
+
+def agent(line: str, api: str, *, keys: Sequence[str], base_urls: Sequence[str]) -> Loop:
+    """The program of a command line, as a loop that speaks an API. It finds the address of the API in the environment
+    variables `base_urls`, and what to send as a key in `keys`.
+
+    Raises:
+        PluginError: there is no such program.
+    """
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        raise PluginError("agent", line, f"it is no command line: {error}.") from None
+    if not words:
+        raise PluginError("agent", line, "it is an empty command line.")
+    if shutil.which(words[0]) is None:
+        raise PluginError("agent", line, f"there is no program {words[0]!r} here, nor on the path.")
+    named = [word for word in words if not word.startswith("-")]
+    return Loop(Path(named[-1]).name, api, _Program(api, words, (*keys,), (*base_urls,)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Program:
+    """A `Drive` that starts the program, for each conversation anew."""
+
+    api: str
+    words: list[str]
+    keys: tuple[str, ...]
+    base_urls: tuple[str, ...]
+
+    def __call__(self, endpoint: Endpoint, model: str, conversation: Conversation) -> None:
+        """See `harness.contract.loops.Drive`. Raises `BrokenCommand`: what the program did instead."""
+        environment = {
+            **os.environ,
+            **dict.fromkeys(self.keys, endpoint.api_key),
+            **dict.fromkeys(self.base_urls, endpoint.base_url),
+        }
+        process = subprocess.Popen(self.words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)  # noqa: S603 - the user's own program
+        try:
+            _write(process, {"api": self.api, "model": model, **_told(endpoint, conversation)})
+            tools = {tool.name: tool.run for tool in conversation.tools}
+            for line in iter(lambda: cast("Any", process.stdout).readline(LARGEST), b""):
+                _write(process, _answer(_message(line), tools, self.words[0]))
+            status = process.wait()
+        finally:
+            process.kill()
+            process.wait()
+            for stream in (process.stdin, process.stdout):
+                with contextlib.suppress(OSError):  # what it has not read is lost with it
+                    cast("Any", stream).close()
+        if status:
+            how = f"with exit status {status}" if status > 0 else f"by signal {-status}"
+            raise BrokenCommand(f"the program ended {how}")
+
+
+def _told(endpoint: Endpoint, conversation: Conversation) -> dict[str, JSON]:
+    """The conversation as JSON. Nothing of it is left out, so that a program need not know what a default is."""
+    return {
+        "base_url": endpoint.base_url,
+        "api_key": endpoint.api_key,
+        "system": conversation.system,
+        "tools": [
+            {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+            for tool in conversation.tools
+        ],
+        "turns": [{"text": turn.text, "parts": form.written(turn.parts)} for turn in conversation.turns],
+        "stream": conversation.stream,
+        "tool_choice": form.written(conversation.tool_choice),
+        "response_format": form.written(conversation.response_format),
+        "max_tokens": conversation.max_tokens,
+        "thinking": form.written(conversation.thinking),
+        "max_answers": conversation.max_answers,
+    }
+
+
+def _write(process: subprocess.Popen[bytes], message: Mapping[str, JSON]) -> None:
+    with contextlib.suppress(BrokenPipeError):  # that it has ended is seen where it is waited for
+        cast("Any", process.stdin).write(json.dumps(message).encode() + b"\n")
+        cast("Any", process.stdin).flush()
+
+
+def _message(line: bytes) -> dict[str, JSON]:
+    try:
+        message: Any = json.loads(line)
+    except (ValueError, RecursionError):
+        message = None
+    if not isinstance(message, dict) or not {"call", "unsupported"} & cast("dict[str, Any]", message).keys():
+        said = shortened(line.decode("utf-8", "replace").rstrip("\n"), 200)
+        raise BrokenCommand(
+            f"the program wrote a line that is no message, which is {_MESSAGES}: {said!r}. Whatever else there is to "
+            "say goes to standard error"
+        )
+    return cast("dict[str, JSON]", message)
+
+
+def _answer(message: Mapping[str, JSON], tools: Mapping[str, Any], program: str) -> dict[str, JSON]:
+    """What a tool answers to a message."""
+    if "unsupported" in message:
+        raise Unsupported(program, str(message["unsupported"]), "the program says so")
+    name, arguments = message["call"], message.get("arguments", {})
+    if not isinstance(name, str) or not isinstance(arguments, dict):
+        raise BrokenCommand(f"the program called a tool by {json.dumps(message)[:200]}, which has to be {_MESSAGES}")
+    if name not in tools:
+        raise BrokenCommand(f"the program called the tool {name!r}, and the conversation has none of this name")
+    result: ToolResult = tools[name](ToolCall("", name, arguments))
+    content: str = "parts" if isinstance(result.content, tuple) else "content"
+    return {
+        "id": message.get("id"),
+        content: form.written(result.content),
+        "text": result.text,
+        "is_error": result.is_error,
+    }

@@ -1,0 +1,64 @@
+"""A program that owns its loop, on nothing but Python: right, or wrong as the first word of its user says."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import urllib.request
+from typing import Any
+
+CLOCK = {"name": "clock", "description": "The time.", "parameters": {"type": "object", "properties": {}}}
+
+
+def say(message: object) -> Any:
+    sys.stdout.write(f"{message if isinstance(message, str) else json.dumps(message)}\n")
+    sys.stdout.flush()
+    return json.loads(sys.stdin.readline())
+
+
+def ask(body: dict[str, Any]) -> dict[str, Any]:
+    headers = {"content-type": "application/json", "authorization": f"Bearer {os.environ['OPENAI_API_KEY']}"}
+    url = f"{os.environ['OPENAI_BASE_URL']}/chat/completions"
+    request = urllib.request.Request(url, json.dumps(body).encode(), headers)  # noqa: S310 - the harness's own server
+    with urllib.request.urlopen(request) as reply:  # noqa: S310 - the same
+        message: dict[str, Any] = json.load(reply)["choices"][0]["message"]
+        return message
+
+
+def main() -> None:
+    given = json.loads(sys.stdin.readline())
+    assert os.environ["OPENAI_BASE_URL"] == given["base_url"]
+    way = given["turns"][0]["text"].partition(":")[0]
+    match way:
+        case "agent-exits":
+            sys.exit("no such model")
+        case "agent-talks":
+            say("Thinking about it.")
+        case "agent-calls-another":
+            say({"id": 1, "call": "get_time", "arguments": {}})
+        case "agent-declines":
+            say({"unsupported": "tools"})
+        case _:
+            pass
+    chat: list[dict[str, Any]] = [{"role": "developer", "content": given["system"]}]
+    for turn in given["turns"]:
+        chat.append({"role": "user", "content": turn["text"]})
+        calls: list[Any] = [{}]
+        while calls:
+            body = {"model": given["model"], "messages": chat, "max_completion_tokens": given["max_tokens"]}
+            tools = [{"type": "function", "function": tool} for tool in (given["tools"] or [CLOCK])]
+            chat.append(ask({**body, "tools": tools, "reasoning_effort": "none"}))
+            calls = chat[-1].get("tool_calls") or []
+            for number, call in enumerate(calls):
+                arguments = json.loads(call["function"]["arguments"])
+                if call["function"]["name"] == "clock":
+                    chat.append({"role": "tool", "tool_call_id": call["id"], "content": "12:00"})
+                    continue
+                answer = say({"id": number, "call": call["function"]["name"], "arguments": arguments})
+                assert answer["id"] == number
+                text = f"Error: {answer['text']}" if answer["is_error"] else json.dumps(answer["content"])
+                chat.append({"role": "tool", "tool_call_id": call["id"], "content": text})
+
+
+main()

@@ -1,0 +1,171 @@
+"""What owns its tool loop, by the public command: what is right passes, be it unusual, and what is wrong is found."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pytest
+
+from harness.cli.main import main
+from harness.results import CellResult, RunResult, Verdict
+from tests.driving.ways import OWN_TOOL, RIGHT, SCENARIO, WRONG
+from tests.once import once
+
+AGENTS = {
+    "agent-exits": "the conversation broke off: the program ended with exit status 1",
+    "agent-talks": "the conversation broke off: the program wrote a line that is no message, which is "
+    '{"id": …, "call": NAME, "arguments": {…}} or {"unsupported": WHAT}: \'Thinking about it.\'. Whatever else there '
+    "is to say goes to standard error",
+    "agent-calls-another": "the conversation broke off: the program called the tool 'get_time', and the conversation "
+    "has none of this name",
+}
+PROGRAM = shlex.join([sys.executable, str(Path(__file__).parent / "agent.py")])
+LOOPS = "tests.driving.ways"
+
+Cells = dict[str, CellResult]
+
+
+def written(folder: Path, ways: Iterable[str]) -> list[str]:
+    files = [folder / f"{way}.yaml" for way in ways]
+    for file in files:
+        text = OWN_TOOL if file.stem == "own-tool" else SCENARIO
+        file.write_text(text.format(way=file.stem), encoding="utf-8")
+    return [str(file) for file in files]
+
+
+def play(folder: Path, ways: Iterable[str], *words: str) -> tuple[int, str, Cells]:
+    folder.mkdir(exist_ok=True)
+    reports = [f"--report=json:{folder / 'run.json'}", f"--report=terminal:{folder / 'run.txt'}"]
+    code = main(["run", "--mode=reference", *written(folder, ways), *words, *reports])
+    run = RunResult.from_json((folder / "run.json").read_text(encoding="utf-8"))
+    text = " ".join((folder / "run.txt").read_text(encoding="utf-8").split())
+    return code, text, {cell.scenario: cell for cell in run.cells}
+
+
+@pytest.fixture(scope="session")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Cells:
+    """The cells of all ways, by one loop: which it is, each is told by its user."""
+
+    def make(folder: Path) -> Cells:
+        ways = [*RIGHT, *WRONG, "declines"]
+        code, _, cells = play(folder, ways, f"--conversation={LOOPS}:drive", "--api=openai-chat")
+        assert code == 1
+        return cells
+
+    return once(tmp_path_factory, "loops", make)
+
+
+def said(cell: CellResult) -> Sequence[str]:
+    return [f"{finding.rule}: {finding.message}" for finding in cell.findings]
+
+
+@pytest.mark.parametrize("way", RIGHT)
+def test_what_is_right_passes_be_it_unusual(played: Cells, way: str) -> None:
+    assert (played[way].verdict, said(played[way])) == (Verdict.PASS, [])
+
+
+@pytest.mark.parametrize("way", WRONG)
+def test_what_is_wrong_is_found_by_what_it_is(played: Cells, way: str) -> None:
+    causes = [finding.rule for finding in played[way].findings if finding.follows is None]
+
+    assert played[way].verdict is Verdict.FAIL
+    assert causes[:1] == [WRONG[way]], said(played[way])
+
+
+def test_what_ends_the_loop_is_shown_with_what_it_said(played: Cells) -> None:
+    raises, exits = played["raises"], played["exits"]
+
+    assert re.fullmatch(
+        r"the conversation broke off: it raises LookupError: no model of this name \(.*ways\.py, line \d+\)",
+        raises.findings[0].message,
+    )
+    assert raises.traceback is not None
+    assert raises.traceback.endswith("LookupError: no model of this name\n")
+    assert exits.findings[0].message == "the conversation broke off: the adapter ended the process with exit code 3"
+    assert exits.printed == "a last word\n"
+
+
+def test_what_is_declined_before_anything_is_sent_is_not_applicable(played: Cells) -> None:
+    cell = played["declines"]
+
+    assert cell.verdict is Verdict.NOT_APPLICABLE
+    assert cell.reason == (
+        "it declines before anything is sent: ways: everything is not supported: it is not in the mood"
+    )
+
+
+def test_one_that_hangs_is_ended_and_the_line_is_shown(tmp_path: Path) -> None:
+    code, _, cells = play(tmp_path, ["hangs"], f"--conversation={LOOPS}:LOOP", "--variant=whole", "--cell-timeout=1")
+
+    assert code == 1
+    (finding, unplayed) = sorted(cells["hangs"].findings, key=lambda each: each.rule)
+    assert re.fullmatch(
+        r"the conversation broke off: the loop took longer than 1 seconds \(.*ways\.py, line \d+\); --cell-timeout "
+        r"sets the limit \(under pytest, harness_cell_timeout\)",
+        finding.message,
+    )
+    assert (unplayed.rule, cells["hangs"].findings[unplayed.follows or 0].rule) == ("script-unplayed", "loop-failed")
+
+
+def test_a_loop_that_says_what_it_is_needs_no_api_and_is_asked_to_stream(tmp_path: Path) -> None:
+    code, text, _ = play(tmp_path, ["right"], f"--adapter={LOOPS}:LOOP", "--variant=stream")
+
+    assert code == 1
+    assert "loop-settings" in text
+    assert "the answer was to be streamed, and the request does not ask for that" in text
+
+
+def test_the_commands_that_are_shown_ask_for_the_loop_again(tmp_path: Path) -> None:
+    _, text, _ = play(tmp_path, ["run-twice"], f"--conversation={LOOPS}:drive", "--target=openai-chat")
+
+    again = f"run-twice.yaml --conversation {LOOPS}:drive --target openai-chat"
+    assert re.search(rf"Look harness show --mode reference \S*{again}", text.replace("--variant whole ", ""))
+    assert re.search(rf"Play again harness run --mode reference \S*{again}", text.replace("--variant whole ", ""))
+
+
+def test_what_was_run_is_shown_beside_the_answers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (file,) = written(tmp_path, ["run-twice"])
+
+    assert main(["show", file, "--mode=reference", f"--conversation={LOOPS}:drive", "--api=openai-chat"]) == 1
+
+    assert capsys.readouterr().out.count('runs get_weather({"city": "Paris"})') == 2
+
+
+@pytest.fixture(scope="session")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Cells:
+    def make(folder: Path) -> Cells:
+        ways = ["right", "own-tool", *AGENTS, "agent-declines"]
+        return play(folder, ways, f"--agent-command={PROGRAM}", "--api=openai-chat")[2]
+
+    return once(tmp_path_factory, "agents", make)
+
+
+def test_a_program_is_given_the_conversation_and_its_tools_are_answered(programs: Cells) -> None:
+    cell = programs["right"]
+
+    assert (cell.verdict, cell.target, said(cell)) == (Verdict.PASS, "agent.py", [])
+
+
+def test_a_tool_that_the_program_has_itself_it_declares_and_answers(programs: Cells) -> None:
+    assert (programs["own-tool"].verdict, said(programs["own-tool"])) == (Verdict.PASS, [])
+
+
+@pytest.mark.parametrize("way", AGENTS)
+def test_a_program_that_is_wrong_fails_its_cell_with_what_it_said(programs: Cells, way: str) -> None:
+    cell = programs[way]
+
+    assert cell.verdict is Verdict.FAIL
+    assert [each.message for each in cell.findings if each.follows is None] == [AGENTS[way]]
+    assert (cell.printed or "").endswith("no such model\n") is (way == "agent-exits")
+
+
+def test_a_program_can_decline(programs: Cells) -> None:
+    cell = programs["agent-declines"]
+
+    assert cell.verdict is Verdict.NOT_APPLICABLE
+    assert cell.reason is not None
+    assert cell.reason.endswith("tools is not supported: the program says so")

@@ -1,0 +1,257 @@
+"""A loop over plain HTTP that plays OpenAI Chat rightly, unusually, or wrongly, as the first word of its user says."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx2
+
+from harness import Capability, Conversation, ConversationTool, Endpoint, Loop, ToolFailed, Unsupported
+from harness.contract.loops import PLAIN_LOOP
+
+Body = dict[str, Any]
+
+RIGHT = ("right", "framed", "reordered", "wrapped", "titled", "asked-again")
+WRONG = {
+    "swapped": "result-swapped",
+    "id-lost": "result-orphan",
+    "system-dropped": "loop-system",
+    "system-as-user": "loop-system",
+    "history-dropped": "loop-history",
+    "arguments-dropped": "arguments-changed",
+    "tools-dropped-later": "loop-tools",
+    "description-dropped": "loop-tools",
+    "schema-thinned": "loop-tools",
+    "bound-dropped": "loop-settings",
+    "other-model": "loop-settings",
+    "run-twice": "tool-run-again",
+    "run-otherwise": "tool-run-otherwise",
+    "run-uncalled": "tool-run-uncalled",
+    "not-run": "tool-run-missing",
+    "ends-early": "script-unplayed",
+    "leaves": "script-unplayed",
+    "raises": "loop-failed",
+    "exits": "loop-failed",
+    "elsewhere": "loop-elsewhere",
+}
+"""The rule that finds each: that of the first finding that follows from no other."""
+
+SCENARIO = """
+version: 1
+id: {way}
+title: A loop of two turns, with calls side by side and one that fails
+covers: [tools]
+requires: [system-prompt, tools, parallel-tool-calls, history]
+system: You are terse.
+settings: {{max_tokens: 300}}
+tools:
+  - name: get_weather
+    description: Current weather in a city.
+    parameters: {{type: object, properties: {{city: {{type: string, minLength: 2}}}}, required: [city]}}
+    results:
+      - {{when: {{city: Paris}}, return: {{temp_c: 18}}}}
+      - {{when: {{city: Tokyo}}, return: {{temp_c: 31}}}}
+      - {{when: {{city: Oslo}}, error: station offline}}
+turns:
+  - user: "{way}: How warm is it in Paris and in Tokyo?"
+    model:
+      - calls: [{{get_weather: {{city: Paris}}}}, {{get_weather: {{city: Tokyo}}}}]
+      - text: 18 °C and 31 °C.
+  - user: And in Oslo?
+    model:
+      - calls: [{{get_weather: {{city: Oslo}}}}]
+      - text: The station is offline.
+"""
+
+OWN_TOOL = """
+version: 1
+id: {way}
+title: A program that has a tool of its own
+covers: [tools]
+requires: [system-prompt, tools]
+system: You are terse.
+settings: {{max_tokens: 300}}
+tools: [{{name: clock, answered_by: client}}]
+turns:
+  - user: "{way}: What time is it?"
+    model:
+      - calls: [{{clock: {{}}}}]
+      - text: It is noon.
+"""
+
+
+def messages(change: Callable[[Body], Body | None]) -> Callable[[Body], Body]:
+    """The body with each of its messages changed, or left out."""
+
+    def edit(body: Body) -> Body:
+        changed = (change(dict(message)) for message in body["messages"])
+        return {**body, "messages": [message for message in changed if message is not None]}
+
+    return edit
+
+
+def function(change: Callable[[Body], Body]) -> Callable[[Body], Body]:
+    """The body with the declarations of its tools changed."""
+    return lambda body: {
+        **body,
+        "tools": [{"type": "function", "function": change(dict(tool["function"]))} for tool in body["tools"]],
+    }
+
+
+def swapped(body: Body) -> Body:
+    ids = [message["tool_call_id"] for message in body["messages"] if message["role"] == "tool"]
+    mine = iter([*ids[1::-1], *ids[2:]])
+    return messages(lambda message: {**message, **({"tool_call_id": next(mine)} if message["role"] == "tool" else {})})(
+        body
+    )
+
+
+def reordered(body: Body) -> Body:
+    told = list(body["messages"])
+    tools = [at for at, message in enumerate(told) if message["role"] == "tool"][:2]
+    if len(tools) == 2:
+        told[tools[0]], told[tools[1]] = told[tools[1]], told[tools[0]]
+    return {**body, "messages": told}
+
+
+def without_first_turn(body: Body) -> Body:
+    asked = [at for at, message in enumerate(body["messages"]) if message["role"] == "user"]
+    return body if len(asked) < 2 else {**body, "messages": [body["messages"][0], *body["messages"][asked[1] :]]}
+
+
+def rewritten(message: Body) -> Body:
+    calls = [{**call, "function": {**call["function"], "arguments": "{}"}} for call in message.get("tool_calls") or []]
+    return {**message, **({"tool_calls": calls} if calls else {})}
+
+
+def of(who: str, **changed: Any) -> Callable[[Body], Body]:
+    return messages(lambda message: {**message, **changed} if message["role"] == who else message)
+
+
+def wrapped(message: Body) -> Body:
+    if message["role"] != "tool" or not message["content"].startswith("{"):
+        return message
+    return {**message, "content": json.dumps({"status": "success", "output": json.loads(message["content"])})}
+
+
+def framed(body: Body) -> Body:
+    own = {"name": "think", "description": "Think.", "parameters": {"type": "object", "properties": {}}}
+    words = {
+        "developer": "I am an agent.\n\n{}\n\nToday is Monday.",
+        "user": "<question>{}</question>",
+    }
+    told = messages(lambda each: {**each, "content": words.get(each["role"], "{}").format(each["content"])})
+    return {**told(body), "tools": [*body["tools"], {"type": "function", "function": own}]}
+
+
+BODIES: dict[str, Callable[[Body], Body]] = {
+    "swapped": swapped,
+    "id-lost": of("tool", tool_call_id="call_0"),
+    "system-dropped": messages(lambda message: None if message["role"] == "developer" else message),
+    "system-as-user": of("developer", role="user"),
+    "history-dropped": without_first_turn,
+    "arguments-dropped": messages(rewritten),
+    "tools-dropped-later": lambda body: body if len(body["messages"]) < 4 else {**body, "tools": body["tools"][:0]},
+    "description-dropped": function(lambda tool: {**tool, "description": ""}),
+    "schema-thinned": function(lambda tool: {**tool, "parameters": {"type": "object"}}),
+    "bound-dropped": lambda body: {key: value for key, value in body.items() if key != "max_completion_tokens"},
+    "other-model": lambda body: {**body, "model": "gpt-4o"},
+    "framed": framed,
+    "reordered": reordered,
+    "wrapped": messages(wrapped),
+}
+
+
+def result(tool: ConversationTool, call: Body, arguments: Body) -> Body:
+    try:
+        text = tool.text(arguments)
+    except ToolFailed as failed:
+        text = f"The tool could not be run. It says: {failed}"
+    return {"role": "tool", "tool_call_id": call["id"], "content": text}
+
+
+def run(way: str, tool: ConversationTool, call: Body) -> Body:
+    arguments = json.loads(call["function"]["arguments"])
+    match way:
+        case "run-twice":
+            result(tool, call, arguments)
+        case "run-otherwise":
+            return result(tool, call, {**arguments, "unit": "F"})
+        case "not-run":
+            return {"role": "tool", "tool_call_id": call["id"], "content": '{"temp_c": 20}'}
+        case _:
+            pass
+    return result(tool, call, arguments)
+
+
+def ended(way: str) -> None:
+    """Ends the loop, by whatever it is that goes wrong."""
+    match way:
+        case "raises":
+            raise LookupError("no model of this name")
+        case "exits":
+            sys.stderr.write("a last word\n")
+            sys.stderr.flush()
+            os._exit(3)
+        case "hangs":
+            time.sleep(600)
+        case "declines":
+            raise Unsupported("ways", "everything", "it is not in the mood")
+        case "leaves":
+            sys.exit(0)
+        case _:
+            pass
+
+
+def play(endpoint: Endpoint, model: str, conversation: Conversation) -> None:
+    way = conversation.turns[0].text.partition(":")[0]
+    ended(way)
+    (tool,) = conversation.tools
+    if way == "run-uncalled":
+        tool.text({"city": "Paris"})
+    declared = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+    chat: list[Body] = [{"role": "developer", "content": conversation.system}]
+    headers = {"authorization": f"Bearer {endpoint.api_key}"}
+    with httpx2.Client(base_url=endpoint.base_url, headers=headers, trust_env=False) as http:
+        if way == "elsewhere":
+            http.post("completions", json={"prompt": "Hi."})
+            return
+        if way == "titled":
+            ask(http, {"model": model, "messages": [{"role": "user", "content": "A title, please."}]})
+        for number, turn in enumerate(conversation.turns):
+            chat.append({"role": "user", "content": turn.text})
+            calls: list[Body] = [{}]
+            while calls:
+                if way == "ends-early" and number:
+                    return
+                body = {"model": model, "messages": chat, "max_completion_tokens": conversation.max_tokens}
+                body |= {"tools": [{"type": "function", "function": declared}], "reasoning_effort": "none"}
+                body = BODIES.get(way, lambda body: body)(body)
+                answer = ask(http, body)
+                if way == "asked-again":
+                    answer = ask(http, body)
+                chat.append(answer)
+                calls = answer.get("tool_calls") or []
+                with ThreadPoolExecutor() as pool:
+                    chat += pool.map(lambda call: run(way, tool, call), calls)
+
+
+def ask(http: httpx2.Client, body: Body) -> Body:
+    reply = http.post("chat/completions", json=body)
+    reply.raise_for_status()
+    message: Body = reply.json()["choices"][0]["message"]
+    return message
+
+
+async def drive(endpoint: Endpoint, model: str, conversation: Conversation) -> None:
+    play(endpoint, model, conversation)
+
+
+LOOP = Loop("ways", "openai-chat", play, PLAIN_LOOP | {Capability.STREAMING})
+NONE = 5

@@ -1,0 +1,52 @@
+"""What owns its tool loop: a library, where it is installed, and a program in another language, where Node is."""
+
+from __future__ import annotations
+
+import shutil
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from harness.cli.main import main
+from harness.results import CellResult, RunResult, Verdict
+
+HERE = Path(__file__).parent
+FEW = ("call-parallel-same-tool", "history-two-turns", "result-error", "system-plain", "call-without-parameters")
+
+
+def played(folder: Path, *words: str) -> dict[str, CellResult]:
+    """The cells of a few scenarios, by their names."""
+    report = folder / "run.json"
+    main(["run", "--mode=reference", "-n", "2", *words, f"--report=json:{report}", f"--report=terminal:{report}.txt"])
+    cells = RunResult.from_json(report.read_text(encoding="utf-8")).cells
+    return {f"{cell.scenario} {cell.variant}": cell for cell in cells if cell.verdict is not Verdict.NOT_APPLICABLE}
+
+
+@pytest.mark.skipif(find_spec("agents") is None, reason="the library openai-agents is not installed")
+def test_a_library_plays_by_its_own_loop(tmp_path: Path) -> None:
+    loop = "--conversation=tests.examples.agents_loop:LOOP"
+
+    cells = played(tmp_path, *FEW, "error-in-tool-loop", loop, "--target=openai-responses")
+
+    assert [(name, finding.message) for name, cell in cells.items() for finding in cell.findings] == []
+    assert len(cells) == 2 * (len(FEW) + 1)
+
+
+def test_the_library_is_told_of_a_conversation_in_twenty_lines() -> None:
+    body = (HERE / "agents_loop.py").read_text(encoding="utf-8").split('"""', 2)[2]
+    lines = [line for line in body.splitlines() if line.strip() and not line.startswith(("import ", "from "))]
+
+    assert len(lines) <= 24  # of which two say what it is capable of
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed")
+def test_a_program_plays_and_what_its_language_cannot_count_is_found(tmp_path: Path) -> None:
+    program = f"--agent-command=node {HERE / 'agent.mjs'}"
+
+    cells = played(tmp_path, *FEW, "arguments-large-integers", program, "--target=anthropic")
+    rounded = cells.pop("arguments-large-integers whole")
+
+    assert {name: cell.verdict for name, cell in cells.items()} == {f"{name} whole": Verdict.PASS for name in FEW}
+    (found,) = [each for each in rounded.findings if each.rule == "tool-run-otherwise"]
+    assert (found.actual, found.expected) == ({"event_id": 9007199254740992}, {"event_id": 9007199254740993})
