@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import defaultdict, deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from harness.apis.view import CallView, RequestView, ResultView
+
+_Key: TypeAlias = tuple[str, str | None]
+"""What a result names its call by, and that name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,10 +24,11 @@ class Pairing:
     calls: tuple[CallView, ...]
     results: tuple[tuple[ResultView, ...], ...]
     orphans: tuple[ResultView, ...]
+    _places: Mapping[int, int] = field(compare=False, repr=False)
 
     def of(self, call: CallView) -> tuple[ResultView, ...]:
         """The results of one call."""
-        return self.results[next(i for i, c in enumerate(self.calls) if c is call)]
+        return self.results[self._places[id(call)]]
 
 
 def paired(view: RequestView) -> Pairing:
@@ -29,25 +36,22 @@ def paired(view: RequestView) -> Pairing:
     calls: list[CallView] = []
     results: list[list[ResultView]] = []
     orphans: list[ResultView] = []
+    open_: defaultdict[_Key, deque[int]] = defaultdict(deque)
+    latest: dict[_Key, int] = {}
     for turn in view.turns:
         for part in turn.parts:
             if isinstance(part, CallView):
+                for key in (("id", part.id), ("name", part.name)):
+                    open_[key].append(len(calls))
+                    latest[key] = len(calls)
                 calls.append(part)
                 results.append([])
             elif isinstance(part, ResultView):
-                position = _call_of(part, calls, results)
+                key = ("name", part.name) if part.call_id is None else ("id", part.call_id)
+                while open_[key] and results[open_[key][0]]:
+                    open_[key].popleft()
+                again = latest.get(key) if part.call_id is not None else None
+                position = open_[key][0] if open_[key] else again
                 (orphans if position is None else results[position]).append(part)
-    return Pairing(tuple(calls), tuple(map(tuple, results)), tuple(orphans))
-
-
-def _call_of(result: ResultView, calls: list[CallView], results: list[list[ResultView]]) -> int | None:
-    by_id = result.call_id is not None
-    same = [
-        position
-        for position, call in enumerate(calls)
-        if (call.id == result.call_id if by_id else call.name == result.name)
-    ]
-    unanswered = [position for position in same if not results[position]]
-    if unanswered:
-        return unanswered[0]
-    return same[-1] if same and by_id else None
+    places = {id(call): place for place, call in enumerate(calls)}
+    return Pairing(tuple(calls), tuple(map(tuple, results)), tuple(orphans), places)

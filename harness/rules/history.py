@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import groupby, takewhile
+from operator import is_
 from typing import TypeVar
 
 from harness.apis.compare import likeness
@@ -30,6 +31,8 @@ def _append_only(evidence: Evidence) -> Iterator[Flaw]:
         previous = asked
         if before is None or asked.view.stateful or before.view.stateful:
             continue
+        if _is_repeated(before.view, asked.view):
+            continue
         trims = _trims(evidence, before, asked)
         then = meant(_uninstructed(before, before.view)).turns
         now = meant(_uninstructed(asked, with_ids_of(before.view, asked.view, evidence.issued_ids))).turns
@@ -46,6 +49,11 @@ def _append_only(evidence: Evidence) -> Iterator[Flaw]:
                     _written(before, turn),
                 )
                 break
+
+
+def _is_repeated(before: RequestView, now: RequestView) -> bool:
+    """All that was sent is sent again, letter for letter: of what it has read the witness has the same views."""
+    return len(before.turns) <= len(now.turns) and all(map(is_, before.turns, now.turns))
 
 
 def _uninstructed(asked: Asked, view: RequestView) -> RequestView:

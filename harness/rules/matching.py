@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,21 +16,20 @@ from harness.rules.evidence import Evidence, ExpectedCall, Heard
 
 def carried(expected: tuple[ExpectedCall, ...], view: RequestView) -> list[CallView | None]:
     """The wire call that each expected call has become: by its issued id, else by place among calls of its name."""
-    left = list(view.calls)
-    found: list[CallView | None] = [None] * len(expected)
-    for position, call in enumerate(expected):
-        if call.id is not None:
-            match = next((c for c in left if c.id == call.id and c.name == call.name), None)
-            if match is not None:
-                found[position] = match
-                left = [c for c in left if c is not match]
-    for position, call in enumerate(expected):
-        if found[position] is None:
-            match = next((c for c in left if c.name == call.name), None)
-            if match is not None:
-                found[position] = match
-                left = [c for c in left if c is not match]
-    return found
+    issued: defaultdict[tuple[str | None, str], deque[CallView]] = defaultdict(deque)
+    for call in view.calls:
+        issued[call.id, call.name].append(call)
+    by_id = [issued[each.id, each.name] if each.id is not None else None for each in expected]
+    found = [calls.popleft() if calls else None for calls in by_id]
+    taken = {id(call) for call in found}
+    named: defaultdict[str, deque[CallView]] = defaultdict(deque)
+    for call in view.calls:
+        if id(call) not in taken:
+            named[call.name].append(call)
+    return [
+        call if call is not None or not named[each.name] else named[each.name].popleft()
+        for each, call in zip(expected, found, strict=True)
+    ]
 
 
 def matched(evidence: Evidence, asked: Heard) -> Sequence[tuple[ExpectedCall, CallView | None]]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from urllib.parse import unquote, urlsplit
 
 from harness.apis.anthropic.limits.conversation import objects
+from harness.apis.entries import remembered
 from harness.apis.jsonvalue import equal, join, loads
 from harness.apis.view import (
     CallView,
@@ -165,6 +166,7 @@ def content_parts(content: JSON, pointer: str) -> tuple[PartView, ...]:
     return tuple(parts)
 
 
+@remembered
 def _turn(entry: dict[str, JSON], pointer: str) -> TurnView:
     role = entry.get("role")
     parts = content_parts(entry.get("content"), join(pointer, "content"))

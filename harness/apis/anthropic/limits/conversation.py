@@ -38,15 +38,11 @@ class Entry(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """Consecutive entries of one role, which the provider combines into one turn (anthropic-roles)."""
+    """Consecutive entries of one role, which the provider combines into one turn (anthropic-roles), with all blocks."""
 
     role: str
     entries: tuple[Entry, ...]
-
-    @property
-    def blocks(self) -> tuple[Block, ...]:
-        """The blocks of all entries, in their order."""
-        return tuple(block for entry in self.entries for block in entry.blocks)
+    blocks: tuple[Block, ...]
 
     def of_kind(self, kind: str) -> tuple[Block, ...]:
         """The blocks of one type."""
@@ -82,7 +78,8 @@ def entries(body: dict[str, JSON]) -> list[Entry]:
 
 def turns(body: dict[str, JSON]) -> list[Turn]:
     """The entries, consecutive ones of a role combined."""
-    return [Turn(role, tuple(group)) for role, group in groupby(entries(body), key=lambda entry: entry.role)]
+    found = [(role, tuple(group)) for role, group in groupby(entries(body), key=lambda entry: entry.role)]
+    return [Turn(role, group, tuple(block for entry in group for block in entry.blocks)) for role, group in found]
 
 
 def is_server_work(block: Block) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise, takewhile
 
 from harness.apis.anthropic import limits
@@ -14,7 +14,7 @@ from harness.apis.limit import Limit, Violation
 from harness.contract.model import JSON
 
 _ID = re.compile(r"[a-zA-Z0-9_-]+")
-_EMPTY = Turn("", ())
+_EMPTY = Turn("", (), ())
 
 
 def pairing_limits(body: dict[str, JSON]) -> Iterator[Violation]:
@@ -22,18 +22,19 @@ def pairing_limits(body: dict[str, JSON]) -> Iterator[Violation]:
     anthropic-one-result-a-call, anthropic-server-call-alone, anthropic-toolset-echoed. Consecutive messages of a role
     count as one turn (anthropic-roles). What continues a thread begins behind calls that the server remembers
     (anthropic-thread-continue)."""
-    for turn, following in pairwise([_EMPTY, *turns(body), _EMPTY]):
+    conversation = turns(body)
+    for turn, following in pairwise([_EMPTY, *conversation, _EMPTY]):
         if turn.role == "assistant":
             yield from _calls(turn)
             yield from _answers(turn, following)
         if following.role == "user" and (turn is not _EMPTY or not is_continued(body)):
             yield from _results(following, turn)
-    yield from _places(body)
+    yield from _places(conversation)
 
 
-def _places(body: dict[str, JSON]) -> Iterator[Violation]:
+def _places(conversation: Iterable[Turn]) -> Iterator[Violation]:
     homes = {"tool_use": "assistant", "tool_result": "user"}
-    for turn in turns(body):
+    for turn in conversation:
         for block in turn.blocks:
             home = homes.get(block.kind, turn.role)
             if home != turn.role:

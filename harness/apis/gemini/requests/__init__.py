@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from harness.apis.entries import remembered
 from harness.apis.gemini.limits.schemas import schema_view
 from harness.apis.gemini.requests.parts import part_views
 from harness.apis.gemini.requests.proto import ProtoMessage, repeated
@@ -73,7 +74,7 @@ def _view(request: HttpRequest, body: ProtoMessage) -> RequestView:
         api="gemini",
         model=model_of(request),
         system=tuple(_system(body)),
-        turns=tuple(_turn(content) for content in body.messages("contents")),
+        turns=tuple(_turn(*content) for content in repeated(body.get("contents"), body.at("contents"))),
         tools=tuple(tool for declared in body.messages("tools") for tool in _tools(declared)),
         tool_choice=_choice(body.message("toolConfig")),
         response_format=_format(config),
@@ -108,7 +109,9 @@ def _system(body: ProtoMessage) -> Iterator[SystemView]:
             yield SystemView(text, "systemInstruction", part.at("text"))
 
 
-def _turn(content: ProtoMessage) -> TurnView:
+@remembered
+def _turn(entry: JSON, pointer: str) -> TurnView:
+    content = ProtoMessage.of(entry, pointer)
     role = content.text("role") or "user"
     return TurnView(
         "assistant" if role in ("model", "assistant") else "user", part_views(content), content.pointer, role

@@ -10,6 +10,7 @@ import base64
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from harness.apis.jsonvalue import join
 from harness.apis.view import WireError
@@ -20,6 +21,7 @@ _CAPITAL = re.compile(r"(?<=[a-z0-9])([A-Z])")
 _STANDARD_ALPHABET = str.maketrans("-_", "+/")
 
 
+@lru_cache(4096)
 def camel(key: str) -> str:
     """The camelCase spelling of a field's name."""
     return _UNDERSCORED.sub(lambda match: match[1].upper(), key)

@@ -6,6 +6,7 @@ import re
 from typing import Literal
 from urllib.parse import urlsplit
 
+from harness.apis.entries import remembered
 from harness.apis.jsonvalue import canonical, join, loads
 from harness.apis.openai_chat.requests.parts import assistant_views, content_views, is_blank, other_fields
 from harness.apis.view import (
@@ -128,6 +129,7 @@ def _system(message: dict[str, JSON], pointer: str) -> tuple[list[TextView], lis
     return texts, [*rest, *other_fields(message, pointer)]
 
 
+@remembered
 def _turn(message: dict[str, JSON], pointer: str) -> TurnView:
     role = message.get("role")
     wire_role = role if isinstance(role, str) else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
+from harness.apis.entries import remembered
 from harness.apis.jsonvalue import join, loads
 from harness.apis.openai_responses.limits.refusals import NAME
 from harness.apis.openai_responses.requests.items import item_kind, item_parts, message_parts, string
@@ -105,6 +106,7 @@ def _conversation(body: dict[str, JSON]) -> tuple[tuple[SystemView, ...], tuple[
     return tuple(system), tuple(turns)
 
 
+@remembered
 def _turn(item: dict[str, JSON], pointer: str) -> TurnView:
     kind = item_kind(item)
     wire_role = (string(item.get("role")) or "") if kind == "message" else kind
