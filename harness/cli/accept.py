@@ -35,6 +35,7 @@ def accept(
 
     What no rule has found, such as an adapter that ended the process, is named and cannot be accepted: then 1, else 0.
     """
+    from harness.checking.gateways.judging import RULES  # noqa: PLC0415 - the same
     from harness.reports._words import count  # noqa: PLC0415 - the same
     from harness.results import Verdict  # noqa: PLC0415 - the same
     from harness.running import expected_failures  # noqa: PLC0415 - `harness --help` loads no pydantic
@@ -45,7 +46,7 @@ def accept(
     result = _read(run)
     if not result.finished:
         raise UsageError(f"{run}: this run was not played to its end ({result.stopped}). Play it again first.")
-    ids = findable(edition(None, [Path(each) for each in result.facts])) | servers.findable()
+    ids = findable(edition(None, [Path(each) for each in result.facts])) | servers.findable() | RULES
     known = expected_failures.load(to, ids) if to.exists() else []
     entries = expected_failures.entries(result.cells, reason.strip(), known)
     for entry in entries:

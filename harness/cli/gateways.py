@@ -12,7 +12,6 @@ from harness.apis.facts import Edition
 from harness.apis.targets import Shipped
 from harness.checking.gateways import judging, process, sample
 from harness.checking.gateways.check import GatewayCheck, Pair, pair
-from harness.checking.gateways.facts import FACTS
 from harness.checking.gateways.playing import Door
 from harness.checking.gateways.upstream import PACE, Upstream
 from harness.cli import streams
@@ -73,8 +72,7 @@ def _played(asked: Asked, by: Edition, standing: Standing, redactor: Redactor) -
     played = variants(asked.variants, "--variant")
     scenarios, files = _scenarios(asked)
     file = asked.expected_failures
-    known = frozenset(fact.id for fact in (*FACTS, *judging.OTHERS))
-    expected = expected_failures.load(Path(file), findable(by) | known) if file else []
+    expected = expected_failures.load(Path(file), findable(by) | judging.RULES) if file else []
     door = Door(asked.url.rstrip("/"), _key(pairs[0]), asked.cell_timeout or _SECONDS)
     cells = GatewayCheck.cells(pairs, scenarios, played)
     standing.begin([cell for _, cell in cells])

@@ -161,6 +161,20 @@ def test_known_losses_fail_nothing(front: Front, tmp_path: Path, capsys: pytest.
     assert "it is being mended" in capsys.readouterr().out
 
 
+def test_what_is_lost_can_be_accepted(
+    scorecard: Scorecard, front: Front, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report, known = tmp_path / "run.json", tmp_path / "known.yaml"
+    report.write_text(scorecard.run.to_json())
+
+    assert main(["accept", str(report), "--to", str(known)]) == 0
+
+    dropping = next(each for each in FAULTS if each.name == "system prompt dropped").gateway()
+    arguments = ("system-plain", "--api", "anthropic", "--upstream", "anthropic", "--expected-failures", str(known))
+    assert front.check(dropping, *arguments)[0] == 0
+    assert "expected" in capsys.readouterr().out
+
+
 class _Astray(Passing):
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if request.method == "POST":
@@ -169,8 +183,9 @@ class _Astray(Passing):
         return HttpResponse(404, {"content-type": "application/json"}, said)
 
 
-def test_a_way_that_does_not_lead_to_the_upstream_is_told_with_what_both_ends_said(front: Front) -> None:
-    code, told = front.check(_Astray(), sample.FIRST, "--api", "anthropic", "--upstream", "anthropic")
+@pytest.mark.parametrize("scenario", [sample.FIRST, "call-single"])
+def test_a_way_that_does_not_lead_to_the_upstream_is_told_with_what_both_ends_said(front: Front, scenario: str) -> None:
+    code, told = front.check(_Astray(), scenario, "--api", "anthropic", "--upstream", "anthropic")
 
     assert code == 2
     assert told.splitlines()[-1] == (

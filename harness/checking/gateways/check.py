@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -13,7 +13,7 @@ from harness.apis.targets import Shipped, Target
 from harness.checking.gateways.fact import Fact
 from harness.checking.gateways.facts import FACTS
 from harness.checking.gateways.judging import Direct, Judged, declined, judged
-from harness.checking.gateways.passage import Way
+from harness.checking.gateways.passage import Passage, Way
 from harness.checking.gateways.playing import Door, Played, played
 from harness.checking.gateways.sample import FIRST
 from harness.checking.gateways.saying import saying, unsayable
@@ -36,12 +36,12 @@ from harness.rules.evidence import Evidence
 from harness.running.cells import VARIANTS, cells, not_applicable
 from harness.running.expected_failures import ExpectedFailure, accepted, stale, unmatched
 from harness.running.plan import Plan
+from harness.running.run import Progress
 from harness.running.stages import Cell
+from harness.running.stages.live import NO_SUCH_PATH
 from harness.running.versions import versions
 from harness.scenarios.schema import Scenario, Variant
 from harness.tape.redact import Redactor
-
-Progress = Callable[[CellResult], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +89,7 @@ class GatewayCheck:
         self._expected = expected
         self._redactor = redactor or Redactor()
         self._direct: dict[tuple[str, str, Variant], Direct] = {}
+        self._reached: set[str] = set()
 
     @staticmethod
     def cells(
@@ -166,14 +167,22 @@ class GatewayCheck:
             self._direct[key] = _direct(Cell(cell.scenario, each.upstream, cell.variant))
         return self._direct[key]
 
+    @staticmethod
+    def _may_be_refused(cell: Cell, passage: Passage) -> bool:
+        """The gateway may be right to refuse it: plain words have nothing to be refused for."""
+        response = passage.client.exchange.response
+        is_there = response is not None and response.status not in NO_SUCH_PATH
+        return cell.scenario.id != FIRST and is_there and passage.is_refused
+
     def _check_reached(self, each: Pair, cell: Cell, what: Played, strays: Sequence[str]) -> None:
         """Whether the way leads to the upstream, seen by the first cell of a pair. The rest would end like it.
 
         Raises:
             UsageError: it does not; what both ends said is repeated.
         """
-        if cell.scenario.id != FIRST:
+        if each.target.name in self._reached:
             return
+        self._reached.add(each.target.name)
         asked = [passage.asked[1].model for passage in what.passages if passage.asked is not None]
         if asked and not is_named(asked[0] or "", each.upstream.model):
             raise UsageError(
@@ -181,7 +190,7 @@ class GatewayCheck:
                 f"{each.upstream.model!r}. Mend its configuration, or say --upstream-model "
                 f"{each.upstream.name}={asked[0]}."
             )
-        if any(passage.upstream for passage in what.passages):
+        if any(passage.upstream or self._may_be_refused(cell, passage) for passage in what.passages):
             return
         passage = what.passages[0] if what.passages else None
         response = passage.client.exchange.response if passage is not None else None

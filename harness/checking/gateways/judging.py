@@ -47,6 +47,9 @@ TURNED_AWAY = Fact(
 OTHERS = (REFUSED, UNREADABLE, TURNED_AWAY)
 """What findings can have as their rule that is judged by more than one passage, and stands in no table."""
 
+RULES = frozenset(fact.id for fact in (*FACTS, *OTHERS))
+"""What findings about gateways can have as their rule, beside the limits of their upstreams."""
+
 _RANK = {fate: rank for rank, fate in enumerate((Fate.PRESERVED, Fate.TRANSLATED, Fate.REFUSED, Fate.LOST))}
 
 
