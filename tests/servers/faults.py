@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.apis.view import ModelStep, RequestView
 from harness.checking.servers.checks.answers import PASSAGE
-from harness.checking.servers.checks.calls import NUMBER, TEXT
+from harness.checking.servers.checks.calls import NUMBER
 from harness.contract.http import Delivery, HttpResponse
 from tests.servers.faulty import (
     APIS,
@@ -59,6 +59,11 @@ def _role(wanted: str) -> Callable[[RequestView], bool]:
     return lambda view: any(system.place == f"message:{wanted}" for system in view.system)
 
 
+def _doubly(view: RequestView) -> ModelStep:
+    text = said(view).partition("<<<")[2].removesuffix(">>>")
+    return _call("save_note", text=json.dumps(text)[1:-1])
+
+
 _WEATHER = _call("get_weather", city="Paris")
 _TWO = ModelStep(calls=(("get_weather", {"city": "Rome"}), ("get_weather", {"city": "Bern"})))
 _PROSE = ModelStep(text="Here you are, with pleasure.")
@@ -96,7 +101,7 @@ ANYWHERE = (
         instead(lambda view: view.response_format is not None and bool(view.tools), _PROSE),
         "json-schema-tools",
     ),
-    _fault("the system prompt is dropped", instead(lambda view: bool(view.system), ModelStep(text="Four.")), "system"),
+    _fault("the system prompt is dropped", instead(_asks("two and two"), ModelStep(text="Four.")), "system"),
     _fault("own ids are refused", refusing(_has_results), "call", "parallel"),
     _fault("foreign ids are refused", refusing(_is_foreign), "history"),
     _fault(
@@ -111,11 +116,11 @@ ANYWHERE = (
     ),
     _fault(
         "a large integer is rounded",
-        instead(_asks(str(NUMBER)), _call("find_order", number=NUMBER - 1)),
+        instead(_asks(str(NUMBER)), _call("find_order", number=int(float(NUMBER)))),
         "integers",
         apis=(*OPENAI, *MESSAGES),
     ),
-    _fault("escapes are doubled", instead(_asks("<<<"), _call("save_note", text=json.dumps(TEXT)[1:-1])), "escapes"),
+    _fault("escapes are doubled", instead(_asks("<<<"), _doubly), "escapes"),
     _fault(
         "strict arguments do not fit",
         instead(_asks("book_table"), _call("book_table", place="roof", meal="dinner", guests="four")),
@@ -132,7 +137,18 @@ ANYWHERE = (
         "stop-sequence",
         apis=(*CHAT, *MESSAGES, *GEMINI),
     ),
-    _fault("nothing is said", instead(_asks("capital of France"), ModelStep(text=" ")), "text"),
+    _fault(
+        "the text is lost",
+        by_api(
+            {
+                "openai-chat": in_body(lambda body: body["choices"][0]["message"].update(content=None)),
+                "anthropic": in_body(lambda body: body.update(content=[])),
+                "openai-responses": in_body(lambda body: body.update(output=[])),
+                "gemini": in_body(lambda body: body["candidates"][0].pop("content", None)),
+            }
+        ),
+        "text",
+    ),
     _fault("errors have no body", failing(lambda response: replace(response, body=b"")), "error-body"),
     _fault(
         "errors are pages",
@@ -254,6 +270,11 @@ def _says_stop(body: Json) -> None:
         body["choices"][0]["finish_reason"] = "stop"
 
 
+def _unfinished(chunk: Json) -> None:
+    for choice in chunk["choices"]:
+        choice["finish_reason"] = choice["finish_reason"] or ""
+
+
 def _finish(word: object) -> Callable[[Json], object]:
     return lambda chunk: [choice.update(finish_reason=word) for choice in chunk["choices"] if choice["finish_reason"]]
 
@@ -314,6 +335,7 @@ ON_CHAT = (
     ),
     _fault("streams have no finish reason", in_each(_finish(None)), "stop-reason", apis=CHAT),
     _fault("a finish reason of one's own", in_each(_finish("eos")), "stop-reason", apis=CHAT),
+    _fault("finish reasons are empty texts", in_each(_unfinished), "stop-reason", apis=CHAT),
     _fault("calls stop with 'stop'", in_body(_says_stop), "stop-reason", apis=CHAT),
     _fault("streams do not count", in_stream(lambda sent: [c for c in sent if c["choices"]]), "usage", apis=CHAT),
     _fault("a count is negative", in_body(_usage(completion_tokens=-1)), "usage", apis=CHAT),

@@ -128,11 +128,12 @@ class Judge:
 
     def _never(self, check: Check, playings: Sequence[Playing]) -> Iterator[Finding]:
         """What no single answer proves, and all of them together make likely."""
-        tries = [out for each in playings for name, out in each.talk.tries if name == check.counted]
+        judged = [each for each in playings if each.outcome == "judged"]
+        tries = [out for each in judged for name, out in each.talk.tries if name == check.counted]
         if not check.never or not tries or any(tries):
             return
         times = f"{len(tries)} asked for" + ("; --repeat 10 tells more" if len(tries) < 10 else "")
-        last = playings[-1].talk.replies[-1]
+        last = judged[-1].talk.replies[0]
         yield Finding(
             rule=check.id,
             kind=Kind.LOSS,
@@ -140,7 +141,7 @@ class Judge:
             blame=Blame.PROVIDER,
             message=f"{check.never} ({times})",
             source=self.server.sources(check.source),
-            exchange=len(playings[-1].talk.replies) - 1,
+            exchange=0,
             of_response=True,
             piece=piece(last.request, last.response, self.redactor),
             subject=check.subject,

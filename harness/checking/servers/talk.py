@@ -102,15 +102,20 @@ class Talk:
         body = self.server.written(replace(request, model=self.server.model, max_tokens=bound))
         for name in way:
             body = getattr(self.server.questions, name)(body)
-        return self._answered(body, refused, self.stream if stream is None else stream)
+        streamed = self.stream if stream is None else stream
+        for violation in self.server.api.judge(self.server.request(body, stream=streamed), self.server.law):
+            if violation.severity == "error":
+                raise Inapplicable(f"it is known to be refused: {violation.message} ({violation.source})")
+        return self._answered(body, refused, streamed)
 
     def go_on(self, reply: Reply, results: Sequence[Answered], *, refused: str) -> Reply:
-        """Go on with an answer, as it came, and the results of its calls. Raises as `ask` does."""
+        """Go on with an answer, as it came, and the results of its calls. What a server has issued it has to take back,
+        whatever others would say to it. Raises `Ended`: there is no answer, which is said."""
         answer = reply.view.body if reply.view is not None else None
         return self._answered(self.server.questions.goes_on(reply.body, answer, results), refused, self.stream)
 
     def say(self, reply: Reply, text: str, *, refused: str = "the conversation is refused") -> Reply:
-        """Go on with an answer, as it came, and one more message of the user. Raises as `ask` does."""
+        """Go on with an answer, as it came, and one more message of the user. Raises as `go_on` does."""
         answer = reply.view.body if reply.view is not None else None
         body = self.server.questions.says(self.server.questions.goes_on(reply.body, answer, ()), text)
         return self._answered(body, refused, self.stream)
@@ -151,11 +156,7 @@ class Talk:
         return [each.view.usage for each in self.replies if each.view is not None and each.response.status < 400]
 
     def _answered(self, body: Body, refused: str, stream: bool) -> Reply:
-        request = self.server.request(body, stream=stream)
-        for violation in self.server.api.judge(request, self.server.law):
-            if violation.severity == "error":
-                raise Inapplicable(f"it is known to be refused: {violation.message} ({violation.source})")
-        reply = self._sent(request, body)
+        reply = self._sent(self.server.request(body, stream=stream), body)
         if reply.view is None:
             self._end(f"the answer cannot be read: {reply.damage}", reply)
         if reply.view.error is not None:

@@ -99,7 +99,10 @@ class _Answer:
                 yield FIELDS.broken(said, f"/{name}", event=at, actual=given, expected=known)
 
     def _said(self, choice: dict[str, JSON], at: int) -> Iterator[Departure]:
-        delta, end = choice.get("delta"), choice.get("finish_reason")
+        delta, end = choice.get("delta"), choice.get("finish_reason") or None
+        if choice.get("finish_reason") == "":
+            said = "the finish reason of a chunk is an empty text: clients take what is not null for the end"
+            yield from self._once([STOP_REASON.broken(said, "/choices/0/finish_reason", event=at, actual="")])
         if not isinstance(delta, dict):
             yield FIELDS.broken("a choice has no delta", _DELTA, event=at, actual=delta)
             return

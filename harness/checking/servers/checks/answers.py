@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from harness.apis.view import OpaqueView
 from harness.checking.servers.check import Check
 from harness.checking.servers.server import Server
 from harness.checking.servers.talk import Inconclusive, Reply, Talk, helpful
@@ -14,6 +15,10 @@ from harness.scenarios.schema import StepSpec, Subject
 _TEXT = "What is the capital of France? Answer in one short sentence."
 
 
+_LOST = 6
+"""Tokens of an answer that cannot be only the end of it and what models write around."""
+
+
 def _text(talk: Talk) -> None:
     reply = talk.ask(ChatRequest(messages=[Message.user(_TEXT)]))
     view = helpful(reply)
@@ -21,7 +26,10 @@ def _text(talk: Talk) -> None:
         said = "the answer calls a tool, and the request declares none"
         talk.flaw(said, reply, view.calls[0].pointer, actual=view.calls[0].name)
     elif not view.text.strip():
-        talk.flaw("the answer to a plain question has no text", reply)
+        said = (view.usage.output_tokens or 0) - (view.usage.reasoning_tokens or 0)
+        if said < _LOST or any(isinstance(part, OpaqueView) for part in view.parts):
+            raise Inconclusive("the model said nothing")
+        talk.flaw(f"the answer has no text, and counts {said} tokens of it: what was said is lost", reply)
 
 
 BOUND = 16
@@ -61,7 +69,7 @@ def _no_stop(server: Server) -> str | None:
     return None if server.questions.stop_sequences else "the API has no stop sequences"
 
 
-_ROUNDS = 3
+_ROUNDS = 5
 """How often an answer is asked for whole and streamed, before their difference is held to be no chance."""
 
 
@@ -149,7 +157,7 @@ CHECKS = (
         promise="The pieces of a stream add up to the text of the whole answer.",
         source="anthropic-stream-order, openai-chat-call-deltas, openai-responses-stream-order, gemini-chunks",
         because="text is lost or doubled on its way",
-        sends="a text to be repeated, whole and streamed; up to three times where they differ",
+        sends="a text to be repeated, whole and streamed; up to five times where they differ",
         prompt=_REPEAT,
         script=(StepSpec(text=PASSAGE),),
         play=_same_text,
@@ -161,7 +169,7 @@ CHECKS = (
         promise="A stream has as many calls as the whole answer.",
         source="anthropic-stream-order, openai-chat-call-deltas, openai-responses-stream-order, gemini-chunks",
         because="calls are lost on their way",
-        sends="a question that needs two calls, whole and streamed; up to three times where they differ",
+        sends="a question that needs two calls, whole and streamed; up to five times where they differ",
         prompt=_BOTH,
         script=(StepSpec(calls=[{"get_weather": {"city": "Vienna"}}, {"get_weather": {"city": "Prague"}}]),),
         play=_same_calls,

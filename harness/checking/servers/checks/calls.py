@@ -9,7 +9,7 @@ from harness.checking.servers.check import Check
 from harness.checking.servers.server import Server
 from harness.checking.servers.talk import Inconclusive, Reply, Talk, helpful
 from harness.checking.servers.tools import NOTE, ORDER, PING, TABLE, WEATHER
-from harness.contract.model import ChatRequest, Message, NamedTool, Tool
+from harness.contract.model import JSON, ChatRequest, Message, NamedTool, Tool
 from harness.meaning.schemas import accepts
 from harness.scenarios.schema import StepSpec, Subject
 
@@ -72,8 +72,8 @@ def _no_arguments(talk: Talk) -> None:
     talk.go_on(reply, [(each, {"up": True}) for each in talk.calls(reply)], refused=_OWN_IDS)
 
 
-NUMBER = 9007199254740993
-"""The first integer that a double does not hold."""
+NUMBER = 1234567890123456789
+"""An integer that is easy to copy, and whose last digits a double does not hold: 1234567890123456768."""
 
 _INTEGER = f"Find the order with the number {NUMBER}. Use find_order."
 
@@ -96,15 +96,32 @@ def _no_integers(server: Server) -> str | None:
 TEXT = 'C:\\new\\table is "quoted"; naïve 雪\nand a second line'
 """A text in which every kind of escape is needed."""
 
-_ESCAPES = f"Save a note with save_note. Its text is exactly what stands between the marks.\n<<<{TEXT}>>>"
+PLAIN = 'Anna said "no".'
+"""A text that no model gets wrong."""
+
+
+def _noted(text: str) -> str:
+    return f"Save a note with save_note. Its text is exactly what stands between the marks.\n<<<{text}>>>"
+
+
+def _saved(talk: Talk, text: str) -> tuple[Reply, CallView, JSON]:
+    """The text of the note that an answer saves."""
+    reply = talk.ask(ChatRequest(messages=[Message.user(_noted(text))], tools=[NOTE], tool_choice="auto"))
+    call = _called(talk, reply, NOTE)
+    return reply, call, call.arguments.get("text") if isinstance(call.arguments, dict) else None
+
+
+def _twice(text: str) -> set[str]:
+    return {json.dumps(text, ensure_ascii=escaped)[1:-1] for escaped in (True, False)}
 
 
 def _escapes(talk: Talk) -> None:
-    reply = talk.ask(ChatRequest(messages=[Message.user(_ESCAPES)], tools=[NOTE], tool_choice="auto"))
-    call = _called(talk, reply, NOTE)
-    given = call.arguments.get("text") if isinstance(call.arguments, dict) else None
-    twice = {json.dumps(TEXT, ensure_ascii=escaped)[1:-1] for escaped in (True, False)}
-    if given in twice:
+    reply, call, given = _saved(talk, TEXT)
+    if given in _twice(TEXT):
+        # a model may do that where it is hard; a server does it everywhere
+        _, _, plain = _saved(talk, PLAIN)
+        if plain not in _twice(PLAIN):
+            raise Inconclusive("the model escaped the text, which the server does not do to another")
         talk.flaw("the arguments are escaped twice", reply, call.arguments_pointer, actual=given, expected=TEXT)
     elif given != TEXT and call.malformed is None:
         raise Inconclusive("the model wrote another text")
@@ -186,8 +203,8 @@ CHECKS = (
         promise="Quotes, backslashes, line ends and letters beyond ASCII arrive in arguments as they were written.",
         source="https://www.rfc-editor.org/rfc/rfc8259#section-7 (read 2026-11-22)",
         because="the tool is called with another text, and nobody sees it",
-        sends="a question that needs such a text as an argument",
-        prompt=_ESCAPES,
+        sends="a question that needs such a text as an argument; if it comes escaped twice, another with a plain text",
+        prompt=_noted(TEXT),
         script=(StepSpec(calls=[{"save_note": {"text": TEXT}}]),),
         play=_escapes,
     ),

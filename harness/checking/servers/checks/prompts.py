@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from harness.checking.servers.check import Check
 from harness.checking.servers.server import Server
-from harness.checking.servers.talk import Talk, helpful
+from harness.checking.servers.talk import Inconclusive, Talk, helpful
 from harness.checking.servers.tools import WEATHER
 from harness.contract.model import ChatRequest, Message, Role, ToolCall, ToolResult
 from harness.scenarios.schema import HistoryMessage, StepSpec, Subject
@@ -19,16 +22,30 @@ _TWO = "What is two and two?"
 _THREE = "What is three and three?"
 
 
+def _told(talk: Talk, question: str, name: str, way: Sequence[str], refused: str) -> None:
+    """Whether the model follows what it is told. One that does not may have been told all the same: then the prompt is
+    counted."""
+    asked = ChatRequest(messages=[Message.user(question)], system=_SYSTEM)
+    view = helpful(talk.ask(asked, refused=refused, way=way))
+    talk.count(name, came_out=_WORD in view.text)
+    if _WORD in view.text:
+        return
+    without = helpful(talk.ask(replace(asked, system=None))).usage.input_tokens
+    counted = view.usage.input_tokens
+    if counted is not None and without is not None and counted >= without + _LEAST:
+        raise Inconclusive(f"the model does not follow the prompt, of which {counted - without} tokens are counted")
+
+
+_LEAST = 8
+"""Tokens that the prompt has at least."""
+
+
 def _system(talk: Talk) -> None:
-    asked = ChatRequest(messages=[Message.user(_TWO)], system=_SYSTEM)
-    reply = talk.ask(asked, refused="the system prompt is refused")
-    talk.count(_FOLLOWED, came_out=_WORD in helpful(reply).text)
+    _told(talk, _TWO, _FOLLOWED, (), "the system prompt is refused")
 
 
 def _developer(talk: Talk) -> None:
-    asked = ChatRequest(messages=[Message.user(_THREE)], system=_SYSTEM)
-    reply = talk.ask(asked, refused="a message of the developer is refused", way=["developer"])
-    talk.count(_OBEYED, came_out=_WORD in helpful(reply).text)
+    _told(talk, _THREE, _OBEYED, ("developer",), "a message of the developer is refused")
 
 
 def _no_developer(server: Server) -> str | None:
@@ -84,12 +101,14 @@ CHECKS = (
         promise="A system prompt is taken, and reaches the model.",
         source=f"{_SYSTEM_SOURCE}gemini-system-instruction",
         because="the model does not know its instructions",
-        sends="a system prompt that asks for a word at the end of the answer, and a question",
+        sends="a system prompt that asks for a word at the end of the answer, and a question; if the word is missing "
+        "the question alone, for its tokens",
         prompt=_TWO,
         script=(StepSpec(text=f"Four. {_WORD}"),),
         play=_system,
         counted=_FOLLOWED,
-        never="the word that the system prompt asks for is in none of the answers: the prompt may not reach the model",
+        never="no answer has the word that the system prompt asks for, and its tokens are not counted: it "
+        "does not seem to reach the model",
     ),
     Check(
         id="server-developer",
@@ -103,7 +122,8 @@ CHECKS = (
         play=_developer,
         lacks=_no_developer,
         counted=_OBEYED,
-        never="the word that the developer asks for is in none of the answers: the message may not reach the model",
+        never="none of the answers has the word that the developer asks for, and its tokens are not counted: the "
+        "message does not seem to reach the model",
     ),
     Check(
         id="server-history",
