@@ -73,7 +73,8 @@ def _no_arguments(talk: Talk) -> None:
 
 
 NUMBER = 1234567890123456789
-"""An integer that is easy to copy, and whose last digits a double does not hold: 1234567890123456768."""
+"""An integer that is easy to copy, and whose last digits a double does not hold: they become 768, or where JavaScript
+writes it 800."""
 
 _INTEGER = f"Find the order with the number {NUMBER}. Use find_order."
 
@@ -82,7 +83,8 @@ def _integer(talk: Talk) -> None:
     reply = talk.ask(ChatRequest(messages=[Message.user(_INTEGER)], tools=[ORDER], tool_choice="auto"))
     call = _called(talk, reply, ORDER)
     given = call.arguments.get("number") if isinstance(call.arguments, dict) else None
-    if isinstance(given, int | float) and not isinstance(given, bool) and given == float(NUMBER):
+    is_rounded = isinstance(given, int | float) and given != NUMBER and float(given) == float(NUMBER)
+    if is_rounded:
         said = "a large integer is rounded to a double on its way: no model is off by exactly that"
         talk.flaw(said, reply, call.arguments_pointer, actual=given, expected=NUMBER)
     elif given != NUMBER and call.malformed is None:
