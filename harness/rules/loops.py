@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from harness.apis.jsonvalue import equal
 from harness.apis.view import CallView, MediaView, RequestView, SystemView, TextView
-from harness.contract.model import Image, JsonSchema
+from harness.contract.model import Image, JsonSchema, Text
 from harness.meaning import choices
 from harness.meaning.models import is_named
 from harness.meaning.results import same_medium
@@ -122,7 +122,8 @@ def _tools(given: _Given) -> Iterator[Flaw]:
 def _conversation(given: _Given) -> Iterator[Flaw]:
     """The user's words so far, in their order, and the model's between them, are in the request."""
     for heard, turn in given.heard if not _is_stateful(given) else ():
-        yield from _unsaid(heard, "user", [user_message(each).text for each in given.scenario.turns[: turn + 1]])
+        parts = [part for each in given.scenario.turns[: turn + 1] for part in user_message(each).parts]
+        yield from _unsaid(heard, "user", [part.text for part in parts if isinstance(part, Text)])
         answers = (given.evidence.answer(at) for at in range(heard.index))
         said = [answer.response.text for answer in answers if answer is not None and answer.response is not None]
         yield from _unsaid(heard, "assistant", said)
@@ -248,16 +249,16 @@ def _issued(given: _Given) -> list[_Call]:
     ]
 
 
-_Pairs: TypeAlias = list[tuple[ToolRun, _Call | None]]
+_Pair: TypeAlias = tuple[ToolRun, _Call | None]
 
 
-def _paired(given: _Given) -> tuple[_Pairs, list[_Call]]:
+def _paired(given: _Given) -> tuple[list[_Pair], list[_Call]]:
     """The runs, each with the call that it is of, if there is one; and the calls that no tool has run for. A run is of
     a call of its name and arguments that came before it, else of one of its name that is left."""
     left = _issued(given)
-    pairs: _Pairs = []
+    pairs: list[_Pair] = []
     for exact in (True, False):
-        again: _Pairs = []
+        again: list[_Pair] = []
         for run, of in pairs or [(run, None) for run in given.transcript.runs]:
             call = of or next((each for each in left if _fits(run, each, exact=exact)), None)
             left = [each for each in left if each is not call]
@@ -285,22 +286,29 @@ def _run_otherwise(given: _Given) -> Iterator[Flaw]:
 
 
 def _run_uncalled(given: _Given) -> Iterator[Flaw]:
-    pairs, _ = _paired(given)
-    for run, call in pairs:
-        if call is not None:
-            continue
-        answered = next((of for other, of in pairs if of is not None and _is_again(run, other, of)), None)
+    for run, answered in _uncalled(given):
+        if answered is None:
+            yield Flaw(f"the tool {run.name} was run, and the model has not called it", actual=run.arguments)
+
+
+def _run_again(given: _Given) -> Iterator[Flaw]:
+    for run, answered in _uncalled(given):
         if answered is not None:
             yield Flaw(
                 f"the tool {run.name} was run again for a call that it has answered",
                 answered.exchange,
                 answered.view.pointer,
                 run.arguments,
-                rule="tool-run-again",
                 of_response=True,
             )
-        else:
-            yield Flaw(f"the tool {run.name} was run, and the model has not called it", actual=run.arguments)
+
+
+def _uncalled(given: _Given) -> Iterator[_Pair]:
+    """The runs that are of no call, each with the call of the same that was answered before, if there is one."""
+    pairs, _ = _paired(given)
+    for run, call in pairs:
+        if call is None:
+            yield run, next((of for other, of in pairs if of is not None and _is_again(run, other, of)), None)
 
 
 def _is_again(run: ToolRun, before: ToolRun, call: _Call) -> bool:
@@ -335,13 +343,13 @@ def _elsewhere(given: _Given) -> Iterator[Flaw]:
 _SOURCE = "harness.contract.loops"
 
 
-def _rule(name: str, subject: Subject, requirement: str, look: _Look, because: str, *also: str) -> Rule:
+def _rule(name: str, subject: Subject, requirement: str, look: _Look, because: str) -> Rule:
     def check(evidence: Evidence) -> Iterator[Flaw]:
         given = _given(evidence)
         if given is not None:
             yield from look(given)
 
-    return Rule(name, subject, requirement, _SOURCE, check, Kind.LOSS, because, also=also)
+    return Rule(name, subject, requirement, _SOURCE, check, Kind.LOSS, because)
 
 
 RULES = (
@@ -383,10 +391,16 @@ RULES = (
     _rule(
         "tool-run-uncalled",
         Subject.TOOLS,
-        "A tool is run once for each call of the model, and for nothing else.",
+        "A tool is run for a call of the model, and for nothing else.",
         _run_uncalled,
-        "something is done that nobody asked for, or done twice",
+        "something is done that nobody asked for",
+    ),
+    _rule(
         "tool-run-again",
+        Subject.TOOLS,
+        "A tool is run once for each call of the model.",
+        _run_again,
+        "what was to be done once is done twice",
     ),
     _rule(
         "tool-run-missing",

@@ -235,6 +235,7 @@ RELATIONS = (
     Relation(
         ("*",), ("loop-failed", "script-unplayed"), _limit(_until), "the provider refuses it, and nothing comes of it"
     ),
+    Relation(("request-unexpected",), ("loop-failed",), _until, "nothing is left to answer"),
     Relation(("loop-history",), _PAIRS, _until, "a part of the conversation is gone"),
     Relation(("loop-elsewhere",), ("loop-failed", "script-unplayed"), _until, "it was said elsewhere"),
     Relation(

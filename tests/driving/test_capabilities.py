@@ -1,0 +1,99 @@
+"""What a loop declares it is asked for, and it is seen whether it does it; what it does not declare is tried."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.cli.main import main
+from harness.results import CellResult, RunResult, Verdict
+from tests.once import once
+
+ASKED = {
+    "choice-named": ("loop-settings", "the tool choice of the request is not the one that was given"),
+    "choice-none": ("loop-settings", "the tool choice of the request is not the one that was given"),
+    "json-mode": ("loop-settings", "JSON was asked for, and no part of the request says so"),
+    "json-schema": ("loop-settings", "JSON of a schema was asked for, and no part of the request has this schema"),
+    "image-from-user": ("loop-history", "an image of the user is not in the request"),
+    "call-single": (),
+}
+"""Scenarios, and what is found of a loop that is deaf to what they ask for."""
+
+FAILING = "error-in-tool-loop"
+UNHEARD = ("loop-settings", "the answer was to be streamed, and the request does not ask for that")
+
+Cells = dict[tuple[str, str, str], CellResult]
+
+
+@pytest.fixture(scope="session")
+def cells(tmp_path_factory: pytest.TempPathFactory) -> Cells:
+    def make(folder: Path) -> Cells:
+        report = folder / "run.json"
+        loops = [f"--conversation=tests.driving.capable:{name}" for name in ("CAPABLE", "DEAF", "ANEW")]
+        quiet = f"--report=terminal:{folder / 'run.txt'}"
+        assert main(["run", "--mode=reference", *ASKED, FAILING, *loops, f"--report=json:{report}", quiet]) == 1
+        run = RunResult.from_json(report.read_text(encoding="utf-8"))
+        return {(cell.scenario, cell.target, cell.variant): cell for cell in run.cells}
+
+    return once(tmp_path_factory, "capable", make)
+
+
+def found(cell: CellResult) -> list[tuple[str, str]]:
+    return [(finding.rule, finding.message) for finding in cell.findings]
+
+
+@pytest.mark.parametrize("variant", ["whole", "stream"])
+@pytest.mark.parametrize("scenario", [*ASKED, FAILING])
+def test_what_is_declared_and_done_passes(cells: Cells, scenario: str, variant: str) -> None:
+    cell = cells[scenario, "capable", variant]
+
+    assert (cell.verdict, found(cell)) == (Verdict.PASS, [])
+
+
+@pytest.mark.parametrize("scenario", ASKED)
+def test_what_is_declared_and_not_done_is_found(cells: Cells, scenario: str) -> None:
+    wanted = [ASKED[scenario]] if ASKED[scenario] else []
+
+    assert found(cells[scenario, "deaf", "whole"]) == wanted
+    assert found(cells[scenario, "deaf", "stream"]) == sorted([*wanted, UNHEARD], key=lambda each: each == UNHEARD)
+
+
+def test_a_failure_that_has_a_tool_run_again_is_found(cells: Cells) -> None:
+    cell = cells[FAILING, "anew", "whole"]
+
+    assert cell.verdict is Verdict.FAIL
+    assert [finding.rule for finding in cell.findings if finding.follows is None] == ["tool-run-again"]
+
+
+def test_without_retries_no_failure_is_asked_of_it(tmp_path: Path) -> None:
+    report = tmp_path / "run.json"
+    loop = ["--conversation=tests.driving.ways:drive", "--api=openai-chat"]
+
+    assert main(["run", "--mode=reference", FAILING, "error-401", *loop, f"--report=json:{report}"]) == 2
+
+    cells = RunResult.from_json(report.read_text(encoding="utf-8")).cells
+    assert {cell.scenario: cell.reason for cell in cells} == {
+        FAILING: "the loop does not have: retries",
+        "error-401": "it ends in a failure, which only the loop's caller sees",
+    }
+
+
+def test_a_check_plays_all_that_a_loop_can_and_claims_nothing_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The starter is deaf to all settings, and the reference server answers by its script whatever it is asked."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["check", "--init", "conversation"]) == 0
+
+    code = main(["check", "--conversation=my_loop:drive", "--api=openai-chat", "-n", "1", "--report=json:run.json"])
+
+    run = RunResult.from_json((tmp_path / "run.json").read_text(encoding="utf-8"))
+    assert code == 0
+    assert run.summary[Verdict.PASS] > 70
+    assert run.check is not None
+    assert (run.check.undeclared, run.check.broken) == ((), ())
+    assert run.check.not_played == (
+        "3 scenarios, of what no provider was recorded doing: --all plays them too.",
+        "streamed answers: the adapter does not declare 'streaming'.",
+    )
