@@ -31,6 +31,7 @@ class Questions:
     its calls.
     `says(body, text)`: the same conversation with one more message of the user.
     `one_call(body)`: the same request, to which no answer may have several calls (`None`: the API has no such switch).
+    `parted(body)`: the same request, whose texts of the user are lists of parts (`None`: they are always).
     `developer(body)`: the same request with the system prompt as a message of the developer (`None`: as before).
     `keeps_schemas`: how the API promises arguments that fit their tool's schema: a tool that is `strict`, or any call
     that is `forced`.
@@ -46,6 +47,7 @@ class Questions:
     says: Callable[[Body, str], Body]
     streaming: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
     one_call: Callable[[Body], Body] | None = None
+    parted: Callable[[Body], Body] | None = None
     developer: Callable[[Body], Body] | None = None
     keeps_schemas: str = "strict"
     stop_sequences: bool = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -166,7 +167,9 @@ def _asked(options: ServerOptions) -> Asked:
     named = [each for given in options.only or () for each in given.split(",") if each]
     for each in named:
         if each not in findable():
-            raise UnknownName("check", each, sorted(findable()), "--only")
+            close = difflib.get_close_matches(each, findable(), n=1)
+            guess = f" Did you mean {close[0]!r}?" if close else ""
+            raise UsageError(f"--only: unknown check {each!r}.{guess} 'harness list rules' has them: server-...")
     variants = tuple(dict.fromkeys(options.variants or get_args(Variant)))
     for each in variants:
         if each not in get_args(Variant):

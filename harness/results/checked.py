@@ -38,13 +38,12 @@ class Rate:
 @dataclass(frozen=True, slots=True)
 class Checked:
     """`undeclared` are capabilities that work though the adapter does not declare them, `broken` those that it declares
-    and that work in no cell. `not_played` says in sentences what of the suite was left out. Of a server that was asked
-    `server` is the address, and `rates` says what its model did, of which no single answer proves anything. `gateway`
-    says of each fact what became of it on its way through a gateway, for each upstream."""
+    and that work in no cell. `not_played` says in sentences what of the suite was left out. `rates` say what a server's
+    model did, of which no single answer proves anything. `gateway` says of each fact what became of it on its way
+    through a gateway, for each upstream."""
 
     undeclared: tuple[Tried, ...] = ()
     broken: tuple[Tried, ...] = ()
     not_played: tuple[str, ...] = ()
     rates: tuple[Rate, ...] = ()
-    server: str | None = None
     gateway: tuple[FactFates, ...] = ()

@@ -84,7 +84,7 @@ def test_what_breaks_is_shown_with_its_request_its_raw_answer_and_the_command_fo
 
 def test_the_scorecard_says_of_each_subject_what_holds_whole_and_streamed(scorecard: Scorecard) -> None:
     assert "subject whole streamed" in scorecard.words
-    assert "json-mode 3 pass 3 pass" in scorecard.words
+    assert "json-mode 4 pass 4 pass" in scorecard.words
     assert {cell.scenario for cell in scorecard.run.cells} == {*PROMISES, *CHECKS}
     assert scorecard.words.count("server (toy-1)") == 1
 

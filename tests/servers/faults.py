@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from harness.apis.view import ModelStep, RequestView
+from harness.apis.view import ModelStep, RequestView, TextView
 from harness.checking.servers.checks.answers import PASSAGE
 from harness.checking.servers.checks.calls import NUMBER
 from harness.contract.http import Delivery, HttpResponse
@@ -55,6 +55,11 @@ def _is_foreign(view: RequestView) -> bool:
     return any(call.id == "call_9pBQ4xTz7Kfe21Lm" for call in view.calls)
 
 
+def _is_parted(view: RequestView) -> bool:
+    texts = [part for turn in view.turns if turn.role == "user" for part in turn.parts if isinstance(part, TextView)]
+    return any(text.pointer.endswith("/text") for text in texts)
+
+
 def _role(wanted: str) -> Callable[[RequestView], bool]:
     return lambda view: any(system.place == f"message:{wanted}" for system in view.system)
 
@@ -91,6 +96,16 @@ ANYWHERE = (
         "json-mode",
         apis=(*OPENAI, *GEMINI),
     ),
+    _fault(
+        "JSON mode is ignored beside tools",
+        instead(
+            lambda view: bool(view.tools) and view.response_format is not None and view.response_format.kind == "json",
+            _PROSE,
+        ),
+        "json-mode-tools",
+        apis=(*OPENAI, *GEMINI),
+    ),
+    _fault("lists of parts are refused", refusing(_is_parted), "parts", apis=OPENAI),
     _fault(
         "the schema is ignored",
         instead(lambda view: view.response_format is not None and not view.tools, ModelStep(text='{"legs": "eight"}')),

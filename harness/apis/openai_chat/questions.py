@@ -87,13 +87,27 @@ def one_call(body: Body) -> Body:
     return {**body, "parallel_tool_calls": False}
 
 
+def parted(body: Body) -> Body:
+    """The user's texts as lists of parts, which everybody sends who may send pictures."""
+    messages = body["messages"]
+    said: list[JSON] = []
+    for message in messages if isinstance(messages, list) else ():
+        if isinstance(message, dict) and message["role"] == "user":
+            said.append({**message, "content": [{"type": "text", "text": message["content"]}]})
+        else:
+            said.append(message)
+    return {**body, "messages": said}
+
+
 def developer(body: Body) -> Body:
     """The system prompt as a message of the developer (openai-chat-system-anywhere)."""
     messages = body["messages"]
     said: list[JSON] = []
     for message in messages if isinstance(messages, list) else ():
-        is_system = isinstance(message, dict) and message["role"] == "system"
-        said.append({**message, "role": "developer"} if isinstance(message, dict) and is_system else message)
+        if isinstance(message, dict) and message["role"] == "system":
+            said.append({**message, "role": "developer"})
+        else:
+            said.append(message)
     return {**body, "messages": said}
 
 
@@ -106,5 +120,6 @@ QUESTIONS = Questions(
     says=says,
     streaming={"stream": True, "stream_options": {"include_usage": True}},
     one_call=one_call,
+    parted=parted,
     developer=developer,
 )

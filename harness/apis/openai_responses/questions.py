@@ -88,6 +88,18 @@ def one_call(body: Body) -> Body:
     return {**body, "parallel_tool_calls": False}
 
 
+def parted(body: Body) -> Body:
+    """The user's texts as lists of parts, which everybody sends who may send pictures."""
+    given = body["input"]
+    said: list[JSON] = []
+    for item in given if isinstance(given, list) else ():
+        if isinstance(item, dict) and item.get("role") == "user":
+            said.append({**item, "content": [{"type": "input_text", "text": item["content"]}]})
+        else:
+            said.append(item)
+    return {**body, "input": said}
+
+
 def developer(body: Body) -> Body:
     """The system prompt as an item of the developer (openai-responses-system-places)."""
     given = body["input"]
@@ -105,6 +117,7 @@ QUESTIONS = Questions(
     says=says,
     streaming={"stream": True},
     one_call=one_call,
+    parted=parted,
     developer=developer,
     stop_sequences=False,
 )

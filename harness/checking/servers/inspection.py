@@ -165,7 +165,7 @@ class Inspection:
             facts=self.facts,
             stale=stale(self.expected, cells),
             unmatched=unmatched(self.expected, cells),
-            check=Checked(rates=tuple(_rates(playings)), server=shown(url)),
+            check=Checked(rates=tuple(_rates(playings))),
         )
         return self.redactor.result(result)
 

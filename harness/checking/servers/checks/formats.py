@@ -39,6 +39,16 @@ def _mode(talk: Talk) -> None:
         talk.flaw("the answer is JSON, and no object", talk.replies[-1], actual=value)
 
 
+_MODE_TOOLS = "Which country is Lisbon in? Answer with a JSON object that has the key country. No tool is needed."
+
+
+def _mode_beside_tools(talk: Talk) -> None:
+    asked = ChatRequest(messages=[Message.user(_MODE_TOOLS)], tools=[WEATHER], response_format=JsonMode())
+    value = _json(talk, asked, "JSON mode is refused beside tools")
+    if not isinstance(value, dict):
+        talk.flaw("the answer is JSON, and no object", talk.replies[-1], actual=value)
+
+
 _SCHEMA: dict[str, JSON] = {
     "type": "object",
     "properties": {"legs": {"type": "integer"}, "class": {"type": "string", "enum": ["insect", "arachnid"]}},
@@ -71,8 +81,8 @@ def _beside_tools(talk: Talk) -> None:
     _kept(talk, asked, "a JSON schema for the answer is refused beside tools")
 
 
-def _unless_native(server: Server, name: str) -> str | None:
-    has = getattr(server.profile, name) == "native"
+def _unless_native(server: Server, *names: str) -> str | None:
+    has = all(getattr(server.profile, name) == "native" for name in names)
     return None if has else "the API has none of its own with this model: adapters emulate it"
 
 
@@ -88,6 +98,18 @@ CHECKS = (
         script=(StepSpec(text='{"city":"Madrid","country":"Spain"}'),),
         play=_mode,
         lacks=lambda server: _unless_native(server, "json_mode"),
+    ),
+    Check(
+        id="server-json-mode-tools",
+        subject=Subject.JSON_MODE,
+        promise="JSON mode holds beside tools, too.",
+        source=f"{_SOURCE}, gemini-json-with-functions-taken",
+        because="who parses the answer breaks",
+        sends="a question that needs no tool, with a tool and the setting for JSON without a schema",
+        prompt=_MODE_TOOLS,
+        script=(StepSpec(text='{"country":"Portugal"}'),),
+        play=_mode_beside_tools,
+        lacks=lambda server: _unless_native(server, "json_mode", "json_with_tools"),
     ),
     Check(
         id="server-json-schema",
@@ -111,6 +133,6 @@ CHECKS = (
         prompt=_ANT,
         script=(StepSpec(text='{"legs":6,"class":"insect"}'),),
         play=_beside_tools,
-        lacks=lambda server: _unless_native(server, "json_with_tools"),
+        lacks=lambda server: _unless_native(server, "json_schema", "json_with_tools"),
     ),
 )

@@ -52,6 +52,20 @@ def _no_developer(server: Server) -> str | None:
     return None if server.questions.developer is not None else "the API has no messages of a developer"
 
 
+_PARTS = "Which number follows twelve? Answer with the number alone."
+
+
+def _parts(talk: Talk) -> None:
+    asked = ChatRequest(messages=[Message.user(_PARTS)])
+    reply = talk.ask(asked, refused="a text of the user as a list of parts is refused", way=["parted"])
+    view = helpful(reply)
+    talk.count("reads a text that comes as a list of parts", came_out="13" in view.text or "thirteen" in view.text)
+
+
+def _always_parts(server: Server) -> str | None:
+    return None if server.questions.parted is not None else "the API has no other form, or every check uses it"
+
+
 _ID = "call_9pBQ4xTz7Kfe21Lm"
 """An id that the server has not issued, of letters that every API takes."""
 
@@ -124,6 +138,18 @@ CHECKS = (
         counted=_OBEYED,
         never="none of the answers has the word that the developer asks for, and its tokens are not counted: the "
         "message does not seem to reach the model",
+    ),
+    Check(
+        id="server-parts",
+        subject=Subject.REQUESTS,
+        promise="What the user says is taken as a list of parts, too.",
+        source="openai-chat-required-fields, openai-responses-message-form",
+        because="agents send all texts so, since there may be pictures among them",
+        sends="a question as a list of one part",
+        prompt=_PARTS,
+        script=(StepSpec(text="13"),),
+        play=_parts,
+        lacks=_always_parts,
     ),
     Check(
         id="server-history",
