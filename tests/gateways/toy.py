@@ -34,7 +34,7 @@ class Passing:
     upstream = ""
 
     def __init__(self) -> None:
-        self._client = httpx2.Client(trust_env=False, timeout=30)
+        self._client = httpx2.Client(verify=False, trust_env=False, timeout=30)
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         answer = self.asked(self.request(request))

@@ -13,11 +13,10 @@ from harness.checking.gateways.facts import FACTS
 from harness.checking.gateways.history import STATE
 from harness.checking.gateways.passage import Passage, Side
 from harness.checking.gateways.playing import Played
-from harness.contract.http import HttpResponse
 from harness.contract.model import JSON
 from harness.results import Blame, Body, Chat, Exchange, Fate, Finding, Kind, ServedTranscript, Severity, Subject
 from harness.rules.evidence import Evidence, Reading
-from harness.running.excerpt import piece
+from harness.running.excerpt import lines, piece
 from harness.tape.redact.edits import REDACTED
 
 SOURCE = "harness help gateways"
@@ -49,6 +48,11 @@ OTHERS = (REFUSED, UNREADABLE, TURNED_AWAY)
 
 RULES = frozenset(fact.id for fact in (*FACTS, *OTHERS))
 """What findings about gateways can have as their rule, beside the limits of their upstreams."""
+
+_WIDTH = 100
+"""Columns of a body that is shown."""
+_LINES = 20
+"""Lines of one of which no place matters more than others."""
 
 _RANK = {fate: rank for rank, fate in enumerate((Fate.PRESERVED, Fate.TRANSLATED, Fate.REFUSED, Fate.LOST))}
 
@@ -152,27 +156,25 @@ def _bodies(passage: Passage, fared: Fared, *, of_answer: bool) -> Iterator[Body
 
 def _request(end: str, side: Side, pointer: str) -> Body:
     body = side.exchange.request.body
-    return Body(end, body.decode(errors="replace"), pointer, _piece(lambda: loads(body), pointer))
+    return Body(end, body.decode(errors="replace"), pointer, _piece(lambda: loads(body), pointer, "/:"))
 
 
 def _answer(end: str, side: Side, pointer: str) -> Body:
-    response = side.exchange.response
-    text = "" if response is None else _message(response)
-    view = side.response
-    return Body(end, text, pointer, _piece(lambda: view.body if view is not None else None, pointer))
-
-
-def _message(response: HttpResponse) -> str:
     """An answer with its status, and the headers that are kept: some facts stand in these."""
+    response, view = side.exchange.response, side.response
+    if response is None:
+        return Body(end, "", pointer)
     kept = (f"{name}: {value}" for name, value in response.headers.items() if value != REDACTED)
     head = [f"HTTP {response.status}", *kept]
-    return "\n".join(head) + "\n\n" + response.body.decode(errors="replace")
+    text = "\n".join([*head, "", response.body.decode(errors="replace")])
+    return Body(end, text, pointer, () if view is None else _piece(lambda: view.body, pointer, *head))
 
 
-def _piece(body: Callable[[], JSON], pointer: str) -> tuple[str, ...]:
+def _piece(body: Callable[[], JSON], pointer: str, *head: str) -> tuple[str, ...]:
+    """The piece of a body around a place, or its beginning where no place matters more than others."""
     try:
-        return piece(body(), pointer) if pointer else ()
-    except WireError:  # what is shown is the whole of it
+        return piece(body(), pointer) if pointer else (*head, *(line.text for line in lines(body(), _WIDTH)))[:_LINES]
+    except WireError:  # what is shown is the text
         return ()
 
 

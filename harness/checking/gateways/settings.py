@@ -20,15 +20,16 @@ def _setting(name: str, passage: Passage) -> Iterable[Fared]:
     sent, arrived = (view.settings.get(name) for view in passage.asked)
     if sent is None:
         if arrived is not None and name not in _DEMANDED:
-            yield added(f"{name} was not given, and arrives", arrived.pointer, arrived.value, Severity.WARNING)
+            message = f"the setting {name} was not given, and arrives"
+            yield added(message, arrived.pointer, arrived.value, Severity.WARNING)
     elif arrived is None:
-        yield lost(f"{name} does not arrive", sent.pointer, "", None, sent.value)
+        yield lost(f"the setting {name} does not arrive", sent.pointer, "", None, sent.value)
     elif equal(sent.value, arrived.value):
         yield told(same=True)
     elif name == "thinking":
         yield told(same=False)  # efforts, levels and budgets of tokens are each API's own words for the same
     else:
-        yield lost(f"{name} arrives changed", sent.pointer, arrived.pointer, arrived.value, sent.value)
+        yield lost(f"the setting {name} arrives changed", sent.pointer, arrived.pointer, arrived.value, sent.value)
 
 
 def _stream(passage: Passage) -> Iterable[Fared]:
