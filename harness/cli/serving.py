@@ -14,19 +14,23 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
+from urllib.parse import urlsplit
 
 from harness import catalog
+from harness.checking.servers.understudy import Ensemble
 from harness.cli import streams
 from harness.cli.days import edition
 from harness.cli.outputs import outputs
 from harness.cli.selection import scenarios_of
 from harness.cli.standing import Standing
+from harness.contract.http import HttpRequest, HttpResponse
 from harness.results import Presentation, RunResult
 from harness.running.serving.conversation import Terms
 from harness.running.serving.reception import ABOUT, Reception
 from harness.running.stages.routes import NO_KEY
 from harness.scenarios.schema import Scenario
 from harness.tape.server import serve as listening
+from harness.tape.transport import Handler
 
 _SESSION = "command"
 """The session that the environment of a command leads to."""
@@ -64,7 +68,7 @@ def serve(paths: Sequence[str] | None, asked: Asked) -> int:
     standing = Standing(wanted, "serve", presentation, None, facts)
     reception = Reception(scenarios, files, Terms(edition=by, models=asked.models, pace=asked.pace), _told)
     try:
-        with _stoppable() as stop, listening(reception, asked.port) as server:
+        with _stoppable() as stop, listening(_beside(reception, asked.models), asked.port) as server:
             reception.origin = server.origin
             code = _until_the_end(server.origin, scenarios, asked.command, stop)
     except BaseException as error:
@@ -74,6 +78,20 @@ def serve(paths: Sequence[str] | None, asked: Asked) -> int:
     for output in wanted:
         output.write(result, presentation)
     return code or _verdict(result)
+
+
+_SERVER = f"/{ABOUT}/server"
+"""The path below which the server is that 'harness check --server' finds nothing wrong with."""
+
+
+def _beside(reception: Reception, models: Sequence[str]) -> Handler:
+    """The reception, and beside it the server for checks, whose clients nobody judges."""
+    ensemble = Ensemble(*models)
+
+    def handle(request: HttpRequest) -> HttpResponse:
+        return ensemble(request) if urlsplit(request.url).path.startswith(f"{_SERVER}/") else reception(request)
+
+    return handle
 
 
 def _until_the_end(origin: str, scenarios: Sequence[Scenario], command: str | None, stop: threading.Event) -> int:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +17,7 @@ from harness.apis.departure import PROMISES
 from harness.apis.view import ModelStep
 from harness.checking.servers.checks import CHECKS
 from harness.checking.servers.inspection import Inspection
+from harness.cli.help import topics
 from harness.cli.main import main
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.results import Checked, RunResult, Verdict
@@ -258,3 +261,19 @@ def test_checks_are_listed_beside_the_rules(harness: Command) -> None:
     listed = [line.split()[0] for line in harness("list", "rules").out.splitlines()]
 
     assert {*PROMISES, *CHECKS} <= set(listed)
+
+
+def test_the_reference_server_is_there_for_everybody_to_check(
+    folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the topic shows it."""
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=":")
+    command = re.search(r"--command '\n    (harness check .*)'\n", topics()["servers"])
+    assert command
+    report = folder / "run.json"
+    main(["serve", "call-single", "--model", "any", "--command", f"{command[1]} --report json:{report}"])
+
+    run = RunResult.from_json(report.read_text())
+    assert run.exit_code == 0
+    assert {cell.verdict for cell in run.cells} == {Verdict.PASS}
+    assert "FAIL" not in capfd.readouterr().out

@@ -6,9 +6,12 @@ has to pass them all.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from threading import Lock
 
+from harness import catalog
 from harness.apis.api import Api
+from harness.apis.frontage import json_response
 from harness.apis.view import RequestView, TextView, WireError
 from harness.checking.servers.check import Check
 from harness.checking.servers.checks import CHECKS
@@ -25,16 +28,22 @@ class _Conversation:
 
 
 class Understudy:
-    """A handler of requests: each conversation is known by what its user says, and gets the script of that check."""
+    """A handler of requests: each conversation is known by what its user says, and gets the script of that check.
+    `models` are those that there are."""
 
-    def __init__(self, api: Api, model: str) -> None:
+    def __init__(self, api: Api, *models: str) -> None:
         self._api = api
-        self._model = model
+        self._models = frozenset(model.removeprefix("models/") for model in models)
         self._begun = 0
         self._open: dict[tuple[str, bool], _Conversation] = {}
+        self._lock = Lock()
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         """Answer one request as the provider would."""
+        with self._lock:
+            return self._answer(request)
+
+    def _answer(self, request: HttpRequest) -> HttpResponse:
         try:
             view = self._api.view(request)
         except WireError:
@@ -59,7 +68,21 @@ class Understudy:
         return Front(scenario, self._api, str(self._begun), known=self._is_known)
 
     def _is_known(self, model: str) -> bool:
-        return model.removeprefix("models/") == self._model.removeprefix("models/")
+        return model.removeprefix("models/") in self._models
+
+
+class Ensemble:
+    """The same for every API at once, told apart by path."""
+
+    def __init__(self, *models: str) -> None:
+        self._players = [(api, Understudy(api, *models)) for api in catalog.apis() if api.questions is not None]
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        """Answer one request as the provider would; a path of no API is not found."""
+        for api, player in self._players:
+            if api.recognises(replace(request, body=api.least_body)):
+                return player(request)
+        return json_response({"error": {"type": "harness", "message": "harness: no API has this path"}}, 404)
 
 
 def _asked(view: RequestView) -> Check:
