@@ -59,7 +59,8 @@ class Plan:
             if target.adapter.drive is not None and (self.mode != "reference" or self.recorder is not None):
                 raise UsageError(
                     f"{target.name} owns its tool loop: what it sends next is its own affair, so that only the "
-                    "reference server can play with it. Use 'harness check', or 'harness run --mode reference'."
+                    "reference server can play with it. Use 'harness check', 'harness run --mode reference' or, under "
+                    "pytest, harness_mode = reference."
                 )
 
     def _stages(self, targets: Sequence[Target]) -> Stages:

@@ -12,6 +12,9 @@ from harness.cli.main import main
 from harness.results import CellResult, RunResult, Verdict
 
 HERE = Path(__file__).parent
+LIBRARIES = {"runner_loop": ("anthropic", "anthropic", 1), "agents_loop": ("agents", "openai-responses", 2)}
+"""The library of each, a target, and in how many variants it plays."""
+
 FEW = ("call-parallel-same-tool", "history-two-turns", "result-error", "system-plain", "call-without-parameters")
 
 
@@ -23,21 +26,25 @@ def played(folder: Path, *words: str) -> dict[str, CellResult]:
     return {f"{cell.scenario} {cell.variant}": cell for cell in cells if cell.verdict is not Verdict.NOT_APPLICABLE}
 
 
-@pytest.mark.skipif(find_spec("agents") is None, reason="the library openai-agents is not installed")
-def test_a_library_plays_by_its_own_loop(tmp_path: Path) -> None:
-    loop = "--conversation=tests.examples.agents_loop:LOOP"
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_a_library_plays_by_its_own_loop(name: str, tmp_path: Path) -> None:
+    library, target, variants = LIBRARIES[name]
+    if find_spec(library) is None:
+        pytest.skip(f"the library {library} is not installed")
+    loop = f"--conversation=tests.examples.{name}:LOOP"
 
-    cells = played(tmp_path, *FEW, "error-in-tool-loop", loop, "--target=openai-responses")
+    cells = played(tmp_path, *FEW, "error-in-tool-loop", loop, f"--target={target}")
 
     assert [(name, finding.message) for name, cell in cells.items() for finding in cell.findings] == []
-    assert len(cells) == 2 * (len(FEW) + 1)
+    assert len(cells) == variants * (len(FEW) + 1)
 
 
-def test_the_library_is_told_of_a_conversation_in_twenty_lines() -> None:
-    body = (HERE / "agents_loop.py").read_text(encoding="utf-8").split('"""', 2)[2]
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_a_library_is_told_of_a_conversation_in_twenty_lines(name: str) -> None:
+    body = (HERE / f"{name}.py").read_text(encoding="utf-8").split('"""', 2)[2]
     lines = [line for line in body.splitlines() if line.strip() and not line.startswith(("import ", "from "))]
 
-    assert len(lines) <= 24  # of which two say what it is capable of
+    assert len([line for line in lines if not line.startswith(("CAN = ", "LOOP = "))]) <= 22
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed")

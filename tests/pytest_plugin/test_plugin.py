@@ -57,6 +57,26 @@ def test_each_cell_is_an_item_and_findings_are_the_text_of_a_failure(project: py
     done.stdout.no_fnmatch_line("*pytest_cells.py*")
 
 
+LOOP = """
+import httpx2
+
+def drive(endpoint, model, conversation):
+    messages = [{"role": "user", "content": turn.text} for turn in conversation.turns]
+    url, headers = f"{endpoint.base_url}/chat/completions", {"authorization": "Bearer k"}
+    httpx2.post(url, json={"model": model, "messages": messages}, headers=headers, trust_env=False)
+"""
+
+
+def test_what_owns_its_loop_is_played_as_an_adapter_is(project: pytest.Pytester) -> None:
+    (project.path / "looping.py").write_text(LOOP)
+    configure(project, **SCENARIOS, harness_adapters="'drive@openai-chat looping:drive'")
+    done = play(project)
+    done.assert_outcomes(passed=2, failed=1)
+    done.stdout.fnmatch_lines(
+        ["loop-system (loss, error, blame: adapter): the system prompt is nowhere in the request"]
+    )
+
+
 def test_scenarios_that_are_named_are_played_alone(project: pytest.Pytester) -> None:
     configure(project, **SCENARIOS)
     play(project, "scenarios/plain.yaml").assert_outcomes(passed=2)
