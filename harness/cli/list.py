@@ -74,13 +74,13 @@ def _rules() -> Iterator[Sequence[str]]:
     from harness.apis.tables import known_limits, severity  # noqa: PLC0415 - `harness --help` loads no rules
     from harness.checking.gateways.facts import FACTS  # noqa: PLC0415 - the same
     from harness.checking.gateways.judging import OTHERS, SOURCE  # noqa: PLC0415 - the same
-    from harness.results import Blame, Kind, Severity  # noqa: PLC0415 - the same
+    from harness.results import Blame, Kind  # noqa: PLC0415 - the same
 
     yield "RULE", "KIND", "SEVERITY", "BLAME", "SOURCE", "EVIDENCE", "REQUIREMENT", "BECAUSE"
     for rule in catalog.rules():
         yield rule.id, rule.kind, rule.severity, rule.blame, rule.source, "-", rule.requirement, rule.because
     for fact in (*FACTS, *OTHERS):
-        yield fact.id, Kind.LOSS, Severity.ERROR, Blame.GATEWAY, SOURCE, "-", fact.requirement, fact.because
+        yield fact.id, Kind.LOSS, fact.severity, Blame.GATEWAY, SOURCE, "-", fact.requirement, fact.because
     facts = {fact.id: fact for api in catalog.apis() for fact in api.facts.all()}
     why = next(rule.because for rule in catalog.rules() if rule.kind is Kind.LIMIT)
     for limit in known_limits():  # what the rule `limits` reports, each under an id of its own

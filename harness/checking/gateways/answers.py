@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import fields, replace
+from dataclasses import fields
 
 from harness.apis.jsonvalue import equal, every, loads
 from harness.apis.view import CallView, OpaqueView, ResponseView, TextView, WireError
@@ -195,8 +195,7 @@ def _usage(passage: Passage) -> Iterable[Fared]:
 
 def _details(passage: Passage) -> Iterable[Fared]:
     """What a cache and reasoning had of them: an API need not have a place for each, and no bill is wrong without."""
-    for fared in _counted(passage, tuple(name for name in _COUNTS if name not in _COUNTED)):
-        yield replace(fared, severity=Severity.WARNING)
+    return _counted(passage, tuple(name for name in _COUNTS if name not in _COUNTED))
 
 
 def _counted(passage: Passage, names: Iterable[str]) -> Iterator[Fared]:
@@ -285,5 +284,6 @@ FACTS = (
         "the client cannot tell what the tokens were for",
         _details,
         of_answer=True,
+        severity=Severity.WARNING,
     ),
 )

@@ -109,7 +109,7 @@ def _strict(passage: Passage) -> Iterable[Fared]:
                 yield told(same=True)
             else:
                 message = f"that the arguments of {tool.name} have to conform to their schema (strict) does not arrive"
-                yield lost(message, tool.pointer, found.pointer, severity=Severity.WARNING)
+                yield lost(message, tool.pointer, found.pointer)
 
 
 def _choice(passage: Passage) -> Iterable[Fared]:
@@ -221,6 +221,7 @@ FACTS = (
         "arguments may not conform, where they were promised to",
         _strict,
         lambda request: any(tool.strict for tool in request.tools),
+        severity=Severity.WARNING,
     ),
     Fact(
         "gateway-provider-tools",

@@ -33,7 +33,8 @@ class Fact:
     `because` what a loss of it does. `of_answer`: the upstream says it, else the client.
 
     `check` gives nothing where a passage does not say it. `said` is what a request says of it, as far as requests that
-    are refused have to be told from those that are taken by it; nothing, if it does not.
+    are refused have to be told from those that are taken by it; nothing, if it does not. `severity` is how bad a loss
+    is at the worst.
     """
 
     id: str
@@ -43,6 +44,7 @@ class Fact:
     check: Callable[[Passage], Iterable[Fared]]
     said: Callable[[RequestView], str | bool] = lambda _request: False
     of_answer: bool = False
+    severity: Severity = Severity.ERROR
 
 
 def told(*, same: bool) -> Fared:

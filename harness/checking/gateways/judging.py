@@ -27,6 +27,7 @@ REFUSED = Fact(
     "What the upstream takes can be asked of it through the gateway.",
     "the client cannot have what its upstream has",
     lambda _passage: (),
+    severity=Severity.WARNING,
 )
 UNREADABLE = Fact(
     "gateway-answer-unreadable",
@@ -127,7 +128,7 @@ def _finding(fact: Fact, fared: Fared, passage: Passage) -> Finding:
     return Finding(
         fact.id,
         Kind.LOSS,
-        fared.severity,
+        max(fared.severity, fact.severity, key=list(Severity).index),
         Blame.GATEWAY,
         fared.message,
         fared.pointer or fared.origin or None,
@@ -290,7 +291,7 @@ def _refusals(played: Played, direct: Callable[[], Direct]) -> Iterator[Finding]
             yield Finding(
                 REFUSED.id,
                 Kind.LOSS,
-                Severity.WARNING,
+                REFUSED.severity,
                 Blame.GATEWAY,
                 message,
                 source=SOURCE,

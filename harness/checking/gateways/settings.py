@@ -52,7 +52,7 @@ def _cache(passage: Passage) -> Iterable[Fared]:
     else:
         has = "" if arrived.cache_marks is not None else f"; {arrived.api} has none"
         pointer = (sent.cache_marks or ("",))[0]
-        yield lost(f"the cache marks do not arrive{has}", pointer, severity=Severity.WARNING)
+        yield lost(f"the cache marks do not arrive{has}", pointer)
 
 
 def _fact(slug: str, name: str, setting: str, because: str) -> Fact:
@@ -89,5 +89,6 @@ FACTS = (
         "the prompt is paid for anew each time; nothing that is said is lost",
         _cache,
         lambda request: bool(request.cache_marks),
+        severity=Severity.WARNING,
     ),
 )
