@@ -32,6 +32,7 @@ def test_a_wheel_ships_every_scenario_and_cassette(wheel: Path) -> None:
     assert not {name for name in names if name.split("/")[0] in (*SHIPPED, "tests")}
     assert "harness/scenarios/scenario.schema.json" in names
     assert "harness/py.typed" in names
+    assert {f"harness/reports/html/{name}" for name in ("page.html", "script.js", "style.css")} <= names
 
 
 def test_what_it_ships_is_found_from_any_folder(wheel: Path, tmp_path: Path) -> None:

@@ -18,7 +18,6 @@ from typing import cast
 from harness import catalog
 from harness.apis.api import Api
 from harness.apis.facts import SHIPPED, Edition
-from harness.apis.profile import Profile
 from harness.apis.scrubbed import is_scrubbed
 from harness.auditing.dating import made_on
 from harness.auditing.redrive.redrive import Redrive
@@ -30,6 +29,7 @@ from harness.results import (
     Audited,
     Blame,
     CellResult,
+    Conversation,
     Exchange,
     Finding,
     Kind,
@@ -43,10 +43,12 @@ from harness.results import (
     Verdict,
     worst,
 )
+from harness.rules.conversation import conversation, room
 from harness.rules.evidence import Evidence, Reading
 from harness.rules.rule import Rule
 from harness.tape.cassette import Cassette, Interaction
 from harness.tape.read import read
+from harness.tape.redact import Redactor
 
 SUFFIXES = (".yaml", ".yml", ".json")
 """How the files end that are looked at in a folder. A file that is named itself may end as it likes."""
@@ -58,13 +60,18 @@ _MARK_BYTES = 65536
 _IN_AUDIT = {Kind.LOSS: Severity.WARNING, Kind.CONVENTION: Severity.NOTE}
 """What is held against other people's requests: only a limit may be an error."""
 
+_ANYBODYS = Redactor(shaped=True)
+"""Whose keys stand in the recordings of others nobody knows, but what they look like."""
+
 
 class Audit:
-    """An audit in the making: takes cassettes one by one and keeps the counts and cells, not the exchanges."""
+    """An audit in the making: takes cassettes one by one and keeps the counts and cells, not the exchanges, of which
+    a conversation is kept for `room` characters of a cell."""
 
-    def __init__(self, rules: Sequence[Rule], edition: Edition = SHIPPED) -> None:
+    def __init__(self, rules: Sequence[Rule], edition: Edition = SHIPPED, room: int = 0) -> None:
         self._rules = rules
         self._edition = edition
+        self._room = room
         self._files = 0
         self._counts = {api.name: Counter[str]() for api in catalog.apis()}
         self._unknown = 0
@@ -84,7 +91,11 @@ class Audit:
                 groups.setdefault(key, {})[index] = interaction
         for (api, model, day), group in groups.items():
             profile = catalog.api(api).profile_for(model, self._edition.on(day))
-            self._add(file, api, len(group), self._found(file, api, model, profile, group))
+            exchanges = tuple(Exchange(each.request, each.response) for each in group.values())
+            evidence = Evidence(Transcript(api, model, profile, exchanges, "audit"))
+            self._add(file, api, len(group), self._found(file, api, evidence, list(group)))
+            if self._room:
+                self._keep(file, api, conversation(evidence, _ANYBODYS, self._room, group))
 
     def result(self, skipped: Sequence[Skipped] = (), redrive: RedriveResult | None = None) -> RunResult:
         """What has come of it so far."""
@@ -102,11 +113,15 @@ class Audit:
         number = cell.exchanges + exchanges
         self._cells[file, api] = replace(cell, verdict=worst(every), findings=tuple(every), exchanges=number)
 
-    def _found(self, file: str, api: str, model: str, profile: Profile, group: dict[int, Interaction]) -> list[Finding]:
-        exchanges = tuple(Exchange(each.request, each.response) for each in group.values())
-        evidence = Evidence(Transcript(api, model, profile, exchanges, "audit"))
+    def _keep(self, file: str, api: str, told: Conversation) -> None:
+        """Add exchanges to those of a file and an API, in the order of the file."""
+        cell = self._cells[file, api]
+        kept = cell.conversation.exchanges if cell.conversation else ()
+        every = sorted((*kept, *told.exchanges), key=lambda each: each.index)
+        self._cells[file, api] = replace(cell, conversation=Conversation(exchanges=tuple(every)))
+
+    def _found(self, file: str, api: str, evidence: Evidence, indices: Sequence[int]) -> list[Finding]:
         outcomes = [_outcome(reading) for reading in evidence.readings]
-        indices = list(group)
         found: list[Finding] = []
         flagged: set[int] = set()
         for finding in (finding for rule in self._rules for finding in rule.findings(evidence)):
@@ -145,20 +160,27 @@ class Audit:
 
 
 def audit(
-    paths: Sequence[Path], rules: Sequence[Rule], redrive: Redrive | None = None, edition: Edition = SHIPPED
+    paths: Sequence[Path],
+    rules: Sequence[Rule],
+    redrive: Redrive | None = None,
+    edition: Edition = SHIPPED,
+    *,
+    conversations: bool = False,
 ) -> RunResult:
     """Audit cassette files, and all cassettes below folders. Other files there are skipped, and named in the result.
 
     With `redrive` the conversations are driven again, too. A request is judged by the facts of the day on which it was
-    made, unless the edition has another; where no day is known, by those of today.
+    made, unless the edition has another; where no day is known, by those of today. With `conversations` the cells have
+    their exchanges.
 
     Raises:
         CassetteError: a file that was named is no cassette, or a folder has no file that could be one.
         CassetteMissing: a path does not exist.
     """
-    working = Audit(rules, edition)
+    files = list(_files(paths))
+    working = Audit(rules, edition, room(len(files)) if conversations else 0)
     skipped: list[Skipped] = []
-    for file, named in _files(paths):
+    for file, named in files:
         try:
             cassette = read(file)
         except CassetteError as error:

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from harness.cli import servers
 from harness.cli.days import edition
 from harness.contract.errors import UsageError
-
-if TYPE_CHECKING:
-    from harness.results import RunResult
-
-
-_MOST = 64 << 20
-"""Bytes of a report that are read. One of the shipped suite, all of it red, has a tenth of that."""
 
 
 def accept(
@@ -36,6 +29,7 @@ def accept(
     What no rule has found, such as an adapter that ended the process, is named and cannot be accepted: then 1, else 0.
     """
     from harness.checking.gateways.judging import RULES  # noqa: PLC0415 - the same
+    from harness.cli.kept import read  # noqa: PLC0415 - the same
     from harness.reports._words import count  # noqa: PLC0415 - the same
     from harness.results import Verdict  # noqa: PLC0415 - the same
     from harness.running import expected_failures  # noqa: PLC0415 - `harness --help` loads no pydantic
@@ -43,7 +37,7 @@ def accept(
 
     if not reason.strip():
         raise UsageError("--reason: it has to say something, as in --reason 'tracked as #123'.")
-    result = _read(run)
+    result = read(run)
     if not result.finished:
         raise UsageError(f"{run}: this run was not played to its end ({result.stopped}). Play it again first.")
     ids = findable(edition(None, [Path(each) for each in result.facts])) | servers.findable() | RULES
@@ -69,21 +63,3 @@ def accept(
     if left:
         typer.echo(f"{count(len(left), 'cell')} ended without a finding that an entry could name.", err=True)
     return 1 if left else 0
-
-
-def _read(path: Path) -> RunResult:
-    from harness.host.file import contents  # noqa: PLC0415 - the same
-    from harness.results import RunResult  # noqa: PLC0415 - `harness --help` loads no pydantic
-
-    try:
-        data = contents(path, _MOST)
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}.") from None
-    if len(data) > _MOST:
-        raise UsageError(f"{path}: larger than {_MOST >> 20} MiB, the most that the report of a run may have.")
-    try:
-        return RunResult.from_json(data.decode())
-    except (ValueError, RecursionError):
-        raise UsageError(
-            f"{path}: this is not the report of a run. 'harness run --report json:{path.name}' writes one."
-        ) from None

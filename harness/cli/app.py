@@ -21,6 +21,7 @@ from harness.cli.main import COMMANDS, SUMMARY
 from harness.cli.probe import probe
 from harness.cli.providers import providers
 from harness.cli.record import record
+from harness.cli.report import report
 from harness.cli.run import run
 from harness.cli.serve import serve
 from harness.cli.show import show
@@ -52,6 +53,7 @@ _FUNCTIONS = {
     "validate": validate,
     "probe": probe,
     "audit": audit,
+    "report": report,
     "accept": accept,
     "help": help_,
 }

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from harness.cli.days import AsOf, FactFiles, edition, fact_files
+from harness.cli.options import Reports
 
 
 def audit(  # noqa: PLR0913 - a parameter for each option
@@ -19,15 +20,7 @@ def audit(  # noqa: PLR0913 - a parameter for each option
         ),
     ],
     *,
-    reports: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--report",
-            metavar="FORMAT[:PATH]",
-            help="terminal, json, junit or markdown, to a file or the screen. Repeatable. If none of them goes to the "
-            "screen, the terminal report does.",
-        ),
-    ] = None,
+    reports: Reports = None,
     redrive: Annotated[
         bool,
         typer.Option(
@@ -64,15 +57,15 @@ def audit(  # noqa: PLR0913 - a parameter for each option
 
     by = edition(as_of, fact_files(facts))
     wanted = outputs([*(reports or ()), *(["json"] if as_json else ())])
-
+    shown = any(output.report.wants_conversations for output in wanted)
     if redrive:
         from harness.auditing.redrive.redrive import Redrive  # noqa: PLC0415
         from harness.host.environment import isolated  # noqa: PLC0415
 
         with isolated(), Redrive(recut) as driven:
-            result = run(paths, catalog.rules(), driven, by)
+            result = run(paths, catalog.rules(), driven, by, conversations=shown)
     else:
-        result = run(paths, catalog.rules(), edition=by)
+        result = run(paths, catalog.rules(), edition=by, conversations=shown)
     result = replace(result, facts=tuple(map(str, by.files)))
     for output in wanted:
         output.write(result, Presentation(verbose=verbose))

@@ -29,6 +29,7 @@ COMMANDS = {
     "validate": "Check scenario files: every problem with its place.",
     "probe": "Ask a provider whether facts about it still hold. Says first how many requests and what they cost.",
     "audit": "Audit recorded requests: what do the providers refuse, what breaks the contract?",
+    "report": "Make any report of a run that was kept: a page for the browser, what changed since an earlier one.",
     "accept": "Write what is red in a run into a file of expected failures.",
     "help": "Explain a topic: adapters, ci, findings, recording, scenarios, ... All: harness help.",
 }

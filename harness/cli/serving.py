@@ -74,7 +74,7 @@ def serve(paths: Sequence[str] | None, asked: Asked) -> int:
     except BaseException as error:
         standing.stop(error)
         raise
-    result = reception.run(facts)
+    result = reception.run(facts, shown=any(output.report.wants_conversations for output in wanted))
     for output in wanted:
         output.write(result, presentation)
     return code or _verdict(result)

@@ -139,7 +139,16 @@ def _play(  # noqa: PLR0913 - what a run is made of
             _redactor(options, mode).raising(),
             Workers(_seconds(options, mode), offline=mode != "live") as workers,
         ):
-            result = _played(options, mode, libraries, recorder, workers=workers, standing=standing, check=check)
+            result = _played(
+                options,
+                mode,
+                libraries,
+                recorder,
+                workers=workers,
+                standing=standing,
+                check=check,
+                conversations=any(each.report.wants_conversations for each in wanted),
+            )
     except BaseException as error:
         standing.stop(error)
         raise
@@ -162,6 +171,7 @@ def _played(  # noqa: PLR0913 - what a run is made of
     workers: Workers,
     standing: Standing,
     check: Check | None,
+    conversations: bool,
 ) -> RunResult:
     jobs = _jobs(options.jobs)
     by = edition(options.as_of, options.facts)
@@ -179,6 +189,7 @@ def _played(  # noqa: PLR0913 - what a run is made of
         recorder=recorder,
         recuts=options.recuts,
         strict=options.strict,
+        conversations=conversations,
     )
     playing = plan.run(selection.targets)
     invocation = _invocation(options, mode, selection, recording=recorder is not None)

@@ -3,7 +3,8 @@
 from harness.contract.model import JSON
 from harness.results.audit import ApiCounts, Audited, PairCounts, PairDisagreement, RedriveResult, Skipped
 from harness.results.checked import Checked, Rate, Tried
-from harness.results.findings import Blame, Body, Finding, Kind, Outcome, Severity
+from harness.results.conversation import Conversation, Said, Saying, Sent, Speaker
+from harness.results.findings import Blame, Body, Finding, Kind, Outcome, Severity, writable
 from harness.results.invocation import Invocation
 from harness.results.passing import FactFates, Fate
 from harness.results.report import Presentation, Report
@@ -44,6 +45,7 @@ __all__ = [
     "CellResult",
     "Chat",
     "Checked",
+    "Conversation",
     "Difference",
     "DrivenTranscript",
     "Embedded",
@@ -66,9 +68,13 @@ __all__ = [
     "Report",
     "Retelling",
     "RunResult",
+    "Said",
+    "Saying",
+    "Sent",
     "ServedTranscript",
     "Severity",
     "Skipped",
+    "Speaker",
     "Spending",
     "StaleExpectation",
     "Subject",
@@ -81,4 +87,5 @@ __all__ = [
     "Verdict",
     "summed",
     "worst",
+    "writable",
 ]

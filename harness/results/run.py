@@ -15,6 +15,7 @@ from pydantic import TypeAdapter
 from harness.contract.model import Usage
 from harness.results.audit import Audited
 from harness.results.checked import Checked
+from harness.results.conversation import Conversation
 from harness.results.findings import Finding, Severity, writable
 from harness.results.invocation import Invocation
 from harness.results.transcript import Mode
@@ -104,7 +105,8 @@ class CellResult:
     """One cell: scenario × target × variant. `reason` says why it was not played, or what broke; `covers` what the
     scenario is about, the main subject first; `recuts` how many other cuts of its streams were played; `spending` what
     its requests took, of what was played once: retellings send nothing. `printed` is what an adapter in a process of
-    its own printed while the cell was played, and `traceback` that of what broke; both are shortened."""
+    its own printed while the cell was played, and `traceback` that of what broke; both are shortened. `conversation` is
+    there only where a report wants it (`Report.wants_conversations`): of the shipped suite it is 12 MB."""
 
     scenario: str
     target: str
@@ -121,6 +123,7 @@ class CellResult:
     spending: Spending | None = None
     printed: str | None = None
     traceback: str | None = None
+    conversation: Conversation | None = None
 
     def __post_init__(self) -> None:
         for name in ("reason", "printed", "traceback"):
@@ -218,12 +221,14 @@ class RunResult:
         played = summary["pass"] + summary["note"] + summary["warn"] + summary["expected-failure"]
         return 2 if summary["missing"] or not played or not self.finished else 0
 
-    def to_json(self) -> str:
-        """The canonical report; `from_json` gives back an equal value.
+    def to_json(self, *, conversations: bool = False) -> str:
+        """The canonical report; `from_json` gives back an equal value, but for the conversations of cells unless these
+        are asked for, too.
 
         Numbers that JSON does not have, and that an adapter may hand on all the same, are texts in it.
         """
-        document: dict[str, Any] = _ADAPTER.dump_python(replace(self, timing={}), mode="json")
+        left_out: Any = None if conversations else {"cells": {"__all__": {"conversation"}}}
+        document: dict[str, Any] = _ADAPTER.dump_python(replace(self, timing={}), mode="json", exclude=left_out)
         document["finished"] = self.finished
         document["summary"] = self.summary
         document["costs"] = _COSTS.dump_python(self.costs, mode="json")

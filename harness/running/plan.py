@@ -36,6 +36,7 @@ class Plan:
     recorder: Recorder | None = None
     recuts: int = 0
     strict: bool = False
+    conversations: bool = False
 
     def run(self, targets: Sequence[Target]) -> Run:
         """The run that plays cells of these targets.
@@ -51,6 +52,7 @@ class Plan:
             recorder=self.recorder,
             recuts=self.recuts,
             strict=self.strict,
+            conversations=self.conversations,
         )
 
     def _check_loops(self, targets: Sequence[Target]) -> None:

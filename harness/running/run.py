@@ -23,6 +23,7 @@ from harness.results import (
     Transcript,
     Verdict,
 )
+from harness.rules.conversation import conversation, room
 from harness.rules.evidence import Evidence
 from harness.rules.rule import Rule
 from harness.running.cells import not_applicable
@@ -51,7 +52,7 @@ class Run:
 
     Every streamed answer is told to the adapter again as a whole one, and `recuts` times cut elsewhere. What breaks a
     convention is noted, and fails its cell only in a `strict` run: adapters of ours are held to them, others need not
-    know them.
+    know them. With `conversations` each result has what was said and sent in its cell.
     """
 
     def __init__(  # noqa: PLR0913 - all but the first two have a default that most runs keep
@@ -63,12 +64,15 @@ class Run:
         recorder: Recorder | None = None,
         recuts: int = 0,
         strict: bool = False,
+        conversations: bool = False,
     ) -> None:
         self._stages = stages
         self._judge = Judge(rules, expected, strict)
         self._expected = expected
         self._recorder = recorder
         self._recuts = recuts
+        self._conversations = conversations
+        self._room = room(1)
         self._budget = Budget(recorder.max_requests if recorder else None)
         self._survey: Survey | None = None
         self._notes: list[str] = []
@@ -121,6 +125,7 @@ class Run:
         started = time.perf_counter()
         if self._survey is None:
             cells = to_record(cells, self.surveyed(cells))
+        self._room = room(len(cells))
         try:
             judged = list(self._judged(cells, jobs, progress))
         finally:
@@ -145,6 +150,8 @@ class Run:
             printed=redactor.result(result.printed),
             traceback=redactor.result(result.traceback),
         )
+        if self._conversations and judged.evidence is not None:
+            told = replace(told, conversation=conversation(judged.evidence, redactor, self._room))
         seen = judged.observations and {
             fact: frozenset(map(redactor.text, values)) for fact, values in judged.observations.items()
         }

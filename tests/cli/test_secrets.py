@@ -121,7 +121,7 @@ def test_where_the_flaw_of_a_key_is(key: str, flaw: str) -> None:
 def test_an_adapter_that_gives_back_what_an_answer_says_of_the_key_passes(
     harness: Command, folder: Path, echoing: Echoing
 ) -> None:
-    reports = [f"--report={kind}:{kind}.out" for kind in ("json", "junit", "markdown", "terminal")]
+    reports = [f"--report={kind}:{kind}.out" for kind in ("archive", "html", "json", "junit", "markdown", "terminal")]
     words = ("echo.yaml", "--target", "anthropic")
 
     outcome = harness("record", *words, "--base-url", f"anthropic={echoing.address}", "--verbose", *reports)
@@ -130,7 +130,7 @@ def test_an_adapter_that_gives_back_what_an_answer_says_of_the_key_passes(
     assert (outcome.code, run["summary"]["pass"]) == (0, 2)
     assert KEY.encode() in echoing.requests[-1].body  # the adapter sent back what it had got
     written = [path.read_text() for path in folder.rglob("*") if path.is_file() and path != folder / "echo.yaml"]
-    assert len(written) == 6
+    assert len(written) == 8
     assert KEY[:16] not in "".join([*written, outcome.out, outcome.err])
     (streamed,) = folder.glob("cassettes/echo/anthropic.stream.yaml")
     assert "REDACTED" in streamed.read_text()
@@ -139,7 +139,7 @@ def test_an_adapter_that_gives_back_what_an_answer_says_of_the_key_passes(
 def test_what_is_secret_of_a_base_url_is_shown_nowhere(harness: Command, folder: Path, echoing: Echoing) -> None:
     address = echoing.address.removeprefix("http://")
     url = f"http://me:pass-w0rd-77@{address}/tok_9f8e7d6c5b4a?token=t0ken-in-the-query"
-    reports = [f"--report={kind}:{kind}.out" for kind in ("json", "junit", "markdown")]
+    reports = [f"--report={kind}:{kind}.out" for kind in ("archive", "html", "json", "junit", "markdown")]
     words = ("call-single", "--target", "anthropic", "--base-url", f"anthropic={url}")
 
     outcomes = [
@@ -188,12 +188,12 @@ def test_every_report_says_that_a_recording_is_not_the_providers(
     origin = echoing.address.rpartition("/")[0]
     words = ("echo.yaml", "--target", "anthropic")
     harness("record", *words, "--base-url", f"anthropic={echoing.address}")
-    reports = [f"--report={kind}:{kind}.out" for kind in ("json", "junit", "markdown", "terminal")]
+    reports = [f"--report={kind}:{kind}.out" for kind in ("html", "json", "junit", "markdown", "terminal")]
 
     harness("run", *words, *reports)
 
     sentence = f"Recorded from {origin}, not from the provider: 2 cells of anthropic"
-    for kind in ("junit", "markdown", "terminal"):
+    for kind in ("html", "junit", "markdown", "terminal"):
         assert sentence in " ".join((folder / f"{kind}.out").read_text().replace("\\", "").split())
     played = json.loads((folder / "json.out").read_text())["cells"]
     assert [(cell["provenance"]["origin"], cell["provenance"]["recorded_from"]) for cell in played] == [

@@ -6,8 +6,8 @@ cut over the deltas where it is streamed; the provider's error (6); headers of a
 and raises (8); malformed `data:` lines, and a body that is cut off (9).
 
 Each is recorded live with every report, whole and streamed, and some are shown; the APIs take turns with the kinds.
-Looked through are cassettes, journals, temporary files, the reports json, junit, markdown and terminal, standard output
-and standard error, and `harness show`.
+Looked through are cassettes, journals, temporary files, the reports archive, html, json, junit, markdown and terminal,
+standard output and standard error, and `harness show`.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def outputs(
 
 
 def reports(name: str) -> list[str]:
-    kinds = ("json", "junit", "markdown", "terminal")
+    kinds = ("archive", "html", "json", "junit", "markdown", "terminal")
     return ["--report", "terminal", *(word for kind in kinds for word in ("--report", f"{kind}:{name}.{kind}"))]
 
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from harness.results import (
     Blame,
     CellResult,
+    Conversation,
     Difference,
     Finding,
     Invocation,
     Kind,
     Provenance,
     RunResult,
+    Said,
+    Sent,
     Severity,
     StaleExpectation,
     Verdict,
@@ -217,5 +221,94 @@ def two_causes() -> RunResult:
         Difference("id-matching", "who issues ids", {"anthropic": "the API", "openai-chat": "the API"}, differs=False),
         Difference("system-prompt", "its place", {"anthropic": "/system", "openai-chat": "a message"}, differs=True),
         Difference("tools", "word for it", {"anthropic": "any", "openai-chat": "required"}, differs=True),
+    )
+    return RunResult("replay", cells, rows)
+
+
+HOSTILE = (
+    "</script><script>document.title = 'ran'</script>"
+    "<img src='http://127.0.0.1:9/asked' onerror=\"document.title = 'ran'\">"
+    "<a href=\"javascript:document.title = 'ran'\">x</a> <!-- ]]> & \u2028 "
+    "\u202etxt.exe\u2066 \x1b[31m {{ 7 * 7 }} ' \""
+)
+"""What a model, a server or a file may say: nothing of it is ours to run, to load or to believe."""
+
+
+def hostile() -> RunResult:
+    """A run all of whose texts are hostile, some of them very long."""
+    long = "x" * 10_000 + HOSTILE
+    body = json.dumps({HOSTILE: [{"id": long, "text": HOSTILE}], "big": 12345678901234567890, "one": 1.0})
+    told = Conversation(
+        (Said(0, "user", "text", HOSTILE), Said(0, "assistant", "call", HOSTILE, HOSTILE, long)),
+        (Sent(0, f"POST {HOSTILE}", body, 200, body, chat=0), Sent(1, HOSTILE, json.dumps(HOSTILE), None)),
+    )
+    found = finding(
+        HOSTILE,
+        message=HOSTILE,
+        pointer=f"/{HOSTILE.replace('~', '~0').replace('/', '~1')}/0/id",
+        actual=long,
+        expected={HOSTILE: HOSTILE},
+        source=HOSTILE,
+        exchange=0,
+        piece=(HOSTILE, f"> {HOSTILE}"),
+    )
+    bad = failed(
+        HOSTILE,
+        HOSTILE,
+        found,
+        conversation=told,
+        covers=(HOSTILE,),
+        reason=HOSTILE,
+        printed=HOSTILE,
+        traceback=HOSTILE,
+    )
+    return RunResult(
+        "replay",
+        (bad, failed(long, HOSTILE, found), cell(HOSTILE, "javascript:alert(1)", conversation=told)),
+        (Difference(HOSTILE, HOSTILE, {HOSTILE: HOSTILE, "javascript:alert(1)": "x"}, differs=True),),
+        (StaleExpectation(HOSTILE, HOSTILE, HOSTILE, HOSTILE),),
+        {HOSTILE: HOSTILE},
+        left_out={HOSTILE: HOSTILE},
+        cassettes=HOSTILE,
+        facts=(HOSTILE,),
+        unmatched=(StaleExpectation(HOSTILE, HOSTILE, HOSTILE, HOSTILE),),
+    )
+
+
+def talking() -> RunResult:
+    """A conversation of two targets, one of which answers a call under another id."""
+
+    def told(id_: str) -> Conversation:
+        asked = {"role": "user", "content": "Weather in Paris?"}
+        answer = {"role": "assistant", "content": [{"type": "tool_use", "id": "call_1", "input": {"city": "Paris"}}]}
+        result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": id_, "content": "18"}]}
+        tools = [{"name": "get_weather", "input_schema": {"type": "object"}}]
+        first, second = {"messages": [asked], "tools": tools}, {"messages": [asked, answer, result], "tools": tools}
+        done = {"content": [{"type": "text", "text": "18 °C."}], "usage": {"ratio": 1.0, "big": 12345678901234567890}}
+        return Conversation(
+            (
+                Said(0, "system", "text", "Be brief."),
+                Said(0, "user", "text", "Weather in Paris?"),
+                Said(0, "assistant", "call", '{"city": "Paris"}', "get_weather", "call_1"),
+                Said(1, "tool", "result", "18", "get_weather", "call_1"),
+                Said(1, "assistant", "text", "18 °C."),
+            ),
+            (
+                Sent(0, "POST http://a.invalid/v1/messages", json.dumps(first), 200, json.dumps(answer), chat=0),
+                Sent(1, "POST http://a.invalid/v1/messages", json.dumps(second), 200, json.dumps(done), chat=1),
+            ),
+        )
+
+    wrong = finding("result-id", pointer="/messages/2/content/0/tool_use_id", actual="call_2", expected="call_1")
+    cells = (
+        failed("call-single", "anthropic", wrong, conversation=told("call_2"), covers=("id-matching",)),
+        cell("call-single", "gemini-3", conversation=told("call_1"), covers=("id-matching",)),
+        cell("call-single", "gemini-3", variant="stream", conversation=told("call_1"), covers=("id-matching",)),
+        cell("json-mode", "anthropic", covers=("json-mode",)),
+        skipped("thinking", "gemini-3", "thinking"),
+    )
+    rows = (
+        Difference("tools", "word for it", {"anthropic": "any", "gemini-3": "any"}, differs=False),
+        Difference("system-prompt", "its place", {"anthropic": "/system", "gemini-3": "a message"}, differs=True),
     )
     return RunResult("replay", cells, rows)

@@ -37,7 +37,7 @@ def test_only_the_timing_differs_between_two_runs() -> None:
 
 
 def test_every_report_is_found_by_name_and_shows_any_run() -> None:
-    assert catalog.REPORTS.names() == ["json", "junit", "markdown", "terminal"]
+    assert catalog.REPORTS.names() == ["archive", "html", "json", "junit", "markdown", "terminal"]
     for name in catalog.REPORTS.names():
         report = catalog.REPORTS.load(name)
         assert report.name == name

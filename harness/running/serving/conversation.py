@@ -14,6 +14,7 @@ from harness.contract.http import Delivery, HttpRequest, HttpResponse
 from harness.contract.protocols import Endpoint
 from harness.reference.front import Front, Known
 from harness.results import CellResult, Exchange, Provenance, ServedTranscript, TurnedAway, Verdict
+from harness.rules.conversation import conversation, room
 from harness.rules.evidence import Evidence
 from harness.running.judging import Judge
 from harness.running.stages import Stage
@@ -117,13 +118,15 @@ class Conversation:
                 profiles=dict(self._front.profiles),
             )
 
-    def result(self, target: str, *, ended: bool = True) -> CellResult:
-        """What comes of it, in the column `target`. Keys that a client sends are in headers, which nobody keeps."""
+    def result(self, target: str, *, ended: bool = True, shown: bool = False) -> CellResult:
+        """What comes of it, in the column `target`; `shown` with its exchanges. Keys that a client sends are in
+        headers, which nobody keeps."""
         evidence = self.evidence(ended=ended)
         covers = tuple(subject.value for subject in self.scenario.covers)
         cell = partial(CellResult, self.scenario.id, target, CLIENT, self.wire.name, self._variant)
         judge = Judge(catalog.rules(), (), strict=False)
-        return judge.judged(cell(Verdict.PASS, covers=covers), self.stage, evidence, Redactor())
+        result = judge.judged(cell(Verdict.PASS, covers=covers), self.stage, evidence, Redactor())
+        return replace(result, conversation=conversation(evidence, Redactor(), room(1))) if shown else result
 
     @property
     def stage(self) -> Stage:

@@ -160,11 +160,12 @@ class Reception:
         with self._lock:
             return list(self._conversations.values())
 
-    def run(self, facts: tuple[str, ...] = ()) -> RunResult:
-        """The run of all conversations, in the order of their scenarios and sessions: each session is a column."""
+    def run(self, facts: tuple[str, ...] = (), *, shown: bool = False) -> RunResult:
+        """The run of all conversations, in the order of their scenarios and sessions: each session is a column. They
+        are `shown` with their exchanges if a report wants them."""
         order = list(self._scenarios)
         held = sorted(self.conversations(), key=lambda each: (order.index(each.scenario.id), each.name, each.wire.name))
-        cells = tuple(each.result(f"{each.wire.name}/{each.name}") for each in held)
+        cells = tuple(each.result(f"{each.wire.name}/{each.name}", shown=shown) for each in held)
         columns: dict[str, tuple[str, ...]] = {cell.target: () for cell in cells}
         again = Invocation(("harness", "serve"), scenarios=self._files, targets=columns, show=())
         return RunResult("serve", cells, facts=facts, invocation=again)

@@ -1,0 +1,180 @@
+"""The page in a real browser: nothing of a run's texts runs or asks for anything, and its script does what it says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from urllib.parse import quote
+
+import pytest
+
+from harness.reports.html import REPORT
+from harness.results import Presentation, RunResult
+from tests.browser import COMMAND, MISSING, Browser
+from tests.reports.runs import HOSTILE, hostile, talking
+
+pytestmark = pytest.mark.skipif(COMMAND is None, reason=MISSING)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    made = Browser(tmp_path_factory.mktemp("browser"))
+    yield made
+    made.close()
+
+
+Opened = Callable[..., Browser]
+
+
+@pytest.fixture(scope="module")
+def opened(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Opened:
+    """Opens the page of a run."""
+    folder = tmp_path_factory.mktemp("pages")
+
+    def show(run: RunResult, fragment: str = "", **how: int) -> Browser:
+        page = folder / f"{len(list(folder.iterdir()))}.html"
+        page.write_text(REPORT.render(run, Presentation()))
+        browser.open(page, fragment, **how)
+        return browser
+
+    return show
+
+
+def texts(browser: Browser, selector: str) -> list[str]:
+    """The texts of the elements that can be seen."""
+    return browser.evaluate(
+        f"[...document.querySelectorAll({json.dumps(selector)})].filter(each => each.checkVisibility())"
+        ".map(each => each.textContent)"
+    )
+
+
+CELL = "#cell/call-single/anthropic/whole"
+
+
+@pytest.mark.parametrize("fragment", ["", f"#cell/{quote(HOSTILE, safe='')}/{quote(HOSTILE, safe='')}/whole"])
+def test_no_text_of_a_run_runs_or_asks_for_anything(opened: Opened, fragment: str) -> None:
+    page = opened(hostile(), fragment)
+
+    assert page.evaluate("document.title") == "harness: FAIL"
+    assert page.evaluate("document.documentElement.classList.contains('scripted')")
+    assert [address.partition("#")[0].rpartition("/")[2][-5:] for address in page.requests] == [".html"]
+    assert page.complaints == []  # the policy had nothing to refuse, either
+    assert page.evaluate("document.querySelectorAll('img, script:not([id]) ~ script, [onerror], [src]').length") == 0
+    assert page.evaluate("[...document.links].filter(each => !each.getAttribute('href').startsWith('#')).length") == 0
+    if fragment:
+        assert page.evaluate("!document.getElementById('cell').hidden")
+        shown = page.evaluate("document.getElementById('cell').innerText")
+        assert "<script>document.title = 'ran'</script>" in shown
+        assert "\\u202etxt.exe" in shown
+        assert "12345678901234567890" in shown
+        assert '"one": 1.0' in shown
+
+
+def test_the_policy_stops_what_would_run_all_the_same(opened: Opened) -> None:
+    page = opened(talking())
+
+    page.evaluate("document.body.append(Object.assign(document.createElement('img'), {src: 'http://127.0.0.1:9/x'}))")
+    page.evaluate("document.body.insertAdjacentHTML('beforeend', '<b onclick=\"document.title = 1\" id=bad>x</b>')")
+    page.evaluate("document.getElementById('bad').click()")
+
+    assert page.evaluate("document.title") == "harness: FAIL"
+    assert any("Content Security Policy" in each for each in page.complaints)
+
+
+def test_a_link_leads_to_a_cell_with_the_exchanges_of_all_targets_and_the_field_of_a_finding_marked(
+    opened: Opened,
+) -> None:
+    page = opened(talking(), CELL)
+
+    assert texts(page, "#cell h2") == ["✕ call-single · anthropic · whole: fail"]
+    assert texts(page, "#overview") == []
+    assert texts(page, ".talk li .who") == [
+        "system", "user", "calls get_weather", "get_weather answers", "assistant",
+    ]  # fmt: skip
+    assert texts(page, "#cell h4") == ["anthropic", "gemini-3"] * 2
+    assert texts(page, ".line.hit") == ['          "tool_use_id": "call_2",← 1 result-id']
+    second = texts(page, ".side.chosen .json")[2]
+    assert "… 1 line as before" in second
+    assert "Weather in Paris?" not in second
+    assert '"ratio": 1.0, "big": 12345678901234567890' in texts(page, ".side.chosen .json")[3]
+    page.evaluate("document.querySelector('.findings button').click()")
+    assert page.evaluate("document.activeElement.id") == "mark-1"
+    page.evaluate("document.querySelector('#cell .bar button').click()")
+    assert texts(page, "#cell h4") == ["anthropic"] * 2
+
+
+def test_the_keys_lead_from_cell_to_cell_and_back(opened: Opened) -> None:
+    page = opened(talking(), CELL)
+
+    page.press("j")
+    assert texts(page, "#cell h2") == ["✓ call-single · gemini-3 · whole: pass"]
+    page.press("j")
+    page.press("k")
+    assert texts(page, "#cell h2") == ["✓ call-single · gemini-3 · whole: pass"]
+    page.press("Escape")
+    assert texts(page, "#cell") == []
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "call-single, gemini-3, whole: pass"
+    page.press("ArrowRight")
+    page.press("ArrowDown")
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "json-mode, anthropic, whole: pass"
+    assert page.evaluate("[...document.querySelectorAll('#cells a.v')].filter(each => each.tabIndex === 0).length") == 1
+    page.press("/")
+    assert page.evaluate("document.activeElement.id") == "find"
+
+
+def test_the_matrix_is_filtered_by_name_verdict_target_and_variant(opened: Opened) -> None:
+    page = opened(talking())
+    rows = "#cells tr[data-about] th"
+
+    def tick(name: str, value: str) -> None:
+        page.evaluate(f"document.querySelector('input[name={name}][value=\"{value}\"]').click()")
+
+    assert texts(page, "#shown") == ["5 of 5 cells"]
+    tick("verdict", "pass")
+    assert texts(page, rows) == ["call-single", "thinking"]
+    tick("verdict", "not-applicable")
+    assert (texts(page, rows), texts(page, "#shown")) == (["call-single"], ["1 of 5 cells"])
+    tick("verdict", "pass")
+    tick("target", "0")
+    assert texts(page, "#cells thead th") == ["scenario", "gemini-3"]
+    tick("variant", "whole")
+    assert texts(page, "#cells a.v") == ["✓"]
+    tick("variant", "whole")
+    tick("target", "0")
+    page.evaluate("document.getElementById('find').value = 'JSON'")
+    page.evaluate("document.getElementById('find').dispatchEvent(new Event('input', {bubbles: true}))")
+    assert texts(page, rows) == ["json-mode"]
+
+
+def test_what_is_the_same_for_all_targets_is_shown_when_asked_for(opened: Opened) -> None:
+    page = opened(talking())
+
+    assert texts(page, "#facts tr:not(.subject) th[scope=row]") == ["its place"]
+    page.evaluate("document.getElementById('same').click()")
+    assert texts(page, "#facts tr:not(.subject) th[scope=row]") == ["its place", "word for it"]
+
+
+@pytest.mark.parametrize("width", [390, 820, 1440])
+@pytest.mark.parametrize("fragment", ["", CELL])
+def test_no_page_is_wider_than_the_screen_in_light_or_dark(opened: Opened, width: int, fragment: str) -> None:
+    grounds: list[str] = []
+    for dark in (False, True):
+        page = opened(talking(), fragment, width=width, dark=dark)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        grounds.append(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+        assert len(page.picture()) > 5_000
+    assert grounds[0] == "rgb(255, 255, 255)"
+    assert grounds[1] != grounds[0]
+
+
+def test_it_is_read_without_its_script_and_printed_whole(opened: Opened) -> None:
+    page = opened(talking())
+    page.ask("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        page = opened(talking())
+        assert texts(page, "#cells a.v") == ["✕", "✓", "✓", "✓", "–"]
+        assert texts(page, "#filters, #same") == []
+        assert "Cells are shown by this page's script" in page.evaluate("document.body.innerText")
+        assert len(page.ask("Page.printToPDF")["data"]) > 10_000
+    finally:
+        page.ask("Emulation.setScriptExecutionDisabled", value=False)

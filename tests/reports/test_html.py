@@ -1,0 +1,249 @@
+"""The page as a file: what is read without a script, that nothing in it is anybody's but ours, and what it holds."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from functools import cache
+from html.parser import HTMLParser
+
+from harness.reports.html import REPORT
+from harness.results import Presentation, RunResult, Verdict
+from tests.reports.runs import HOSTILE, TARGETS, hostile, red, talking, two_causes, whole_suite
+
+OURS = frozenset(
+    [
+        "html",
+        "head",
+        "meta",
+        "title",
+        "style",
+        "body",
+        "header",
+        "h1",
+        "span",
+        "p",
+        "nav",
+        "a",
+        "main",
+        "section",
+        "h2",
+        "h3",
+        "h4",
+        "details",
+        "summary",
+        "b",
+        "code",
+        "pre",
+        "mark",
+        "dl",
+        "dt",
+        "dd",
+        "div",
+        "table",
+        "caption",
+        "thead",
+        "tbody",
+        "tr",
+        "th",
+        "td",
+        "form",
+        "label",
+        "input",
+        "fieldset",
+        "legend",
+        "output",
+        "bdi",
+        "ul",
+        "li",
+        "script",
+        "noscript",
+        "kbd",
+    ]
+)
+"""The elements that the template has."""
+
+
+class Page(HTMLParser):
+    """A page taken apart: its elements with their attributes, and the text that is to be read of it."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str]]] = []
+        self.inside: dict[str, list[str]] = {}
+        self._open: list[str] = []
+        self.words: list[str] = []
+        self.feed(text)
+        self.text = " ".join(" ".join(self.words).split())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, {name: value or "" for name, value in attrs}))
+        self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        while self._open and self._open.pop() != tag:
+            pass
+
+    def handle_data(self, data: str) -> None:
+        last = self._open[-1] if self._open else ""
+        self.inside.setdefault(last, []).append(data)
+        if last not in ("script", "style", "title"):
+            self.words.append(data)
+
+
+@cache
+def shown(made: str) -> tuple[str, Page]:
+    run = {"red": red, "causes": two_causes, "hostile": hostile, "talking": talking, "suite": whole_suite}[made]()
+    text = REPORT.render(run, Presentation())
+    return text, Page(text)
+
+
+def data(text: str) -> dict[str, list[object]]:
+    """What the page's script reads."""
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
+    assert found is not None
+    return json.loads(found[1])
+
+
+def test_the_verdict_the_causes_the_matrix_and_the_differences_are_read_without_a_script() -> None:
+    _, page = shown("causes")
+
+    for words in (
+        "FAIL 4 cells (whole): 1 note, 3 fail.",
+        "issued-id-lost : 2 cells, 1 of them only for this loss; blame: adapter",
+        "response 1 /content/0/id the API issued 'call_1' for get_weather; the adapter hands on 'id_0'",
+        'actual "id_0" expected "call_1"',
+        '> "id": "call_1"',
+        "and 3 that follow from it: chat-refused (2), exchange-unplayed",
+        "What to do: correct what the adapter sends or reads there.",
+        "harness show --variant whole call-parallel --target anthropic",
+        "2 of 3 facts on the wire are not the same for all targets.",
+        "its place /system a message",
+        "Recorded from the reference server, not from a provider: 4 cells of anthropic (a-model-1), openai-chat",
+        "setting-uninvited",
+    ):
+        assert words in page.text
+    assert ("a", "#cell/call-parallel/anthropic/whole") in [(tag, had.get("href")) for tag, had in page.elements]
+
+
+def test_everything_that_is_no_pass_is_there() -> None:
+    _, page = shown("red")
+
+    for words in (
+        "error : KeyError: 'text'",
+        "Could not look: no cassette result-null : anthropic",
+        "harness run --mode reference result-null --target anthropic",
+        "gemini-3 thinking it does not think",
+        "tracked as #12 : result-null · gemini-3",
+        "usage in call-* , anthropic (listed because: tracked as #7 )",
+        "openai-chat is left out : its SDK is missing",
+        "httpx2 2.16.0",
+        "This run was kept without its conversations",
+    ):
+        assert words in page.text
+
+
+def test_each_cell_has_a_mark_that_says_more_than_its_colour() -> None:
+    _, page = shown("red")
+
+    marks = [had for tag, had in page.elements if tag == "a" and had.get("class", "").startswith("v v-")]
+    assert [had["aria-label"] for had in marks if "call-parallel" in had["href"]] == [
+        "call-parallel, anthropic, whole: fail",
+        "call-parallel, gemini-3, whole: fail",
+    ]
+    assert len(marks) == len(red().cells)
+
+
+def test_the_subjects_in_which_adapters_break_most_come_first_and_what_fewer_targets_have_stands_out() -> None:
+    text, page = shown("talking")
+
+    assert page.text.index("system-prompt its place") < page.text.index("tools word for it")
+    assert '<tr class="same"><th scope="row">word for it' in text
+    assert '<td class="other"><bdi>/system</bdi></td>' in text
+
+
+def test_the_policy_allows_our_script_and_our_style_and_nothing_else() -> None:
+    for made in ("causes", "hostile"):
+        text, page = shown(made)
+        policy = next(had["content"] for _, had in page.elements if had.get("http-equiv") == "Content-Security-Policy")
+        digests = [
+            base64.b64encode(hashlib.sha256(part.encode()).digest()).decode()
+            for part in (*re.findall(r"<script>(.*?)</script>", text, re.DOTALL), *page.inside["style"])
+        ]
+        assert policy == (
+            f"default-src 'none'; script-src 'sha256-{digests[0]}'; style-src 'sha256-{digests[1]}'; "
+            "base-uri 'none'; form-action 'none'"
+        )
+
+
+def test_no_element_and_no_attribute_comes_from_a_text() -> None:
+    text, page = shown("hostile")
+
+    assert {tag for tag, _ in page.elements} <= OURS
+    for tag, had in page.elements:
+        assert not [name for name in had if name.startswith("on") or name in ("src", "style", "srcset", "action")]
+        if "href" in had:
+            assert tag == "a"
+            assert had["href"].startswith("#")
+    assert [tag for tag, had in page.elements if tag == "script"] == ["script", "script"]
+    assert "\u202e" not in text
+    assert "\x1b" not in text
+    assert "{{ 7 * 7 }}" in page.text
+
+
+def test_the_data_is_what_was_said_to_the_letter() -> None:
+    text, _ = shown("hostile")
+
+    held = data(text)
+    assert HOSTILE in held["texts"]
+    assert "12345678901234567890" in held["texts"]
+    assert "1.0" in held["texts"]
+    for mark in ("<", ">", "&", "\u2028"):
+        assert mark not in text.split('id="data">')[1].split("</script>")[0]
+
+
+def test_what_is_said_twice_is_held_once() -> None:
+    text, _ = shown("talking")
+
+    held = data(text)
+    assert len(set(map(str, held["texts"]))) == len(held["texts"])
+    assert sum("Weather in Paris?" in str(each) for each in held["texts"]) == 2  # once as text, once on the wire
+    assert len(held["bodies"]) == 5  # two first requests and all answers are alike
+
+
+def test_a_run_without_cells_one_that_was_not_finished_and_an_empty_audit_have_a_page() -> None:
+    nothing = RunResult("replay", ())
+    assert "NOTHING RAN" in Page(REPORT.render(nothing, Presentation())).text
+    assert "UNFINISHED interrupted" in Page(REPORT.render(replace(red(), stopped="interrupted"), Presentation())).text
+
+
+def test_a_large_run_stays_small() -> None:
+    text, page = shown("suite")
+
+    assert len(text.encode()) < 1_500_000
+    assert sum(had.get("class") == f"v v-{Verdict.PASS}" for _, had in page.elements) == 200 * len(TARGETS)
+
+
+def test_what_changed_since_another_run_comes_first() -> None:
+    now, before = talking(), replace(talking(), cells=talking().cells[1:])
+    text = REPORT.render(now, Presentation(against=before))
+
+    page = Page(text)
+    assert "What changed Not as before: 1 cell, 1 cause. Worse, or new and bad: 1 cell." in page.text
+    assert '<a href="#cell/call-single/anthropic/whole">call-single [whole], anthropic</a>' in text
+    assert page.text.index("Not as before") < page.text.index("result-id : 1 cell")
+    same = Page(REPORT.render(now, Presentation(against=now)))
+    assert "Nothing has changed but times and versions." in same.text
+
+
+def test_the_template_library_is_loaded_for_the_page_alone() -> None:
+    loaded = "import sys, harness.cli.app, harness.cli.session, harness.reports.html; print('jinja2' in sys.modules)"
+
+    assert (
+        subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True).stdout == "False\n"
+    )

@@ -1,0 +1,68 @@
+"""What of a cell goes into its result: in bounds, without secrets, and so that pointers still lead where they led."""
+
+from __future__ import annotations
+
+import json
+
+from harness import catalog
+from harness.contract.http import HttpRequest, HttpResponse
+from harness.results import Conversation, Exchange, Transcript
+from harness.rules.conversation import conversation, room
+from harness.rules.evidence import Evidence
+from harness.tape.redact import Redactor
+
+KEY = "sk-a-key-of-somebody-0123456789"
+
+
+def told(*bodies: bytes, most: int = 10_000) -> Conversation:
+    exchanges = tuple(
+        Exchange(HttpRequest("POST", f"http://a.invalid/v1/messages?key={KEY}", {}, body), HttpResponse(200, {}, body))
+        for body in bodies
+    )
+    profile = catalog.api("anthropic").profile_for("m")
+    evidence = Evidence(Transcript("anthropic", "m", profile, exchanges, "audit"))
+    return conversation(evidence, Redactor([KEY]), most)
+
+
+def test_a_key_is_cut_out_before_a_text_is_cut_short() -> None:
+    body = json.dumps({"messages": [{"content": "x" * 960 + KEY + "y" * 3000}]}).encode()
+
+    (sent,) = told(body).exchanges
+
+    assert KEY[:8] not in str(sent)
+    assert "REDACTED" in json.loads(sent.sent or "")["messages"][0]["content"]
+    assert "characters are left out" in (sent.received or "")
+    assert sent.request == "POST http://a.invalid/v1/messages"
+
+
+def test_what_is_no_json_is_a_text() -> None:
+    (sent,) = told(b"\xff<html>no").exchanges
+
+    assert json.loads(sent.sent or "") == "\ufffd<html>no"
+
+
+def test_half_of_a_surrogate_pair_can_be_written() -> None:
+    (sent,) = told(b'{"a": "\\ud83d"}').exchanges
+
+    assert (sent.sent or "").encode() == rb'{"a":"\\ud83d"}'
+
+
+def test_of_a_vector_its_beginning_is_kept() -> None:
+    (sent,) = told(json.dumps({"data": [{"embedding": [0.5] * 1536}]}).encode()).exchanges
+
+    assert json.loads(sent.sent or "")["data"][0]["embedding"][63:] == [0.5, "[... 1472 more numbers]"]
+
+
+def test_there_is_room_for_so_much_and_the_exchanges_beyond_it_are_named() -> None:
+    body = json.dumps({"messages": ["x" * 1000]}).encode()
+
+    kept = told(*[body] * 4, most=5000).exchanges
+
+    assert [each.left_out for each in kept] == [False, False, True, True]
+    assert [each.status for each in kept] == [200] * 4
+    assert {each.sent for each in kept[2:]} == {None}
+
+
+def test_the_cells_of_a_large_run_have_less_room_each() -> None:
+    assert room(1) == room(0) == 1 << 20
+    assert room(1_000_000) < 300
