@@ -6,7 +6,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -277,3 +277,22 @@ def test_the_reference_server_is_there_for_everybody_to_check(
     assert run.exit_code == 0
     assert {cell.verdict for cell in run.cells} == {Verdict.PASS}
     assert "FAIL" not in capfd.readouterr().out
+
+
+def test_a_check_that_breaks_is_an_error_of_ours_and_not_the_end(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(_talk: object) -> None:
+        raise ZeroDivisionError("by mistake")
+
+    monkeypatch.setitem(CHECKS, "server-text", replace(CHECKS["server-text"], play=broken))
+    report = folder / "run.json"
+    assert (
+        checked(faulty("openai-chat", unfaulted), "--only", "server-text,server-system", "--report", f"json:{report}")
+        == 1
+    )
+
+    run = RunResult.from_json(report.read_text())
+    verdicts = {cell.scenario: cell.verdict for cell in run.cells}
+    assert verdicts == {"server-text": Verdict.ERROR, "server-system": Verdict.PASS}
+    assert "ZeroDivisionError: by mistake" in " ".join(capsys.readouterr().out.split())

@@ -3,18 +3,23 @@ so does what is unusual and harms nobody."""
 
 from __future__ import annotations
 
+import copy
 import json
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import cycle
+from typing import Any
 
 import pytest
 
 from harness import catalog
-from harness.apis.view import ModelStep
+from harness.apis.departure import PROMISES
+from harness.apis.view import ModelStep, RequestView
 from harness.checking.servers.server import Server
 from harness.contract.http import HttpResponse
-from harness.contract.model import ChatRequest, Message, StopReason
+from harness.contract.model import JSON, ChatRequest, Message, StopReason
 from harness.scenarios.schema import Provocation
-from tests.servers.faulty import APIS
+from tests.servers.faulty import APIS, told
 from tests.traffic import Recorded, needs_traffic, recorded
 
 DEPARTING = {
@@ -71,10 +76,10 @@ def departures(api: str, *, dialect: str | None = None, provocations: frozenset[
     for seed, step in enumerate(STEPS):
         asked = replace(step, provocations=provocations)
         stream = wire.view(server.request(plain, stream=True))
-        told = wire.build_stream(asked, str(seed), "toy-1", profile, stream)
+        events = wire.build_stream(asked, str(seed), "toy-1", profile, stream)
         body = json.dumps(wire.build(asked, str(seed), "toy-1", profile)).encode()
         whole = HttpResponse(200, {"content-type": "application/json"}, body)
-        broken |= {each.promise.id for each in server.strictly(told, stream)}
+        broken |= {each.promise.id for each in server.strictly(events, stream)}
         broken |= {each.promise.id for each in server.strictly(whole, wire.view(server.request(plain, stream=False)))}
     return broken
 
@@ -106,3 +111,52 @@ def test_what_the_grammar_of_an_api_allows_is_no_departure(api: str) -> None:
 )
 def test_a_dialect_departs_where_clients_would_break_and_nowhere_else(api: str, dialect: str, broken: set[str]) -> None:
     assert departures(api, dialect=dialect) == broken
+
+
+VALUES: tuple[JSON, ...] = (None, True, -1, 1.5, 10**400, "", "{", [], [1], {}, [{}])
+
+
+def places(value: JSON, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    yield path
+    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, member in members:
+        yield from places(member, (*path, key))
+
+
+def put(value: Any, path: tuple[str | int, ...], other: JSON) -> Any:
+    """A value with another one at a place."""
+    if not path:
+        return other
+    made = copy.copy(value)
+    made[path[0]] = put(value[path[0]], path[1:], other)
+    return made
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_whatever_stands_in_an_answer_it_is_read(api: str) -> None:
+    """Any value of any other type, at each place of a whole answer, of an event and of an error."""
+    wire = catalog.api(api)
+    server = Server.of(wire, "toy-1", f"http://127.0.0.1:1{wire.base_path}")
+    plain = server.written(ChatRequest("toy-1", [Message.user("Hello.")], max_tokens=64))
+    whole, stream = (wire.view(server.request(plain, stream=stream)) for stream in (False, True))
+    body: JSON = wire.build(STEPS[2], "1", "toy-1", server.profile)
+    sent = told(wire.build_stream(STEPS[2], "1", "toy-1", server.profile, stream))
+    refusal = json.loads(wire.fail(400, None, "1").body)
+    values = cycle(VALUES)
+
+    def is_read(status: int, content_type: str, written: bytes, asked: RequestView) -> None:
+        found = server.strictly(HttpResponse(status, {"content-type": content_type}, written), asked)
+        assert all(each.promise.id in PROMISES for each in found)
+
+    for path in places(body):
+        for value in VALUES:
+            is_read(200, "application/json", json.dumps(put(body, path, value)).encode(), whole)
+    for path in places(refusal):
+        for value in VALUES:
+            is_read(400, "application/json", json.dumps(put(refusal, path, value)).encode(), whole)
+    for at, event in enumerate(sent):
+        for path in places(event):
+            changed = [*sent[:at], put(event, path, next(values)), *sent[at + 1 :]]
+            named = [f"event: {each.get('type') if isinstance(each, dict) else 'x'}\n" for each in changed]
+            lines = zip(named, map(json.dumps, changed), strict=True)
+            is_read(200, "text/event-stream", "".join(f"{n}data: {d}\n\n" for n, d in lines).encode(), stream)

@@ -22,6 +22,7 @@ from harness.contract.model import ChatRequest, Message
 from harness.results import CellResult, Checked, Invocation, Provenance, Rate, RunResult, worst
 from harness.running.costs import price_version
 from harness.running.expected_failures import ExpectedFailure, accepted, stale, unmatched
+from harness.running.play import BROKEN
 from harness.scenarios.schema import Subject, Variant
 from harness.tape.redact import Redactor
 from harness.tape.redact.address import origin, shown
@@ -175,7 +176,13 @@ class Inspection:
         lack = check.lacks(judge.server)
         if lack is not None:
             return judge.lacking(check, variant, lack), ()
-        done = [played(check, judge.server, self.line, watching, variant) for _ in range(self.asked.repeat)]
+        done: list[Playing] = []
+        try:
+            done.extend(played(check, judge.server, self.line, watching, variant) for _ in range(self.asked.repeat))
+        except Enough:
+            raise
+        except BROKEN as error:  # one cell, not the check
+            return judge.broken(check, variant, error), done
         return judge.cell(check, variant, done), done
 
     def _weighed(self, cell: CellResult) -> CellResult:

@@ -12,6 +12,7 @@ from harness.checking.servers.line import Line
 from harness.checking.servers.price import Price, spending
 from harness.checking.servers.server import NAME, Server
 from harness.checking.servers.talk import Ended, Flaw, Inapplicable, Inconclusive, Talk, Watch
+from harness.host.crash import located, traceback_of
 from harness.results import Blame, CellResult, Finding, Kind, Provenance, Severity, Verdict, worst
 from harness.scenarios.schema import Variant
 from harness.tape.redact import Redactor
@@ -54,6 +55,11 @@ class Judge:
     def lacking(self, check: Check, variant: Variant, reason: str, playings: Sequence[Playing] = ()) -> CellResult:
         """The cell of a check that is not applicable, be it seen in the middle of it."""
         return self._cell(check, variant, Verdict.NOT_APPLICABLE, reason=reason, playings=playings)
+
+    def broken(self, check: Check, variant: Variant, error: BaseException) -> CellResult:
+        """The cell of a check that broke: a defect of the harness, whatever the server has answered."""
+        cell = self._cell(check, variant, Verdict.ERROR, reason=f"{type(error).__name__}: {located(error)}")
+        return replace(cell, traceback=traceback_of(error))
 
     def cell(self, check: Check, variant: Variant, playings: Sequence[Playing]) -> CellResult:
         """The cell of a check that was played."""

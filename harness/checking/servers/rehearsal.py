@@ -15,6 +15,7 @@ from harness.checking.servers.talk import Reply
 from harness.checking.servers.understudy import Understudy
 from harness.contract.model import Usage
 from harness.results import Spending
+from harness.running.play import BROKEN
 from harness.running.stages.routes import NO_KEY
 
 _BYTES = 4
@@ -34,9 +35,13 @@ def rehearsed(server: Server, asked: Asked, most: int | None, price: Price | Non
     usages = [_GREETING]
     with Line(server.api, NO_KEY, send=understudy) as line:
         for check, variant in asked.cells():
-            if check.lacks(server) is None:
+            if check.lacks(server) is not None:
+                continue
+            try:
                 talk = played(check, stand_in, line, _unseen, variant).talk
-                usages += [_usage(reply) for reply in talk.replies] * asked.repeat
+            except BROKEN:  # the check itself will tell
+                continue
+            usages += [_usage(reply) for reply in talk.replies] * asked.repeat
     sent = usages[:most]
     return spending(sent, len(sent), api=server.api.name, model=server.model, url=server.base_url, price=price)
 

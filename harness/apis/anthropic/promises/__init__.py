@@ -111,7 +111,7 @@ def _stop(word: JSON, *, calls: int) -> Iterator[Departure]:
     pointer = "/stop_reason"
     if word is None:
         yield STOP_REASON.broken("the answer does not say why it stopped", pointer)
-    elif word not in _STOPS:
+    elif not isinstance(word, str) or word not in _STOPS:
         yield STOP_REASON.broken("the API has no such stop reason", pointer, actual=word)
     elif word in ("end_turn", "stop_sequence") and calls:
         said = "the answer has calls, and says that it stopped without"

@@ -112,7 +112,7 @@ def _stop(word: JSON, request: RequestView, *, calls: int) -> Iterator[Departure
     named = request.tool_choice is not None and request.tool_choice.mode == "named"
     if word is None:
         yield STOP_REASON.broken("the answer does not say why it stopped", pointer)
-    elif word not in _STOPS:
+    elif not isinstance(word, str) or word not in _STOPS:
         yield STOP_REASON.broken("the API has no such finish reason", pointer, actual=word)
     elif word == "stop" and calls and not named:
         said = "the answer has calls, and says that it stopped without"

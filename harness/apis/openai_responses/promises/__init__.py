@@ -96,7 +96,7 @@ def _call(item: dict[str, JSON], pointer: str, ids: list[JSON], *, is_cut: bool)
 
 def _stop(body: Mapping[str, JSON]) -> Iterator[Departure]:
     status, details = body.get("status"), body.get("incomplete_details")
-    if status not in _STATUSES:
+    if not isinstance(status, str) or status not in _STATUSES:
         said = "the answer does not say its status" if status is None else "the API has no such status"
         yield STOP_REASON.broken(said, "/status", actual=status)
     elif status == "incomplete" and not (isinstance(details, dict) and details.get("reason")):

@@ -121,7 +121,8 @@ class _Response:
         if data.get("item_id") != item.get("id"):
             said = "the item_id is not the id of the item with this output_index"
             yield EVENTS.broken(said, "/item_id", event=at, actual=data.get("item_id"), expected=item.get("id"))
-        where = (index, family, data.get("content_index", data.get("summary_index")))
+        part = data.get("content_index", data.get("summary_index"))
+        where = (index, family, part if isinstance(part, int) else None)
         delta, key = data.get("delta"), _FAMILIES[family]
         if step == "delta":
             if not isinstance(delta, str):

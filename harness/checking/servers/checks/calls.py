@@ -76,6 +76,9 @@ NUMBER = 1234567890123456789
 """An integer that is easy to copy, and whose last digits a double does not hold: they become 768, or where JavaScript
 writes it 800."""
 
+_REACH = 129
+"""Doubles are 256 apart there: what is nearer is the number as a double, however it is written."""
+
 _INTEGER = f"Find the order with the number {NUMBER}. Use find_order."
 
 
@@ -83,9 +86,8 @@ def _integer(talk: Talk) -> None:
     reply = talk.ask(ChatRequest(messages=[Message.user(_INTEGER)], tools=[ORDER], tool_choice="auto"))
     call = _called(talk, reply, ORDER)
     given = call.arguments.get("number") if isinstance(call.arguments, dict) else None
-    is_rounded = isinstance(given, int | float) and given != NUMBER and float(given) == float(NUMBER)
-    if is_rounded:
-        said = "a large integer is rounded to a double on its way: no model is off by exactly that"
+    if isinstance(given, int | float) and given != NUMBER and abs(given - NUMBER) < _REACH:
+        said = "a large integer is rounded to a double on its way: no model errs so"
         talk.flaw(said, reply, call.arguments_pointer, actual=given, expected=NUMBER)
     elif given != NUMBER and call.malformed is None:
         raise Inconclusive("the model wrote another number")
@@ -119,10 +121,10 @@ def _twice(text: str) -> set[str]:
 
 def _escapes(talk: Talk) -> None:
     reply, call, given = _saved(talk, TEXT)
-    if given in _twice(TEXT):
+    if isinstance(given, str) and given in _twice(TEXT):
         # a model may do that where it is hard; a server does it everywhere
         _, _, plain = _saved(talk, PLAIN)
-        if plain not in _twice(PLAIN):
+        if not isinstance(plain, str) or plain not in _twice(PLAIN):
             raise Inconclusive("the model escaped the text, which the server does not do to another")
         talk.flaw("the arguments are escaped twice", reply, call.arguments_pointer, actual=given, expected=TEXT)
     elif given != TEXT and call.malformed is None:
