@@ -49,12 +49,12 @@ def _recut(evidence: Evidence) -> Iterator[Flaw]:
     """The first way that makes a difference; of others there may be many, and they say no more. One that an official
     SDK cannot read either counts only where there is no other."""
     recuts = [retelling for retelling in evidence.transcript.retellings if retelling.variant == "stream"]
-    ways = sorted(recuts, key=lambda each: _is_strange(evidence, each.way))
+    ways = sorted(recuts, key=lambda each: is_strange(evidence, each.way))
     found = [(each.way, index, told) for each in ways for index, told in _first_difference(evidence, each)]
     if found:
         way, index, told = found[0]
         count = f", as {len(found)} of {len(recuts)} ways do" if len(recuts) > 1 else ""
-        kind = Kind.CONVENTION if _is_strange(evidence, way) else None
+        kind = Kind.CONVENTION if is_strange(evidence, way) else None
         yield from _different(evidence, index, f"in another way ({way}){count}", told, kind)
 
 
@@ -62,7 +62,8 @@ _FRAMINGS: Mapping[Framing, str] = {"byte-order-mark": BYTE_ORDER_MARK, "comment
 """By what a way is recognised to have them."""
 
 
-def _is_strange(evidence: Evidence, way: str) -> bool:
+def is_strange(evidence: Evidence, way: str) -> bool:
+    """A way of telling a stream that an official SDK of the API cannot read either."""
     return any(_FRAMINGS[framing] in way for framing in evidence.api.traits.unread_framings)
 
 

@@ -25,11 +25,12 @@ from harness.results import (
 )
 from harness.rules.conversation import conversation, room
 from harness.rules.evidence import Evidence
+from harness.rules.retelling import is_strange
 from harness.rules.rule import Rule
 from harness.running.cells import not_applicable
 from harness.running.costs import price_version
 from harness.running.differences import Observations, observe, tables
-from harness.running.driving.driven import driven
+from harness.running.driving.driven import Drive, driven
 from harness.running.expected_failures import ExpectedFailure, stale, unmatched
 from harness.running.forks import WORTH, forked, possible, processors
 from harness.running.judging import Judge, Judged, unreadable
@@ -275,8 +276,26 @@ class Run:
             reason = f"it declines before anything is sent: {drive.declined}"
             return Judged(replace(result, verdict=Verdict.NOT_APPLICABLE, reason=reason))
         evidence = Evidence(drive.transcript)
+        told = self._told(result, drive, evidence)
+        return Judged(told if told.verdict is Verdict.FAIL else self._driven_again(cell, result, told), None, evidence)
+
+    def _told(self, result: CellResult, drive: Drive, evidence: Evidence) -> CellResult:
         told = self._judge.judged(result, drive.stage, evidence, self._stages.redactor())
-        return Judged(replace(told, traceback=drive.traceback), None, evidence)
+        return replace(told, traceback=drive.traceback)
+
+    def _driven_again(self, cell: Cell, result: CellResult, told: CellResult) -> CellResult:
+        """What a streamed cell comes to if its streams are cut elsewhere: what it came to, or what fails it then."""
+        recuts = self._recuts if cell.variant == "stream" else 0
+        for number in range(recuts):
+            drive = driven(cell, self._stages, number)
+            if not drive.way:  # nothing was streamed
+                return told
+            evidence = Evidence(drive.transcript)
+            again = self._told(result, drive, evidence)
+            if again.verdict is Verdict.FAIL and not is_strange(evidence, drive.way):
+                found = [replace(each, message=f"told {drive.way}: {each.message}") for each in again.findings]
+                return replace(again, findings=tuple(found), recuts=number + 1)
+        return replace(told, recuts=recuts)
 
     def _play(self, cell: Cell) -> tuple[Stage, Transcript]:
         if self._recorder is None:

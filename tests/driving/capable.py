@@ -46,12 +46,13 @@ def content(turn: Message) -> list[dict[str, Any]]:
     return told
 
 
-def message(reply: httpx2.Response) -> dict[str, Any]:
+def message(reply: httpx2.Response, ends: str | None = None) -> dict[str, Any]:
+    """The message of an answer; of a stream, if its events end as `ends` says, or as the grammar has it."""
     if "event-stream" not in reply.headers["content-type"]:
         whole: dict[str, Any] = reply.json()["choices"][0]["message"]
         return whole
     text, calls = "", dict[int, dict[str, Any]]()
-    for line in reply.text.splitlines():
+    for line in reply.text.split(ends) if ends else reply.text.splitlines():
         data = line.removeprefix("data: ")
         for choice in json.loads(data)["choices"] if data.startswith("{") else ():
             text += choice["delta"].get("content") or ""
@@ -62,7 +63,7 @@ def message(reply: httpx2.Response) -> dict[str, Any]:
     return {**told, "tool_calls": list(calls.values())} if calls else told
 
 
-def play(endpoint: Endpoint, model: str, conversation: Conversation) -> None:
+def play(endpoint: Endpoint, model: str, conversation: Conversation, ends: str | None = None) -> None:
     chat: list[dict[str, Any]] = []
     run = {tool.name: tool.text for tool in conversation.tools}
     headers = {"authorization": f"Bearer {endpoint.api_key}"}
@@ -76,7 +77,7 @@ def play(endpoint: Endpoint, model: str, conversation: Conversation) -> None:
                 if reply.status_code >= 500:
                     reply = http.post("chat/completions", json=sent)
                 reply.raise_for_status()
-                chat.append(message(reply))
+                chat.append(message(reply, ends))
                 first, calls = False, chat[-1].get("tool_calls") or []
                 for call in calls:
                     text = run[call["function"]["name"]](json.loads(call["function"]["arguments"]))
@@ -87,6 +88,11 @@ def unheard(endpoint: Endpoint, model: str, conversation: Conversation) -> None:
     """It takes the conversation for one of texts, in which nothing is asked of the model."""
     turns = tuple(Message.user(turn.text) for turn in conversation.turns)
     play(endpoint, model, replace(conversation, turns=turns, tool_choice=None, response_format=None, stream=False))
+
+
+def naive(endpoint: Endpoint, model: str, conversation: Conversation) -> None:
+    """It takes a stream apart at empty lines that end as they mostly do."""
+    play(endpoint, model, conversation, "\n\n")
 
 
 def anew(endpoint: Endpoint, model: str, conversation: Conversation) -> None:
@@ -115,4 +121,5 @@ def impatient(endpoint: Endpoint, model: str, conversation: Conversation) -> Non
 CAN = PLAIN_LOOP | frozenset(map(Capability, MORE))
 CAPABLE = Loop("capable", "openai-chat", play, CAN)
 DEAF = Loop("deaf", "openai-chat", unheard, CAN)
+NAIVE = Loop("naive", "openai-chat", naive, CAN)
 ANEW = Loop("anew", "openai-chat", anew, CAN)

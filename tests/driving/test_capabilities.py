@@ -66,6 +66,25 @@ def test_a_failure_that_has_a_tool_run_again_is_found(cells: Cells) -> None:
     assert [finding.rule for finding in cell.findings if finding.follows is None] == ["tool-run-again"]
 
 
+def test_streams_are_told_again_in_other_ways(tmp_path: Path) -> None:
+    report = tmp_path / "run.json"
+    loops = [f"--conversation=tests.driving.capable:{name}" for name in ("CAPABLE", "NAIVE")]
+
+    assert main(["run", "call-single", "--mode=reference", "--recut=3", *loops, f"--report=json:{report}"]) == 1
+
+    cells = RunResult.from_json(report.read_text(encoding="utf-8")).cells
+    assert {(cell.target, cell.variant): (cell.verdict, cell.recuts) for cell in cells} == {
+        ("capable", "whole"): (Verdict.PASS, 0),
+        ("capable", "stream"): (Verdict.PASS, 3),
+        ("naive", "whole"): (Verdict.PASS, 0),
+        ("naive", "stream"): (Verdict.FAIL, 3),
+    }
+    said = next(message for cell in cells for _, message in found(cell))
+    assert said.startswith(
+        "told CRLF line ends, each cut in two: the conversation broke off: it raises JSONDecodeError"
+    )
+
+
 def test_without_retries_no_failure_is_asked_of_it(tmp_path: Path) -> None:
     report = tmp_path / "run.json"
     loop = ["--conversation=tests.driving.ways:drive", "--api=openai-chat"]

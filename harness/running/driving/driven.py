@@ -29,12 +29,14 @@ _SESSION = "loop"
 
 @dataclass(frozen=True, slots=True)
 class Drive:
-    """What came of driving a loop. `declined`: it said no before it had asked anything, in these words."""
+    """What came of driving a loop. `declined`: it said no before it had asked anything, in these words. `way`: how its
+    streams were told instead of as they come, in words."""
 
     stage: Stage
     transcript: DrivenTranscript
     traceback: str | None = None
     declined: str | None = None
+    way: str = ""
 
 
 class Desk:
@@ -56,8 +58,8 @@ class Desk:
             return failure(call, raised)
 
 
-def driven(cell: Cell, stages: Stages) -> Drive:
-    """Have the loop of a cell play its scenario.
+def driven(cell: Cell, stages: Stages, recut: int | None = None) -> Drive:
+    """Have the loop of a cell play its scenario; with `recut` each stream is told in another way, that of the number.
 
     Raises:
         UsageError: the loop cannot be used.
@@ -68,7 +70,8 @@ def driven(cell: Cell, stages: Stages) -> Drive:
         raise TypeError(f"{adapter.name}: a loop that no worker has loaded")
     wire = catalog.api(target.api)
     lost: list[str] = []
-    reception = Reception([cell.scenario], {}, Terms(edition=target.edition, models=(target.model,)), lost.append)
+    terms = Terms(edition=target.edition, models=(target.model,), recut=recut)
+    reception = Reception([cell.scenario], {}, terms, lost.append)
     with stages.endpoint(target, reception) as endpoint:
         reception.origin = endpoint.base_url.removesuffix(wire.base_path)
         conversation = reception.conversation(cell.scenario, _SESSION, wire)
@@ -85,7 +88,8 @@ def driven(cell: Cell, stages: Stages) -> Drive:
     ]
     transcript = _transcript(cell, conversation.transcript(ended=True), desk, outcome, tuple(told), stages.mode)
     nothing_sent = not conversation.asked and not told
-    return Drive(conversation.stage, transcript, outcome.traceback, outcome.declined if nothing_sent else None)
+    declined = outcome.declined if nothing_sent else None
+    return Drive(conversation.stage, transcript, outcome.traceback, declined, "; ".join(conversation.ways))
 
 
 def _transcript(  # noqa: PLR0913, PLR0917 - all that is known of it

@@ -21,6 +21,7 @@ from harness.running.stages import Stage
 from harness.running.stages.routes import NO_KEY
 from harness.scenarios.schema import Scenario, Variant
 from harness.tape.cassette import REFERENCE_URL
+from harness.tape.recut import recut
 from harness.tape.redact import Redactor
 from harness.tape.tap import Tap
 
@@ -31,11 +32,12 @@ CLIENT = "client"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
     """On what terms all conversations are held: by which facts, with which models beside those that the API's provider
-    is known to have, and how fast."""
+    is known to have, and how fast. With `recut` each stream is told in another way, the one of that number."""
 
     edition: Edition
     models: tuple[str, ...] = ()
     pace: float = 0.0
+    recut: int | None = None
 
 
 class Conversation:
@@ -47,6 +49,9 @@ class Conversation:
         self.name = name
         self._front = Front(scenario, wire, name, known=known, edition=terms.edition, pace=terms.pace)
         self._edition = terms.edition
+        self._recut = terms.recut
+        self.ways: dict[str, None] = {}
+        """In which other ways streams were told, in words."""
         self._tap = Tap(base, REFERENCE_URL)
         self._turned_away: list[TurnedAway] = []
         self._beside = 0
@@ -69,7 +74,15 @@ class Conversation:
             elif not served.again:
                 # What is judged is what was said: how fast it came is no part of it.
                 self._tap.note(served.request, replace(served.response, delivery=_unpaced(served.response)))
-        return served.response
+        return self._told(served.response)
+
+    def _told(self, response: HttpResponse) -> HttpResponse:
+        """The answer as it goes out: a stream comes in its events, or as it is to be told instead."""
+        if self._recut is None or not response.delivery.cuts:
+            return response
+        told, way = recut(response, self._recut, f"{self.scenario.id}/{self.name}")
+        self.ways[way] = None
+        return told
 
     @property
     def asked(self) -> int:
