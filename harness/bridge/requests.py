@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -34,13 +35,15 @@ def messages(
     *,
     system: str = "system",
     failed: Mapping[str, Any] | None = None,
+    longest_id: int | None = None,
 ) -> list[Any]:
     """The conversation as messages; `system` is the role of the system prompt.
 
     A message that the library answered itself is the library's own, as it stands in `memory`. Results come first in
     their turn, one message each; an error is told in JSON, `{"error": …}`, since the form has no field for it; a
-    library that has one names it by `failed`, the fields that mark a result as an error. Without
-    the library's own message a thought is left out: nobody takes one back without its signature.
+    library that has one names it by `failed`, the fields that mark a result as an error. Without the library's own
+    message a thought is left out: nobody takes one back without its signature. Ids of other APIs that are longer than
+    `longest_id` characters become shorter ones, one to one (OpenAI takes 64: openai-chat-call-id-at-most-64).
 
     Raises:
         Unsupported: a part that the form does not have.
@@ -48,10 +51,10 @@ def messages(
     found: list[Any] = [{"role": system, "content": request.system}] if request.system else []
     for place, message in enumerate(request.messages):
         if message.role is Role.USER:
-            found += _user(message, failed)
+            found += _user(message, failed, longest_id)
             continue
         own = memory.own(place, message) if memory else None
-        said = own if own is not None else _assistant(message)
+        said = own if own is not None else _assistant(message, longest_id)
         found += [said] if said is not None else []
     return found
 
@@ -90,27 +93,34 @@ def response_format(request: ChatRequest) -> dict[str, Any] | None:
             return None
 
 
-def _user(message: Message, failed: Mapping[str, Any] | None) -> Iterator[dict[str, Any]]:
+def _user(message: Message, failed: Mapping[str, Any] | None, longest: int | None) -> Iterator[dict[str, Any]]:
     for part in message.tool_results:
         mark = failed if part.is_error else None
         content = _result(part, told=part.is_error and mark is None)
-        yield {"role": "tool", "tool_call_id": part.call_id, "name": part.name, "content": content, **(mark or {})}
+        answered = _id(part.call_id, longest)
+        yield {"role": "tool", "tool_call_id": answered, "name": part.name, "content": content, **(mark or {})}
     said = [part for part in message.parts if not isinstance(part, ToolResult)]
     if said:
         yield {"role": "user", "content": _content(said)}
 
 
-def _assistant(message: Message) -> dict[str, Any] | None:
+def _assistant(message: Message, longest: int | None) -> dict[str, Any] | None:
     said = "".join(part.text for part in message.parts if isinstance(part, Text | Refusal))
-    calls = [_call(call) for call in message.tool_calls]
+    calls = [_call(call, longest) for call in message.tool_calls]
     if not said and not calls:
         return None
     return {"role": "assistant", "content": said or None, **({"tool_calls": calls} if calls else {})}
 
 
-def _call(call: ToolCall) -> dict[str, Any]:
+def _call(call: ToolCall, longest: int | None) -> dict[str, Any]:
     arguments = json.dumps(call.arguments, ensure_ascii=False)
-    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
+    return {"id": _id(call.id, longest), "type": "function", "function": {"name": call.name, "arguments": arguments}}
+
+
+def _id(call_id: str, longest: int | None) -> str:
+    if longest is None or len(call_id) <= longest:
+        return call_id
+    return f"call_{hashlib.sha256(call_id.encode()).hexdigest()}"[:longest]
 
 
 def _result(result: ToolResult, *, told: bool) -> Any:

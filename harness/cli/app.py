@@ -14,8 +14,10 @@ from harness.cli import streams
 from harness.cli.accept import accept
 from harness.cli.audit import audit
 from harness.cli.check import check
+from harness.cli.config import config
 from harness.cli.explain import explain
 from harness.cli.help import help_
+from harness.cli.init import init
 from harness.cli.list import list_
 from harness.cli.main import COMMANDS, SUMMARY
 from harness.cli.probe import probe
@@ -51,6 +53,8 @@ _FUNCTIONS = {
     "explain": explain,
     "providers": providers,
     "validate": validate,
+    "init": init,
+    "config": config,
     "probe": probe,
     "audit": audit,
     "report": report,

@@ -66,7 +66,7 @@ def check(  # noqa: PLR0913 - a parameter for each option
     jobs: Jobs = "auto",
     cell_timeout: CellTimeout = None,
     expected_failures: ExpectedFailures = None,
-    strict: Strict = False,
+    strict: Strict = None,
     reports: Reports = None,
     verbose: Verbose = False,
     as_of: AsOf = None,
@@ -160,11 +160,15 @@ def check(  # noqa: PLR0913 - a parameter for each option
 
 
 def _subject(adapter: str | None, commands: Sequence[str] | None, loops: Sequence[str]) -> list[str]:
-    chosen = adapters_of([adapter] if adapter else None, commands, loops) or []
+    from harness.cli.settings import adapters, settings  # noqa: PLC0415 - `harness --help` loads none of what it needs
+
+    named = adapters_of([adapter] if adapter else None, commands, loops)
+    chosen = named or adapters(settings())
     if len(chosen) != 1:
+        several = f" The project has {len(chosen)}: {', '.join(chosen)}." if chosen and not named else ""
         raise UsageError(
             "harness check: name one adapter, as package.module:ADAPTER or by --adapter-command 'node adapter.mjs'; or "
             "what owns its tool loop, by --conversation module:drive or --agent-command './agent'. 'harness help "
-            "adapters' and 'harness help loops' say what these are."
+            f"adapters' and 'harness help loops' say what these are.{several}"
         )
     return chosen

@@ -35,7 +35,8 @@ def list_(  # noqa: PLR0913 - a parameter for each option
     as_of: AsOf = None,
     files: FactFiles = None,
 ) -> None:
-    """List the shipped scenarios, the targets, the rules, the models that are known, or the facts about providers."""
+    """List the scenarios (the project's, or the shipped ones), the targets, the rules, the models that are known, or
+    the facts about providers."""
     if what == "facts":
         rows = _facts(apis or (), models or (), edition(as_of, fact_files(files)))
     elif models or as_of or files:
@@ -52,12 +53,12 @@ def list_(  # noqa: PLR0913 - a parameter for each option
 
 
 def _scenarios() -> Iterator[Sequence[str]]:
-    from harness.scenarios import suite  # noqa: PLC0415 - `harness --help` loads no pydantic
-    from harness.scenarios.load import load_paths  # noqa: PLC0415 - the same
+    from harness.cli.selection import scenarios_of  # noqa: PLC0415 - `harness --help` loads no pydantic
+    from harness.cli.settings import settings  # noqa: PLC0415 - the same
     from harness.scenarios.schema import Variant  # noqa: PLC0415 - the same
 
     yield "SCENARIO", "COVERS", "REQUIRES", "VARIANTS", "TITLE"
-    for scenario in load_paths([suite.shipped("scenarios")]):
+    for scenario in scenarios_of(settings().scenarios)[0]:
         requires, variants = ",".join(scenario.requires) or "-", ",".join(scenario.variants or get_args(Variant))
         yield scenario.id, ",".join(scenario.covers), requires, variants, scenario.title
 

@@ -27,6 +27,8 @@ COMMANDS = {
     "explain": "Say what a fact, a limit, a rule or a word of a report means, how it is known, what to do.",
     "providers": "Show SDKs, keys (never a value), embeddings, and what each target can do.",
     "validate": "Check scenario files: every problem with its place.",
+    "init": "Write settings, a first scenario and a workflow into a repository; overwrites nothing.",
+    "config": "Show which settings hold in this project, and where each comes from.",
     "probe": "Ask a provider whether facts about it still hold. Says first how many requests and what they cost.",
     "audit": "Audit recorded requests: what do the providers refuse, what breaks the contract?",
     "report": "Make any report of a run that was kept: a page for the browser, what changed since an earlier one.",

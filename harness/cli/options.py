@@ -17,7 +17,7 @@ Paths: TypeAlias = Annotated[
     typer.Argument(
         metavar="PATH",
         show_default=False,
-        help="Scenario files, folders of them, or ids of shipped scenarios. None: all shipped scenarios.",
+        help="Scenario files, folders of them, or ids of shipped scenarios. None: the project's, or all shipped ones.",
     ),
 ]
 Adapters: TypeAlias = Annotated[
@@ -79,15 +79,19 @@ Cassettes: TypeAlias = Annotated[
         "--cassettes",
         metavar="DIR",
         show_default=False,
-        help="Folder of cassettes. Default: ./cassettes, then the shipped.",
+        help="Folder of cassettes. Default: the project's or ./cassettes, then, for shipped scenarios, the shipped.",
     ),
 ]
 ExpectedFailures: TypeAlias = Annotated[
     str | None, typer.Option("--expected-failures", metavar="FILE", help="Known failures, each with a reason.")
 ]
 Strict: TypeAlias = Annotated[
-    bool,
-    typer.Option("--strict", help="What breaks a convention of ours fails its cell; otherwise it is a note."),
+    bool | None,
+    typer.Option(
+        "--strict/--no-strict",
+        show_default=False,
+        help="What breaks a convention of ours fails its cell; otherwise it is a note.",
+    ),
 ]
 Reports: TypeAlias = Annotated[
     list[str] | None,
@@ -108,7 +112,7 @@ AllDifferences: TypeAlias = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What was typed. Nothing is checked yet."""
+    """What was typed. Nothing is checked yet. `folder` is that of one's own cassettes, where `cassettes` names none."""
 
     paths: Sequence[str] | None
     adapters: Sequence[str] | None
@@ -124,10 +128,11 @@ class Options:
     verbose: bool
     all_differences: bool
     recuts: int = 0
-    strict: bool = False
+    strict: bool | None = None
     cell_timeout: float | None = None
     as_of: str | None = None
     facts: Sequence[Path] = ()
+    folder: str = "cassettes"
 
 
 def adapters_of(

@@ -70,7 +70,7 @@ def run(  # noqa: PLR0913 - a parameter for each option
     cell_timeout: CellTimeout = None,
     cassettes: Cassettes = None,
     expected_failures: ExpectedFailures = None,
-    strict: Strict = False,
+    strict: Strict = None,
     reports: Reports = None,
     base_urls: BaseUrls = None,
     verbose: Verbose = False,

@@ -22,6 +22,7 @@ from harness.cli import streams
 from harness.cli.days import edition
 from harness.cli.outputs import outputs
 from harness.cli.selection import scenarios_of
+from harness.cli.settings import settings
 from harness.cli.standing import Standing
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.results import Presentation, RunResult
@@ -59,7 +60,7 @@ def serve(paths: Sequence[str] | None, asked: Asked) -> int:
     Raises:
         UsageError: an option is wrong, or something that it names is missing.
     """
-    found, files = scenarios_of(paths)
+    found, files = scenarios_of(paths or settings().scenarios)
     scenarios = [each for each in found if each.embeddings is None]
     by = edition(asked.as_of, asked.facts)
     wanted = outputs(asked.reports)

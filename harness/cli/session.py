@@ -23,6 +23,7 @@ from harness.cli.options import Options, named_values
 from harness.cli.outputs import on_screen, outputs
 from harness.cli.progress import Progress
 from harness.cli.selection import Selection, select
+from harness.cli.settings import completed
 from harness.cli.standing import Standing
 from harness.contract.errors import UnknownName, UsageError
 from harness.contract.protocols import Route
@@ -40,9 +41,6 @@ from harness.tape.library import Library
 from harness.tape.redact import Redactor
 from harness.tape.redact.address import shown as shown_url
 
-_HERE = "cassettes"
-"""The folder of one's own cassettes, unless `--cassettes` names another."""
-
 _FROM: Mapping[Literal["provider", "reference"], Mode] = {"provider": "live", "reference": "reference"}
 
 
@@ -52,9 +50,10 @@ def run(options: Options, mode: Mode) -> int:
     Raises:
         UsageError: an option is wrong, or something that it names is missing.
     """
-    libraries = _libraries(options.cassettes) if mode == "replay" else {}
+    options = completed(options, mode)
+    libraries, named = _libraries(options) if mode == "replay" else ([], None)
     with _environment(mode):
-        return _play(options, mode, list(libraries.values()), None, " and ".join(libraries) or None)
+        return _play(options, mode, libraries, None, named)
 
 
 def check(options: Options, asked: Check) -> int:
@@ -63,6 +62,7 @@ def check(options: Options, asked: Check) -> int:
     Raises:
         UsageError: an option is wrong, or something that it names is missing.
     """
+    options = replace(completed(options, "reference"), paths=options.paths)  # its own suite, not the project's
     with _environment("reference"):
         return _play(options, "reference", [], None, None, check=asked)
 
@@ -73,7 +73,8 @@ def show(options: Options, mode: Mode) -> int:
     Raises:
         UsageError: an option is wrong, something that it names is missing, or more than one cell is chosen.
     """
-    libraries = _libraries(options.cassettes) if mode == "replay" else {}
+    options = completed(options, mode)
+    libraries = _libraries(options)[0] if mode == "replay" else []
     with (
         _environment(mode),
         _redactor(options, mode).raising(),
@@ -84,7 +85,13 @@ def show(options: Options, mode: Mode) -> int:
             chosen = listed([f"--target {each.target.name} --variant {each.variant}" for each in selection.cells], 3)
             raise UsageError(f"{len(selection.cells)} cells are chosen, and one can be shown. Name it, by: {chosen}.")
         base_urls = base_urls_for(options.base_urls, mode, selection.targets)
-        plan = Plan(mode=mode, libraries=list(libraries.values()), base_urls=base_urls, strict=options.strict)
+        plan = Plan(
+            mode=mode,
+            libraries=libraries,
+            own=frozenset(selection.files),
+            base_urls=base_urls,
+            strict=bool(options.strict),
+        )
         result, evidence = plan.run(selection.targets).look(selection.cells[0])
     for line in _show_text.lines(result, evidence, on_screen(Presentation(verbose=True))):
         typer.echo(line)
@@ -104,7 +111,8 @@ def record(
     Raises:
         UsageError: an option is wrong, or something that it names is missing or must not be overwritten.
     """
-    folder = Path(options.cassettes or _HERE)
+    options = completed(options, _FROM[origin])
+    folder = Path(options.cassettes or options.folder)
     if Path(os.path.realpath(folder)).is_relative_to(Path(os.path.realpath(harness.__file__)).parent):
         raise UsageError(
             f"--cassettes {folder}: this is inside the installed package, which an update replaces. "
@@ -152,7 +160,7 @@ def _play(  # noqa: PLR0913 - what a run is made of
     except BaseException as error:
         standing.stop(error)
         raise
-    result = replace(result, cassettes=cassettes, facts=facts)
+    result = replace(result, cassettes=result.cassettes or cassettes, facts=facts)
     if recorder is not None and mode == "live" and not any(each.shows_terminal for each in wanted):
         estimates.after(result)
     nothing_missing = recorder is not None and recorder.missing and not result.cells
@@ -184,11 +192,12 @@ def _played(  # noqa: PLR0913 - what a run is made of
     plan = Plan(
         mode=mode,
         libraries=libraries,
+        own=frozenset(selection.files),
         base_urls=base_urls_for(options.base_urls, mode, selection.targets),
         expected=expected,
         recorder=recorder,
         recuts=options.recuts,
-        strict=options.strict,
+        strict=bool(options.strict),
         conversations=conversations,
     )
     playing = plan.run(selection.targets)
@@ -222,11 +231,20 @@ def _played(  # noqa: PLR0913 - what a run is made of
     if check is not None:
         said = check.said(every, cells, result, lambda tried: plan.run(selection.targets)(tried, jobs=jobs).cells)
         result = replace(result, check=said)
-    return replace(result, left_out=selection.left_out, invocation=invocation)
+    is_own = (
+        mode == "replay" and options.cassettes is None and all(cell.scenario.id in selection.files for cell in every)
+    )
+    return replace(
+        result,
+        left_out=selection.left_out,
+        invocation=invocation,
+        cassettes=options.folder if is_own else None,  # those that ship are not looked at for them
+    )
 
 
-def _libraries(given: str | None) -> dict[str, Library]:
-    """The folders to look in, one after the other, by what they are called."""
+def _libraries(options: Options) -> tuple[list[Library], str]:
+    """The folders to look in, one after the other, and what they are called."""
+    given = options.cassettes
     if given is not None:
         if Path(given).is_file():
             raise UsageError(f"--cassettes {given}: this is a file. Name the folder that holds the cassettes.")
@@ -234,9 +252,10 @@ def _libraries(given: str | None) -> dict[str, Library]:
             raise UsageError(
                 f"--cassettes {given}: there is no such folder. 'harness record --cassettes {given}' would make it."
             )
-        return {given: Library(Path(given))}
-    own = {_HERE: Library(Path(_HERE))} if Path(_HERE).is_dir() else {}
-    return {**own, "the shipped cassettes": Library(suite.shipped("cassettes"))}
+        return [Library(Path(given))], given
+    is_own = options.paths or Path(options.folder).is_dir()
+    named = f"{options.folder} and the shipped cassettes" if is_own else "the shipped cassettes"
+    return [Library(Path(options.folder)), Library(suite.shipped("cassettes"))], named
 
 
 def _redactor(options: Options, mode: Mode) -> Redactor:

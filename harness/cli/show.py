@@ -43,7 +43,7 @@ def show(  # noqa: PLR0913 - a parameter for each option
     cell_timeout: CellTimeout = None,
     cassettes: Cassettes = None,
     base_urls: BaseUrls = None,
-    strict: Strict = False,
+    strict: Strict = None,
     as_of: AsOf = None,
     facts: FactFiles = None,
 ) -> int:

@@ -12,15 +12,19 @@ def validate(
     paths: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="PATH", show_default=False, help="Scenario files and folders. None: the shipped scenarios."
+            metavar="PATH",
+            show_default=False,
+            help="Scenario files and folders. None: the project's scenarios, or the shipped ones.",
         ),
     ] = None,
 ) -> int:
     """Check scenario files: every problem as file:line:column at key: reason. Exit code 2 if there is one, else 0."""
+    from harness.cli.settings import settings  # noqa: PLC0415 - the same
     from harness.scenarios import suite  # noqa: PLC0415 - `harness --help` loads no pydantic
     from harness.scenarios.load import problems, scenario_files  # noqa: PLC0415 - the same
 
-    files = scenario_files(paths or [suite.shipped("scenarios")])
+    own = [path for each in settings().scenarios if (path := Path(each)).exists()]
+    files = scenario_files(paths or own or [suite.shipped("scenarios")])
     taken: dict[str, Path] = {}
     lines: list[str] = []
     for file in files:

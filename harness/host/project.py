@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,16 +13,35 @@ from harness.contract.errors import UnknownName, UsageError
 from harness.host.file import contents
 
 _NAME = "pyproject.toml"
-_KEYS = ("facts",)
+_MARK = b"harness"
 _MOST = 4_000_000
 """Bytes of a file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """What a project says of itself. `facts` are its own files of facts, as they are reached from where was looked."""
+    """What a project says of itself; what it does not say is empty, or `None`.
 
+    `place` names the table in errors. All files and folders are as they are reached from where was looked, but for
+    `scenarios`: one that is none there may be the id of a shipped scenario.
+    """
+
+    place: str = ""
+    scenarios: tuple[str, ...] = ()
+    cassettes: Path | None = None
+    adapters: tuple[str, ...] = ()
+    adapter_commands: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+    models: Mapping[str, str] = field(default_factory=dict[str, str])
+    variants: tuple[str, ...] = ()
     facts: tuple[Path, ...] = ()
+    strict: bool | None = None
+    base_urls: Mapping[str, str] = field(default_factory=dict[str, str])
+    expected_failures: Path | None = None
+
+    def at(self, key: str) -> str:
+        """What names a key in errors."""
+        return f"{self.place}.{key}"
 
 
 def project(here: Path) -> Project:
@@ -36,7 +55,7 @@ def project(here: Path) -> Project:
     for folder in _around(here.absolute()):
         file = folder / _NAME
         if file.is_file() and (table := _table(file, here)) is not None:
-            return _read(table, folder, here)
+            return _Reader(table, folder, here).project()
     return Project()
 
 
@@ -50,7 +69,10 @@ def _around(folder: Path) -> Iterator[Path]:
 def _table(file: Path, here: Path) -> Mapping[str, Any] | None:
     shown = _from(here, file)
     try:
-        document = tomllib.loads(contents(file, _MOST).decode())
+        text = contents(file, _MOST)
+        if _MARK not in text:  # most have no such table, and TOML takes a while to read
+            return None
+        document = tomllib.loads(text.decode())
     except OSError as error:
         raise UsageError(f"{shown}: cannot be read: {error.strerror}.") from None
     except ValueError as error:  # no UTF-8, or no TOML
@@ -62,21 +84,111 @@ def _table(file: Path, here: Path) -> Mapping[str, Any] | None:
     return cast("dict[str, Any] | None", table)
 
 
-def _read(table: Mapping[str, Any], folder: Path, here: Path) -> Project:
-    shown = _from(here, folder / _NAME)
-    for key in table:
-        if key not in _KEYS:
-            raise UnknownName("key", key, _KEYS, f"{shown} at tool.harness")
-    listed = table.get("facts", [])
-    values = cast("list[Any]", listed) if isinstance(listed, list) else [listed, None]
-    given = [each for each in values if isinstance(each, str)]
-    if len(given) < len(values):
-        raise UsageError(f'{shown} at tool.harness.facts: it has to be a list of files, as in facts = ["ours.yaml"].')
-    files = [_from(here, folder / each) if not Path(each).is_absolute() else Path(each) for each in given]
-    for each in files:
-        if not (here / each).is_file():
-            raise UsageError(f"{shown} at tool.harness.facts: there is no file {each}.")
-    return Project(tuple(files))
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, list) and all(map(_is_text, cast("list[object]", value)))
+
+
+def _is_table(value: object) -> bool:
+    return isinstance(value, dict) and all(map(_is_text, cast("dict[str, object]", value).values()))
+
+
+def _is_switch(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """What the value of a key has to be, in words and by an example."""
+
+    fits: Callable[[object], bool]
+    what: str
+    example: str
+
+
+_KEYS = {
+    "scenarios": _Key(_is_list, "a list of scenario files, folders and ids", '["scenarios"]'),
+    "cassettes": _Key(_is_text, "a folder", '"cassettes"'),
+    "adapters": _Key(_is_list, "a list of adapters", '["mypackage.adapter:ADAPTER"]'),
+    "adapter-commands": _Key(_is_list, "a list of commands", '["node adapter.mjs"]'),
+    "targets": _Key(_is_list, "a list of targets", '["anthropic", "gemini-3"]'),
+    "models": _Key(_is_table, "a table of models by target", '{gemini-3 = "gemini-3.6-pro"}'),
+    "variants": _Key(_is_list, "a list of variants", '["whole", "stream"]'),
+    "facts": _Key(_is_list, "a list of files", '["ours.yaml"]'),
+    "strict": _Key(_is_switch, "true or false", "true"),
+    "base-urls": _Key(_is_table, "a table of URLs by target", '{openai-chat = "http://127.0.0.1:8000/v1"}'),
+    "expected-failures": _Key(_is_text, "a file", '"known-failures.yaml"'),
+}
+
+KEYS = tuple(_KEYS)
+"""The keys of the table."""
+
+
+class _Reader:
+    """Reads a table that stands in a folder, for who looks from `here`."""
+
+    def __init__(self, table: Mapping[str, Any], folder: Path, here: Path) -> None:
+        self._table = table
+        self._folder = folder
+        self._here = here
+        self._place = f"{_from(here, folder / _NAME)} at tool.harness"
+
+    def project(self) -> Project:
+        """The settings. Raises `UsageError`."""
+        for key, value in self._table.items():
+            if key not in _KEYS:
+                raise UnknownName("key", key, KEYS, self._place)
+            known = _KEYS[key]
+            if not known.fits(value):
+                raise UsageError(f"{self._place}.{key}: it has to be {known.what}, as in {key} = {known.example}.")
+        scenarios = tuple(map(self._scenario, self._table.get("scenarios", ())))
+        return Project(
+            self._place,
+            scenarios,
+            self._cassettes(scenarios),
+            tuple(self._table.get("adapters", ())),
+            tuple(self._table.get("adapter-commands", ())),
+            tuple(self._table.get("targets", ())),
+            self._table.get("models", {}),
+            tuple(self._table.get("variants", ())),
+            tuple(self._file("facts", each) for each in self._table.get("facts", ())),
+            self._table.get("strict"),
+            self._table.get("base-urls", {}),
+            self._file("expected-failures", each) if (each := self._table.get("expected-failures")) else None,
+        )
+
+    def _cassettes(self, scenarios: Sequence[str]) -> Path | None:
+        given = self._table.get("cassettes")
+        if given is None:
+            return None
+        path = self._path(given)
+        for each in map(Path, scenarios):
+            if self._absolute(path).is_relative_to(self._absolute(each)):
+                raise UsageError(
+                    f"{self._place}.cassettes: {path} lies in {each}, where every YAML file is a scenario. "
+                    "Name a folder beside it."
+                )
+        return path
+
+    def _absolute(self, path: Path) -> Path:
+        return Path(os.path.normpath(self._here.absolute() / path))
+
+    def _path(self, given: str) -> Path:
+        path = Path(given)
+        return path if path.is_absolute() else _from(self._here, self._folder / path)
+
+    def _file(self, key: str, given: str) -> Path:
+        path = self._path(given)
+        if not (self._here / path).is_file():
+            raise UsageError(f"{self._place}.{key}: there is no file {path}.")
+        return path
+
+    def _scenario(self, given: str) -> str:
+        path = self._path(given)
+        return str(path) if (self._here / path).exists() else given
 
 
 def _from(here: Path, path: Path) -> Path:

@@ -1,6 +1,7 @@
 """The pytest plug-in: scenario files become items, one for each cell, with the findings as the text of a failure.
 
-It does nothing unless `harness_scenarios` is set, and then leaves the work to `harness.pytest_plugin.cells`:
+It does nothing unless there are scenarios, by `[tool.harness]` (`harness help config`) or by options of its own, which
+come before it, and then leaves the work to `harness.pytest_plugin.cells`:
 
 ```toml
 [tool.pytest]
@@ -27,6 +28,8 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from harness.pytest_plugin.offline import Offline
 
 _OPTIONS: tuple[tuple[str, Literal["string", "paths", "args", "int", "bool"], str], ...] = (
@@ -67,8 +70,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Load the rest if there is something to do: a project without scenarios does not pay for its imports."""
-    if config.getini("harness_scenarios"):
+    if config.getini("harness_scenarios") or _has_scenarios(config.rootpath):
         config.pluginmanager.register(import_module("harness.pytest_plugin.cells"), "harness-cells")
+
+
+def _has_scenarios(folder: Path) -> bool:
+    """Whether the project says that it has scenarios. What it says wrong is raised where the rest is read."""
+    try:
+        if b"[tool.harness]" not in (folder / "pyproject.toml").read_bytes():
+            return False
+    except OSError:  # as a rule there is none
+        return False
+    try:
+        return bool(import_module("harness.host.project").project(folder).scenarios)
+    except import_module("harness.contract.errors").UsageError:
+        return True
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from harness.apis.facts import Edition, day
 from harness.apis.targets import targets_for
 from harness.contract.errors import HarnessError, ScenarioError, UnknownName, UsageError
 from harness.contract.protocols import Adapter
-from harness.host.project import project
+from harness.host.project import Project, project
 from harness.reports._words import CRASHED, place, plain_line, short, what_to_do
 from harness.results import CellResult, Finding, Invocation, RunResult, StaleExpectation, Verdict
 from harness.running.cells import cells
@@ -32,7 +32,7 @@ from harness.running.run import Run
 from harness.running.stages import Cell
 from harness.running.workers.pool import Workers
 from harness.scenarios import suite
-from harness.scenarios.load import SUFFIXES, load_file
+from harness.scenarios.load import SUFFIXES, load_file, scenario_files
 from harness.tape.library import Library
 
 _SESSION = pytest.StashKey["Played"]()
@@ -143,18 +143,20 @@ class Played:
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self.scenarios: tuple[Path, ...] = tuple(config.getini("harness_scenarios"))
-        for path in self.scenarios:
-            if not path.exists():
-                raise ScenarioError(str(path), "harness_scenarios names it, and there is no such file or folder.")
-        self._specs: list[str] = config.getini("harness_adapters")
-        self.edition = _edition(config)
+        own = project(config.rootpath)
+        self.scenarios = _scenarios(config, own)
+        self._specs: list[str] = config.getini("harness_adapters") or [
+            *own.adapters,
+            *(f"{catalog.MARK}{command}" for command in own.adapter_commands),
+        ]
+        self.edition = _edition(config, own)
         self._workers = Workers(_seconds(config), offline=True)
         config.add_cleanup(self._workers.close)
-        self._by_spec = _adapters(self._specs, config.getini("harness_targets"), self._workers)
-        self.targets = targets_for(list(self._by_spec.values()), config.getini("harness_targets"), {}, self.edition)
-        self.variants = variants(config.getini("harness_variants"), "harness_variants")
-        self._plan = _plan(config, self.edition)
+        names: Sequence[str] = config.getini("harness_targets") or own.targets
+        self._by_spec = _adapters(self._specs, names, self._workers)
+        self.targets = targets_for(list(self._by_spec.values()), names, own.models, self.edition)
+        self.variants = variants(config.getini("harness_variants") or own.variants, "harness_variants")
+        self._plan = _plan(config, self.edition, own, self.scenarios)
         self._whole: RunResult | None = None
 
     @cached_property
@@ -211,35 +213,55 @@ def _seconds(config: pytest.Config) -> float:
     return cell_seconds(seconds, f"harness_cell_timeout {given}")
 
 
-def _edition(config: pytest.Config) -> Edition:
+def _scenarios(config: pytest.Config, own: Project) -> tuple[Path, ...]:
+    """Files and folders: those that are configured, or the project's. Raises `ScenarioError`: one is not there."""
+    given: list[Path] = config.getini("harness_scenarios")
+    for path in given:
+        if not path.exists():
+            raise ScenarioError(str(path), "harness_scenarios names it, and there is no such file or folder.")
+    if given:
+        return tuple(given)
+    shipped = suite.shipped("scenarios")
+    found = [path if (path := config.rootpath / each).exists() else shipped / f"{each}.yaml" for each in own.scenarios]
+    for each, path in zip(own.scenarios, found, strict=True):
+        if not path.exists():
+            raise UsageError(
+                f"{own.at('scenarios')}: there is no such file or folder, and no shipped scenario: {each}."
+            )
+    return tuple(path.resolve() for path in found)
+
+
+def _edition(config: pytest.Config, own: Project) -> Edition:
     given: str = config.getini("harness_as_of")
-    made = Edition(day(given, "harness_as_of") if given else None, _fact_files(config))
+    made = Edition(day(given, "harness_as_of") if given else None, _fact_files(config, own))
     made.check(catalog.APIS.names())
     return made
 
 
-def _fact_files(config: pytest.Config) -> tuple[Path, ...]:
+def _fact_files(config: pytest.Config, own: Project) -> tuple[Path, ...]:
     """Those of the project, then those that are configured."""
-    own = (config.rootpath / file for file in project(config.rootpath).facts)
-    return tuple(dict.fromkeys((*own, *config.getini("harness_facts"))))
+    files = (config.rootpath / file for file in own.facts)
+    return tuple(dict.fromkeys((*files, *config.getini("harness_facts"))))
 
 
-def _plan(config: pytest.Config, edition: Edition) -> Plan:
+def _plan(config: pytest.Config, edition: Edition, own: Project, scenarios: Sequence[Path]) -> Plan:
     recuts = _recuts(config)
     mode: str = config.getini("harness_mode") or "replay"
     if mode not in ("replay", "reference"):
         raise UnknownName("mode", mode, ("replay", "reference"), "harness_mode")
     folders: list[Path] = config.getini("harness_cassettes")
-    own = config.rootpath / "cassettes"
-    folders = folders or [*([own] if own.is_dir() else ()), suite.shipped("cassettes")]
-    expected: list[Path] = config.getini("harness_expected_failures")
+    folders = folders or [config.rootpath / (own.cassettes or "cassettes"), suite.shipped("cassettes")]
+    known = [config.rootpath / own.expected_failures] if own.expected_failures else []
+    expected: list[Path] = config.getini("harness_expected_failures") or known
+    shipped = suite.shipped("scenarios")
     ids = findable(edition) if expected else ()
     return Plan(
         mode=mode,
         libraries=[Library(folder) for folder in folders],
+        own=frozenset(file.stem for file in scenario_files(scenarios) if not file.is_relative_to(shipped)),
         expected=[entry for path in expected for entry in load(path, ids)],
         recuts=recuts,
-        strict=config.getini("harness_strict"),
+        strict=config.getini("harness_strict") or bool(own.strict),
     )
 
 

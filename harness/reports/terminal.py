@@ -253,7 +253,7 @@ def _missing(run: RunResult) -> Iterator[RenderableType]:
         )
     for each in found:
         yield indented(f"{listed([*each.scenarios], _NAMES)}: {', '.join(each.targets)}")
-        if run.mode == "record":
+        if run.mode == "record" or len(each.cells) == 1:
             yield indented(each.reason, by=4)
         yield hanging("record", each.record, width=9, by=4)
         yield hanging("or play", each.reference, width=9, by=4)

@@ -25,12 +25,13 @@ class Plan:
     """How cells are to be played and judged.
 
     `mode` is how they are answered: from the cassettes of `libraries`, by the reference server, or live, where
-    `base_urls` replaces targets' providers by other servers. With a `recorder` what is played is recorded. The rest is
-    as in `Run`.
+    `base_urls` replaces targets' providers by other servers. Scenarios of one's `own`, by their ids, play no shipped
+    cassette. With a `recorder` what is played is recorded. The rest is as in `Run`.
     """
 
     mode: Mode
     libraries: Sequence[Library] = ()
+    own: frozenset[str] = frozenset()
     base_urls: Mapping[str, str] = field(default_factory=dict[str, str])
     expected: Sequence[ExpectedFailure] = ()
     recorder: Recorder | None = None
@@ -67,7 +68,7 @@ class Plan:
 
     def _stages(self, targets: Sequence[Target]) -> Stages:
         if self.mode == "replay":
-            return Replay(self.libraries)
+            return Replay(self.libraries, self.own)
         if self.mode == "reference":
             return Reference()
         live = Live(self.base_urls)

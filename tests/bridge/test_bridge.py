@@ -67,6 +67,20 @@ def test_a_conversation_is_told_as_messages() -> None:
     assert last == {"role": "user", "content": "And?"}
 
 
+def test_ids_that_are_too_long_become_shorter_ones_one_to_one() -> None:
+    calls = [ToolCall(f"{'x' * 70}{n}", "look", {}) for n in range(2)]
+    results = [ToolResult(call.id, "look", "ok") for call in calls]
+    request = ChatRequest("m", [Message("assistant", calls), Message("user", results)])
+
+    assistant, first, second = bridge.messages(request, longest_id=64)
+
+    sent = [call["id"] for call in assistant["tool_calls"]]
+    assert [len(each) for each in sent] == [64, 64]
+    assert sent == [first["tool_call_id"], second["tool_call_id"]]
+    assert len(set(sent)) == 2
+    assert bridge.messages(request)[1]["tool_call_id"] == calls[0].id
+
+
 def test_a_library_with_a_field_for_errors_names_it() -> None:
     request = ChatRequest("m", [Message("user", [ToolResult("a", "look", "gone", is_error=True)])])
 

@@ -75,7 +75,14 @@ def test_nothing_beyond_the_repository_counts(harness: Command, inside: Path) ->
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("fact = []", "pyproject.toml at tool.harness: unknown key 'fact'. Did you mean 'facts'? Known: facts."),
+        (
+            "fact = []",
+            (
+                "pyproject.toml at tool.harness: unknown key 'fact'. Did you mean 'facts'? Known: adapter-commands, "
+                "adapters, base-urls, cassettes, expected-failures, facts, models, scenarios, strict, targets, "
+                "variants."
+            ),
+        ),
         (
             'facts = "ours.yaml"',
             ('pyproject.toml at tool.harness.facts: it has to be a list of files, as in facts = ["ours.yaml"].'),

@@ -11,7 +11,14 @@ import pytest
 from harness.results import RunResult, Verdict
 from tests.cli.conftest import Command
 
-FEW = ("call-parallel-same-tool", "arguments-large-integers", "history-two-turns", "error-429-retry-after", "body-html")
+FEW = (
+    "call-parallel-same-tool",
+    "history-long-ids",
+    "arguments-large-integers",
+    "history-two-turns",
+    "error-429-retry-after",
+    "body-html",
+)
 
 
 def played(folder: Path) -> set[Verdict]:

@@ -6,6 +6,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from harness import catalog
+from harness.scenarios import suite
 from tests.pytest_plugin.project import FORGETFUL, WHOLE_ONLY, configure, play, play_apart, project, scenario
 
 __all__ = ["project"]
@@ -397,3 +398,20 @@ def test_a_library_user_gets_a_client_that_works_offline(project: pytest.Pyteste
     (project.path / "tests" / "test_clients.py").write_text(CLIENTS)
     configure(project)
     play(project, "tests/test_clients.py").assert_outcomes(passed=8)
+
+
+def test_the_settings_of_the_project_are_those_of_its_tests(pytester: pytest.Pytester) -> None:
+    scenario = (suite.shipped("scenarios") / "call-single.yaml").read_text()
+    pytester.makefile(".toml", pyproject='[tool.harness]\nscenarios = ["llm"]\ntargets = ["anthropic"]\n')
+    (pytester.path / "llm").mkdir()
+    (pytester.path / "llm" / "call-single.yaml").write_text(scenario)
+
+    missing = pytester.runpytest("-p", "no:cacheprovider", "llm")
+
+    missing.assert_outcomes(failed=2)  # never from the shipped cassette of the same name
+    missing.stdout.fnmatch_lines(["could not look: *cassettes/call-single/anthropic.yaml: there is no such cassette.*"])
+    missing.stdout.fnmatch_lines(
+        ["*record it: *harness record --variant whole */llm/call-single.yaml --target anthropic"]
+    )
+    played = pytester.runpytest("-p", "no:cacheprovider", "-o", "harness_mode=reference", "llm")
+    played.assert_outcomes(passed=2)

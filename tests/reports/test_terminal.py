@@ -160,8 +160,9 @@ def test_missing_cassettes_are_told_apart_with_both_commands() -> None:
     shown = lines(red())
 
     start = shown.index("Could not look: no cassette of 1 cell in cassettes")
-    assert shown[start + 1 : start + 4] == [
+    assert shown[start + 1 : start + 5] == [
         "  result-null: anthropic",
+        "    no cassette",
         "    record     harness record --cassettes 'my cassettes' result-null --target anthropic",
         "    or play    harness run --mode reference result-null --target anthropic",
     ]

@@ -5,6 +5,7 @@
 //
 // `harness help stdio` says what goes over standard input and output. console.error is yours: it is shown with the cell.
 
+import { createHash } from "node:crypto";
 import { createInterface } from "node:readline";
 
 const capabilities = ["system-prompt", "tools", "parallel-tool-calls", "history", "truncation"];
@@ -12,17 +13,20 @@ const STOP = { stop: "end_turn", tool_calls: "tool_use", length: "max_tokens", c
 
 const of = (message, type) => message.parts.filter((part) => part.type === type);
 
+/** OpenAI takes ids of 64 characters; other APIs issue longer ones, which come here with a conversation. */
+const wireId = (id) => (id.length <= 64 ? id : `call_${createHash("sha256").update(id).digest("hex").slice(0, 40)}`);
+
 /** A message of the harness as those of the API. */
 function messages(message) {
   const results = of(message, "tool_result").map((part) => ({
     role: "tool",
-    tool_call_id: part.call_id,
+    tool_call_id: wireId(part.call_id),
     content: part.is_error ? JSON.stringify({ error: part.text }) : part.text,
   }));
   const content = of(message, "text").map((part) => part.text).join("");
   if (message.role === "user") return content ? [...results, { role: "user", content }] : results;
   const calls = of(message, "tool_call").map((part) => ({
-    id: part.id,
+    id: wireId(part.id),
     type: "function",
     function: { name: part.name, arguments: part.arguments_json }, // as text, which keeps integers beyond 2^53
   }));

@@ -25,7 +25,8 @@ class Client:
         """Ask the model once, with the whole conversation of the request."""
         body: dict[str, Any] = {
             "model": request.model or self._model,
-            "messages": bridge.messages(request, system="developer"),  # as OpenAI has them, which most libraries take
+            # As OpenAI has them, which most libraries take. It takes no longer ids, which other APIs issue.
+            "messages": bridge.messages(request, system="developer", longest_id=64),
             "max_completion_tokens": request.max_tokens,
         }
         if request.tools:

@@ -1,0 +1,131 @@
+"""What the options leave open is as the project says it: `[tool.harness]` in its `pyproject.toml`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from harness import catalog
+from harness.catalog import MARK
+from harness.cli.options import Options
+from harness.contract.errors import UnknownName, UsageError
+from harness.host.project import Project, project
+from harness.results import Mode
+from harness.running.cells import VARIANTS
+from harness.scenarios import suite
+
+CASSETTES = "cassettes"
+"""The folder of one's own cassettes, unless somebody names another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A key of the table, what holds, and who says so: a file, or nobody (`default`)."""
+
+    key: str
+    value: str
+    origin: str
+
+
+def settings() -> Project:
+    """The settings of the project that the working folder is in.
+
+    Raises:
+        UsageError: they have what they may not have, or name what is not there: file and key.
+    """
+    found = project(Path())
+    there = _scenarios(found)
+    for each in found.scenarios:
+        if each not in there:
+            at = found.at("scenarios")
+            raise UsageError(f"{at}: there is no such file or folder, and no shipped scenario: {each}.")
+    for each in found.targets:
+        if each not in _targets():
+            raise UnknownName("target", each, sorted(_targets()), found.at("targets"))
+    for each in found.variants:
+        if each not in VARIANTS:
+            raise UnknownName("variant", each, VARIANTS, found.at("variants"))
+    return found
+
+
+def _scenarios(found: Project) -> list[str]:
+    shipped = {file.stem for file in suite.shipped("scenarios").glob("*.yaml")} if found.scenarios else set[str]()
+    return [each for each in found.scenarios if each in shipped or Path(each).exists()]
+
+
+def _targets() -> set[str]:
+    return {shipped.name for shipped in catalog.targets()}
+
+
+def completed(options: Options, mode: Mode) -> Options:
+    """The options, with what the project says where they say nothing. What is given takes the place of its key.
+
+    URLs of servers hold where something is sent to them, and only there.
+
+    Raises:
+        UsageError: as `settings`.
+    """
+    own = settings()
+    urls = tuple(f"{target}={url}" for target, url in own.base_urls.items()) if mode == "live" else ()
+    return replace(
+        options,
+        paths=options.paths or own.scenarios or None,
+        adapters=options.adapters or adapters(own) or None,
+        targets=options.targets or own.targets or None,
+        models=options.models or tuple(f"{target}={model}" for target, model in own.models.items()) or None,
+        base_urls=options.base_urls or urls or None,
+        variants=options.variants or own.variants or None,
+        folder=folder(own),
+        expected_failures=options.expected_failures or (own.expected_failures and str(own.expected_failures)),
+        strict=bool(own.strict) if options.strict is None else options.strict,
+    )
+
+
+def adapters(own: Project) -> list[str]:
+    """The project's adapters, as options name them."""
+    return [*own.adapters, *(f"{MARK}{command}" for command in own.adapter_commands)]
+
+
+def folder(own: Project) -> str:
+    """The folder of the project's cassettes."""
+    return str(own.cassettes or CASSETTES)
+
+
+def told(own: Project) -> list[Setting]:
+    """Every key, with what holds."""
+    said = {
+        "scenarios": own.scenarios,
+        "cassettes": (str(own.cassettes),) if own.cassettes else (),
+        "adapters": own.adapters,
+        "adapter-commands": own.adapter_commands,
+        "targets": own.targets,
+        "models": _pairs(own.models.items()),
+        "variants": own.variants,
+        "facts": tuple(map(str, own.facts)),
+        "strict": () if own.strict is None else (str(own.strict).lower(),),
+        "base-urls": _pairs(own.base_urls.items()),
+        "expected-failures": (str(own.expected_failures),) if own.expected_failures else (),
+    }
+    file = own.place.partition(" at ")[0]
+    return [Setting(key, ", ".join(said[key]) or _DEFAULTS[key], file if said[key] else "default") for key in said]
+
+
+def _pairs(items: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    return tuple(f"{name}={value}" for name, value in items)
+
+
+_DEFAULTS = {
+    "scenarios": "the shipped ones",
+    "cassettes": f"{CASSETTES}, for shipped scenarios then the shipped ones",
+    "adapters": "those of the targets",
+    "adapter-commands": "none",
+    "targets": "all that the adapters can play",
+    "models": "those of the targets",
+    "variants": "whole and stream, where the adapter can stream",
+    "facts": "the shipped ones alone",
+    "strict": "false",
+    "base-urls": "the providers', or what the environment names",
+    "expected-failures": "none",
+}
+"""What holds where nothing is said."""

@@ -1,0 +1,173 @@
+"""What a project says in `[tool.harness]`, and a repository that begins with nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from harness.scenarios import suite
+from tests.cli.conftest import Command
+
+SCENARIO = (suite.shipped("scenarios") / "call-single.yaml").read_text()
+SETTINGS = """
+[tool.harness]
+scenarios = ["llm"]
+cassettes = "tapes"
+targets = ["anthropic"]
+variants = ["whole"]
+"""
+
+
+def cells(told: str) -> dict[str, str]:
+    return {cell["scenario"]: cell["verdict"] for cell in json.loads(told)["cells"]}
+
+
+@pytest.fixture
+def mine(folder: Path) -> Path:
+    """A repository with a scenario of its own, which is named like a shipped one."""
+    (folder / "pyproject.toml").write_text(SETTINGS)
+    (folder / "llm").mkdir()
+    (folder / "llm" / "call-single.yaml").write_text(SCENARIO)
+    return folder
+
+
+def test_a_run_is_of_the_project_s_own_scenarios_and_never_plays_a_shipped_cassette(
+    harness: Command, mine: Path
+) -> None:
+    missing = harness("run")
+
+    assert missing.code == 2
+    assert "Could not look: no cassette of 1 cell in tapes" in missing.out
+    assert "tapes/call-single/anthropic.yaml: there is no such cassette." in missing.out
+    assert harness("record", "--from=reference").code == 0
+    assert (mine / "tapes" / "call-single" / "anthropic.yaml").exists()
+    assert cells(harness("run", "--report=json").out) == {"call-single": "pass"}
+
+
+def test_it_holds_in_the_folders_below_and_options_take_its_place(
+    harness: Command, mine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(mine / "llm")
+
+    report = json.loads(harness("run", "--mode=reference", "--target=gemini-3", "--report=json").out)
+
+    assert [(cell["target"], cell["variant"], cell["verdict"]) for cell in report["cells"]] == [
+        ("gemini-3", "whole", "pass")
+    ]
+    assert len(cells(harness("run", "call-parallel-same-tool", "--report=json").out)) == 1
+
+
+def test_an_adapter_of_the_project_is_played_and_checked_strictly(harness: Command, folder: Path) -> None:
+    begun = harness("init", "--adapter")
+    with (folder / "pyproject.toml").open("a") as file:
+        file.write("strict = true\n")
+
+    played = harness("run", "--mode=reference")
+    checked = harness("check", "--report=json")
+
+    assert begun.code == 0, begun.err
+    assert "my-adapter" in played.out
+    assert "--strict" in json.loads(harness("run", "--mode=reference", "--report=json").out)["invocation"]["rerun"]
+    lenient = harness("run", "--mode=reference", "--no-strict", "--report=json")
+    assert "--strict" not in json.loads(lenient.out)["invocation"]["rerun"]
+    assert checked.code == 0, checked.out
+    assert {cell["adapter"] for cell in json.loads(checked.out)["cells"]} == {"my-adapter"}
+
+
+def test_what_holds_is_shown_with_its_origin(harness: Command, mine: Path) -> None:
+    (mine / "known.yaml").write_text("[]")
+    with (mine / "pyproject.toml").open("a") as file:
+        file.write('expected-failures = "known.yaml"\nmodels = {anthropic = "claude-opus-5"}\n')
+
+    rows = [re.split(r"  +", line) for line in harness("config").out.splitlines()]
+
+    assert rows[0] == ["KEY", "VALUE", "FROM"]
+    told = {key: (value, origin) for key, value, origin in rows[1:]}
+    assert told["scenarios"] == ("llm", "pyproject.toml")
+    assert told["models"] == ("anthropic=claude-opus-5", "pyproject.toml")
+    assert told["expected-failures"] == ("known.yaml", "pyproject.toml")
+    assert told["strict"] == ("false", "default")
+    assert harness("config").code == 0
+
+
+def test_base_urls_hold_where_something_is_sent_live_and_nowhere_else(harness: Command, mine: Path) -> None:
+    with (mine / "pyproject.toml").open("a") as file:
+        file.write('base-urls = {anthropic = "http://127.0.0.1:9"}\n')
+
+    live = harness("run", "--mode=live")
+
+    assert harness("run", "--mode=reference").code == 0
+    assert "http://127.0.0.1:9" in live.out + live.err
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (
+            "scenarios = 'llm'",
+            ".scenarios: it has to be a list of scenario files, folders and ids, as in scenarios = [",
+        ),
+        ("scenarios = ['gone']", ".scenarios: there is no such file or folder, and no shipped scenario: gone."),
+        ("cassettes = 1", '.cassettes: it has to be a folder, as in cassettes = "cassettes".'),
+        (
+            "scenarios = ['.']\ncassettes = 'tapes'",
+            ".cassettes: tapes lies in ., where every YAML file is a scenario. Name a folder beside it.",
+        ),
+        ("targets = ['antropic']", ".targets: unknown target 'antropic'. Did you mean 'anthropic'? Known: "),
+        (
+            "variants = ['streamed']",
+            ".variants: unknown variant 'streamed'. Did you mean 'stream'? Known: stream, whole.",
+        ),
+        ("strict = 'yes'", ".strict: it has to be true or false, as in strict = true."),
+        ("models = ['x']", ".models: it has to be a table of models by target, as in models = {gemini-3 = "),
+        ("base-urls = 'x'", ".base-urls: it has to be a table of URLs by target, as in base-urls = {openai-chat = "),
+        ("expected-failures = 'gone.yaml'", ".expected-failures: there is no file gone.yaml."),
+        (
+            "adapters = [1]",
+            '.adapters: it has to be a list of adapters, as in adapters = ["mypackage.adapter:ADAPTER"].',
+        ),
+        ("adapter-commands = 'x'", ".adapter-commands: it has to be a list of commands, as in adapter-commands = ["),
+    ],
+)
+def test_what_is_wrong_there_is_named(harness: Command, folder: Path, line: str, said: str) -> None:
+    (folder / "pyproject.toml").write_text(f"[tool.harness]\n{line}\n")
+
+    outcome = harness("run")
+
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err.startswith(f"harness: pyproject.toml at tool.harness{said}")
+
+
+def test_a_repository_begins_with_what_plays_and_what_it_has_is_left(harness: Command, folder: Path) -> None:
+    (folder / "pyproject.toml").write_text('[project]\nname = "mine"')
+
+    first = harness("init")
+
+    assert (folder / "pyproject.toml").read_text().startswith('[project]\nname = "mine"\n\n[tool.harness]')
+    assert "pyproject.toml: [tool.harness] is added." in first.out
+    assert harness("validate").out == "1 scenario is valid.\n"
+    assert harness("list", "scenarios").out.count("\n") == 2
+    assert harness("run", "--mode=reference").code == 0
+    assert harness("record", "--from=reference").code == 0
+    assert harness("run").code == 0
+    before = {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+    again = harness("init")
+    assert (again.code, again.out.count("already, and is left as it is.")) == (0, 3)
+    assert {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()} == before
+
+
+def test_the_workflow_runs_commands_that_there_are(harness: Command, folder: Path) -> None:
+    harness("init")
+    harness("record", "--from=reference")
+    workflow = yaml.safe_load((folder / ".github" / "workflows" / "harness.yml").read_text())
+
+    commands = [step["run"] for step in workflow["jobs"]["conformance"]["steps"] if "run" in step]
+
+    played = [command.split()[1:] for command in commands if command.startswith("harness ")]
+    assert len(played) == 2
+    assert [harness(*words).code for words in played] == [0, 0]
+    assert (folder / "harness.xml").exists()
