@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import cast
 
 from harness.apis.jsonvalue import loads
 from harness.apis.view import WireError
@@ -52,9 +53,8 @@ def conversation(
     """
     left = most
     said: list[Said] = []
-    for each in _said(evidence):
-        told = redactor.result(each)
-        told = replace(told, text=_text(told.text), name=told.name and _text(told.name), id=told.id and _text(told.id))
+    for each in _redacted(list(_said(evidence)), redactor):
+        told = replace(each, text=_text(each.text), name=each.name and _text(each.name), id=each.id and _text(each.id))
         left -= len(told.text)
         said.append(told if left >= 0 else replace(told, text="[left out]"))
     sent: list[Sent] = []
@@ -64,6 +64,13 @@ def conversation(
         left -= len(told.sent or "") + len(told.received or "")
         sent.append(told if left >= 0 else replace(told, sent=None, received=None, left_out=True))
     return Conversation(tuple(said), tuple(sent))
+
+
+def _redacted(said: list[Said], redactor: Redactor) -> list[Said]:
+    """What was said, without secrets, be they cut over the parts of a message."""
+    texts: list[JSON] = [each.text for each in said]
+    whole = cast("list[str]", redactor.value(texts))  # which changes what stands in it, not how much
+    return [redactor.result(replace(each, text=text)) for each, text in zip(said, whole, strict=True)]
 
 
 def _sent(number: int, reading: Reading, redactor: Redactor) -> Sent:

@@ -70,8 +70,8 @@ def test_the_page_of_a_json_report_has_all_but_the_conversations(harness: Comman
 
     page, whole = (folder / "page.html").read_text(), (kept / "html").read_text()
     assert "harness explain" in page
-    assert "This run was kept without its conversations" in page
-    assert "This run was kept without its conversations" not in whole
+    assert "The conversations of cells are not in this run" in page
+    assert "The conversations of cells are not in this run" not in whole
     assert len(page) < len(whole)
 
 

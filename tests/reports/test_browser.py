@@ -149,6 +149,7 @@ def test_the_matrix_is_filtered_by_name_verdict_target_and_variant(opened: Opene
 def test_what_is_the_same_for_all_targets_is_shown_when_asked_for(opened: Opened) -> None:
     page = opened(talking())
 
+    assert texts(page, "#facts th[scope=rowgroup]") == ["system-prompt"]
     assert texts(page, "#facts tr:not(.subject) th[scope=row]") == ["its place"]
     page.evaluate("document.getElementById('same').click()")
     assert texts(page, "#facts tr:not(.subject) th[scope=row]") == ["its place", "word for it"]

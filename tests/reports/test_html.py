@@ -143,7 +143,7 @@ def test_everything_that_is_no_pass_is_there() -> None:
         "usage in call-* , anthropic (listed because: tracked as #7 )",
         "openai-chat is left out : its SDK is missing",
         "httpx2 2.16.0",
-        "This run was kept without its conversations",
+        "The conversations of cells are not in this run",
     ):
         assert words in page.text
 

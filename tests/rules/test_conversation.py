@@ -6,7 +6,18 @@ import json
 
 from harness import catalog
 from harness.contract.http import HttpRequest, HttpResponse
-from harness.results import Conversation, Exchange, Transcript
+from harness.contract.model import (
+    ChatRequest,
+    ChatResponse,
+    Message,
+    Role,
+    StopReason,
+    Text,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
+from harness.results import Chat, Conversation, Exchange, Transcript
 from harness.rules.conversation import conversation, room
 from harness.rules.evidence import Evidence
 from harness.tape.redact import Redactor
@@ -14,13 +25,13 @@ from harness.tape.redact import Redactor
 KEY = "sk-a-key-of-somebody-0123456789"
 
 
-def told(*bodies: bytes, most: int = 10_000) -> Conversation:
+def told(*bodies: bytes, most: int = 10_000, chats: tuple[Chat, ...] = ()) -> Conversation:
     exchanges = tuple(
         Exchange(HttpRequest("POST", f"http://a.invalid/v1/messages?key={KEY}", {}, body), HttpResponse(200, {}, body))
         for body in bodies
     )
     profile = catalog.api("anthropic").profile_for("m")
-    evidence = Evidence(Transcript("anthropic", "m", profile, exchanges, "audit"))
+    evidence = Evidence(Transcript("anthropic", "m", profile, exchanges, "live", chats=chats))
     return conversation(evidence, Redactor([KEY]), most)
 
 
@@ -66,3 +77,42 @@ def test_there_is_room_for_so_much_and_the_exchanges_beyond_it_are_named() -> No
 def test_the_cells_of_a_large_run_have_less_room_each() -> None:
     assert room(1) == room(0) == 1 << 20
     assert room(1_000_000) < 300
+
+
+def asked(*messages: Message, system: str | None = None) -> ChatRequest:
+    return ChatRequest(model="m", messages=messages, system=system)
+
+
+def test_a_key_that_is_cut_over_the_parts_of_a_message_is_no_key_any_more() -> None:
+    chat = Chat(0, 0, asked(Message(Role.USER, (Text(f"it is {KEY[:14]}"), Text(f"{KEY[14:]}, keep it")))))
+
+    said = told(chats=(chat,)).said
+
+    assert "REDACTED" in "".join(each.text for each in said)
+    assert KEY[:14] not in said[0].text
+    assert KEY[14:] not in said[1].text
+
+
+def test_each_thing_is_said_once_however_often_it_is_sent() -> None:
+    user, calls = Message(Role.USER, (Text("Go."),)), Message(Role.ASSISTANT, (ToolCall("c1", "look", {"at": 1}),))
+    result = Message(Role.USER, (ToolResult("c1", "look", {"seen": None}, is_error=True),))
+    done = Message(Role.ASSISTANT, (Text("Done."),))
+    first, second = asked(user, system="Be brief."), asked(user, calls, result, system="Be briefer.")
+    chats = (
+        Chat(0, 0, first, ChatResponse(calls, StopReason.TOOL_USE, Usage())),
+        Chat(0, 1, second, ChatResponse(done, StopReason.END_TURN, Usage())),
+        Chat(
+            1, 0, asked(user, calls, result, done, user, system="Be briefer."), error="RateLimited", error_text="later"
+        ),
+    )
+
+    assert [(each.chat, each.by, each.what, each.text, each.name, each.id) for each in told(chats=chats).said] == [
+        (0, "system", "text", "Be brief.", None, None),
+        (0, "user", "text", "Go.", None, None),
+        (0, "assistant", "call", '{"at": 1}', "look", "c1"),
+        (1, "system", "text", "Be briefer.", None, None),
+        (1, "tool", "error", '{"seen": null}', "look", "c1"),
+        (1, "assistant", "text", "Done.", None, None),
+        (2, "user", "text", "Go.", None, None),
+        (2, "assistant", "error", "RateLimited: later", None, None),
+    ]

@@ -110,8 +110,9 @@ def test_a_path_that_leads_nowhere_says_where_to_go(served: Served, path: str, s
 
 
 def test_the_end_of_the_input_ends_it_with_the_verdict(tmp_path: Path) -> None:
-    report = tmp_path / "run.json"
-    with serving(PARALLEL, "--report", f"json:{report}") as server:
+    report, page, archive = (tmp_path / name for name in ("run.json", "page.html", "archive.json"))
+    reports = (f"--report=json:{report}", f"--report=html:{page}", f"--report=archive:{archive}")
+    with serving(PARALLEL, *reports) as server:
         play(server, "anthropic", "good")
         play(server, "openai-chat", "bad", swapped=True)
 
@@ -127,6 +128,9 @@ def test_the_end_of_the_input_ends_it_with_the_verdict(tmp_path: Path) -> None:
         "anthropic/good": "pass",
         "openai-chat/bad": "fail",
     }
+    assert f'href="#cell/{PARALLEL}/openai-chat%2Fbad/whole"' in page.read_text(encoding="utf-8")
+    kept = json.loads(archive.read_text(encoding="utf-8"))["cells"]
+    assert [len(cell["conversation"]["exchanges"]) for cell in kept] == [2, 2]
 
 
 def test_a_client_that_stops_halfway_is_found_at_the_end_and_not_before() -> None:

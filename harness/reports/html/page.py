@@ -20,7 +20,7 @@ from harness.reports import _audit, _gateway, _groups
 from harness.reports._causes import causes
 from harness.reports._checked import sentences
 from harness.reports._comparison import compared
-from harness.reports._costs import costs
+from harness.reports._costs import costs, money
 from harness.reports._redrive import redrive_lines
 from harness.reports._words import CRASHED, count, counts, place, plain, short, verdict, what_to_do
 from harness.reports.html.data import GLYPHS, data, lines_of
@@ -166,6 +166,7 @@ def _template() -> Template:
         "common": _common,
         "count": count,
         "counts": counts,
+        "money": money,
         "place": place,
         "short": short,
         "spoken": _spoken,
