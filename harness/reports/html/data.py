@@ -53,7 +53,6 @@ def data(run: RunResult) -> str:
         },
         ensure_ascii=False,
         separators=(",", ":"),
-        default=str,
     )
     return _UNSAFE.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
 

@@ -60,6 +60,7 @@ def render(run: RunResult, presentation: Presentation) -> str:
         "inconclusive": _groups.inconclusive(run),
         "redriven": _redriven(run),
         "targets": _groups.targets(run),
+        "variants": {cell.variant for cell in run.cells},
         "subjects": _matrix(run),
         "differences": _differences(run),
         "provenance": _groups.provenance(run),

@@ -303,8 +303,8 @@
 
   function filter() {
     const words = document.getElementById("find").value.toLowerCase().split(/\s+/).filter(Boolean);
-    const verdicts = chosen("verdict"), variants = chosen("variant");
-    const targets = form.querySelector('input[name="target"]') ? chosen("target") : null;
+    const verdicts = chosen("verdict");
+    const [variants, targets] = ["variant", "target"].map((name) => form.querySelector(`input[name="${name}"]`) ? chosen(name) : null);
     let number = 0;
     for (const group of table.tBodies) {
       let any = false;
@@ -315,7 +315,7 @@
         [...row.cells].slice(1).forEach((field, at) => {
           field.hidden = targets !== null && !targets.has(String(at));
           for (const link of field.children) {
-            link.hidden = !verdicts.has(link.className.slice(4)) || !variants.has(link.dataset.v);
+            link.hidden = !verdicts.has(link.className.slice(4)) || (variants !== null && !variants.has(link.dataset.v));
             if (fits && !link.hidden && !field.hidden) here += 1;
           }
         });
