@@ -67,7 +67,6 @@ def played_clean(fault: Fault, target: str) -> CellResult:
     return played(fault.scenario, target, stages=fault.stages(), variant=fault.variant, recuts=fault.recuts)
 
 
-@cache
 def all_played(target: str, variant: Variant) -> tuple[CellResult, ...]:
     """The cells of all scenarios with the shipped adapter of a target."""
     chosen = cells([*shipped_scenarios().values()], [shipped_targets()[target]], [variant])

@@ -61,16 +61,10 @@ def test_no_two_faults_have_one_name() -> None:
 
 @pytest.mark.parametrize("target", shipped_targets())
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_the_shipped_adapters_raise_nothing(target: str, variant: Variant) -> None:
+def test_the_shipped_adapters_raise_nothing_and_few_scenarios_are_not_applicable(target: str, variant: Variant) -> None:
     results = all_played(target, variant)
     assert len(results) >= 100
     for result in results:
         assert result.findings == (), f"{result.scenario} {target} {variant}: {said(result.findings)}"
         assert result.verdict in (Verdict.PASS, Verdict.NOT_APPLICABLE), (result.scenario, result.reason)
-
-
-@pytest.mark.parametrize("target", shipped_targets())
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_few_scenarios_are_not_applicable(target: str, variant: Variant) -> None:
-    verdicts = [result.verdict for result in all_played(target, variant)]
-    assert verdicts.count(Verdict.NOT_APPLICABLE) < len(verdicts) / 10
+    assert sum(result.verdict is Verdict.NOT_APPLICABLE for result in results) < len(results) / 10

@@ -12,7 +12,7 @@ import typer
 from harness import catalog
 from harness.apis.tables import known_limits
 from tests.limits.cases import CASES
-from tests.limits.proof import MODES, Played, play
+from tests.limits.proof import MODES, Group, Played, play
 
 
 def _word(limit: str, played: Played | None) -> str:
@@ -25,8 +25,10 @@ def _word(limit: str, played: Played | None) -> str:
 
 def main() -> int:
     started = time.process_time()
-    with tempfile.TemporaryDirectory(prefix="limits-") as folder:
-        played = play(Path(folder))
+    played: dict[tuple[str, str], Played] = {}
+    for group in dict.fromkeys(map(Group.of, CASES)):
+        with tempfile.TemporaryDirectory(prefix="limits-") as folder:
+            played |= play(group, Path(folder))
     width = max(len(limit.id) for limit in known_limits())
     missed = 0
     typer.echo(f"{'LIMIT'.ljust(width)}  {'  '.join(mode.ljust(10) for mode in MODES)}")

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
-from typing import Any
-
-import yaml
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from harness import catalog
 from harness.cli.main import main
 from harness.scenarios import suite
+from harness.scenarios.document import read
 from tests.limits.adapters import mark
 from tests.limits.case import EMBEDDED, Case
 from tests.limits.cases import CASES
@@ -34,28 +32,40 @@ class Played:
     exit_code: int
 
 
-def play(folder: Path) -> dict[tuple[str, str], Played]:
-    """By mode and limit, all cases played in `folder`: one command for each mode, target and model.
+Proof: TypeAlias = "Mapping[tuple[str, str], Played]"
+"""By mode and limit, what became of cases."""
+
+
+class Group(NamedTuple):
+    """Cases that one command plays: those of a target and a model."""
+
+    target: str
+    model: str | None
+
+    @staticmethod
+    def of(limit: str) -> Group:
+        """The group of a limit's case."""
+        return Group(CASES[limit].target, CASES[limit].model)
+
+
+def play(group: Group, folder: Path) -> Proof:
+    """The cases of a group, played in `folder`: one command for each mode.
 
     What is replayed is recorded before that, by the shipped adapter, which obeys.
     """
     found: dict[tuple[str, str], Played] = {}
-    groups: dict[tuple[str, str | None], list[Case]] = defaultdict(list)
-    for case in CASES.values():
-        groups[case.target, case.model].append(case)
+    target, model = group
+    cases = [case for limit, case in CASES.items() if Group.of(limit) == group]
     with found_from_here():
-        for number, ((target, model), cases) in enumerate(groups.items()):
-            place = folder / str(number)
-            place.mkdir()
-            chosen = ["--target", target, *(["--model", f"{target}={model}"] if model else [])]
-            chosen += ["--variant", "whole", *_written(cases, place)]
-            recorded = ["--cassettes", str(place / "cassettes")]
-            command("record", "--from", "reference", *recorded, *chosen)
-            name = catalog.target(target).api.replace("-", "_").upper()
-            chosen += ["--adapter", f"tests.limits.adapters:{name}"]
-            for mode, more in (("reference", ["--mode", "reference"]), ("replay", recorded)):
-                code, report = command("run", *more, *chosen)
-                found |= {(mode, cell["scenario"]): _played(cell, code) for cell in report["cells"]}
+        chosen = ["--target", target, *(["--model", f"{target}={model}"] if model else [])]
+        chosen += ["--variant", "whole", *_written(cases, folder)]
+        recorded = ["--cassettes", str(folder / "cassettes")]
+        command("record", "--from", "reference", *recorded, *chosen)
+        name = catalog.target(target).api.replace("-", "_").upper()
+        chosen += ["--adapter", f"tests.limits.adapters:{name}"]
+        for mode, more in (("reference", ["--mode", "reference"]), ("replay", recorded)):
+            code, report = command("run", *more, *chosen)
+            found |= {(mode, cell["scenario"]): _played(cell, code) for cell in report["cells"]}
     return found
 
 
@@ -63,7 +73,8 @@ def _written(cases: Sequence[Case], place: Path) -> list[str]:
     """A scenario for each case, which is the shipped one with a text that says what is committed."""
     files: list[str] = []
     for case in cases:
-        scenario: dict[str, Any] = yaml.safe_load((suite.shipped("scenarios") / f"{case.scenario}.yaml").read_text())
+        shipped = suite.shipped("scenarios") / f"{case.scenario}.yaml"
+        scenario: dict[str, Any] = cast("Any", read(shipped.read_bytes(), str(shipped)).value)
         scenario["id"] = case.limit
         if case.scenario == EMBEDDED:
             scenario["embeddings"]["texts"].append(mark(case.limit))

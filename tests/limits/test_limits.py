@@ -5,7 +5,8 @@ The mutation tests in tests/apis call the checks; these go through `harness run`
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
+from functools import cache, partial
 
 import pytest
 
@@ -15,14 +16,21 @@ from harness.apis.tables import known_limits
 from harness.apis.tables import severity as severity_of
 from tests.limits.cases import CASES
 from tests.limits.edits import Sent, append, copied, double, drop, insert, moved, put
-from tests.limits.proof import MODES, Played, play
+from tests.limits.proof import MODES, Group, Proof, play
 from tests.once import once
+
+Proofs = Callable[[Group], Proof]
 
 
 @pytest.fixture(scope="session")
-def proof(tmp_path_factory: pytest.TempPathFactory) -> Mapping[tuple[str, str], Played]:
-    """All cases played, once for all processes that run tests."""
-    return once(tmp_path_factory, "limits", play)
+def proofs(tmp_path_factory: pytest.TempPathFactory) -> Proofs:
+    """The cases of a group played, once for all processes that run tests."""
+
+    @cache
+    def played(group: Group) -> Proof:
+        return once(tmp_path_factory, f"limits-{group.target}-{group.model}", partial(play, group))
+
+    return played
 
 
 def test_every_limit_has_a_case_and_no_case_is_of_another_limit() -> None:
@@ -33,8 +41,8 @@ def test_every_limit_has_a_case_and_no_case_is_of_another_limit() -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("limit", known_limits(), ids=lambda limit: limit.id)
-def test_who_commits_it_is_told_so(limit: Limit, mode: str, proof: Mapping[tuple[str, str], Played]) -> None:
-    case, played = CASES[limit.id], proof[mode, limit.id]
+def test_who_commits_it_is_told_so(limit: Limit, mode: str, proofs: Proofs) -> None:
+    case, played = CASES[limit.id], proofs(Group.of(limit.id))[mode, limit.id]
     severity = case.severity or severity_of(limit)
 
     assert played.limits[limit.id] == severity
@@ -45,8 +53,9 @@ def test_who_commits_it_is_told_so(limit: Limit, mode: str, proof: Mapping[tuple
         assert played.verdict in ("warn", "fail")  # an edit may also lose something, which is for other rules to say
 
 
-def test_a_warning_alone_fails_no_cell(proof: Mapping[tuple[str, str], Played]) -> None:
-    warned = {limit for (_, limit), played in proof.items() if played.verdict == "warn"}
+def test_a_warning_alone_fails_no_cell(proofs: Proofs) -> None:
+    groups = {Group.of(limit) for limit in CASES}
+    warned = {limit for group in groups for (_, limit), played in proofs(group).items() if played.verdict == "warn"}
     assert "gemini-role-function" in warned
     table = {limit.id: severity_of(limit) for limit in known_limits()}
     assert all((CASES[limit].severity or table[limit]) == "warning" for limit in warned)
