@@ -38,6 +38,9 @@ _ROOT, _INSIDE = "#", "#/"
 
 _Found: TypeAlias = "tuple[str, JSON | _Absent, _Chosen]"
 
+_Way: TypeAlias = "tuple[tuple[_Step, ...], frozenset[str]]"
+"""A path, and what of it conditions share."""
+
 
 @dataclass(frozen=True, slots=True)
 class SchemaPlaces:
@@ -63,6 +66,17 @@ class Asked:
     _walked: dict[str, list[tuple[str, dict[str, JSON]]]] = field(
         default_factory=dict[str, list[tuple[str, dict[str, JSON]]]]
     )
+    _reached: dict[_Way, list[_Found]] = field(default_factory=dict["_Way", "list[_Found]"])
+
+    def at(self, steps: tuple[_Step, ...], shared: frozenset[str]) -> list[_Found]:
+        """All values at the end of a path, walked once however many conditions go the same way: most of them go through
+        all that was said."""
+        if not steps:
+            return [("", self.body, {})]
+        way = steps, shared
+        if way not in self._reached:
+            self._reached[way] = _walk(self.at(steps[:-1], shared), steps[-1:], shared)
+        return self._reached[way]
 
     def inside(self, pointer: str, root: JSON) -> list[tuple[str, dict[str, JSON]]]:
         """A schema and all schemas inside it, walked once however many conditions look at them."""
@@ -202,7 +216,7 @@ class _Test:
         if condition.header is not None:
             yield "", asked.headers.get(condition.header.lower(), _ABSENT), chosen
         elif condition.schemas is None:
-            yield from _walk([("", asked.body, chosen)], self.steps, shared)
+            yield from _walk([("", asked.body, chosen)], self.steps, shared) if chosen else asked.at(self.steps, shared)
         else:
             yield from chain.from_iterable(
                 self._keywords(asked, path, shared, chosen) for path in self._paths(asked.schemas)

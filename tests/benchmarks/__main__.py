@@ -13,14 +13,18 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from tests.benchmarks import growth, speed, starts
+from tests.benchmarks import growth, shipped, speed, starts
 from tests.benchmarks.bare import SDKS
-from tests.benchmarks.contenders import FLOOR, contenders
+from tests.benchmarks.contenders import ALONE, FLOOR, JUDGED, contenders
+from tests.benchmarks.conversations import Conversation
 from tests.stages import shipped_targets
 
 MEMORY = Path("/dev/shm")
 
-PARTS = ("speed", "conversations", "exchanges", "starts")
+PARTS = ("speed", "lengths", "conversations", "exchanges", "starts", "suite")
+
+LENGTHS = (1, 10, 99)
+"""Calls of a conversation; a scenario has a hundred answers at most."""
 
 
 def main() -> None:
@@ -56,7 +60,8 @@ def _speed(console: Console, options: argparse.Namespace, folder: Path) -> list[
     table = Table("target", "contender", "× floor (median)", "× floor (of minima)", "ms per conversation (min)")
     measured: list[speed.Speed] = []
     for name in options.target or SDKS:
-        rows = speed.measure(shipped_targets()[name], taking_part, options.conversations, options.rounds, folder / name)
+        chosen = [Conversation(number) for number in range(options.conversations)]
+        rows = speed.measure(shipped_targets()[name], taking_part, chosen, options.rounds, folder / name)
         measured += rows
         floor = next(row for row in rows if row.contender == FLOOR)
         for row in rows:
@@ -65,6 +70,32 @@ def _speed(console: Console, options: argparse.Namespace, folder: Path) -> list[
     console.print(f"{options.conversations} tool conversations of two requests per API, {options.rounds} rounds")
     console.print(table)
     return [asdict(row) for row in measured]
+
+
+def _lengths(console: Console, options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
+    taking_part = [each for each in contenders(None) if each.name in (FLOOR, ALONE, JUDGED)]
+    table = Table("target", "calls", "contender", "× floor (median)", "ms per call (min)")
+    measured: list[dict[str, Any]] = []
+    for name in options.target or SDKS:
+        for calls in LENGTHS:
+            chosen = [Conversation(number, calls) for number in range(max(1, LENGTHS[-1] // calls // 5))]
+            place = folder / f"{name}-{calls}"
+            for row in speed.measure(shipped_targets()[name], taking_part, chosen, options.rounds, place):
+                table.add_row(name, str(calls), row.contender, f"{row.ratio:.2f}", f"{row.least / calls:.2f}")
+                measured.append({"calls": calls, **asdict(row)})
+        table.add_section()
+    console.print("conversations of many calls, each of which repeats all before it")
+    console.print(table)
+    return measured
+
+
+def _suite(console: Console, options: argparse.Namespace, _folder: Path) -> list[dict[str, Any]]:
+    rows = shipped.measure(min(options.rounds, 3))
+    table = Table("command", "s of the processor (min)", "s on the clock (min)")
+    for row in rows:
+        table.add_row(f"harness {row.words}", f"{row.processor:.1f}", f"{row.clock:.1f}")
+    console.print(table)
+    return [asdict(row) for row in rows]
 
 
 def _conversations(console: Console, options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
@@ -100,7 +131,14 @@ def _starts(console: Console, options: argparse.Namespace, folder: Path) -> list
     return [asdict(row) for row in rows]
 
 
-_PARTS = {"speed": _speed, "conversations": _conversations, "exchanges": _exchanges, "starts": _starts}
+_PARTS = {
+    "speed": _speed,
+    "lengths": _lengths,
+    "conversations": _conversations,
+    "exchanges": _exchanges,
+    "starts": _starts,
+    "suite": _suite,
+}
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -37,11 +37,10 @@ class Speed:
 
 
 def measure(
-    target: Target, contenders: Sequence[Contender], conversations: int, rounds: int, folder: Path
+    target: Target, contenders: Sequence[Contender], chosen: Sequence[Conversation], rounds: int, folder: Path
 ) -> list[Speed]:
     """One target. The contenders take turns, so that whatever slows the machine slows them alike; a first round
     warms them up and does not count."""
-    chosen = [Conversation(number) for number in range(conversations)]
     field = Field(target, chosen, record(folder / "cassettes", chosen, [target]), folder)
     with ExitStack() as stack:
         plays = {each.name: stack.enter_context(ready(each, field)) for each in contenders}
@@ -53,7 +52,7 @@ def measure(
         Speed(
             target.name,
             name,
-            [each[name] / conversations * 1000 for each in seconds],
+            [each[name] / len(chosen) * 1000 for each in seconds],
             [each[name] / each[floor] for each in seconds],
         )
         for name in plays

@@ -15,7 +15,7 @@ from harness.tape.player import Player
 from harness.tape.read import read
 from harness.tape.tap import Tap
 from harness.tape.transport import HandlerTransport, replaying
-from tests.benchmarks.contenders import BODY_MATCHING, Field, contenders, lead, ready, timed
+from tests.benchmarks.contenders import BODY_MATCHING, JUDGED, Field, contenders, lead, ready, timed
 from tests.benchmarks.conversations import Conversation
 from tests.benchmarks.growth import TARGET, Task
 from tests.benchmarks.recordings import Canned
@@ -25,7 +25,7 @@ from tests.stages import shipped_targets
 def run(task: Task) -> float:
     field = _field(task, task.size)
     everybody = {each.name: each for each in contenders(None)}
-    with ready(everybody["harness, all rules"], field) as play:
+    with ready(everybody[JUDGED], field) as play:
         return min(play() for _ in range(task.times))
 
 
