@@ -19,6 +19,7 @@ Body = dict[str, Any]
 
 RIGHT = ("right", "framed", "reordered", "wrapped", "titled", "asked-again")
 WRONG = {
+    "tool-of-another": "loop-failed",
     "swapped": "result-swapped",
     "id-lost": "result-orphan",
     "system-dropped": "loop-system",
@@ -209,10 +210,17 @@ def ended(way: str) -> None:
             pass
 
 
+KEPT: list[ConversationTool] = []
+"""The tool of the conversation before."""
+
+
 def play(endpoint: Endpoint, model: str, conversation: Conversation) -> None:
     way = conversation.turns[0].text.partition(":")[0]
     ended(way)
     (tool,) = conversation.tools
+    if way == "tool-of-another":
+        tool = KEPT[-1]
+    KEPT[:] = [tool]
     if way == "run-uncalled":
         tool.text({"city": "Paris"})
     declared = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}

@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from functools import cached_property
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
@@ -185,9 +186,10 @@ class _Worker:
             return Failed(f"{type(error).__name__}: {located(error)}", traceback_of(error))
 
     def _driven(self, job: Job, drive: Drive) -> Answer:
-        conversation = given(job.scenario, job.variant, self._run_tool)
+        tools = _Tools(self._asked)
+        conversation = given(job.scenario, job.variant, tools.run)
         try:
-            with isolated() if job.offline else contextlib.nullcontext():
+            with isolated() if job.offline else contextlib.nullcontext(), contextlib.closing(tools):
                 settled(drive(Endpoint(job.base_url, job.api_key), job.model, conversation))
         except _Ended:
             return Stopped()
@@ -200,13 +202,6 @@ class _Worker:
                 return Driven()
             return Driven(f"it raises {type(error).__name__}: {located(error)}", traceback_of(error))
         return Driven()
-
-    def _run_tool(self, call: ToolCall) -> ToolResult:
-        match self._asked(RunTool(plain(call, "the call"))):
-            case ToolAnswered(result):
-                return result
-            case _:
-                raise _Ended
 
     @cached_property
     def _http_client(self) -> httpx2.Client:
@@ -227,6 +222,29 @@ class _Worker:
                 raise OSError(errno, reason) if errno is not None else OSError(reason)
             case _:
                 raise _Ended
+
+
+class _Tools:
+    """Runs the tools of one conversation: the run answers. What the loop has left behind runs none of the next one."""
+
+    def __init__(self, ask: Callable[[Answer], Order]) -> None:
+        self._ask = ask
+        self._over = False
+        self._running = Lock()
+
+    def run(self, call: ToolCall) -> ToolResult:
+        with self._running:
+            if self._over:
+                raise RuntimeError(f"the conversation is over, and its tool {call.name} no longer runs")
+            match self._ask(RunTool(plain(call, "the call"))):
+                case ToolAnswered(result):
+                    return result
+                case _:
+                    raise _Ended
+
+    def close(self) -> None:
+        with self._running:
+            self._over = True
 
 
 class _Commands:
