@@ -17,24 +17,34 @@ _THRESHOLD = 20_000
 """How many more objects there are than were thrown away before the collector looks for cycles: Python's own 700 have it
 take a sixth of a short run."""
 
-COMMANDS = {
-    "run": "Play scenarios and report findings and differences. Offline unless --mode says otherwise.",
-    "check": "Check an adapter, or a server, within a minute: what holds, what breaks, by which request.",
-    "show": "Play one cell: its conversation beside what was sent, the findings at their places.",
-    "record": "Record cassettes, from a provider or from the bundled reference server.",
-    "serve": "Serve the reference server to any client, in any language: what breaks in its conversations?",
-    "list": "List the shipped scenarios, the targets, the rules, the facts, or the models that are known.",
-    "explain": "Say what a fact, a limit, a rule or a word of a report means, how it is known, what to do.",
-    "providers": "Show SDKs, keys (never a value), embeddings, and what each target can do.",
-    "validate": "Check scenario files: every problem with its place.",
-    "init": "Write settings, a first scenario and a workflow into a repository; overwrites nothing.",
-    "config": "Show which settings hold in this project, and where each comes from.",
-    "probe": "Ask a provider whether facts about it still hold. Says first how many requests and what they cost.",
-    "audit": "Audit recorded requests: what do the providers refuse, what breaks the contract?",
-    "report": "Make any report of a run that was kept: a page for the browser, what changed since an earlier one.",
-    "accept": "Write what is red in a run into a file of expected failures.",
-    "help": "Explain a topic: adapters, ci, findings, recording, scenarios, ... All: harness help.",
+HEADINGS = {
+    "Play and record": {
+        "run": "Play scenarios and report findings and differences. Offline unless --mode says otherwise.",
+        "check": "Check an adapter, a server, a gateway, whatever owns its tool loop: what holds, what breaks.",
+        "record": "Record cassettes, from a provider or from the bundled reference server.",
+        "show": "Play one cell: its conversation beside what was sent, the findings at their places.",
+        "serve": "Serve the reference server to any client, in any language: what breaks in its conversations?",
+    },
+    "Results": {
+        "report": "Make any report of a run that was kept: a page for the browser, what changed since an earlier one.",
+        "accept": "Write what is red in a run into a file of expected failures.",
+        "audit": "Audit recorded requests: what do the providers refuse, what breaks the contract?",
+    },
+    "Knowledge": {
+        "explain": "Say what a fact, a limit, a rule or a word of a report means, how it is known, what to do.",
+        "list": "List the scenarios, the targets, the rules, the facts, or the models that are known.",
+        "probe": "Ask a provider whether facts about it still hold. Says first how many requests and what they cost.",
+        "help": "Explain a topic: adapters, ci, findings, recording, scenarios, ... All: harness help.",
+    },
+    "Set-up": {
+        "init": "Write settings, a first scenario and a workflow into a repository; overwrites nothing.",
+        "config": "Show which settings hold in this project, and where each comes from.",
+        "validate": "Check scenario files: every problem with its place.",
+        "providers": "Show SDKs, keys (never a value), embeddings, and what each target can do.",
+    },
 }
+
+COMMANDS = {name: summary for commands in HEADINGS.values() for name, summary in commands.items()}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -57,8 +67,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _help() -> str:
     width = max(map(len, COMMANDS))
-    commands = "\n".join(f"  {name:{width}}  {summary}" for name, summary in COMMANDS.items())
+    commands = "\n".join(
+        f"{heading}:\n" + "".join(f"  {name:{width}}  {summary}\n" for name, summary in commands.items())
+        for heading, commands in HEADINGS.items()
+    )
     return (
-        f"Usage: harness COMMAND [OPTIONS]\n\n{SUMMARY}\n\n{commands}\n\n"
+        f"Usage: harness COMMAND [OPTIONS]\n\n{SUMMARY}\n\n{commands}\n"
         "'harness COMMAND --help' shows the options of a command, 'harness --version' the version.\n"
     )
