@@ -63,7 +63,10 @@ _DEFAULTS = {"string": "", "int": 0, "bool": False}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Declare the ini options. Paths are relative to the configuration file."""
+    """Declare the options. Paths are relative to the configuration file."""
+    parser.getgroup("harness").addoption(
+        "--harness-mode", choices=("replay", "reference"), help="in the place of harness_mode, for one run"
+    )
     for name, kind, text in _OPTIONS:
         parser.addini(name, f"harness: {text}", type=kind, default=_DEFAULTS.get(kind, []))
 

@@ -246,7 +246,7 @@ def _fact_files(config: pytest.Config, own: Project) -> tuple[Path, ...]:
 
 def _plan(config: pytest.Config, edition: Edition, own: Project, scenarios: Sequence[Path]) -> Plan:
     recuts = _recuts(config)
-    mode: str = config.getini("harness_mode") or "replay"
+    mode: str = config.getoption("--harness-mode") or config.getini("harness_mode") or "replay"
     if mode not in ("replay", "reference"):
         raise UnknownName("mode", mode, ("replay", "reference"), "harness_mode")
     folders: list[Path] = config.getini("harness_cassettes")

@@ -413,5 +413,5 @@ def test_the_settings_of_the_project_are_those_of_its_tests(pytester: pytest.Pyt
     missing.stdout.fnmatch_lines(
         ["*record it: *harness record --variant whole */llm/call-single.yaml --target anthropic"]
     )
-    played = pytester.runpytest("-p", "no:cacheprovider", "-o", "harness_mode=reference", "llm")
+    played = pytester.runpytest("-p", "no:cacheprovider", "--harness-mode=reference", "llm")
     played.assert_outcomes(passed=2)
