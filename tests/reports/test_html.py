@@ -13,8 +13,9 @@ from functools import cache
 from html.parser import HTMLParser
 
 from harness.reports.html import REPORT
-from harness.results import Presentation, RunResult, Verdict
-from tests.reports.runs import HOSTILE, TARGETS, hostile, red, talking, two_causes, whole_suite
+from harness.reports.html.data import GLYPHS
+from harness.results import Blame, Body, Checked, FactFates, Presentation, Rate, RunResult, Verdict
+from tests.reports.runs import HOSTILE, TARGETS, cell, failed, finding, hostile, red, talking, two_causes, whole_suite
 
 OURS = frozenset(
     [
@@ -190,7 +191,7 @@ def test_no_element_and_no_attribute_comes_from_a_text() -> None:
         if "href" in had:
             assert tag == "a"
             assert had["href"].startswith("#")
-    assert [tag for tag, had in page.elements if tag == "script"] == ["script", "script"]
+    assert [tag for tag, _ in page.elements if tag == "script"] == ["script", "script"]
     assert "\u202e" not in text
     assert "\x1b" not in text
     assert "{{ 7 * 7 }}" in page.text
@@ -239,6 +240,34 @@ def test_what_changed_since_another_run_comes_first() -> None:
     assert page.text.index("Not as before") < page.text.index("result-id : 1 cell")
     same = Page(REPORT.render(now, Presentation(against=now)))
     assert "Nothing has changed but times and versions." in same.text
+
+
+def test_every_verdict_has_a_mark() -> None:
+    assert set(GLYPHS) == set(Verdict)
+    assert len(set(GLYPHS.values())) == len(GLYPHS)
+
+
+def test_a_check_says_what_became_of_facts_and_what_could_not_be_judged() -> None:
+    client = Body("the client's request", '{"top_k": 5}', "/top_k", ("/:", "  {", '>   "top_k": 5', "  }"))
+    lost = finding("gateway-fact-lost", blame=Blame.GATEWAY, bodies=(client, Body("the upstream's request", "{}")))
+    unclear = cell("calls", verdict=Verdict.INCONCLUSIVE, reason="the model called nothing")
+    fates = FactFates("anthropic", "openai-chat", "top_k", of_answer=False, preserved=3, lost=1)
+    checked = Checked(rates=(Rate("calls in parallel", "mine", 2, 4, 0.15, 0.85),), gateway=(fates,))
+
+    text = REPORT.render(
+        RunResult("reference", (failed("a", "anthropic", lost), unclear), check=checked), Presentation()
+    )
+
+    page = Page(text)
+    for words in (
+        "the client's request /: { > \"top_k\": 5 } the upstream's request {}",
+        "Inconclusive: 1 cell Neither right nor wrong",
+        "the model called nothing : calls · anthropic",
+        "fact anthropic>openai-chat top_k 3 preserved , 1 lost",
+        "calls in parallel: 2 of 4 (50%; between 15% and 85%)",
+    ):
+        assert words in page.text
+    assert "the client's request" in data(text)["texts"]
 
 
 def test_the_template_library_is_loaded_for_the_page_alone() -> None:
