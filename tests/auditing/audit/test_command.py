@@ -180,7 +180,7 @@ def test_reports_go_to_files(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--report", "xml"), "unknown report 'xml'. Known: json, junit, markdown, terminal."),
+        (("--report", "xml"), "unknown report 'xml'. Known: archive, html, json, junit, markdown, terminal."),
         (
             ("--report", "json", "--report", "terminal"),
             (
