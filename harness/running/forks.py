@@ -13,8 +13,8 @@ import signal
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
@@ -55,8 +55,10 @@ def forked(
     """
     chunks = deque(range(start, min(start + _CHUNK, len(items))) for start in range(0, len(items), _CHUNK))
     gc.freeze()  # what the collector touches would be copied in every fork
-    crew = [_Fork(play, items, around) for _ in range(min(processes, len(chunks)))]
+    crew: list[_Fork] = []
     try:
+        with _undisturbed():  # and they stay so: what is sent to all processes of a run is for the first one to hear
+            crew.extend(_Fork(play, items, around) for _ in range(min(processes, len(chunks))))
         at_work = {each.connection: each for each in crew}
         for each in crew:
             each.send(chunks.popleft())
@@ -79,6 +81,15 @@ def forked(
             each.end()
 
 
+@contextmanager
+def _undisturbed() -> Generator[None]:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 class _Fork:
     """A fork of this process, and how many cells it has still to play."""
 
@@ -88,7 +99,8 @@ class _Fork:
         self.connection, theirs = multiprocessing.Pipe()
         self.left = 0
         context = multiprocessing.get_context("fork")
-        self._process: BaseProcess = context.Process(target=_serve, args=(theirs, play, items, around), daemon=True)
+        ends = self.connection, theirs
+        self._process: BaseProcess = context.Process(target=_serve, args=(*ends, play, items, around), daemon=True)
         self._process.start()
         theirs.close()
 
@@ -112,11 +124,14 @@ class _Fork:
 
 
 def _serve(
-    connection: Connection, play: Callable[[Item], Result], items: Sequence[Item], around: AbstractContextManager[Any]
+    theirs: Connection,
+    connection: Connection,
+    play: Callable[[Item], Result],
+    items: Sequence[Item],
+    around: AbstractContextManager[Any],
 ) -> None:
     """Play what is asked for, until nobody asks any more."""
-    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(each, signal.SIG_IGN)  # whoever sends them to all processes: the first one ends the others
+    theirs.close()  # else it would never be seen that whoever asks is gone
     with around, suppress(EOFError, OSError):
         while True:
             chunk: range = connection.recv()

@@ -51,6 +51,22 @@ except HarnessError as error:
 """
 
 
+def forks_of(process: int, many: int) -> list[str]:
+    """The processes of a run, once there are as many."""
+    children = Path(f"/proc/{process}/task/{process}/children")
+    while len(found := children.read_text().split()) < many:
+        time.sleep(0.01)
+    return found
+
+
+def runs(process: str) -> bool:
+    """Whether a process has not ended; an orphan may be left for its new parent to bury."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 def test_what_forks_give_raise_and_leave_behind() -> None:
     done = subprocess.run([sys.executable, "-c", SCRIPT], cwd=ROOT, capture_output=True, text=True, check=False)
 
@@ -61,7 +77,7 @@ def test_what_forks_give_raise_and_leave_behind() -> None:
 def test_a_run_is_the_same_by_one_process_and_by_several(tmp_path: Path) -> None:
     said: list[str] = []
     for jobs in ("1", "3"):
-        words = ["run", "-k", "errors and gemini", "--recut", "1", "-n", jobs, "--report", f"json:{jobs}.json"]
+        words = ["run", "-k", "errors and openai", "-n", jobs, "--report", f"json:{jobs}.json"]
         command = [sys.executable, "-m", "harness", *words, "--mode", "reference", "--report", "terminal"]
         environment = os.environ | {"PYTHONPATH": str(ROOT)}
         played = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
@@ -74,8 +90,18 @@ def test_a_run_is_the_same_by_one_process_and_by_several(tmp_path: Path) -> None
     assert said[0] == said[1]
 
 
+def test_forks_end_with_who_asks_them_however_that_ends(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "harness", "run", "--target", "openai-chat", "-n", "3"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL) as run:
+        forks = forks_of(run.pid, 3)
+        run.kill()
+    while any(map(runs, forks)):
+        time.sleep(0.01)
+
+
 def test_an_interrupted_run_ends_its_processes_and_keeps_its_report(tmp_path: Path) -> None:
-    words = ["run", "-n", "2", "--report", "json:run.json"]
+    words = ["run", "--target", "openai-chat", "-n", "2", "--report", "json:run.json"]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     with subprocess.Popen(
         [sys.executable, "-m", "harness", *words],
@@ -85,12 +111,9 @@ def test_an_interrupted_run_ends_its_processes_and_keeps_its_report(tmp_path: Pa
         text=True,
         start_new_session=True,
     ) as run:
-        children = Path(f"/proc/{run.pid}/task/{run.pid}/children")
-        while len(children.read_text().split()) < 2:
-            time.sleep(0.01)
-        forks = children.read_text().split()
+        forks = forks_of(run.pid, 2)
         os.killpg(run.pid, signal.SIGINT)  # as a terminal does
         _, said = run.communicate()
     assert (run.returncode, said) == (130, "harness: interrupted.\n")
     assert json.loads((tmp_path / "run.json").read_text())["stopped"] == "interrupted"
-    assert not any(Path(f"/proc/{fork}").exists() for fork in forks)
+    assert not any(map(runs, forks))
