@@ -32,9 +32,12 @@ from harness.kit import factories
 from harness.reports._words import listed
 from harness.results import CellResult, Invocation, Mode, Presentation, RunResult
 from harness.running import expected_failures
+from harness.running.expected_failures import ExpectedFailure
 from harness.running.findable import findable
 from harness.running.plan import Plan, cell_seconds
 from harness.running.recorder import Recorder, to_record, without_held
+from harness.running.run import Run
+from harness.running.stages import Cell
 from harness.running.workers.pool import Workers
 from harness.scenarios import suite
 from harness.tape.library import Library
@@ -181,10 +184,7 @@ def _played(  # noqa: PLR0913 - what a run is made of
     check: Check | None,
     conversations: bool,
 ) -> RunResult:
-    jobs = _jobs(options.jobs)
-    by = edition(options.as_of, options.facts)
-    file = options.expected_failures
-    expected = expected_failures.load(Path(file), findable(by)) if file else []
+    jobs, expected = _jobs(options.jobs), _expected(options)
     selection = select(options, workers)
     every = selection.cells
     if check is not None:
@@ -202,15 +202,30 @@ def _played(  # noqa: PLR0913 - what a run is made of
     )
     playing = plan.run(selection.targets)
     invocation = _invocation(options, mode, selection, recording=recorder is not None)
-    cells = selection.cells
-    if recorder is not None:
-        found = playing.surveyed(cells)
-        recordings.notes(found.notes)
-        cells = to_record(cells, found)
-        recordings.fresh(len(selection.cells) - len(cells), len(cells))
-        if mode == "live":
-            sent = without_held(cells, found)
-            estimates.before(sent, plan.base_urls, recorder.max_requests)
+    cells = selection.cells if recorder is None else _to_record(selection.cells, playing, plan, recorder)
+    try:
+        result = _progressing(playing, cells, jobs, standing)
+    except BaseException:
+        if recorder is not None:
+            named = options.targets or options.adapters or options.models
+            targets = [target.name for target in selection.targets] if named else []
+            recordings.stopped(cells, playing.recorded, recorder, invocation, targets)
+        raise
+    finally:
+        recordings.notes(playing.notes)
+    if check is not None:
+        said = check.said(every, cells, result, lambda tried: plan.run(selection.targets)(tried, jobs=jobs).cells)
+        result = replace(result, check=said)
+    is_own = options.cassettes is None and all(cell.scenario.id in selection.files for cell in every)
+    return replace(
+        result,
+        left_out=selection.left_out,
+        invocation=invocation,
+        cassettes=options.folder if is_own and mode == "replay" else None,  # those that ship are not looked at for them
+    )
+
+
+def _progressing(playing: Run, cells: Sequence[Cell], jobs: int | None, standing: Standing) -> RunResult:
     standing.begin(cells)
     with Progress(len(cells)) as progress:
 
@@ -218,28 +233,24 @@ def _played(  # noqa: PLR0913 - what a run is made of
             standing.add(cell)
             progress(cell)
 
-        try:
-            result = playing(cells, jobs=jobs, progress=told)
-        except BaseException:
-            if recorder is not None:
-                named = options.targets or options.adapters or options.models
-                targets = [target.name for target in selection.targets] if named else []
-                recordings.stopped(cells, playing.recorded, recorder, invocation, targets)
-            raise
-        finally:
-            recordings.notes(playing.notes)
-    if check is not None:
-        said = check.said(every, cells, result, lambda tried: plan.run(selection.targets)(tried, jobs=jobs).cells)
-        result = replace(result, check=said)
-    is_own = (
-        mode == "replay" and options.cassettes is None and all(cell.scenario.id in selection.files for cell in every)
-    )
-    return replace(
-        result,
-        left_out=selection.left_out,
-        invocation=invocation,
-        cassettes=options.folder if is_own else None,  # those that ship are not looked at for them
-    )
+        return playing(cells, jobs=jobs, progress=told)
+
+
+def _expected(options: Options) -> list[ExpectedFailure]:
+    file = options.expected_failures
+    by = edition(options.as_of, options.facts)
+    return expected_failures.load(Path(file), findable(by)) if file else []
+
+
+def _to_record(cells: Sequence[Cell], playing: Run, plan: Plan, recorder: Recorder) -> Sequence[Cell]:
+    """Those of the cells that are to be recorded; what is to be known before it is said."""
+    found = playing.surveyed(cells)
+    recordings.notes(found.notes)
+    wanted = to_record(cells, found)
+    recordings.fresh(len(cells) - len(wanted), len(wanted))
+    if plan.mode == "live":
+        estimates.before(without_held(wanted, found), plan.base_urls, recorder.max_requests)
+    return wanted
 
 
 def _libraries(options: Options) -> tuple[list[Library], str]:
