@@ -89,6 +89,7 @@ def _imported(command: Sequence[str]) -> str:
 
 def _python(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, sys.path)])}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # else every start would compile the package
     return subprocess.run(
         [sys.executable, *command], cwd=ROOT, env=environment, check=True, capture_output=True, text=True
     )
