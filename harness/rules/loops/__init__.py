@@ -1,0 +1,115 @@
+"""Loops: what owns its tool loop sends on what it was given, and runs the tools that the model calls, each once.
+
+How a library words a request is its own affair: it may add instructions, tools and settings of its own. What it was
+given has to be there, since the user asked for it. What it hands on to its caller nobody here has seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+from harness.results import Kind
+from harness.rules.evidence import Evidence
+from harness.rules.loops import requests, runs, settings
+from harness.rules.loops.given import Given, given_of
+from harness.rules.rule import Flaw, Rule
+from harness.scenarios.schema import Subject
+
+_Look: TypeAlias = Callable[[Given], Iterator[Flaw]]
+
+
+def _failed(given: Given) -> Iterator[Flaw]:
+    if given.transcript.failure is not None:
+        yield Flaw(f"the conversation broke off: {given.transcript.failure}")
+
+
+def _elsewhere(given: Given) -> Iterator[Flaw]:
+    for each in given.transcript.elsewhere:
+        yield Flaw(f"requests that are none of the API {given.transcript.api}: {each}")
+
+
+_SOURCE = "harness.contract.loops"
+
+
+def _rule(name: str, subject: Subject, requirement: str, look: _Look, because: str) -> Rule:
+    def check(evidence: Evidence) -> Iterator[Flaw]:
+        given = given_of(evidence)
+        if given is not None:
+            yield from look(given)
+
+    return Rule(name, subject, requirement, _SOURCE, check, Kind.LOSS, because)
+
+
+RULES = (
+    _rule(
+        "loop-system",
+        Subject.SYSTEM_PROMPT,
+        "The system prompt that a loop was given is among the instructions of each of its requests.",
+        requests.system_missing,
+        "the model does not know its instructions",
+    ),
+    _rule(
+        "loop-tools",
+        Subject.TOOLS,
+        "The tools that a loop was given are declared in each of its requests, as they were given.",
+        requests.tools,
+        "the model cannot call what is there, or reads another description of it",
+    ),
+    _rule(
+        "loop-history",
+        Subject.HISTORY,
+        "What the user and the model have said is in each request, in its order.",
+        requests.conversation,
+        "the model reads another conversation than was held",
+    ),
+    _rule(
+        "loop-settings",
+        Subject.REQUESTS,
+        "The model and the settings that a loop was given are those of the first request of each turn.",
+        settings.settings,
+        "the model answers under other settings than the caller's",
+    ),
+    _rule(
+        "tool-run-otherwise",
+        Subject.TOOLS,
+        "A tool is run with the arguments that the model gave.",
+        runs.run_otherwise,
+        "something else is done than the model asked for",
+    ),
+    _rule(
+        "tool-run-uncalled",
+        Subject.TOOLS,
+        "A tool is run for a call of the model, and for nothing else.",
+        runs.run_uncalled,
+        "something is done that nobody asked for",
+    ),
+    _rule(
+        "tool-run-again",
+        Subject.TOOLS,
+        "A tool is run once for each call of the model.",
+        runs.run_again,
+        "what was to be done once is done twice",
+    ),
+    _rule(
+        "tool-run-missing",
+        Subject.TOOLS,
+        "A tool that the model calls is run.",
+        runs.run_missing,
+        "the model is told of something that was never done",
+    ),
+    _rule(
+        "loop-failed",
+        Subject.ERRORS,
+        "A loop comes to its end where nothing has failed that it could not mend.",
+        _failed,
+        "the conversation breaks off",
+    ),
+    _rule(
+        "loop-elsewhere",
+        Subject.REQUESTS,
+        "A loop asks the API that it is said to speak.",
+        _elsewhere,
+        "nobody looks at what it asked there",
+    ),
+)
