@@ -182,7 +182,10 @@ def test_an_interrupted_run_says_so_in_one_line_and_in_its_reports(folder: Path)
         "def connect(endpoint, model):\n    open('ready', 'w').close()\n    time.sleep(60)\n"
         "ADAPTER = replace(SHIPPED, name='waiting', connect=connect)\n"
     )
-    code = "import sys; from harness.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    code = (  # what a shell starts behind it ignores Ctrl-C
+        "import signal, sys; from harness.cli.main import main\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler); sys.exit(main(sys.argv[1:]))"
+    )
     adapters = ["--adapter", "openai-chat", "--adapter", "waiting:ADAPTER"]
     arguments = ["run", "call-single", "--mode", "reference", *adapters, "--report", "json:run.json"]
     with subprocess.Popen(

@@ -53,7 +53,8 @@ def same(folder: Path, scenarios: tuple[str, ...], ways: int, modes: Sequence[tu
     """Play the scenarios in so many other ways in each mode; how many runs were held against the plain ones."""
     made = 0
     for mode in modes:
-        words = (*mode, "--target", "openai-chat", "--target", "gemini-3")
+        recorded = () if mode[1:] else ("--cassettes", str(ROOT / "cassettes"))  # else a scenario of one's own has none
+        words = (*mode, *recorded, "--target", "openai-chat", "--target", "gemini-3")
         places = [folder / f"{len(mode)}-{name}" for name in ("one", "another place, with ünicode")]
         for place in places:
             (place / "mine").mkdir(parents=True)
