@@ -194,6 +194,8 @@ class RequestView:
     `settings` holds those of the canonical ones that the wire carries (max_tokens, temperature, top_p, stop, thinking),
     under canonical names, and what the contract has no name for if it is not as the API has it by itself: `answers`,
     how many are wanted of one question, and `one_call`, that a turn may not call several tools.
+    `effort` is how much reasoning is asked for, in the words that all APIs share (`low`), or as a number of tokens; it
+    stands somewhere in what `settings` has as thinking, or beside it.
     `stateful` names the field by which the request leans on state that the server keeps (previous_response_id …).
     `usage_pointer` is where a request has a stream count its tokens, which Chat alone wants to be asked for
     (openai-chat-stream-usage). `cache_marks` are the pointers of cache marks on tools and system prompt (`None`: the
@@ -214,6 +216,7 @@ class RequestView:
     usage_pointer: str | None = None
     cache_marks: tuple[str, ...] | None = None
     stream_format: Literal["events", "json-array"] = "events"
+    effort: SettingView | None = field(default=None, compare=False)
 
     @property
     def calls(self) -> tuple[CallView, ...]:

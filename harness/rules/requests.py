@@ -10,7 +10,7 @@ from harness.contract.model import JSON, ChatRequest
 from harness.contract.protocols import Capability
 from harness.meaning.models import is_named
 from harness.results import Blame, Kind, Severity
-from harness.rules.evidence import Asked, EmbeddingReading, Evidence, Reading
+from harness.rules.evidence import Asked, EmbeddingReading, Evidence, Heard, Reading
 from harness.rules.failures import is_retriable, is_spoilt
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
@@ -128,8 +128,25 @@ def _settings(evidence: Evidence) -> Iterator[Flaw]:
                     sent.value if sent else None,
                     value,
                 )
-        if asked.chat.request.thinking is not None and "thinking" not in asked.view.settings:
-            yield Flaw("thinking was asked for and is not in the request", asked.reading.index, "", None, "thinking")
+        wanted = asked.chat.request.thinking
+        if wanted is not None:
+            yield from unthinking(asked, wanted.effort)
+
+
+def unthinking(asked: Heard, effort: str | None) -> Iterator[Flaw]:
+    """Reasoning that was asked for and is not asked of the model, or another amount of it. A number of tokens stands
+    for an effort where a model takes nothing else."""
+    sent = asked.view.effort
+    if "thinking" not in asked.view.settings and sent is None:
+        yield Flaw("thinking was asked for and is not in the request", asked.reading.index, "", None, "thinking")
+    elif effort is not None and (sent is None or (isinstance(sent.value, str) and sent.value != effort)):
+        yield Flaw(
+            "the effort of thinking was given and is not what is sent",
+            asked.reading.index,
+            sent.pointer if sent else "",
+            sent.value if sent else None,
+            effort,
+        )
 
 
 def _uninvited(evidence: Evidence) -> Iterator[Flaw]:

@@ -84,7 +84,7 @@ def _view(request: HttpRequest, wire: Api) -> RequestView | EmbeddingView | str:
 
 def _in_facts(one: RequestView, other: RequestView) -> Iterator[RequestDifference]:
     for fact in fields(one):
-        if fact.name != "settings":
+        if fact.name != "settings" and fact.compare:
             for found in _in_views(getattr(one, fact.name), getattr(other, fact.name), fact.name, ""):
                 yield replace(found, fact=fact.name)
     for name in sorted(one.settings.keys() | other.settings.keys()):

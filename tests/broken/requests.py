@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.broken.fault import Fault, asks, sends
-from tests.broken.places import ANSWERS, BODY, MAX_TOKENS, ONE_CALL, STOP
+from tests.broken.places import ANSWERS, BODY, EFFORT, MAX_TOKENS, ONE_CALL, STOP
 
 
 def _as_text(_api: str, body: dict[str, Any]) -> Any:
@@ -18,6 +18,28 @@ def _all_tokens(_api: str, body: dict[str, Any]) -> None:
     for key in ("max_tokens", "max_completion_tokens", "max_output_tokens"):
         body.pop(key, None)
     body.get("generationConfig", {}).pop("maxOutputTokens", None)
+
+
+_EFFORTS = {
+    "anthropic": ("output_config", "effort"),
+    "openai-responses": ("reasoning", "effort"),
+    "gemini": ("generationConfig", "thinkingConfig", "thinkingLevel"),
+}
+
+
+def _without_effort(api: str, body: dict[str, Any]) -> None:
+    """The model is to reason, and nobody says how much."""
+    *holders, last = _EFFORTS[api]
+    for each in holders:
+        body = body[each]
+    del body[last]
+
+
+def _with_effort(api: str, body: dict[str, Any]) -> None:
+    *holders, last = _EFFORTS[api]
+    for each in holders:
+        body = body[each]
+    body[last] = "high"
 
 
 def _twofold(api: str, body: dict[str, Any]) -> None:
@@ -49,6 +71,24 @@ FAULTS = (
         "setting-lost",
         MAX_TOKENS,
         0,
+    ),
+    Fault(
+        "effort-dropped",
+        sends(_without_effort),
+        "thinking-tool-loop",
+        "setting-lost",
+        BODY,
+        0,
+        ("anthropic", "openai-responses", "gemini-3"),
+    ),
+    Fault(
+        "effort-raised",
+        sends(_with_effort),
+        "thinking-tool-loop",
+        "setting-lost",
+        EFFORT,
+        0,
+        ("anthropic", "openai-responses", "gemini-3"),
     ),
     Fault("max-tokens-dropped", sends(_all_tokens), "stop-max-tokens-set", "setting-lost", BODY, 0),
     Fault(

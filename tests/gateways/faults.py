@@ -283,6 +283,7 @@ FAULTS = (
         "gateway-top-p",
     ),
     _messages_api("stop dropped", "gateway-stop", "gateway-stop", _without("stop_sequences")),
+    _messages_api("effort dropped", "thinking-tool-loop", "gateway-thinking", _without("output_config")),
     _messages_api("reasoning dropped", "thinking-tool-loop", "gateway-thinking", _without("thinking")),
     _messages_api(
         "cache marks dropped",

@@ -43,7 +43,23 @@ def _provider_tools(names: dict[str, dict[str, Any]]) -> Wrap:
     return sends(sent)
 
 
+def _level(word: str) -> Wrap:
+    def sent(_api: str, body: dict[str, Any]) -> None:
+        body["generationConfig"]["thinkingConfig"]["thinkingLevel"] = word
+
+    return sends(sent)
+
+
 FORMS = (
+    Form(
+        "effort-in-capitals",
+        "an effort as the enumeration that Gemini's documents have",
+        "thinking-tool-loop",
+        ("gemini-3",),
+        _level("LOW"),
+        _level("HIGH"),
+        "setting-lost",
+    ),
     Form(
         "provider-tool-of-another-version",
         "another version, or another spelling, of a tool that the provider runs",

@@ -126,6 +126,7 @@ def view(request: HttpRequest) -> RequestView:
         tool_choice=_choice(body.get("tool_choice")),
         response_format=_format(body),
         settings=dict(_settings(body)),
+        effort=_effort(body),
         stream=body.get("stream") is True,
         stateful="container" if body.get("container") else "thread" if is_continued(body) else None,
         cache_marks=tuple(
@@ -151,6 +152,15 @@ def _settings(body: dict[str, JSON]) -> Iterator[tuple[str, SettingView]]:
     choice = body.get("tool_choice")
     if isinstance(choice, dict) and choice.get("disable_parallel_tool_use") is True:
         yield "one_call", SettingView(value=True, pointer="/tool_choice/disable_parallel_tool_use")
+
+
+def _effort(body: dict[str, JSON]) -> SettingView | None:
+    """How much reasoning is asked for (anthropic-thinking-form)."""
+    for outer, inner in (("output_config", "effort"), ("thinking", "budget_tokens")):
+        holder = body.get(outer)
+        if isinstance(holder, dict) and holder.get(inner) is not None:
+            return SettingView(holder[inner], f"/{outer}/{inner}")
+    return None
 
 
 def content_parts(content: JSON, pointer: str) -> tuple[PartView, ...]:

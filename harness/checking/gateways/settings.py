@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from harness.apis.jsonvalue import equal
+from harness.apis.view import RequestView
 from harness.checking.gateways.fact import Fact, Fared, added, lost, told
 from harness.checking.gateways.passage import Passage
 from harness.results import Severity
@@ -24,12 +25,24 @@ def _setting(name: str, passage: Passage) -> Iterable[Fared]:
             yield added(message, arrived.pointer, arrived.value, Severity.WARNING)
     elif arrived is None:
         yield lost(f"the setting {name} does not arrive", sent.pointer, "", None, sent.value)
+    elif name == "thinking":
+        yield _effort(*passage.asked, same=equal(sent.value, arrived.value))
     elif equal(sent.value, arrived.value):
         yield told(same=True)
-    elif name == "thinking":
-        yield told(same=False)  # efforts, levels and budgets of tokens are each API's own words for the same
     else:
         yield lost(f"the setting {name} arrives changed", sent.pointer, arrived.pointer, arrived.value, sent.value)
+
+
+def _effort(one: RequestView, other: RequestView, *, same: bool) -> Fared:
+    """Efforts, levels and budgets of tokens are each API's own words for the same: a number stands for any word."""
+    sent, arrived = one.effort, other.effort
+    if sent is None or (arrived is not None and not (isinstance(sent.value, str) and isinstance(arrived.value, str))):
+        return told(same=same)
+    if arrived is None:
+        return lost("the effort of reasoning does not arrive", sent.pointer, "", None, sent.value)
+    if sent.value == arrived.value:
+        return told(same=same)
+    return lost("the effort of reasoning arrives changed", sent.pointer, arrived.pointer, arrived.value, sent.value)
 
 
 def _stream(passage: Passage) -> Iterable[Fared]:

@@ -12,6 +12,7 @@ from harness.meaning.models import is_named
 from harness.meaning.schemas import change
 from harness.rules.evidence import Heard
 from harness.rules.loops.given import Given, instructions, texts
+from harness.rules.requests import unthinking
 from harness.rules.rule import Flaw
 from harness.scenarios.canonical import user_message
 from harness.scenarios.schema import Settings
@@ -40,8 +41,8 @@ def _unset(given: Given, heard: Heard) -> Iterator[Flaw]:
             bound.value if bound else None,
             settings.max_tokens,
         )
-    if settings.thinking is not None and "thinking" not in sent:
-        yield Flaw("thinking was asked for and is not in the request", heard.reading.index, "", None, "thinking")
+    if settings.thinking is not None:
+        yield from unthinking(heard, settings.thinking.effort)
     if heard.view.model is not None and not is_named(heard.view.model, given.transcript.model):
         yield Flaw("the request names another model", heard.reading.index, "", heard.view.model, given.transcript.model)
 

@@ -53,6 +53,7 @@ def view(request: HttpRequest) -> RequestView:
         tools=tuple(_tools(given)),
         response_format=_format(schema) if schema else None,
         settings=_settings(command, given),
+        effort=SettingView(effort.text, effort.pointer) if (effort := given.value("--effort")) else None,
         stream=output is not None and output.text == "stream-json",
         stateful=next((name for name in _STATEFUL if name in given.options), None),
     )

@@ -79,6 +79,7 @@ def _view(request: HttpRequest, body: ProtoMessage) -> RequestView:
         tool_choice=_choice(body.message("toolConfig")),
         response_format=_format(config),
         settings=dict(_settings(config)),
+        effort=_effort(config),
         stream=stream,
         stateful="cachedContent" if body.get("cachedContent") else None,
         stream_format="json-array" if asks_for_array(request) else "events",
@@ -189,6 +190,18 @@ def _settings(config: ProtoMessage) -> Iterator[tuple[str, SettingView]]:
             yield canonical, SettingView(_setting(config, name), config.at(name))
     if config.get("candidateCount") not in (None, 1):
         yield "answers", SettingView(config.get("candidateCount"), config.at("candidateCount"))
+
+
+def _effort(config: ProtoMessage) -> SettingView | None:
+    """How much reasoning is asked for: a level in the words of the other APIs, or a budget (gemini-level-or-budget)."""
+    value = config.get("thinkingConfig")
+    if not isinstance(value, dict):
+        return None
+    thinking = ProtoMessage.of(value).camelised()
+    level, budget = thinking.get("thinkingLevel"), thinking.get("thinkingBudget")
+    if isinstance(level, str):
+        return SettingView(level.lower(), f"{config.at('thinkingConfig')}/thinkingLevel")
+    return None if budget is None else SettingView(budget, f"{config.at('thinkingConfig')}/thinkingBudget")
 
 
 def _setting(config: ProtoMessage, name: str) -> JSON:

@@ -88,6 +88,7 @@ def view(request: HttpRequest) -> RequestView:
         tool_choice=_choice(body),
         response_format=_format(body.get("response_format")),
         settings=_settings(body),
+        effort=_effort(body),
         stream=body.get("stream") is True,
         usage_pointer=_usage_pointer(body.get("stream_options")),
     )
@@ -252,6 +253,17 @@ def _format(wanted: JSON) -> FormatView | None:
         schema_pointer=join(pointer, "json_schema", "schema") if "schema" in described else pointer,
         strict=True if described.get("strict") is True else None,
     )
+
+
+def _effort(body: dict[str, JSON]) -> SettingView | None:
+    """How much reasoning is asked for: by OpenAI's field, or those of compatible servers."""
+    if body.get("reasoning_effort") is not None:
+        return SettingView(body["reasoning_effort"], "/reasoning_effort")
+    for outer, inner in (("reasoning", "effort"), ("reasoning", "max_tokens"), ("thinking", "budget_tokens")):
+        holder = body.get(outer)
+        if isinstance(holder, dict) and holder.get(inner) is not None:
+            return SettingView(holder[inner], f"/{outer}/{inner}")
+    return None
 
 
 def _settings(body: dict[str, JSON]) -> dict[str, SettingView]:

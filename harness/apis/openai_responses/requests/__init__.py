@@ -62,6 +62,7 @@ def view(request: HttpRequest) -> RequestView:
         tool_choice=_choice(body.get("tool_choice")),
         response_format=_format(body.get("text")),
         settings=_settings(body),
+        effort=_effort(body),
         stream=body.get("stream") is True,
         stateful=state(body),
     )
@@ -187,6 +188,12 @@ def _format(text: JSON) -> FormatView | None:
             )
         case _:
             return None
+
+
+def _effort(body: dict[str, JSON]) -> SettingView | None:
+    reasoning = body.get("reasoning")
+    asked = reasoning.get("effort") if isinstance(reasoning, dict) else None
+    return None if asked is None else SettingView(asked, "/reasoning/effort")
 
 
 def _settings(body: dict[str, JSON]) -> dict[str, SettingView]:
