@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from harness.contract.errors import UsageError
+from harness.host.project import project
 
 _PROJECT = Path("pyproject.toml")
 _TABLE = "[tool.harness]"
@@ -62,10 +63,10 @@ def _shipped(package: str, name: str) -> str:
 
 def _set(settings: str) -> str:
     """Put the settings behind what the project's file says, and say so."""
-    before = _PROJECT.read_text(encoding="utf-8") if _PROJECT.exists() else ""
-    if any(line.split("#")[0].strip().startswith("[tool.harness") for line in before.splitlines()):
+    if project(Path()).place.startswith(f"{_PROJECT} "):  # not that of a folder around
         return f"{_PROJECT} has {_TABLE} already, and is left as it is."
-    gap = "\n" if before.endswith("\n") else "\n\n"
+    before = _PROJECT.read_bytes() if _PROJECT.exists() else b""
+    gap = "\n" if before.endswith(b"\n") else "\n\n"
     with _PROJECT.open("a", encoding="utf-8") as file:
         file.write((gap if before else "") + settings)
     return f"{_PROJECT}: {_TABLE} is {'added' if before else 'written'}."

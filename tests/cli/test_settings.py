@@ -160,6 +160,20 @@ def test_a_repository_begins_with_what_plays_and_what_it_has_is_left(harness: Co
     assert {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()} == before
 
 
+def test_settings_are_seen_however_they_are_written_and_what_is_no_toml_is_named(
+    harness: Command, folder: Path
+) -> None:
+    (folder / "pyproject.toml").write_text("[tool]\nharness = {strict = true}\n")
+    inline = harness("init")
+    (folder / "pyproject.toml").write_bytes(b'harness = "\xff"\n')
+    unread = harness("init")
+
+    assert "pyproject.toml has [tool.harness] already, and is left as it is." in inline.out
+    assert (unread.code, unread.out) == (2, "")
+    assert unread.err.startswith("harness: pyproject.toml: this is no TOML: ")
+    assert (folder / "pyproject.toml").read_bytes() == b'harness = "\xff"\n'
+
+
 def test_the_workflow_runs_commands_that_there_are(harness: Command, folder: Path) -> None:
     harness("init")
     harness("record", "--from=reference")
