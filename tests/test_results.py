@@ -213,3 +213,18 @@ def test_exit_codes(verdicts: str, stale: bool, code: int) -> None:
     expectation = StaleExpectation("s", "t", "usage", "known")
     run = RunResult("replay", tuple(cell(Verdict(v)) for v in verdicts.split()), stale=(expectation,) if stale else ())
     assert run.exit_code == code
+
+
+def test_when_and_how_long_a_run_took_stands_with_its_timing_and_comes_back() -> None:
+    cells = (replace(cell(Verdict.PASS), seconds=0.25), replace(cell(Verdict.PASS), variant="stream"))
+    run = RunResult("replay", cells, timing={"seconds": 1.5}, played_at="2026-11-23T08:00:00+00:00")
+
+    document = json.loads(run.to_json())
+    back = RunResult.from_json(run.to_json())
+
+    assert document["timing"] == {"at": "2026-11-23T08:00:00+00:00", "seconds": 1.5, "cells": {"s/t/whole": 0.25}}
+    assert all("seconds" not in each for each in document["cells"])
+    assert "played_at" not in document
+    assert [each.seconds for each in back.cells] == [0.25, None]
+    assert (back.played_at, back.timing) == (run.played_at, {"seconds": 1.5})
+    assert replace(run, played_at=None, timing={}) == replace(back, timing={})

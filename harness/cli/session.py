@@ -32,6 +32,7 @@ from harness.kit import factories
 from harness.reports._words import listed
 from harness.results import CellResult, Invocation, Mode, Presentation, RunResult
 from harness.running import expected_failures
+from harness.running.definitions import definitions
 from harness.running.expected_failures import ExpectedFailure
 from harness.running.findable import findable
 from harness.running.plan import Plan, cell_seconds
@@ -221,6 +222,7 @@ def _played(  # noqa: PLR0913 - what a run is made of
         result,
         left_out=selection.left_out,
         invocation=invocation,
+        definitions=definitions({cell.scenario.id: cell.scenario for cell in cells}.values(), selection.files),
         cassettes=options.folder if is_own and mode == "replay" else None,  # those that ship are not looked at for them
     )
 

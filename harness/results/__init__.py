@@ -4,6 +4,7 @@ from harness.contract.model import JSON
 from harness.results.audit import ApiCounts, Audited, PairCounts, PairDisagreement, RedriveResult, Skipped
 from harness.results.checked import Checked, Rate, Tried
 from harness.results.conversation import Conversation, Said, Saying, Sent, Speaker
+from harness.results.definition import Definition
 from harness.results.findings import Blame, Body, Finding, Kind, Outcome, Severity, writable
 from harness.results.invocation import Invocation
 from harness.results.passing import FactFates, Fate
@@ -46,6 +47,7 @@ __all__ = [
     "Chat",
     "Checked",
     "Conversation",
+    "Definition",
     "Difference",
     "DrivenTranscript",
     "Embedded",

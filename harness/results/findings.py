@@ -94,7 +94,8 @@ class Finding:
     `outcome` says what became of its request. `accepted` is the reason
     for which it is listed as an expected failure: it then fails nothing. `follows` is the index, among the cell's
     findings, of the one that it follows from (`harness.running.causes`). `raised` is the class of what a crash raised.
-    `bodies` are those of both ends, of what was changed or lost between two.
+    `bodies` are those of both ends, of what was changed or lost between two. `turn` is the index of the scenario's user
+    turn in whose course it shows, where that is known.
 
     The texts can be written anywhere: half of a surrogate pair, which JSON can escape and UTF-8 cannot write, becomes
     the text of its escape. What is longer than a report can take is shortened in its middle.
@@ -120,6 +121,7 @@ class Finding:
     raised: str | None = None
     outcome: Outcome | None = None
     bodies: tuple[Body, ...] = ()
+    turn: int | None = None
 
     @property
     def fails(self) -> bool:

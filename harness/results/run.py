@@ -16,6 +16,7 @@ from harness.contract.model import Usage
 from harness.results.audit import Audited
 from harness.results.checked import Checked
 from harness.results.conversation import Conversation
+from harness.results.definition import Definition
 from harness.results.findings import Finding, Severity, writable
 from harness.results.invocation import Invocation
 from harness.results.transcript import Mode
@@ -106,7 +107,8 @@ class CellResult:
     scenario is about, the main subject first; `recuts` how many other cuts of its streams were played; `spending` what
     its requests took, of what was played once: retellings send nothing. `printed` is what an adapter in a process of
     its own printed while the cell was played, and `traceback` that of what broke; both are shortened. `conversation` is
-    there only where a report wants it (`Report.wants_conversations`): of the shipped suite it is 12 MB."""
+    there only where a report wants it (`Report.wants_conversations`): of the shipped suite it is 12 MB. `seconds` are
+    what playing and judging it took on the clock; like all of a run's timing they are no part of what is equal."""
 
     scenario: str
     target: str
@@ -124,6 +126,7 @@ class CellResult:
     printed: str | None = None
     traceback: str | None = None
     conversation: Conversation | None = None
+    seconds: float | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         for name in ("reason", "printed", "traceback"):
@@ -168,7 +171,8 @@ class RunResult:
     An audit is a run whose cells are recordings: each file with each API that it has exchanges of; `audit` is what it
     has counted. A damaged file is a cell that is missing.
 
-    `check` is what a check says beside its cells; no other run has it.
+    `check` is what a check says beside its cells; no other run has it. `definitions` says of scenarios, by their ids,
+    where they are written and what they ask. `played_at` is when the run began, an ISO 8601 time in UTC.
     """
 
     mode: Mode
@@ -185,6 +189,8 @@ class RunResult:
     audit: Audited | None = None
     facts: tuple[str, ...] = ()
     check: Checked | None = None
+    definitions: Mapping[str, Definition] = field(default_factory=dict[str, Definition])
+    played_at: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "stopped", writable(self.stopped))
@@ -227,12 +233,13 @@ class RunResult:
 
         Numbers that JSON does not have, and that an adapter may hand on all the same, are texts in it.
         """
-        left_out: Any = None if conversations else {"cells": {"__all__": {"conversation"}}}
+        apart = {"seconds"} if conversations else {"seconds", "conversation"}
+        left_out: Any = {"cells": {"__all__": apart}, "played_at": True}
         document: dict[str, Any] = _ADAPTER.dump_python(replace(self, timing={}), mode="json", exclude=left_out)
         document["finished"] = self.finished
         document["summary"] = self.summary
         document["costs"] = _COSTS.dump_python(self.costs, mode="json")
-        document["timing"] = dict(self.timing)
+        document["timing"] = self._times()
         if self.audit is None:
             del document["audit"]
         if self.check is None:
@@ -254,9 +261,39 @@ class RunResult:
         """
         document: Any = json.loads(text)
         if isinstance(document, dict):
-            for derived in ("finished", "summary", "costs"):
-                cast("dict[str, Any]", document).pop(derived, None)
+            _restore(cast("dict[str, Any]", document))
         return _ADAPTER.validate_python(document)
+
+    def _times(self) -> dict[str, Any]:
+        """All that may change when a run is repeated, in one place: when, how long, and how long each cell."""
+        cells = {_timed(each.scenario, each.target, each.variant): each.seconds for each in self.cells}
+        known = {name: seconds for name, seconds in cells.items() if seconds is not None}
+        at = {} if self.played_at is None else {"at": self.played_at}
+        return {**at, **self.timing, **({"cells": known} if known else {})}
+
+
+def _timed(*names: object) -> str:
+    """What a cell is called among the times."""
+    return "/".join(map(str, names))
+
+
+def _restore(document: dict[str, Any]) -> None:
+    """Give back to the run what its JSON has elsewhere, and leave out what follows from the rest."""
+    for derived in ("finished", "summary", "costs"):
+        document.pop(derived, None)
+    timing, cells = document.get("timing"), document.get("cells")
+    if not isinstance(timing, dict) or not isinstance(cells, list):
+        return
+    times = cast("dict[str, Any]", timing)
+    if isinstance(times.get("at"), str):
+        document["played_at"] = times.pop("at")
+    if isinstance(times.get("cells"), dict):
+        known = cast("dict[str, Any]", times.pop("cells"))
+        for cell in cast("list[Any]", cells):
+            if isinstance(cell, dict):
+                told = cast("dict[str, Any]", cell)
+                name = _timed(*(told.get(part) for part in ("scenario", "target", "variant")))
+                told["seconds"] = known.get(name)
 
 
 def _finite(value: Any) -> Any:

@@ -67,9 +67,8 @@ class Judge:
         if not any(finding.severity is Severity.ERROR for finding in findings):
             # else the tool was asked something that nobody had meant to ask
             findings += tuple(_unanswered(execution) for execution in transcript.executions if execution.unanswered)
-        findings = tuple(
-            _pictured(evidence, finding, redactor) for finding in accepted(self.expected, result, linked(findings))
-        )
+        findings = accepted(self.expected, result, linked(findings))
+        findings = tuple(_placed(transcript, _pictured(evidence, finding, redactor)) for finding in findings)
         crashed = next((each for each in (*transcript.chats, *_embedded(transcript)) if each.crashed), None)
         printed = "".join(part.printed for part in (transcript, *transcript.retellings))
         recuts = sum(retelling.variant == "stream" for retelling in transcript.retellings)
@@ -119,6 +118,14 @@ def _pictured(evidence: Evidence, finding: Finding, redactor: Redactor) -> Findi
     except WireError:  # a body that is none is shown by the rule that says so
         return finding
     return replace(finding, piece=piece(redactor.value(body), finding.pointer))
+
+
+def _placed(transcript: Transcript, finding: Finding) -> Finding:
+    """The finding with the user turn in whose course its request was sent; what owns its loop shows no turns."""
+    if finding.exchange is None or not transcript.chats:
+        return finding
+    chat = transcript.exchanges[finding.exchange].chat
+    return finding if chat is None else replace(finding, turn=transcript.chats[chat].turn)
 
 
 def _is_answered(stage: Stage, transcript: Transcript) -> bool:

@@ -123,7 +123,7 @@ class Run:
         Raises:
             UsageError: an adapter cannot be connected, a key is missing, a cassette must not be overwritten.
         """
-        started = time.perf_counter()
+        started, began = time.perf_counter(), dt.datetime.now(dt.UTC)
         if self._survey is None:
             cells = to_record(cells, self.surveyed(cells))
         self._room = room(len(cells))
@@ -131,7 +131,9 @@ class Run:
             judged = list(self._judged(cells, jobs, progress))
         finally:
             self._survey = None
-        return replace(self.collect(judged), timing={"seconds": round(time.perf_counter() - started, 3)})
+        seconds = round(time.perf_counter() - started, 3)
+        at = began.isoformat(timespec="seconds")
+        return replace(self.collect(judged), timing={"seconds": seconds}, played_at=at)
 
     def play_cell(self, cell: Cell) -> Judged:
         """Play and judge a cell by what was really sent and received; what leaves the run of it, but for the evidence,
@@ -140,6 +142,7 @@ class Run:
         Raises:
             UsageError: an adapter cannot be connected, a key is missing.
         """
+        started = time.perf_counter()
         judged, redactor = self._played(cell), self._stages.redactor()
         result = judged.result
         told = replace(
@@ -150,6 +153,7 @@ class Run:
             spending=redactor.result(result.spending),
             printed=redactor.result(result.printed),
             traceback=redactor.result(result.traceback),
+            seconds=round(time.perf_counter() - started, 4),
         )
         if self._conversations and judged.evidence is not None:
             told = replace(told, conversation=conversation(judged.evidence, redactor, self._room))

@@ -73,6 +73,17 @@ def scenario_files(paths: Iterable[FilePath]) -> list[FilePath]:
     return list(found.values())
 
 
+def lines(path: FilePath) -> tuple[int, tuple[int, ...]]:
+    """The line of a scenario's id, and those of its user turns, from 1.
+
+    Raises:
+        ScenarioError: it cannot be read any more.
+    """
+    marks = read(_bytes(path), str(path)).marks
+    turns = sorted(where[1] for where in marks if len(where) == 2 and where[0] == "turns")
+    return marks.get(("id",), (1, 1))[0], tuple(marks["turns", each][0] for each in turns)
+
+
 def digest(scenario: Scenario) -> str:
     """SHA-256 of what the file says: comments, layout and the order of keys do not count, nor do new defaults."""
     content = scenario.model_dump(exclude_unset=True)

@@ -1,0 +1,38 @@
+"""What reports know of the scenarios of a run: where each is written, and what it asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from harness.contract.errors import ScenarioError
+from harness.results import Definition
+from harness.scenarios.load import digest, lines
+from harness.scenarios.schema import Scenario
+
+_DIGITS = 16
+"""Of a digest: enough to tell two states of a scenario apart."""
+
+
+def definitions(scenarios: Iterable[Scenario], files: Mapping[str, str]) -> dict[str, Definition]:
+    """The definitions by the ids of the scenarios; `files` names those that do not ship with harness."""
+    return {each.id: _definition(each, files.get(each.id)) for each in scenarios}
+
+
+def _definition(scenario: Scenario, file: str | None) -> Definition:
+    line, turns = _lines(file) if file is not None else (None, ())
+    return Definition(
+        digest(scenario)[:_DIGITS],
+        tuple(each.value for each in scenario.requires),
+        tuple(each.value for each in scenario.provocations),
+        file,
+        line,
+        turns,
+    )
+
+
+def _lines(file: str) -> tuple[int | None, tuple[int, ...]]:
+    try:
+        return lines(Path(file))
+    except ScenarioError:  # it could be read when the run began
+        return None, ()
