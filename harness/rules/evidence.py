@@ -25,7 +25,7 @@ from harness.kit.trimming import trimmed_result
 from harness.results import Blame, Chat, EmbeddingTranscript, Exchange, Retelling, ServedTranscript, Transcript
 from harness.scenarios.canonical import history
 from harness.scenarios.schema import Provocation
-from harness.scenarios.tools import ToolFailure, Unanswered, UnknownTool, answer
+from harness.scenarios.tools import ToolFailure, Unanswered, UnknownTool, answer, called_before
 from harness.tape.cassette import REFERENCE_URL
 
 T = TypeVar("T")
@@ -275,16 +275,17 @@ class Evidence:
         reading = self.answer(at)
         for call in reading.response.calls if reading and reading.response else ():
             if call.malformed is None:
-                yield ExpectedCall(call.id or None, call.name, call.arguments, self._scripted_result(call))
+                yield ExpectedCall(call.id or None, call.name, call.arguments, self._scripted_result(call, at))
 
-    def _scripted_result(self, call: CallView) -> ToolResult | None:
-        """What the scenario has its tool answer; `None` where the client says it in words of its own."""
+    def _scripted_result(self, call: CallView, at: int) -> ToolResult | None:
+        """What the scenario has its tool answer to a call of answer `at`; `None` where the client says it in words of
+        its own."""
         scenario = self.transcript.scenario
         if scenario is None or not isinstance(call.arguments, dict):
             return None
         issued = ToolCall(call.id or "", call.name, call.arguments)
         try:
-            return answer(scenario, issued)
+            return answer(scenario, issued, called_before(scenario, at))
         except ToolFailure as raised:
             return failure(issued, raised)
         except (UnknownTool, Unanswered):

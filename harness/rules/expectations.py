@@ -28,11 +28,12 @@ def _expect(evidence: Evidence) -> Iterator[Flaw]:
     for turn, scenario, chats in _turns(evidence):
         expectation = scenario.turns[turn].expect
         index, last = chats[-1]
-        if expectation is None or (last.error is not None and expectation.error is None):
-            continue  # chat-failure says that it should not have failed
+        if expectation is None:
+            continue
         ended = due(evidence, index)
-        if ended.fate == "made-up" or judged(evidence, index) is not None:
-            continue  # request-unexpected or chat-failure says what is wrong
+        unduly = last.error is not None and expectation.error is None
+        if unduly or ended.fate == "made-up" or judged(evidence, index) is not None:
+            expectation = expectation.forbidden  # request-unexpected or chat-failure says what is wrong besides
         outcome = Outcome(
             text=last.response.text if last.response else "",
             calls=[call for _, chat in chats if chat.response for call in chat.response.tool_calls],

@@ -139,7 +139,7 @@ class _Conversation:
     def _execution(self, call: ToolCall) -> ToolExecution:
         chat = len(self._chats) - 1
         try:
-            return ToolExecution(chat, call, answer(self.scenario, call))
+            return ToolExecution(chat, call, answer(self.scenario, call, [each.call for each in self._executions]))
         except (ToolFailure, UnknownTool, Unanswered) as raised:
             return ToolExecution(chat, call, failure(call, raised), unanswered=isinstance(raised, Unanswered))
 

@@ -28,23 +28,28 @@ def _done(error: str | None) -> str:
     return "done" if error is None else f"done {error}"
 
 
-def scripted(scenario: Scenario, steps: Sequence[StepSpec], error: str | None) -> list[str] | None:
-    """What a handler is told of a turn with these answers that ends in `error`. `None` where the script does not say
-    it: what each API makes of a refusal or of raw parts is its own affair."""
+def scripted(
+    scenario: Scenario, steps: Sequence[StepSpec], error: str | None, earlier: Sequence[ToolCall] = ()
+) -> list[str] | None:
+    """What a handler is told of a turn with these answers that ends in `error`, behind the `earlier` calls of the
+    conversation. `None` where the script does not say it: what each API makes of a refusal or of raw parts is its own
+    affair."""
     if any(step.raw or step.refusal is not None for step in steps):
         return None
     events: list[HandlerEvent] = []
+    calls = [*earlier]
     for step in steps:
         if step.text:
             events.append(Said(step.text))
         for name, arguments in step.whole_calls:
             call = ToolCall("", name, arguments)
-            events += [Called(call), Answered(_result(scenario, call))]
+            events += [Called(call), Answered(_result(scenario, call, calls))]
+            calls.append(call)
     return [*map(told, events), _done(error)]
 
 
-def _result(scenario: Scenario, call: ToolCall) -> ToolResult:
+def _result(scenario: Scenario, call: ToolCall, earlier: Sequence[ToolCall]) -> ToolResult:
     try:
-        return answer(scenario, call)
+        return answer(scenario, call, earlier)
     except (ToolFailure, UnknownTool, Unanswered) as raised:
         return ToolResult(call.id, call.name, str(raised), is_error=True)

@@ -15,7 +15,7 @@ from referencing.exceptions import Unresolvable
 
 from harness.contract import errors
 from harness.contract.model import JSON, StopReason, ToolCall
-from harness.scenarios.schema import CallMatcher, ErrorMatcher, Expectation, TextMatcher
+from harness.scenarios.schema import CallMatcher, CountMatcher, ErrorMatcher, Expectation, TextMatcher
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,7 @@ def mismatches(expectation: Expectation, outcome: Outcome) -> list[Mismatch]:
         found += _text(expectation.text, outcome.text)
     for index, matcher in enumerate(expectation.calls or ()):
         found += _call(matcher, f"calls[{index}]", outcome.calls)
+    found += _counts(expectation, [call.name for call in outcome.calls])
     if expectation.json_schema is not None:
         found += _json(expectation.json_schema, outcome.text)
     if expectation.stop_reason not in (None, outcome.stop_reason):
@@ -125,13 +126,46 @@ class _Validator(Protocol):
 def _text(matcher: TextMatcher, text: str) -> Iterator[Mismatch]:
     if matcher.equals is not None and text != matcher.equals:
         yield Mismatch("text.equals", text, matcher.equals, "the text is another one.")
-    wanted = [matcher.contains] if isinstance(matcher.contains, str) else matcher.contains or []
-    for index, part in enumerate(wanted):
+    for path, part in _each(matcher.contains, "text.contains"):
         if part not in text:
-            path = "text.contains" if isinstance(matcher.contains, str) else f"text.contains[{index}]"
             yield Mismatch(path, text, part, f"the text does not contain {part!r}.")
+    for path, part in _each(matcher.not_contains, "text.not_contains"):
+        if part in text:
+            yield Mismatch(path, text, None, f"the text contains {part!r}.")
     if matcher.matches is not None and re.search(matcher.matches, text) is None:
         yield Mismatch("text.matches", text, matcher.matches, f"nothing in the text matches {matcher.matches!r}.")
+
+
+def _each(texts: str | Sequence[str] | None, path: str) -> Iterator[tuple[str, str]]:
+    if isinstance(texts, str):
+        yield path, texts
+    else:
+        yield from ((f"{path}[{index}]", text) for index, text in enumerate(texts or ()))
+
+
+def _counts(expectation: Expectation, called: list[str]) -> Iterator[Mismatch]:
+    names: list[JSON] = [*called]
+    for name, wanted in expectation.counts.items():
+        count = called.count(name)
+        if not wanted.allows(count):
+            due: JSON = dict(wanted.model_dump(exclude_none=True)) if wanted.min != wanted.max else wanted.min
+            yield Mismatch(f"called.{name}", names, due, f"{name!r} is called {_times(count)}, {_not(wanted)}.")
+    for index, name in enumerate(expectation.not_called or ()):
+        if name in called:
+            message = f"{name!r} is called {_times(called.count(name))}."
+            yield Mismatch(f"not_called[{index}]", names, None, message)
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def _not(wanted: CountMatcher) -> str:
+    """Bounds behind the number that they do not allow."""
+    if wanted.min == wanted.max:
+        return f"not {_times(wanted.min or 0)}"
+    bounds = (("at least", wanted.min), ("at most", wanted.max))
+    return " and ".join(f"{word} {number}" for word, number in bounds if number is not None) + " expected"
 
 
 def _call(matcher: CallMatcher, path: str, calls: Sequence[ToolCall]) -> Iterator[Mismatch]:

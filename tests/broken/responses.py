@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 from harness.contract.errors import MalformedResponse
-from harness.contract.model import ChatRequest, ChatResponse, Message, Refusal, Role, StopReason, Text, ToolCall, Usage
+from harness.contract.model import (
+    ChatRequest,
+    ChatResponse,
+    Message,
+    Refusal,
+    Role,
+    StopReason,
+    Text,
+    Thinking,
+    ToolCall,
+    Usage,
+)
 from harness.running.cells import VARIANTS
-from tests.broken.fault import Fault, Wrapped, answers, asks_messages, client, edited_message
+from tests.broken.fault import THINKING, Fault, Wrapped, answers, asks_messages, client, edited_message
 from tests.broken.json_mode import texts
 from tests.broken.places import BODY, RESPONSE_CALL, RESPONSE_TEXT, TEXT
 
@@ -53,6 +65,27 @@ def _with_a_word(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     return (*messages, Message.user("Continue.")) if messages[-1].role is Role.ASSISTANT else messages
 
 
+def call_of_text(response: ChatResponse) -> ChatResponse:
+    """A text that has the shape of a call becomes one, as wrappers of small models do it."""
+    try:
+        found = json.loads(response.text)
+        call = ToolCall("call_of_text", found["name"], found["arguments"])
+    except (ValueError, KeyError, TypeError):
+        return response
+    return replace(response, message=Message(Role.ASSISTANT, (call,)), stop_reason=StopReason.TOOL_USE)
+
+
+def reasoning_in_text(response: ChatResponse) -> ChatResponse:
+    kept = edited_message(response.message, lambda p: Text(f"{p.text}\n") if isinstance(p, Thinking) else p)
+    return replace(response, message=kept)
+
+
+def _twice(response: ChatResponse) -> ChatResponse:
+    """A call that is handed on again under another id."""
+    again = [replace(call, id=f"{call.id}_again") for call in response.tool_calls]
+    return replace(response, message=replace(response.message, parts=(*response.message.parts, *again)))
+
+
 class _Repeating(Wrapped):
     """Gives its first answer for ever."""
 
@@ -94,6 +127,17 @@ FAULTS = (
         None,
         1,
     ),
+    Fault("call-made-of-text", answers(call_of_text), "call-in-text", "expectation", None, 1),
+    Fault(
+        "reasoning-in-text",
+        answers(reasoning_in_text),
+        "thinking-not-in-text",
+        "expectation",
+        None,
+        0,
+        THINKING,
+    ),
+    Fault("calls-handed-on-twice", answers(_twice), "call-fails-then-answers", "expectation", None, 3),
     Fault("first-call-only", answers(first_call_only), "call-parallel-many", "response-calls", RESPONSE_CALL, 0),
     Fault("calls-lost", answers(without_calls), "call-single", "response-calls", RESPONSE_CALL, 0),
     Fault(

@@ -70,6 +70,23 @@ def _by_name(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     )
 
 
+def remembered(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Results are looked up by the tool and its arguments: what was asked once is not asked again."""
+    asked = {
+        call.id: (call.name, json.dumps(call.arguments, sort_keys=True)) for m in messages for call in m.tool_calls
+    }
+    first: dict[tuple[str, str], ToolResult] = {}
+    for message in messages:
+        for result in message.tool_results:
+            first.setdefault(asked[result.call_id], result)
+
+    def told(result: ToolResult) -> ToolResult:
+        kept = first[asked[result.call_id]]
+        return replace(result, content=kept.content, is_error=kept.is_error)
+
+    return tuple(_with_results(message, [*map(told, message.tool_results)]) for message in messages)
+
+
 def _by_order(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     """Results are given to the calls in the order in which they come, whatever their ids say."""
     sent: list[Message] = []
@@ -284,6 +301,14 @@ FAULTS = (
     Fault("result-renamed", sends(_renamed), "call-single", "result-renamed", RESULT, targets=("gemini-3",)),
     Fault(
         "result-renamed-without-ids", sends(_renamed), "call-single", "result-orphan", RESULT, targets=("gemini-2.5",)
+    ),
+    Fault(
+        "results-remembered",
+        asks_messages(remembered),
+        "call-fails-then-answers",
+        "result-swapped",
+        RESULT,
+        3,
     ),
     Fault("result-as-python-text", contents(str), "result-object", "result-changed", RESULT),
     Fault(

@@ -77,3 +77,15 @@ def test_a_turn_that_fails_is_done_with_its_error(tmp_path: Path) -> None:
 def test_what_the_script_does_not_say_is_not_held_against_it(tmp_path: Path) -> None:
     refusing = changed(MINIMAL, "turns.0", {"user": "x", "model": [{"refusal": "No"}], "expect": {"events": ["done"]}})
     assert problems(written(tmp_path, refusing)) == []
+
+
+def test_a_tool_that_fails_first_is_told_as_it_fails_in_each_turn(tmp_path: Path) -> None:
+    failing = changed(WITH_TOOLS, "tools.0.results", [{"error": "busy", "times": 1}, {"return": 18}])
+    turn = failing["turns"][0]
+    first = {**turn, "expect": {"events": ["call get_weather", "error get_weather", "text", "done"]}}
+    second = {**turn, "expect": {"events": ["call get_weather", "result get_weather", "text", "done"]}}
+    whole = {**failing, "requires": ["tools", "history"], "turns": [first, second]}
+    assert problems(written(tmp_path, whole)) == []
+    assert [error.key for error in problems(written(tmp_path, {**whole, "turns": [second, second]}))] == [
+        "turns[0].expect.events"
+    ]

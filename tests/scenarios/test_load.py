@@ -71,6 +71,11 @@ def test_a_whole_file_is_read(tmp_path: Path) -> None:
     assert problems(file) == []
 
 
+TWICE: dict[str, Any] = {
+    **changed(WITH_TOOLS, "tools.0.results", [{"error": "busy", "times": 1}, {"return": 18}]),
+    "turns": [{"user": "Paris?", "model": [*[{"calls": [{"get_weather": {"city": "Paris"}}]}] * 2, {"text": "18"}]}],
+}
+
 # Each case: the base, the path that is changed, its value, and the error after the file's name and place.
 MISTAKES: list[tuple[dict[str, Any], str, object, str]] = [
     (MINIMAL, "version", 2, "version: unknown version '2'. Known: 1."),
@@ -170,7 +175,7 @@ MISTAKES: list[tuple[dict[str, Any], str, object, str]] = [
     (WITH_TOOLS, "tools.0.results.0", {"return": 1, "error": 2}, ("tools[0].results[0]: give exactly one of return, "
      "parts, error, raise.")),
     (WITH_TOOLS, "tools.0.results.0.return_", 1, ("tools[0].results[0].return_: unknown key 'return_'. Did you mean "
-     "'return'? Known: error, parts, raise, return, when.")),
+     "'return'? Known: error, parts, raise, return, times, when.")),
     (WITH_TOOLS, "tools.0.results.0.when", {"town": "Paris"}, ("tools[0].results[0].when.town: unknown argument of "
      "get_weather 'town'. Known: city.")),
     (WITH_TOOLS, "tools.0.results.2", {"when": {"city": "Rome"}, "return": 1}, ("tools[0].results[2]: never reached, "
@@ -189,6 +194,44 @@ MISTAKES: list[tuple[dict[str, Any], str, object, str]] = [
      "without when.")),
     (WITH_TOOLS, "tools.0.answered_by", "client", ("tools[0].results: 'get_weather' is answered by the client. Leave "
      "its results out, or answered_by.")),
+    (WITH_TOOLS, "tools.0.results.0", {"when": {"city": "Paris"}, "return": 1, "times": 0},
+     "tools[0].results[0].times: must be at least 1."),
+    (WITH_TOOLS, "tools.0.results.0", {"return": 1, "times": True},
+     "tools[0].results[0].times: must be a whole number, not true."),
+    (WITH_TOOLS, "tools.0.results", [{"return": 1, "times": 1}, {"return": 2}, {"return": 3}],
+     "tools[0].results[2]: never reached, since results[1] answers first."),
+    (TWICE, "tools.0.results", [{"error": "busy", "times": 1}],
+     ("turns[0].model[1].calls[0].get_weather: 'get_weather' has no result for these arguments that is not used up. "
+      "Add one, or one without when.")),
+    (WITH_TOOLS, "tools.0.results", [{"when": {"city": "Rome"}, "return": 1, "times": 2}],
+     ("turns[0].model[0].calls[0].get_weather: 'get_weather' has no result for these arguments that is not used up. "
+      "Add one, or one without when.")),
+    (TWICE, "turns.0.model", [{"calls": [{"get_weather": {"city": "Paris"}}] * 2}, {"text": "18"}],
+     ("turns[0].model[0].calls[1].get_weather: results[0] of 'get_weather' has times, and fits an earlier call of this "
+      "answer too. Put them into two answers.")),
+    (WITH_TOOLS, "turns.0.expect", {"called": {"get_weather": 2}},
+     ("turns[0].expect: the script itself does not meet called.get_weather: 'get_weather' is called once, not 2 "
+      "times.")),
+    (WITH_TOOLS, "turns.0.expect", {"called": {"get_weather": "two"}},
+     "turns[0].expect.called.get_weather: must be a number or {min: …, max: …}."),
+    (WITH_TOOLS, "turns.0.expect", {"called": {"get_weather": 1.5}},
+     "turns[0].expect.called.get_weather: must be a whole number, not 1.5."),
+    (WITH_TOOLS, "turns.0.expect", {"called": {"get_weather": {}}},
+     "turns[0].expect.called.get_weather: give min, max or both."),
+    (WITH_TOOLS, "turns.0.expect", {"called": {"get_weather": {"min": 2, "max": 1}}},
+     "turns[0].expect.called.get_weather: min 2 is more than max 1."),
+    (WITH_TOOLS, "turns.0.expect", {"called": {"get_weather": {"least": 2}}},
+     "turns[0].expect.called.get_weather.least: unknown key 'least'. Known: max, min."),
+    (WITH_TOOLS, "turns.0.expect", {"called": {"get_wether": {"max": 1}}},
+     ("turns[0].expect.called.get_wether: unknown tool 'get_wether'. Did you mean 'get_weather'? Known: get_weather.")),
+    (WITH_TOOLS, "turns.0.expect", {"not_called": ["get_wether"]},
+     ("turns[0].expect.not_called[0]: unknown tool 'get_wether'. Did you mean 'get_weather'? Known: get_weather.")),
+    (WITH_TOOLS, "turns.0.expect", {"not_called": ["get_weather"]},
+     "turns[0].expect: the script itself does not meet not_called[0]: 'get_weather' is called once."),
+    (WITH_TOOLS, "turns.0.expect", {"not_called": "get_weather"},
+     "turns[0].expect.not_called: must be a list, not the text 'get_weather'."),
+    (MINIMAL, "turns.0.expect", {"text": {"not_contains": ["Bye", "i"]}},
+     "turns[0].expect: the script itself does not meet text.not_contains[1]: the text contains 'i'."),
     (WITH_TOOLS, "turns.0.model.0.answers", [1], ("turns[0].model[0]: answers must name each of the 1 calls once, by "
      "index from 0.")),
     (WITH_TOOLS, "turns.0.model.1", ABSENT, ("turns[0].model[0]: the turn ends in a call. Add the model's answer to "
@@ -212,7 +255,7 @@ def test_a_mistake_is_named_with_its_key(
 
 
 def test_every_case_is_right_without_its_mistake(tmp_path: Path) -> None:
-    for base in (MINIMAL, WITH_TOOLS):
+    for base in (MINIMAL, WITH_TOOLS, TWICE):
         assert problems(written(tmp_path, base)) == []
 
 

@@ -105,6 +105,36 @@ def test_more_keys_do_not_matter_and_missing_ones_do(value: dict[str, JSON], key
             Mismatch("text.matches", "19 °C", "^[0-9]+$", "nothing in the text matches '^[0-9]+$'."),
         ),
         (
+            {"text": {"not_contains": ["!", "Hi"]}},
+            {"text": "Hi"},
+            Mismatch("text.not_contains[1]", "Hi", None, "the text contains 'Hi'."),
+        ),
+        (
+            {"not_called": ["see", "look"]},
+            {"calls": [call("look"), call("look")]},
+            Mismatch("not_called[1]", ["look", "look"], None, "'look' is called 2 times."),
+        ),
+        (
+            {"called": {"look": 2, "see": 0}},
+            {"calls": [call("look")]},
+            Mismatch("called.look", ["look"], 2, "'look' is called once, not 2 times."),
+        ),
+        (
+            {"called": {"look": {"min": 1}}},
+            {},
+            Mismatch("called.look", [], {"min": 1}, "'look' is called 0 times, at least 1 expected."),
+        ),
+        (
+            {"called": {"look": {"min": 0, "max": 1}, "see": {"min": 1, "max": 3}}},
+            {"calls": [call("look"), call("look"), call("see")]},
+            Mismatch(
+                "called.look",
+                ["look", "look", "see"],
+                {"min": 0, "max": 1},
+                "'look' is called 2 times, at least 0 and at most 1 expected.",
+            ),
+        ),
+        (
             {"calls": [{"name": "look"}]},
             {"calls": [call("see")]},
             Mismatch("calls[0].name", ["see"], "look", "no call of 'look'."),

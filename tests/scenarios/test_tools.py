@@ -8,7 +8,7 @@ import pytest
 
 from harness.contract.model import Image, Text, ToolCall, ToolResult
 from harness.scenarios.schema import Scenario
-from harness.scenarios.tools import ToolFailure, Unanswered, UnknownTool, answer
+from harness.scenarios.tools import ToolFailure, Unanswered, UnknownTool, answer, called_before
 from tests.scenarios.files import WITH_TOOLS, changed, scenario
 
 PICTURE = base64.b64encode(b"\x89PNG").decode()
@@ -69,3 +69,36 @@ def test_arguments_without_a_result_are_the_scenarios_fault(weather: Scenario) -
         "scenario 'with-tools': the tool 'get_weather' has no result for the arguments {\"city\": \"Łódź\"}. "
         "Add one to its results, or one without when, which answers all others."
     )
+
+
+def test_a_result_answers_as_many_calls_as_it_says_and_the_next_one_those_after(tmp_path: Path) -> None:
+    failing = [
+        {"when": {"city": "Paris"}, "error": "busy", "times": 2},
+        {"raise": "worn out", "times": 1},
+        {"return": 18},
+    ]
+    weather = scenario(tmp_path, changed(WITH_TOOLS, "tools.0.results", failing))
+    paris, rome = (ToolCall("", "get_weather", {"city": city}) for city in ("Paris", "Rome"))
+    calls = [paris, rome, ToolCall("", "another", {"city": "Paris"}), paris, rome, paris, rome]
+
+    told: list[str] = []
+    for at, call in enumerate(calls):
+        if call.name == "get_weather":
+            try:
+                told.append(f"{call.arguments['city']}: {answer(weather, call, calls[:at]).content}")
+            except ToolFailure as raised:
+                told.append(f"{call.arguments['city']} raises {raised}")
+
+    assert told == ["Paris: busy", "Rome raises worn out", "Paris: busy", "Rome: 18", "Paris: 18", "Rome: 18"]
+
+
+def test_the_calls_before_an_answer_are_those_that_are_made(tmp_path: Path) -> None:
+    steps = [
+        {"calls": [{"get_weather": {"city": "Paris"}}]},
+        {"calls": [{"get_weather": {"city": "Rome"}}, {"get_weather": {"city": "Bonn"}}], "truncated": True},
+        {"text": "18"},
+    ]
+    played = changed(WITH_TOOLS, "turns.0.model", steps)
+    weather = scenario(tmp_path, {**played, "requires": ["tools", "parallel-tool-calls", "truncation"]})
+    cities = [[call.arguments["city"] for call in called_before(weather, answers)] for answers in range(4)]
+    assert cities == [[], ["Paris"], ["Paris", "Rome"], ["Paris", "Rome"]]

@@ -14,12 +14,13 @@ import pytest
 from tests.serving.served import KEYS, PATHS, Served, first_body, next_body, serving
 
 PARALLEL = "call-parallel-same-tool"
+FAILING = "call-fails-then-answers"
 APIS = sorted(PATHS)
 
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[Served]:
-    with serving(PARALLEL, "call-single") as server:
+    with serving(PARALLEL, "call-single", FAILING) as server:
         yield server
 
 
@@ -86,6 +87,26 @@ def test_tools_can_ask_the_server_what_they_answer(served: Served) -> None:
         400,
         'harness: a call is {"name": "…", "arguments": {…}}',
     )
+
+
+def test_a_tool_that_fails_first_answers_each_call_with_the_result_of_its_time(served: Served) -> None:
+    meter = {"name": "read_meter", "arguments": {"meter": "W-204"}}
+    body = first_body("openai-chat", scenario(served, FAILING))
+    answered: list[Any] = []
+    for _ in range(3):
+        answer = served.ask(f"/{FAILING}/s{PATHS['openai-chat']}", body, KEYS["openai-chat"])
+        twice = [served.ask(f"/_harness/{FAILING}/s/call", meter).json["result"] for _ in range(2)]
+        assert twice[0] == twice[1]  # a tool that is run again for the same call has not been called again
+        answered.append(twice[0])
+        said = {"error": twice[0]["content"]} if twice[0]["is_error"] else twice[0]["content"]
+        body = next_body("openai-chat", body, answer.json, [said])
+    served.ask(f"/{FAILING}/s{PATHS['openai-chat']}", body, KEYS["openai-chat"])
+
+    told = served.told(FAILING, "s")
+    busy = {"content": "line busy", "is_error": True}
+    assert answered == [busy, busy, {"content": {"meter": "W-204", "kwh": 5183}, "is_error": False}]
+    assert [call["result"] for call in told["calls"]] == answered
+    assert (told["verdict"], told["findings"], told["played"]) == ("pass", [], 4)
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from typing import Any
 
 from harness.contract.model import Text, ToolResult
 from harness.results import Verdict
-from tests.broken.fault import ALL, GEMINI, OPENAI, Wrap, sends
-from tests.broken.results import contents, results
+from tests.broken.fault import ALL, GEMINI, OPENAI, Wrap, asks_messages, sends
+from tests.broken.results import contents, remembered, results
 from tests.unusual.form import Form
 
 
@@ -136,6 +136,15 @@ FORMS = (
         contents(_as_text),
         contents(str),
         "result-changed",
+    ),
+    Form(
+        "failures-as-text",
+        "results of one call at different times, as texts spaced otherwise",
+        "call-fails-then-answers",
+        ALL,
+        contents(_as_text),
+        asks_messages(remembered),
+        "result-swapped",
     ),
     Form(
         "json-text-parsed",

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from harness.contract.model import Message, Part, Role, Text, Thinking
+from harness.contract.model import ChatResponse, Message, Part, Role, Text, Thinking
 from harness.results import Verdict
-from tests.broken.fault import ALL, GEMINI, Wrap, asks, asks_messages, asks_parts, sends
+from tests.broken.fault import ALL, GEMINI, THINKING, Wrap, answers, asks, asks_messages, asks_parts, sends
+from tests.broken.responses import call_of_text, reasoning_in_text
 from tests.unusual.form import Form
 
 
@@ -115,7 +116,39 @@ def _prompt(edit: Callable[[str], str | None]) -> Wrap:
     return asks(lambda request: replace(request, system=edit(request.system)) if request.system else request)
 
 
+def _said_in_halves(response: ChatResponse) -> ChatResponse:
+    """Each text of an answer as two parts."""
+
+    def parted(part: Part) -> Iterator[Part]:
+        if isinstance(part, Text) and len(part.text) > 1:
+            middle = len(part.text) // 2
+            yield from (replace(part, text=part.text[:middle]), Text(part.text[middle:]))
+        else:
+            yield part
+
+    parts = tuple(half for part in response.message.parts for half in parted(part))
+    return replace(response, message=replace(response.message, parts=parts))
+
+
 FORMS = (
+    Form(
+        "said-in-halves",
+        "a text that looks like a call, handed on as two parts, calls nothing",
+        "call-in-text",
+        ALL,
+        answers(_said_in_halves),
+        answers(call_of_text),
+        "expectation",
+    ),
+    Form(
+        "said-in-halves-behind-reasoning",
+        "a text behind reasoning, handed on as two parts, holds nothing of it",
+        "thinking-not-in-text",
+        THINKING,
+        answers(_said_in_halves),
+        answers(reasoning_in_text),
+        "expectation",
+    ),
     Form(
         "system-trimmed",
         "blank space around a system prompt",

@@ -22,7 +22,7 @@ from harness.running.stages.routes import NO_KEY
 from harness.running.workers.messages import Driven
 from harness.running.workers.pool import Foreign, job_of
 from harness.running.workers.worker import Broken
-from harness.scenarios.tools import ToolFailure, Unanswered, UnknownTool, answer
+from harness.scenarios.tools import ToolFailure, Unanswered, UnknownTool, answer, called_before
 
 _SESSION = "loop"
 
@@ -48,12 +48,14 @@ class Desk:
         self._lock = Lock()
 
     def __call__(self, call: ToolCall) -> ToolResult:
-        """Run a tool. What it fails with is its result, marked as an error."""
+        """Run a tool. What it fails with is its result, marked as an error. A call that is run again is the same call,
+        and has the same result."""
+        scenario = self._conversation.scenario
         with self._lock:
             answers, _ = self._conversation.progress
             self.runs.append(ToolRun(call.name, call.arguments, answers))
         try:
-            return answer(self._conversation.scenario, call)
+            return answer(scenario, call, called_before(scenario, answers - 1))
         except (ToolFailure, UnknownTool, Unanswered) as raised:
             return failure(call, raised)
 

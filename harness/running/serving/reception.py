@@ -116,8 +116,8 @@ class Reception:
                 return json_response({"scenarios": told})
             case [name, session] if name in self._scenarios and request.method == "GET":
                 return self._told_of(self._scenarios[name], session)
-            case [name, _, "call"] if name in self._scenarios and request.method == "POST":
-                return self._called(self._scenarios[name], request)
+            case [name, session, "call"] if name in self._scenarios and request.method == "POST":
+                return self._called(self._scenarios[name], session, request)
             case _:
                 return self._nowhere(
                     request,
@@ -130,21 +130,25 @@ class Reception:
 
     def _told_of(self, scenario: Scenario, session: str) -> HttpResponse:
         """What has come of a session so far, in each API that it was used in."""
-        found = [each for each in self.conversations() if each.scenario is scenario and each.name == session]
+        found = self._of_session(scenario, session)
         told: list[JSON] = [conversation_told(each, each.result(each.wire.name, ended=False)) for each in found]
         if len(told) == 1 and isinstance(told[0], dict):
             return json_response(told[0])
         return json_response({"scenario": scenario_told(scenario), "session": session, "conversations": told})
 
-    def _called(self, scenario: Scenario, request: HttpRequest) -> HttpResponse:
-        """What a tool answers, for a client whose tools ask here."""
+    def _of_session(self, scenario: Scenario, session: str) -> list[Conversation]:
+        return [each for each in self.conversations() if each.scenario is scenario and each.name == session]
+
+    def _called(self, scenario: Scenario, session: str, request: HttpRequest) -> HttpResponse:
+        """What a tool answers to a call of the session's last answer, for a client whose tools ask here."""
         try:
             body = loads(request.body)
         except WireError:
             body = None
         match body:
             case {"name": str(name), "arguments": dict(arguments)}:
-                told = result_told(scenario, ToolCall("", name, arguments))
+                answers = max((each.progress[0] for each in self._of_session(scenario, session)), default=0)
+                told = result_told(scenario, ToolCall("", name, arguments), max(answers - 1, 0))
                 if told is not None:
                     return json_response({"result": told})
                 return _error(HTTPStatus.NOT_FOUND, f"the scenario has no result of {name!r} for these arguments")

@@ -9,7 +9,7 @@ from harness.results import CellResult, Finding
 from harness.running.serving.conversation import Conversation
 from harness.scenarios.canonical import settings_of, system_of, user_message
 from harness.scenarios.schema import Scenario
-from harness.scenarios.tools import ToolFailure, Unanswered, UnknownTool, answer
+from harness.scenarios.tools import ToolFailure, Unanswered, UnknownTool, answer, called_before
 
 
 def scenario_told(scenario: Scenario) -> dict[str, JSON]:
@@ -48,8 +48,10 @@ def conversation_told(conversation: Conversation, cell: CellResult) -> dict[str,
     what is wrong."""
     played, script = conversation.progress
     evidence = conversation.evidence(ended=False)
-    answers = (reading.answer for reading in evidence.readings if reading.exchange.chat is not None)
-    calls = [call for answer in answers if answer is not None for call in answer.calls if call.malformed is None]
+    answers = (
+        (reading.exchange.chat, reading.answer) for reading in evidence.readings if reading.exchange.chat is not None
+    )
+    calls = [(at, call) for at, answer in answers if answer for call in answer.calls if call.malformed is None]
     return {
         "scenario": scenario_told(conversation.scenario),
         "session": conversation.name,
@@ -58,7 +60,7 @@ def conversation_told(conversation: Conversation, cell: CellResult) -> dict[str,
         "played": played,
         "script": script,
         "verdict": cell.verdict.value,
-        "calls": [_call(conversation.scenario, call) for call in calls],
+        "calls": [_call(conversation.scenario, call, at) for at, call in calls],
         "findings": [finding_told(finding) for finding in cell.findings],
     }
 
@@ -76,20 +78,20 @@ def finding_told(finding: Finding) -> dict[str, JSON]:
     }
 
 
-def _call(scenario: Scenario, call: CallView) -> dict[str, JSON]:
+def _call(scenario: Scenario, call: CallView, at: int) -> dict[str, JSON]:
     arguments = call.arguments if isinstance(call.arguments, dict) else {}
-    told = result_told(scenario, ToolCall(call.id or "", call.name, arguments))
+    told = result_told(scenario, ToolCall(call.id or "", call.name, arguments), at)
     return {"id": call.id, "name": call.name, "arguments": call.arguments, "result": told}
 
 
-def result_told(scenario: Scenario, call: ToolCall) -> JSON:
-    """What the scenario's tool answers to a call; `None` where it has no answer.
+def result_told(scenario: Scenario, call: ToolCall, at: int) -> JSON:
+    """What the scenario's tool answers to a call of the script's answer `at`; `None` where it has no answer.
 
     `content` is a JSON value, or where the tool gives parts a list of them; `raises` that the tool fails by raising,
     with what it says.
     """
     try:
-        return _result(answer(scenario, call))
+        return _result(answer(scenario, call, called_before(scenario, at)))
     except ToolFailure as raised:
         return {**_result(failure(call, raised)), "raises": str(raised)}
     except (UnknownTool, Unanswered):

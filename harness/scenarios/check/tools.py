@@ -43,7 +43,7 @@ def _results(tool: ToolSpec, path: Path) -> Iterator[Problem]:
         for name in result.when or ():
             if is_closed and name not in known:
                 yield Problem((*path, index, "when", name), str(UnknownName(f"argument of {tool.name}", name, known)))
-        for earlier in range(index):
+        for earlier in (at for at in range(index) if tool.results[at].times is None):
             if includes(result.when or {}, tool.results[earlier].when or {}):
                 yield Problem((*path, index), f"never reached, since results[{earlier}] answers first.")
                 break

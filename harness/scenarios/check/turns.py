@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
 
+from harness.contract.errors import UnknownName
 from harness.contract.model import StopReason, ToolCall
 from harness.scenarios.check import settings, steps
 from harness.scenarios.check.failures import ENDLESS, expected_errors, possible_failures
+from harness.scenarios.check.names import unknown
 from harness.scenarios.check.problem import Problem
 from harness.scenarios.document import Path
 from harness.scenarios.events import scripted
 from harness.scenarios.match import Outcome, mismatches
 from harness.scenarios.schema import Expectation, NamedToolSpec, Scenario, TurnSpec
+from harness.scenarios.tools import called_before, calls_of
 
 
 def problems(scenario: Scenario, path: Path, turn: TurnSpec) -> Iterator[Problem]:
@@ -20,9 +24,12 @@ def problems(scenario: Scenario, path: Path, turn: TurnSpec) -> Iterator[Problem
         yield from settings.problems(scenario, (*path, "settings"), turn.settings)
     yield from _choice_is_kept(scenario, path, turn)
     yield from _turn_ends(scenario, path, turn)
-    yield from _expectation_fits(scenario, path, turn)
+    first = sum(len(each.model) for each in takewhile(lambda each: each is not turn, scenario.turns))
+    earlier = called_before(scenario, first)
+    yield from _expectation_fits(scenario, path, turn, earlier)
     for index, step in enumerate(turn.model):
-        yield from steps.problems(scenario, (*path, "model", index), step)
+        yield from steps.problems(scenario, (*path, "model", index), step, earlier)
+        earlier = [*earlier, *calls_of(step)]
 
 
 def _choice_is_kept(scenario: Scenario, path: Path, turn: TurnSpec) -> Iterator[Problem]:
@@ -62,7 +69,7 @@ def _turn_ends(scenario: Scenario, path: Path, turn: TurnSpec) -> Iterator[Probl
         yield Problem(model, f"{len(turn.model)} answers in a turn, more than max_iterations ({bound}).")
 
 
-def _expectation_fits(scenario: Scenario, path: Path, turn: TurnSpec) -> Iterator[Problem]:
+def _expectation_fits(scenario: Scenario, path: Path, turn: TurnSpec, earlier: Sequence[ToolCall]) -> Iterator[Problem]:
     """The script is the answer that the reference server plays: an expectation that it misses would blame adapters."""
     if turn.expect is None:
         return
@@ -75,17 +82,29 @@ def _expectation_fits(scenario: Scenario, path: Path, turn: TurnSpec) -> Iterato
     of_content = turn.expect.model_copy(update={"stop_reason": None, "error": None, "events": None})
     for mismatch in mismatches(of_content, outcome):
         yield Problem((*path, "expect"), f"the script itself does not meet {mismatch.path}: {mismatch.message}")
-    yield from _events_fit(scenario, (*path, "expect", "events"), turn, turn.expect)
+    yield from _counted_tools(scenario, (*path, "expect"), turn.expect)
+    yield from _events_fit(scenario, (*path, "expect", "events"), turn, earlier)
 
 
-def _events_fit(scenario: Scenario, path: Path, turn: TurnSpec, expectation: Expectation) -> Iterator[Problem]:
+def _counted_tools(scenario: Scenario, path: Path, expectation: Expectation) -> Iterator[Problem]:
+    """A tool that is misspelt is never called, and an expectation of it would never fail."""
+    known = [*(tool.name for tool in scenario.tools), *scenario.undeclared_tools]
+    yield from unknown("tool", expectation.not_called or (), known, (*path, "not_called"))
+    for name in expectation.counts:
+        if name not in known:
+            yield Problem((*path, "called", name), str(UnknownName("tool", name, known)))
+
+
+def _events_fit(scenario: Scenario, path: Path, turn: TurnSpec, earlier: Sequence[ToolCall]) -> Iterator[Problem]:
+    if turn.expect is None:
+        return
     failures = [failure.name for failure in possible_failures(scenario, turn)]
     given = turn.model[:-1] if failures else turn.model
     endings = failures or [*expected_errors(turn)] or [None]
     found = [
-        mismatches(Expectation(events=expectation.events), Outcome(events=told))
+        mismatches(Expectation(events=turn.expect.events), Outcome(events=told))
         for ending in endings
-        if (told := scripted(scenario, given, ending)) is not None
+        if (told := scripted(scenario, given, ending, earlier)) is not None
     ]
     if found and all(found):
         yield Problem(path, f"the script itself does not meet it: {found[0][0].message}")

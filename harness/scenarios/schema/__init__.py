@@ -4,7 +4,14 @@ Every field's description goes into the JSON Schema that ships for editors.
 """
 
 from harness.scenarios.schema.embeddings import EmbeddingsSpec, QuerySpec, RecordSpec
-from harness.scenarios.schema.expectation import CallMatcher, ErrorMatcher, Expectation, HandlerWord, TextMatcher
+from harness.scenarios.schema.expectation import (
+    CallMatcher,
+    CountMatcher,
+    ErrorMatcher,
+    Expectation,
+    HandlerWord,
+    TextMatcher,
+)
 from harness.scenarios.schema.faults import FaultSpec, FaultStatus
 from harness.scenarios.schema.history import HistoryCall, HistoryMessage, HistoryResult, TrimSpec
 from harness.scenarios.schema.scenario import Name, Scenario, json_schema
@@ -16,6 +23,7 @@ from harness.scenarios.schema.words import ErrorName, Provocation, Subject, Vari
 
 __all__ = [
     "CallMatcher",
+    "CountMatcher",
     "EmbeddingsSpec",
     "ErrorMatcher",
     "ErrorName",

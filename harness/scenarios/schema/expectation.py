@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, TypeAlias
 
-from pydantic import Field, JsonValue, Tag
+from pydantic import Field, JsonValue, Tag, model_validator
 
 from harness.contract.model import (
     StopReason,
@@ -12,6 +12,7 @@ from harness.contract.model import (
 from harness.scenarios.fields import (
     LIST,
     MAPPING,
+    NUMBER,
     TEXT,
     Pattern,
     SchemaObject,
@@ -20,15 +21,17 @@ from harness.scenarios.fields import (
 )
 from harness.scenarios.schema.words import ErrorName
 
+_Texts: TypeAlias = Annotated[
+    Annotated[str, Tag(TEXT)] | Annotated[list[str], Tag(LIST)], either("a text or a list of texts")
+]
+
 
 class TextMatcher(Strict):
     """How a text has to be. All that is given must hold."""
 
     equals: str | None = None
-    contains: (
-        Annotated[Annotated[str, Tag(TEXT)] | Annotated[list[str], Tag(LIST)], either("a text or a list of texts")]
-        | None
-    ) = None
+    contains: _Texts | None = None
+    not_contains: _Texts | None = Field(default=None, description="What must not be in it, not even one of a list.")
     matches: Pattern | None = Field(default=None, description="A regular expression, searched.")
 
 
@@ -37,6 +40,25 @@ class CallMatcher(Strict):
 
     name: str
     arguments: dict[str, JsonValue] | None = None
+
+
+class CountMatcher(Strict):
+    """How many there have to be: at least `min`, and at most `max`."""
+
+    min: int | None = Field(default=None, ge=0)
+    max: int | None = Field(default=None, ge=0)
+
+    @model_validator(mode="after")
+    def _bounds_something(self) -> CountMatcher:
+        if self.min is None and self.max is None:
+            raise ValueError("give min, max or both.")
+        if self.min is not None and self.max is not None and self.min > self.max:
+            raise ValueError(f"min {self.min} is more than max {self.max}.")
+        return self
+
+    def allows(self, count: int) -> bool:
+        """Whether there may be so many."""
+        return (self.min or 0) <= count and (self.max is None or count <= self.max)
 
 
 class ErrorMatcher(Strict):
@@ -61,6 +83,17 @@ class Expectation(Strict):
 
     text: TextMatcher | None = None
     calls: list[CallMatcher] | None = Field(default=None, description="Calls that must occur, in any order.")
+    called: (
+        dict[
+            str,
+            Annotated[
+                Annotated[int, Field(ge=0), Tag(NUMBER)] | Annotated[CountMatcher, Tag(MAPPING)],
+                either("a number or {min: …, max: …}"),
+            ],
+        ]
+        | None
+    ) = Field(default=None, description="How often each of these tools is called in the turn.")
+    not_called: list[str] | None = Field(default=None, description="Tools that must not be called in the turn.")
     json_schema: SchemaObject | None = Field(default=None, description="The text is JSON that conforms.")
     stop_reason: StopReason | None = None
     error: (
@@ -76,6 +109,18 @@ class Expectation(Strict):
         "NAME, error NAME (a result with the error flag), and at the end done, or done ERROR. A provider's model may "
         "choose otherwise.",
     )
+
+    @property
+    def counts(self) -> dict[str, CountMatcher]:
+        """How often tools are called, as bounds."""
+        given = (self.called or {}).items()
+        return {name: CountMatcher(min=each, max=each) if isinstance(each, int) else each for name, each in given}
+
+    @property
+    def forbidden(self) -> Expectation:
+        """What holds of a turn that breaks off, too: which calls must not be made."""
+        most = {name: CountMatcher(max=each.max) for name, each in self.counts.items() if each.max is not None}
+        return Expectation(called={**most}, not_called=self.not_called)
 
     @property
     def errors(self) -> tuple[ErrorName, ...]:

@@ -67,6 +67,11 @@ class ResultSpec(Strict):
     """What a tool answers to arguments that include `when`. Exactly one of return, parts, error, raise."""
 
     when: dict[str, JsonValue] | None = Field(default=None, description="Arguments this answers; absent: any.")
+    times: int | None = Field(
+        default=None,
+        ge=1,
+        description="How many calls this answers before the next result that fits does; absent: all of them.",
+    )
     return_: JsonValue = Field(default=None, alias="return", description="The result, any JSON value.")
     parts: list[PartSpec] | None = Field(default=None, description="A result of several parts, or with an image.")
     error: JsonValue = Field(default=None, description="A result with the error flag set.")
@@ -89,7 +94,8 @@ class ToolSpec(Strict):
         default_factory=dict, description="JSON Schema of the arguments; absent or {}: the tool takes none."
     )
     results: list[ResultSpec] = Field(
-        default_factory=list[ResultSpec], description="The first whose `when` is part of the arguments answers."
+        default_factory=list[ResultSpec],
+        description="The first whose `when` is part of the arguments, and whose `times` are not used up, answers.",
     )
     answered_by: Literal["scenario", "client"] = Field(
         default="scenario",
