@@ -10,7 +10,7 @@ import datetime as dt
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -46,6 +46,7 @@ from harness.results import (
 from harness.rules.conversation import conversation, room
 from harness.rules.evidence import Evidence, Reading
 from harness.rules.rule import Rule
+from harness.rules.scope import EVERYTHING, Scope
 from harness.tape.cassette import Cassette, Interaction
 from harness.tape.read import read
 from harness.tape.redact import Redactor
@@ -64,12 +65,18 @@ _ANYBODYS = Redactor(shaped=True)
 """Whose keys stand in the recordings of others nobody knows, but what they look like."""
 
 
+_NONE: Mapping[str, int] = {}
+
+
 class Audit:
     """An audit in the making: takes cassettes one by one and keeps the counts and cells, not the exchanges, of which
-    a conversation is kept for `room` characters of a cell."""
+    a conversation is kept for `room` characters of a cell. Only findings in `scope` count."""
 
-    def __init__(self, rules: Sequence[Rule], edition: Edition = SHIPPED, room: int = 0) -> None:
+    def __init__(
+        self, rules: Sequence[Rule], edition: Edition = SHIPPED, room: int = 0, scope: Scope = EVERYTHING
+    ) -> None:
         self._rules = rules
+        self._scope = scope
         self._edition = edition
         self._room = room
         self._files = 0
@@ -93,7 +100,8 @@ class Audit:
             profile = catalog.api(api).profile_for(model, self._edition.on(day))
             exchanges = tuple(Exchange(each.request, each.response) for each in group.values())
             evidence = Evidence(Transcript(api, model, profile, exchanges, "audit"))
-            self._add(file, api, len(group), self._found(file, api, evidence, list(group)))
+            taken, hidden = self._scope.split(self._found(file, api, evidence, list(group)))
+            self._add(file, api, len(group), taken, hidden)
             if self._room:
                 self._keep(file, api, conversation(evidence, _ANYBODYS, self._room, group))
 
@@ -104,14 +112,24 @@ class Audit:
         counts = {api: ApiCounts(**counter) for api, counter in self._counts.items()}
         missing = (_unread(each) for each in skipped if each.damaged)
         audited = Audited(self._files, counts, self._unknown, tuple(skipped), redrive)
-        return RunResult("audit", (*self._cells.values(), *missing), audit=audited)
+        scope = self._scope
+        return RunResult(
+            "audit", (*self._cells.values(), *missing), audit=audited, rules=scope.only, ignored=scope.ignored
+        )
 
-    def _add(self, file: str, api: str, exchanges: int, findings: Sequence[Finding]) -> None:
+    def _add(
+        self, file: str, api: str, exchanges: int, findings: Sequence[Finding], hidden: Mapping[str, int] = _NONE
+    ) -> None:
         """Put what was found into the cell of a file and an API, in the order of the file."""
         cell = self._cells.get((file, api)) or CellResult(file, api, "", api, "whole", Verdict.PASS)
         every = sorted((*cell.findings, *findings), key=lambda each: -1 if each.index is None else each.index)
-        number = cell.exchanges + exchanges
-        self._cells[file, api] = replace(cell, verdict=worst(every), findings=tuple(every), exchanges=number)
+        self._cells[file, api] = replace(
+            cell,
+            verdict=worst(every),
+            findings=tuple(every),
+            exchanges=cell.exchanges + exchanges,
+            hidden=dict(Counter(cell.hidden) + Counter(hidden)),
+        )
 
     def _keep(self, file: str, api: str, told: Conversation) -> None:
         """Add exchanges to those of a file and an API, in the order of the file."""
@@ -129,7 +147,7 @@ class Audit:
             limit = finding.kind is Kind.LIMIT
             if limit and _about_a_scrubbed_id(finding):
                 continue
-            if at is not None and limit and finding.severity is Severity.ERROR:
+            if at is not None and limit and finding.severity is Severity.ERROR and self._scope.takes(finding.rule):
                 flagged.add(at)
             placed = replace(
                 finding,
@@ -159,26 +177,28 @@ class Audit:
                 counts[f"{outcome}_flagged"] += at in flagged
 
 
-def audit(
+def audit(  # noqa: PLR0913 - all but the first two have a default
     paths: Sequence[Path],
     rules: Sequence[Rule],
     redrive: Redrive | None = None,
     edition: Edition = SHIPPED,
     *,
     conversations: bool = False,
+    scope: Scope = EVERYTHING,
 ) -> RunResult:
     """Audit cassette files, and all cassettes below folders. Other files there are skipped, and named in the result.
 
     With `redrive` the conversations are driven again, too. A request is judged by the facts of the day on which it was
     made, unless the edition has another; where no day is known, by those of today. With `conversations` the cells have
-    their exchanges.
+    their exchanges. Only findings in `scope` count, and what a
+    redrive finds.
 
     Raises:
         CassetteError: a file that was named is no cassette, or a folder has no file that could be one.
         CassetteMissing: a path does not exist.
     """
     files = list(_files(paths))
-    working = Audit(rules, edition, room(len(files)) if conversations else 0)
+    working = Audit(rules, edition, room(len(files)) if conversations else 0, scope)
     skipped: list[Skipped] = []
     for file, named in files:
         try:

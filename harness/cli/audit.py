@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
+from harness.cli.colours import NoColour
 from harness.cli.days import AsOf, FactFiles, edition, fact_files
-from harness.cli.options import Reports
+from harness.cli.options import Ignored, Quiet, Reports, Rules
 
 
 def audit(  # noqa: PLR0913 - a parameter for each option
@@ -40,8 +41,12 @@ def audit(  # noqa: PLR0913 - a parameter for each option
     ] = 3,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --report json.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Each finding, not one for each rule.")] = False,
+    quiet: Quiet = False,
+    rules: Rules = None,
+    ignored: Ignored = None,
     as_of: AsOf = None,
     facts: FactFiles = None,
+    _: NoColour = False,
 ) -> int:
     """Audit recorded requests: what do the providers refuse, what breaks the contract?
 
@@ -52,10 +57,11 @@ def audit(  # noqa: PLR0913 - a parameter for each option
     # `harness --help` loads no rules and no YAML
     from harness import catalog  # noqa: PLC0415
     from harness.auditing.audit import audit as run  # noqa: PLC0415
-    from harness.cli.outputs import outputs  # noqa: PLC0415
-    from harness.results import Presentation  # noqa: PLC0415
+    from harness.cli.outputs import outputs, presented  # noqa: PLC0415
+    from harness.cli.settings import scope_for, settings  # noqa: PLC0415
 
-    by = edition(as_of, fact_files(facts))
+    by, presentation = edition(as_of, fact_files(facts)), presented(verbose=verbose, quiet=quiet)
+    judged = scope_for(rules or (), ignored or (), settings(), by)
     wanted = outputs([*(reports or ()), *(["json"] if as_json else ())])
     shown = any(output.report.wants_conversations for output in wanted)
     if redrive:
@@ -63,10 +69,10 @@ def audit(  # noqa: PLR0913 - a parameter for each option
         from harness.host.environment import isolated  # noqa: PLC0415
 
         with isolated(), Redrive(recut) as driven:
-            result = run(paths, catalog.rules(), driven, by, conversations=shown)
+            result = run(paths, catalog.rules(), driven, by, conversations=shown, scope=judged)
     else:
-        result = run(paths, catalog.rules(), edition=by, conversations=shown)
+        result = run(paths, catalog.rules(), edition=by, conversations=shown, scope=judged)
     result = replace(result, facts=tuple(map(str, by.files)))
     for output in wanted:
-        output.write(result, Presentation(verbose=verbose))
+        output.write(result, presentation)
     return result.exit_code

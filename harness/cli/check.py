@@ -10,16 +10,20 @@ import typer
 
 from harness.cli import gateway as of_gateway
 from harness.cli import servers
+from harness.cli.colours import NoColour
 from harness.cli.days import AsOf, FactFiles, fact_files
 from harness.cli.loops import AgentCommands, Conversations, SpokenApi, loops_of
 from harness.cli.options import (
     AdapterCommands,
     CellTimeout,
     ExpectedFailures,
+    Ignored,
     Jobs,
     Models,
     Options,
+    Quiet,
     Reports,
+    Rules,
     Strict,
     Targets,
     Variants,
@@ -69,6 +73,9 @@ def check(  # noqa: PLR0913 - a parameter for each option
     strict: Strict = None,
     reports: Reports = None,
     verbose: Verbose = False,
+    quiet: Quiet = False,
+    rules: Rules = None,
+    ignored: Ignored = None,
     as_of: AsOf = None,
     facts: FactFiles = None,
     server: servers.ServerUrl = None,
@@ -77,6 +84,7 @@ def check(  # noqa: PLR0913 - a parameter for each option
     max_tokens: servers.MaxTokens = servers.LONGEST,
     price: servers.PriceOf = None,
     only: servers.Only = None,
+    _: NoColour = False,
 ) -> int:
     """Check an adapter against the reference server: whole, streamed, cut elsewhere, with faults, as far as declared.
     With --server: a server, by its raw answers. With --gateway: what a gateway makes of what passes it.
@@ -155,6 +163,9 @@ def check(  # noqa: PLR0913 - a parameter for each option
         cell_timeout=cell_timeout,
         as_of=as_of,
         facts=fact_files(facts),
+        quiet=quiet,
+        rules=tuple(rules or ()),
+        ignored=tuple(ignored or ()),
     )
     return session.check(options, Check(everything, bool(targets)))
 

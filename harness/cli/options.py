@@ -11,6 +11,7 @@ import typer
 
 from harness.catalog import AGENT, DRIVE, MARK
 from harness.contract.errors import UsageError
+from harness.rules.scope import EVERYTHING, Scope
 
 Paths: TypeAlias = Annotated[
     list[str] | None,
@@ -105,6 +106,28 @@ Reports: TypeAlias = Annotated[
 Verbose: TypeAlias = Annotated[
     bool, typer.Option("--verbose", "-v", help="Each scenario and each finding, not groups of them.")
 ]
+Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Only what fails, and the verdict.")]
+Rules: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--rule", metavar="ID", help="Only findings of this rule count: 'harness list rules'. A glob. Repeatable."
+    ),
+]
+Ignored: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--ignore",
+        metavar="ID",
+        help="Findings of this rule do not count; the report says how many that hides. A glob. Repeatable.",
+    ),
+]
+FirstFailure: TypeAlias = Annotated[
+    bool, typer.Option("-x", help="Play no other cell once one has failed, as --maxfail 1.")
+]
+MaxFail: TypeAlias = Annotated[
+    int | None,
+    typer.Option("--maxfail", metavar="N", min=1, show_default=False, help="Play no other cell once N have failed."),
+]
 AllDifferences: TypeAlias = Annotated[
     bool, typer.Option("--all-differences", help="Also the facts that are the same for all targets.")
 ]
@@ -112,7 +135,9 @@ AllDifferences: TypeAlias = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What was typed. Nothing is checked yet. `folder` is that of one's own cassettes, where `cassettes` names none."""
+    """What was typed. Nothing is checked yet. `folder` is that of one's own cassettes, where `cassettes` names none;
+    `enough` how many cells may fail before no other is played, `scope` what `rules`
+    and `ignored` come to."""
 
     paths: Sequence[str] | None
     adapters: Sequence[str] | None
@@ -133,6 +158,19 @@ class Options:
     as_of: str | None = None
     facts: Sequence[Path] = ()
     folder: str = "cassettes"
+    quiet: bool = False
+    rules: Sequence[str] = ()
+    ignored: Sequence[str] = ()
+    scope: Scope = EVERYTHING
+    enough: int | None = None
+    last_failed: bool = False
+
+
+def enough(first_failure: bool, max_fail: int | None) -> int | None:
+    """How many cells may fail, by `-x` and `--maxfail`. Raises `UsageError`: both are given."""
+    if first_failure and max_fail is not None:
+        raise UsageError(f"-x: it is --maxfail 1, and --maxfail {max_fail} is given as well. Leave one of them out.")
+    return 1 if first_failure else max_fail
 
 
 def adapters_of(

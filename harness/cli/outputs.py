@@ -127,7 +127,22 @@ def _unwritable(name: str, path: Path, error: OSError) -> UsageError:
     return UsageError(f"--report {name}:{path}: cannot be written: {error.strerror}. Name another file.")
 
 
+def presented(*, verbose: bool = False, quiet: bool = False, all_differences: bool = False) -> Presentation:
+    """How a run is to be shown. Raises `UsageError`: more and less of it."""
+    if quiet and (verbose or all_differences):
+        raise UsageError(f"-q: it shows less, and {'-v' if verbose else '--all-differences'} more. Leave one out.")
+    return Presentation(verbose=verbose, quiet=quiet, all_differences=all_differences)
+
+
 def on_screen(presentation: Presentation) -> Presentation:
     """How it is to be shown on standard output: in colours if that is a terminal that takes them, as wide as it is."""
-    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    return replace(presentation, colour=colour, width=shutil.get_terminal_size((_WIDTH, 24)).columns)
+    return replace(presentation, colour=_has_colours(), width=shutil.get_terminal_size((_WIDTH, 24)).columns)
+
+
+def _has_colours() -> bool:
+    """Whether standard output takes colours, by the variables that everybody reads; the first that speaks counts."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return os.environ.get("TERM") != "dumb" and sys.stdout.isatty()

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from harness.cli.colours import NoColour
 from harness.cli.days import FactFiles, fact_files
 from harness.cli.options import (
     AdapterCommands,
@@ -14,16 +15,22 @@ from harness.cli.options import (
     BaseUrls,
     CellTimeout,
     ExpectedFailures,
+    FirstFailure,
+    Ignored,
     Jobs,
+    MaxFail,
     Models,
     Options,
     Paths,
+    Quiet,
     Reports,
+    Rules,
     Targets,
     Variants,
     Verbose,
     Words,
     adapters_of,
+    enough,
 )
 
 
@@ -62,8 +69,14 @@ def record(  # noqa: PLR0913 - a parameter for each option
     reports: Reports = None,
     base_urls: BaseUrls = None,
     verbose: Verbose = False,
+    quiet: Quiet = False,
     all_differences: AllDifferences = False,
+    rules: Rules = None,
+    ignored: Ignored = None,
+    first_failure: FirstFailure = False,
+    max_fail: MaxFail = None,
     facts: FactFiles = None,
+    _: NoColour = False,
 ) -> int:
     """Record cassettes. A cell's cassette is replaced only when the new one is complete.
 
@@ -91,5 +104,9 @@ def record(  # noqa: PLR0913 - a parameter for each option
         all_differences,
         cell_timeout=cell_timeout,
         facts=fact_files(facts),
+        quiet=quiet,
+        rules=tuple(rules or ()),
+        ignored=tuple(ignored or ()),
+        enough=enough(first_failure, max_fail),
     )
     return session.record(options, origin, force=force, missing=missing, max_requests=max_requests)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from harness.cli.colours import NoColour
 from harness.cli.options import AllDifferences, Reports, Verbose
 from harness.contract.errors import UsageError
 
@@ -31,6 +32,7 @@ def report(
     ] = None,
     verbose: Verbose = False,
     all_differences: AllDifferences = False,
+    _: NoColour = False,
 ) -> int:
     """Make any report of a run that was kept. Nothing is played.
 

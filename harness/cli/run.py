@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from harness.cli.colours import NoColour
 from harness.cli.days import AsOf, FactFiles, fact_files
 from harness.cli.loops import AgentCommands, Conversations, SpokenApi, loops_of
 from harness.cli.options import (
@@ -16,16 +17,22 @@ from harness.cli.options import (
     Cassettes,
     CellTimeout,
     ExpectedFailures,
+    FirstFailure,
+    Ignored,
+    MaxFail,
     Models,
     Options,
     Paths,
+    Quiet,
     Reports,
+    Rules,
     Strict,
     Targets,
     Variants,
     Verbose,
     Words,
     adapters_of,
+    enough,
 )
 
 
@@ -74,9 +81,23 @@ def run(  # noqa: PLR0913 - a parameter for each option
     reports: Reports = None,
     base_urls: BaseUrls = None,
     verbose: Verbose = False,
+    quiet: Quiet = False,
     all_differences: AllDifferences = False,
+    rules: Rules = None,
+    ignored: Ignored = None,
+    first_failure: FirstFailure = False,
+    max_fail: MaxFail = None,
+    last_failed: Annotated[
+        bool,
+        typer.Option(
+            "--last-failed",
+            "--lf",
+            help="Only the cells that failed when they were last played here in this mode; all, if none did.",
+        ),
+    ] = False,
     as_of: AsOf = None,
     facts: FactFiles = None,
+    _: NoColour = False,
 ) -> int:
     """Play scenarios and report findings and differences. Offline from cassettes unless --mode says otherwise.
 
@@ -104,5 +125,10 @@ def run(  # noqa: PLR0913 - a parameter for each option
         cell_timeout,
         as_of,
         fact_files(facts),
+        quiet=quiet,
+        rules=tuple(rules or ()),
+        ignored=tuple(ignored or ()),
+        enough=enough(first_failure, max_fail),
+        last_failed=last_failed,
     )
     return session.run(options, mode)

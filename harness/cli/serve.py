@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from harness.cli.colours import NoColour
 from harness.cli.days import AsOf, FactFiles, fact_files
 from harness.cli.options import Paths, Reports, Verbose
 
@@ -43,6 +44,7 @@ def serve(  # noqa: PLR0913 - a parameter for each option
     verbose: Verbose = False,
     as_of: AsOf = None,
     facts: FactFiles = None,
+    _: NoColour = False,
 ) -> int:
     """Serve scenarios to any client, in any language, and judge what it sends. 'harness help serve' says how.
 

@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
@@ -18,12 +19,13 @@ from harness.apis.targets import Target
 from harness.checking.check import Check
 from harness.cli import _show_text, estimates, recordings
 from harness.cli.days import edition
+from harness.cli.failures import Failures
 from harness.cli.interruption import interruptible
 from harness.cli.options import Options, named_values
-from harness.cli.outputs import on_screen, outputs
+from harness.cli.outputs import on_screen, outputs, presented
 from harness.cli.progress import Progress
 from harness.cli.selection import Selection, select
-from harness.cli.settings import completed
+from harness.cli.settings import completed, settings
 from harness.cli.standing import Standing
 from harness.contract.errors import UnknownName, UsageError
 from harness.contract.protocols import Route
@@ -56,8 +58,9 @@ def run(options: Options, mode: Mode) -> int:
     """
     options = completed(options, mode)
     libraries, named = _libraries(options) if mode == "replay" else ([], None)
+    failures = Failures(settings().folder, mode)
     with _environment(mode):
-        return _play(options, mode, libraries, None, named)
+        return _play(options, mode, libraries, None, named, failures=failures)
 
 
 def check(options: Options, asked: Check) -> int:
@@ -95,6 +98,7 @@ def show(options: Options, mode: Mode) -> int:
             own=frozenset(selection.files),
             base_urls=base_urls,
             strict=bool(options.strict),
+            scope=options.scope,
         )
         result, evidence = plan.run(selection.targets).look(selection.cells[0])
     for line in _show_text.lines(result, evidence, on_screen(Presentation(verbose=True))):
@@ -140,9 +144,10 @@ def _play(  # noqa: PLR0913 - what a run is made of
     cassettes: str | None,
     *,
     check: Check | None = None,
+    failures: Failures | None = None,
 ) -> int:
     wanted = outputs(options.reports or ())
-    presentation = Presentation(verbose=options.verbose, all_differences=options.all_differences)
+    presentation = presented(verbose=options.verbose, quiet=options.quiet, all_differences=options.all_differences)
     facts = tuple(map(str, options.facts))
     standing = Standing(wanted, "record" if recorder else mode, presentation, cassettes, facts)
     try:
@@ -159,6 +164,7 @@ def _play(  # noqa: PLR0913 - what a run is made of
                 workers=workers,
                 standing=standing,
                 check=check,
+                failures=failures,
                 conversations=any(each.report.wants_conversations for each in wanted),
             )
     except BaseException as error:
@@ -183,6 +189,7 @@ def _played(  # noqa: PLR0913 - what a run is made of
     workers: Workers,
     standing: Standing,
     check: Check | None,
+    failures: Failures | None,
     conversations: bool,
 ) -> RunResult:
     jobs, expected = _jobs(options.jobs), _expected(options)
@@ -190,6 +197,8 @@ def _played(  # noqa: PLR0913 - what a run is made of
     every = selection.cells
     if check is not None:
         selection = replace(selection, cells=check.chosen(every))
+    if failures is not None and options.last_failed:
+        selection = replace(selection, cells=failures.chosen(every))
     plan = Plan(
         mode=mode,
         libraries=libraries,
@@ -200,12 +209,13 @@ def _played(  # noqa: PLR0913 - what a run is made of
         recuts=options.recuts,
         strict=bool(options.strict),
         conversations=conversations,
+        scope=options.scope,
     )
     playing = plan.run(selection.targets)
     invocation = _invocation(options, mode, selection, recording=recorder is not None)
     cells = selection.cells if recorder is None else _to_record(selection.cells, playing, plan, recorder)
     try:
-        result = _progressing(playing, cells, jobs, standing)
+        result = _progressing(playing, cells, (jobs, options.enough), standing, failures)
     except BaseException:
         if recorder is not None:
             named = options.targets or options.adapters or options.models
@@ -223,19 +233,34 @@ def _played(  # noqa: PLR0913 - what a run is made of
         left_out=selection.left_out,
         invocation=invocation,
         definitions=definitions({cell.scenario.id: cell.scenario for cell in cells}.values(), selection.files),
+        rules=plan.scope.only,
+        ignored=plan.scope.ignored,
         cassettes=options.folder if is_own and mode == "replay" else None,  # those that ship are not looked at for them
     )
 
 
-def _progressing(playing: Run, cells: Sequence[Cell], jobs: int | None, standing: Standing) -> RunResult:
+def _progressing(
+    playing: Run,
+    cells: Sequence[Cell],
+    how: tuple[int | None, int | None],
+    standing: Standing,
+    failures: Failures | None,
+) -> RunResult:
     standing.begin(cells)
-    with Progress(len(cells)) as progress:
+    jobs, enough = how
+    try:
+        with Progress(len(cells)) as progress:
 
-        def told(cell: CellResult) -> None:
-            standing.add(cell)
-            progress(cell)
+            def told(cell: CellResult) -> None:
+                if failures is not None:
+                    failures.add(cell)
+                standing.add(cell)
+                progress(cell)
 
-        return playing(cells, jobs=jobs, progress=told)
+            return playing(cells, jobs=jobs, progress=told, enough=enough)
+    finally:
+        if failures is not None:
+            failures.keep()
 
 
 def _expected(options: Options) -> list[ExpectedFailure]:
@@ -323,8 +348,12 @@ def _invocation(options: Options, mode: Mode, selection: Selection, *, recording
     given = named_values("--base-url", options.base_urls, "URL").items()
     urls = tuple(word for target, url in given for word in ("--base-url", f"{target}={shown_url(url)}"))
     strict = ("--strict",) if options.strict else ()
+    counts = (
+        *(("--rule", each) for each in options.scope.only),
+        *(("--ignore", each) for each in options.scope.ignored),
+    )
     day = () if options.as_of is None else ("--as-of", options.as_of)
-    law = (*day, *(word for file in options.facts for word in ("--facts", str(file))))
+    law = (*day, *(word for file in options.facts for word in ("--facts", str(file))), *chain.from_iterable(counts))
     record = ("harness", "record", *kept)
     reference = ("harness", "run", "--mode", "reference", *law)
     if recording:

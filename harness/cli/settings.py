@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness import catalog
+from harness.apis.facts import Edition
 from harness.catalog import MARK
+from harness.cli.days import edition
 from harness.cli.options import Options
 from harness.contract.errors import UnknownName, UsageError
 from harness.host.project import Project, project
 from harness.results import Mode
+from harness.rules.scope import Scope
 from harness.running.cells import VARIANTS
+from harness.running.scopes import scope
 from harness.scenarios import suite
 
 CASSETTES = "cassettes"
@@ -79,7 +83,13 @@ def completed(options: Options, mode: Mode) -> Options:
         folder=folder(own),
         expected_failures=options.expected_failures or (own.expected_failures and str(own.expected_failures)),
         strict=bool(own.strict) if options.strict is None else options.strict,
+        scope=scope_for(options.rules, options.ignored, own, edition(options.as_of, options.facts)),
     )
+
+
+def scope_for(rules: Sequence[str], ignored: Sequence[str], own: Project, by: Edition) -> Scope:
+    """Which findings count: as options say, or the project. Raises `UsageError`: no finding has such an id."""
+    return scope(rules, ignored, by) if ignored else scope(rules, own.ignore, by, own.at("ignore"))
 
 
 def adapters(own: Project) -> list[str]:
@@ -106,6 +116,7 @@ def told(own: Project) -> list[Setting]:
         "strict": () if own.strict is None else (str(own.strict).lower(),),
         "base-urls": _pairs(own.base_urls.items()),
         "expected-failures": (str(own.expected_failures),) if own.expected_failures else (),
+        "ignore": own.ignore,
     }
     file = own.place.partition(" at ")[0]
     return [Setting(key, ", ".join(said[key]) or _DEFAULTS[key], file if said[key] else "default") for key in said]
@@ -127,5 +138,6 @@ _DEFAULTS = {
     "strict": "false",
     "base-urls": "the providers', or what the environment names",
     "expected-failures": "none",
+    "ignore": "none",
 }
 """What holds where nothing is said."""

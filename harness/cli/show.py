@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from harness.cli.colours import NoColour
 from harness.cli.days import AsOf, FactFiles, fact_files
 from harness.cli.loops import AgentCommands, Conversations, SpokenApi, loops_of
 from harness.cli.options import (
@@ -14,8 +15,10 @@ from harness.cli.options import (
     BaseUrls,
     Cassettes,
     CellTimeout,
+    Ignored,
     Models,
     Options,
+    Rules,
     Strict,
     Targets,
     Variants,
@@ -44,8 +47,11 @@ def show(  # noqa: PLR0913 - a parameter for each option
     cassettes: Cassettes = None,
     base_urls: BaseUrls = None,
     strict: Strict = None,
+    rules: Rules = None,
+    ignored: Ignored = None,
     as_of: AsOf = None,
     facts: FactFiles = None,
+    _: NoColour = False,
 ) -> int:
     """Play one cell and print its conversation as canonical turns beside the exchanges, with the findings' places.
 
@@ -71,5 +77,7 @@ def show(  # noqa: PLR0913 - a parameter for each option
         cell_timeout=cell_timeout,
         as_of=as_of,
         facts=fact_files(facts),
+        rules=tuple(rules or ()),
+        ignored=tuple(ignored or ()),
     )
     return session.show(options, mode)

@@ -38,6 +38,12 @@ class Project:
     strict: bool | None = None
     base_urls: Mapping[str, str] = field(default_factory=dict[str, str])
     expected_failures: Path | None = None
+    ignore: tuple[str, ...] = ()
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the project: that of its `pyproject.toml`, or the working folder."""
+        return Path(self.place.partition(" at ")[0]).parent if self.place else Path()
 
     def at(self, key: str) -> str:
         """What names a key in errors."""
@@ -121,6 +127,7 @@ _KEYS = {
     "strict": _Key(_is_switch, "true or false", "true"),
     "base-urls": _Key(_is_table, "a table of URLs by target", '{openai-chat = "http://127.0.0.1:8000/v1"}'),
     "expected-failures": _Key(_is_text, "a file", '"known-failures.yaml"'),
+    "ignore": _Key(_is_list, "a list of rules", '["tool-unanswered"]'),
 }
 
 KEYS = tuple(_KEYS)
@@ -158,6 +165,7 @@ class _Reader:
             self._table.get("strict"),
             self._table.get("base-urls", {}),
             self._file("expected-failures", each) if (each := self._table.get("expected-failures")) else None,
+            tuple(self._table.get("ignore", ())),
         )
 
     def _cassettes(self, scenarios: Sequence[str]) -> Path | None:

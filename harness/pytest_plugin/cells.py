@@ -29,6 +29,7 @@ from harness.running.findable import findable
 from harness.running.judging import Judged
 from harness.running.plan import Plan, cell_seconds, variants
 from harness.running.run import Run
+from harness.running.scopes import scope
 from harness.running.stages import Cell
 from harness.running.workers.pool import Workers
 from harness.scenarios import suite
@@ -51,9 +52,11 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    """The files of facts by which is judged, if there are any."""
-    files = config.stash[_SESSION].edition.files
-    return [f"harness: judged by the facts of {', '.join(map(str, files))}"] if files else []
+    """The files of facts by which is judged, and what is ignored, if there is any."""
+    played = config.stash[_SESSION]
+    files, ignored = played.edition.files, played.ignored
+    said = [f"harness: judged by the facts of {', '.join(map(str, files))}"] if files else []
+    return [*said, f"harness: findings of these rules are ignored: {', '.join(ignored)}"] if ignored else said
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -98,6 +101,7 @@ class CellItem(pytest.Item):
         if result.provenance is not None:
             self.user_properties.append(("responses_from", result.provenance.recorded_from or result.provenance.origin))
         self.user_properties += (("facts", str(file)) for file in self.config.stash[_SESSION].edition.files)
+        self.user_properties += ((f"ignored: {rule}", str(number)) for rule, number in result.hidden.items())
         if result.printed:
             self.add_report_section("call", "printed by the adapter", result.printed)
         if result.traceback:
@@ -156,6 +160,7 @@ class Played:
         self._by_spec = _adapters(self._specs, names, self._workers)
         self.targets = targets_for(list(self._by_spec.values()), names, own.models, self.edition)
         self.variants = variants(config.getini("harness_variants") or own.variants, "harness_variants")
+        self.ignored = own.ignore
         self._plan = _plan(config, self.edition, own, self.scenarios)
         self._whole: RunResult | None = None
 
@@ -262,6 +267,7 @@ def _plan(config: pytest.Config, edition: Edition, own: Project, scenarios: Sequ
         expected=[entry for path in expected for entry in load(path, ids)],
         recuts=recuts,
         strict=config.getini("harness_strict") or bool(own.strict),
+        scope=scope((), own.ignore, edition, own.at("ignore")),
     )
 
 

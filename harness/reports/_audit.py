@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.reports._groups import facts
+from harness.reports._groups import facts, scope
 from harness.reports._redrive import redrive_lines
 from harness.reports._words import count, listed, plain, short
-from harness.results import Audited, Finding, Outcome, RunResult
+from harness.results import Audited, Finding, Outcome, RunResult, Severity
 
 _RULES = 12
 _FILES = 3
@@ -21,15 +21,17 @@ _TITLES = {
 }
 
 
-def lines(run: RunResult, audit: Audited, *, verbose: bool) -> Iterator[str]:
-    """The counts of each API, what was found, what was not read, the verdict. `verbose`: every finding."""
+def lines(run: RunResult, audit: Audited, *, verbose: bool, quiet: bool = False) -> Iterator[str]:
+    """The counts of each API, what was found, what was not read, the verdict. `verbose`: every finding; `quiet`: only
+    what fails, and the verdict."""
     yield f"Audit of {count(audit.files, 'cassette')}"
-    yield from map(plain, facts(run))
-    yield from _table(audit)
-    yield from _findings(run, verbose=verbose)
-    if audit.redrive is not None:
+    yield from map(plain, (*facts(run), *scope(run)))
+    if not quiet:
+        yield from _table(audit)
+    yield from _findings(run, verbose=verbose, quiet=quiet)
+    if audit.redrive is not None and not (quiet and not audit.redrive.disagreements):
         yield from redrive_lines(audit.redrive, verbose=verbose)
-    yield from _skipped(audit, verbose=verbose)
+    yield from _skipped(audit, verbose=verbose, quiet=quiet)
     yield ""
     yield verdict(audit)
 
@@ -49,9 +51,11 @@ def _table(result: Audited) -> Iterator[str]:
         yield f"{'unknown':<18}{result.unknown:>11}   no chat of these APIs: not audited"
 
 
-def _findings(run: RunResult, *, verbose: bool) -> Iterator[str]:
+def _findings(run: RunResult, *, verbose: bool, quiet: bool) -> Iterator[str]:
     groups: dict[tuple[Outcome, str, str], list[Finding]] = {}
     for found in (finding for cell in run.cells for finding in cell.findings):
+        if quiet and found.severity is not Severity.ERROR:
+            continue
         if found.outcome is not None:  # what a redrive has found has none, and is told with it
             groups.setdefault((found.outcome, found.severity.value, found.rule), []).append(found)
     ordered = sorted(groups, key=lambda key: (key[0], key[1], -len(groups[key]), key[2]))
@@ -78,14 +82,14 @@ def _evidence(finding: Finding, *, values: bool) -> Iterator[str]:
             yield f"      {name}: {short(value)}"
 
 
-def _skipped(result: Audited, *, verbose: bool) -> Iterator[str]:
+def _skipped(result: Audited, *, verbose: bool, quiet: bool) -> Iterator[str]:
     damaged = [skipped for skipped in result.skipped if skipped.damaged]
     others = [skipped.file for skipped in result.skipped if not skipped.damaged]
     if damaged:
         yield ""
         yield f"Not audited, since it cannot be read: {count(len(damaged), 'cassette')}"
         yield from (f"  {plain(each.reason)}" for each in (damaged if verbose else damaged[:_FILES]))
-    if others:
+    if others and not quiet:
         yield ""
         named = plain(listed(others, len(others) if verbose else _FILES))
         yield f"Skipped, being no cassette: {count(len(others), 'file')} ({named})"

@@ -290,12 +290,28 @@ def provenance(run: RunResult) -> list[str]:
             how = "Answered by" if run.mode == "live" else "Recorded from"
             source = "the provider" if kind == "provider" else f"{address}, not {_BY[how]} the provider"
             lines.append(f"{how} {source}: {_by_target(members)}.")
-    return [*lines, *facts(run)]
+    return [*lines, *facts(run), *scope(run)]
 
 
 def facts(run: RunResult) -> list[str]:
     """The files of facts that count beside the shipped ones, in a sentence, if there are any."""
     return [f"Judged by the facts of {', '.join(run.facts)}, before the shipped ones."] if run.facts else []
+
+
+_HIDDEN = 5
+"""Rules that are named whose findings do not count."""
+
+
+def scope(run: RunResult) -> list[str]:
+    """Which findings count, and how many that hides, in a sentence, if not all do."""
+    if not (run.rules or run.ignored):
+        return []
+    only = f"Only findings of {', '.join(run.rules)} count" if run.rules else ""
+    ignored = f"ignored: {', '.join(run.ignored)}" if run.ignored else ""
+    each = listed([f"{rule} ({number})" for rule, number in run.hidden.items()], _HIDDEN)
+    hidden = f"that hides {count(sum(run.hidden.values()), 'finding')}: {each}" if run.hidden else "that hides nothing"
+    said = "; ".join(part for part in (only, ignored, hidden) if part)
+    return [f"{said[0].upper()}{said[1:]}."]
 
 
 _BY = {"Answered by": "by", "Recorded from": "from"}

@@ -104,15 +104,20 @@ def _total(run: RunResult) -> str:
     return count(len(run.cells), "cell") + (f" ({', '.join(details)})" if details else "")
 
 
+def _unplayed(run: RunResult) -> str:
+    """That cells were left out since enough had failed."""
+    return f"; stopped there, {count(run.unplayed, 'cell')} not played" if run.unplayed else ""
+
+
 def verdict(run: RunResult) -> tuple[str, str]:
     """The verdict in one word, and the sentence that goes with it."""
     summary = run.summary
     total = _total(run)
-    if not run.finished:
+    if run.stopped is not None:
         return "UNFINISHED", f"{run.stopped}; {total} done: {counts(run) or 'nothing'}"
     if run.exit_code == 1:
         stale = f"; {count(len(run.stale), 'expected failure')} did not happen" if run.stale else ""
-        return "FAIL", f"{total}: {counts(run)}{stale}"
+        return "FAIL", f"{total}: {counts(run)}{stale}{_unplayed(run)}"
     if summary[Verdict.MISSING]:
         return "INCOMPLETE", f"{total}: {counts(run)}; what is missing is neither right nor wrong"
     if run.exit_code:

@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 
 from harness.reports import _gateway as gateways
 from harness.reports._costs import kind
-from harness.reports._groups import facts, missing, provenance, targets
+from harness.reports._groups import facts, missing, provenance, scope, targets
 from harness.reports._words import count, label, place, short, what_to_do
 from harness.results import CellResult, Finding, Presentation, Report, RunResult, StaleExpectation, Verdict
 
@@ -59,7 +59,7 @@ def render(run: RunResult, presentation: Presentation) -> str:  # noqa: ARG001 -
 def _properties(suite: ET.Element, run: RunResult, target: str) -> None:
     """Where the target's answers came from, by whose facts was judged, and the target's part of what the run cost."""
     cells = tuple(cell for cell in run.cells if cell.target == target)
-    responses = provenance(replace(run, cells=cells, facts=()))
+    responses = provenance(replace(run, cells=cells, facts=(), rules=(), ignored=()))
     rates = {
         f"rate: {rate.name}": f"{rate.hits} of {rate.played}, {rate.share:.4f} ({rate.low:.4f} to {rate.high:.4f})"
         for rate in (run.check.rates if run.check is not None else ())
@@ -68,6 +68,7 @@ def _properties(suite: ET.Element, run: RunResult, target: str) -> None:
     values = {
         "responses": " ".join(responses),
         "facts": " ".join(facts(run)),
+        "scope": " ".join(scope(run)),
         **_cost(run, target),
         **_gateway(run, target),
         **rates,

@@ -65,7 +65,7 @@ def _of_audit(run: RunResult, done: Audited, presentation: Presentation) -> Iter
     limit = None if presentation.verbose else _SHOWN
     yield f"## harness: {verdict(run)[0]}"
     yield _escaped(audit.verdict(done))
-    yield from map(_escaped, groups.facts(run))
+    yield from map(_escaped, (*groups.facts(run), *groups.scope(run)))
     counts = {api: each for api, each in done.apis.items() if each.exchanges}
     if counts:
         heads = ("exchanges", "unread", "accepted", "flagged", "refused", "flagged", "streamed", "broken")

@@ -12,8 +12,9 @@ from harness.results.run import RunResult
 class Presentation:
     """How a run is to be shown to people; reports for machines have no use for it.
 
-    `width` is in columns. `verbose`: every scenario and every finding, not groups of them. `all_differences`: also the
-    facts that are the same for all targets. `against` is an earlier run, to show what has changed since.
+    `width` is in columns. `verbose`: every scenario and every finding, not groups of them; `quiet`: what fails, and the
+    verdict. `all_differences`: also the facts that are the same for all targets. `against` is an earlier run, to show
+    what has changed since.
     """
 
     colour: bool = False
@@ -21,6 +22,7 @@ class Presentation:
     verbose: bool = False
     all_differences: bool = False
     against: RunResult | None = None
+    quiet: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -107,8 +108,10 @@ class CellResult:
     scenario is about, the main subject first; `recuts` how many other cuts of its streams were played; `spending` what
     its requests took, of what was played once: retellings send nothing. `printed` is what an adapter in a process of
     its own printed while the cell was played, and `traceback` that of what broke; both are shortened. `conversation` is
-    there only where a report wants it (`Report.wants_conversations`): of the shipped suite it is 12 MB. `seconds` are
-    what playing and judging it took on the clock; like all of a run's timing they are no part of what is equal."""
+    there only where a report wants it (`Report.wants_conversations`): of the shipped suite it is 12 MB. `hidden` counts
+    the findings, by rule, that were found and do not count in this run (`RunResult.rules`, `RunResult.ignored`).
+    `seconds` are what playing and judging it took on the clock; like all of a run's timing they are no part of what is
+    equal."""
 
     scenario: str
     target: str
@@ -127,6 +130,7 @@ class CellResult:
     traceback: str | None = None
     conversation: Conversation | None = None
     seconds: float | None = field(default=None, compare=False)
+    hidden: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def __post_init__(self) -> None:
         for name in ("reason", "printed", "traceback"):
@@ -166,7 +170,9 @@ class RunResult:
     where cassettes were looked for, or written to. `stopped` says why a run was not played to its end: `cells` are then
     those that were done.
 
-    `facts` names the files of facts by which was judged beside the shipped ones.
+    `facts` names the files of facts by which was judged beside the shipped ones. Only findings of `rules` count, all
+    where it is empty, and none of `ignored`; both are ids and globs. `unplayed` counts the cells that were not played
+    since as many had failed as the run was to bear.
 
     An audit is a run whose cells are recordings: each file with each API that it has exchanges of; `audit` is what it
     has counted. A damaged file is a cell that is missing.
@@ -191,6 +197,9 @@ class RunResult:
     check: Checked | None = None
     definitions: Mapping[str, Definition] = field(default_factory=dict[str, Definition])
     played_at: str | None = field(default=None, compare=False)
+    rules: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+    unplayed: int = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "stopped", writable(self.stopped))
@@ -198,7 +207,15 @@ class RunResult:
     @property
     def finished(self) -> bool:
         """Whether every cell of the run was played."""
-        return self.stopped is None
+        return self.stopped is None and not self.unplayed
+
+    @property
+    def hidden(self) -> dict[str, int]:
+        """How many findings of each rule do not count, by the rule."""
+        counted = Counter[str]()
+        for cell in self.cells:
+            counted.update(cell.hidden)
+        return dict(sorted(counted.items()))
 
     @property
     def summary(self) -> dict[str, int]:
@@ -244,8 +261,12 @@ class RunResult:
             del document["audit"]
         if self.check is None:
             del document["check"]
-        if not self.facts:
-            del document["facts"]
+        for name in ("facts", "rules", "ignored", "unplayed"):
+            if not getattr(self, name):
+                del document[name]
+        for cell in document["cells"]:
+            if not cell["hidden"]:
+                del cell["hidden"]
         try:
             text = json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False)
         except ValueError:

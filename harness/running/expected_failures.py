@@ -26,6 +26,7 @@ import yaml
 from harness.contract.errors import ExpectedFailuresError
 from harness.host.file import contents
 from harness.results import CellResult, Finding, Severity, StaleExpectation
+from harness.rules.scope import EVERYTHING, Scope
 from harness.scenarios.schema import Variant
 
 MAX_BYTES = 2 << 20
@@ -201,13 +202,18 @@ def unmatched(expected: Sequence[ExpectedFailure], cells: Sequence[CellResult]) 
     return tuple(_named(entry) for entry in expected if not any(entry.covers(cell) for cell in cells))
 
 
-def stale(expected: Sequence[ExpectedFailure], played: Sequence[CellResult]) -> tuple[StaleExpectation, ...]:
+def stale(
+    expected: Sequence[ExpectedFailure], played: Sequence[CellResult], scope: Scope = EVERYTHING
+) -> tuple[StaleExpectation, ...]:
     """The entries whose cells were played without the finding they expect. One whose cells were not played is let be:
-    a run of a part of the suite says nothing about the rest."""
+    a run of a part of the suite says nothing about the rest. So is one of a rule that does not count, or whose finding
+    is there and does not."""
     return tuple(
         _named(entry)
         for entry in expected
-        if any(entry.covers(cell) for cell in played)
+        if scope.takes(entry.rule)
+        and any(entry.covers(cell) for cell in played)
+        and not any(fnmatchcase(rule, entry.rule) for cell in played if entry.covers(cell) for rule in cell.hidden)
         and not any(
             entry.expects(cell, finding) and finding.severity is Severity.ERROR
             for cell in played

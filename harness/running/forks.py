@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -46,7 +46,7 @@ def forked(
     items: Sequence[Item],
     processes: int,
     around: AbstractContextManager[Any],
-) -> Iterator[tuple[int, Result]]:
+) -> Generator[tuple[int, Result]]:
     """What `play` makes of each item, with its number, as they are done; each process is inside of `around`.
 
     Raises:

@@ -26,6 +26,7 @@ from harness.rules.declining import declined
 from harness.rules.declining import reason as why_declined
 from harness.rules.evidence import Evidence
 from harness.rules.rule import Rule
+from harness.rules.scope import EVERYTHING, Scope
 from harness.running.causes import linked
 from harness.running.costs import spending
 from harness.running.differences import Observations
@@ -54,11 +55,12 @@ class Judged:
 @dataclass(frozen=True, slots=True)
 class Judge:
     """Judges what was played by `rules`; what breaks a convention fails only if it is `strict`, and what is `expected`
-    fails nothing."""
+    fails nothing. What `scope` leaves out is counted, and that is all."""
 
     rules: Sequence[Rule]
     expected: Sequence[ExpectedFailure]
     strict: bool
+    scope: Scope = EVERYTHING
 
     def judged(self, result: CellResult, stage: Stage, evidence: Evidence, redactor: Redactor) -> CellResult:
         """The result of a cell that was played. What findings show of bodies is redacted."""
@@ -67,6 +69,7 @@ class Judge:
         if not any(finding.severity is Severity.ERROR for finding in findings):
             # else the tool was asked something that nobody had meant to ask
             findings += tuple(_unanswered(execution) for execution in transcript.executions if execution.unanswered)
+        findings, hidden = self.scope.split(findings)
         findings = accepted(self.expected, result, linked(findings))
         findings = tuple(_placed(transcript, _pictured(evidence, finding, redactor)) for finding in findings)
         crashed = next((each for each in (*transcript.chats, *_embedded(transcript)) if each.crashed), None)
@@ -76,6 +79,7 @@ class Judge:
             result,
             provenance=stage.provenance if _is_answered(stage, transcript) else None,
             findings=findings,
+            hidden=hidden,
             exchanges=len(transcript.exchanges),
             recuts=recuts,
             spending=spending(evidence, stage.provenance),

@@ -10,6 +10,7 @@ from harness import catalog
 from harness.apis.targets import Target
 from harness.contract.errors import UnknownName, UsageError
 from harness.results import Mode
+from harness.rules.scope import EVERYTHING, Scope
 from harness.running.cells import VARIANTS
 from harness.running.expected_failures import ExpectedFailure
 from harness.running.recorder import Recorder
@@ -38,6 +39,7 @@ class Plan:
     recuts: int = 0
     strict: bool = False
     conversations: bool = False
+    scope: Scope = EVERYTHING
 
     def run(self, targets: Sequence[Target]) -> Run:
         """The run that plays cells of these targets.
@@ -54,6 +56,7 @@ class Plan:
             recuts=self.recuts,
             strict=self.strict,
             conversations=self.conversations,
+            scope=self.scope,
         )
 
     def _check_loops(self, targets: Sequence[Target]) -> None:

@@ -6,6 +6,7 @@ import datetime as dt
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from threading import Lock
@@ -27,6 +28,7 @@ from harness.rules.conversation import conversation, room
 from harness.rules.evidence import Evidence
 from harness.rules.retelling import is_strange
 from harness.rules.rule import Rule
+from harness.rules.scope import EVERYTHING, Scope
 from harness.running.cells import not_applicable
 from harness.running.costs import price_version
 from harness.running.differences import Observations, observe, tables
@@ -34,6 +36,7 @@ from harness.running.driving.driven import Drive, driven
 from harness.running.expected_failures import ExpectedFailure, stale, unmatched
 from harness.running.forks import WORTH, forked, possible, processors
 from harness.running.judging import Judge, Judged, unreadable
+from harness.running.patience import Patience
 from harness.running.play import BROKEN, EmbeddingPlaying, Playing
 from harness.running.recorder import Budget, Recorder, Withheld, is_complete, recording, served, surveyed, to_record
 from harness.running.retelling import retellings
@@ -53,7 +56,7 @@ class Run:
 
     Every streamed answer is told to the adapter again as a whole one, and `recuts` times cut elsewhere. What breaks a
     convention is noted, and fails its cell only in a `strict` run: adapters of ours are held to them, others need not
-    know them. With `conversations` each result has what was said and sent in its cell.
+    know them. With `conversations` each result has what was said and sent in its cell. Only findings in `scope` count.
     """
 
     def __init__(  # noqa: PLR0913 - all but the first two have a default that most runs keep
@@ -66,9 +69,11 @@ class Run:
         recuts: int = 0,
         strict: bool = False,
         conversations: bool = False,
+        scope: Scope = EVERYTHING,
     ) -> None:
         self._stages = stages
-        self._judge = Judge(rules, expected, strict)
+        self._judge = Judge(rules, expected, strict, scope)
+        self._scope = scope
         self._expected = expected
         self._recorder = recorder
         self._recuts = recuts
@@ -114,11 +119,17 @@ class Run:
         return self._survey
 
     def __call__(
-        self, cells: Sequence[Cell], *, jobs: int | None = None, progress: Progress | None = None
+        self,
+        cells: Sequence[Cell],
+        *,
+        jobs: int | None = None,
+        progress: Progress | None = None,
+        enough: int | None = None,
     ) -> RunResult:
         """Play the cells, `jobs` at a time; those of a recording are surveyed, if they were not.
 
-        Without `jobs` it is one at a time, or one for each processor where processes of our own can play them.
+        Without `jobs` it is one at a time, or one for each processor where processes of our own can play them. When
+        `enough` of them have failed no other is begun.
 
         Raises:
             UsageError: an adapter cannot be connected, a key is missing, a cassette must not be overwritten.
@@ -128,12 +139,14 @@ class Run:
             cells = to_record(cells, self.surveyed(cells))
         self._room = room(len(cells))
         try:
-            judged = list(self._judged(cells, jobs, progress))
+            judged = self._judged(cells, jobs, progress, Patience(enough))
         finally:
             self._survey = None
+        result = self.collect(judged)
+        if len(judged) < len(cells):  # what was not played says nothing of what is expected there
+            result = replace(result, unplayed=len(cells) - len(judged), stale=(), unmatched=())
         seconds = round(time.perf_counter() - started, 3)
-        at = began.isoformat(timespec="seconds")
-        return replace(self.collect(judged), timing={"seconds": seconds}, played_at=at)
+        return replace(result, timing={"seconds": seconds}, played_at=began.isoformat(timespec="seconds"))
 
     def play_cell(self, cell: Cell) -> Judged:
         """Play and judge a cell by what was really sent and received; what leaves the run of it, but for the evidence,
@@ -174,7 +187,7 @@ class Run:
             self.mode,
             results,
             tables(observed),
-            stale(self._expected, looked_at),
+            stale(self._expected, looked_at, self._scope),
             versions() | price_version(),
             unmatched=unmatched(self._expected, results),
         )
@@ -190,11 +203,13 @@ class Run:
         evidence = judged.evidence
         return judged.result, evidence and Evidence(redactor.result(evidence.transcript))
 
-    def _judged(self, cells: Sequence[Cell], jobs: int | None, progress: Progress | None) -> Iterable[Judged]:
+    def _judged(
+        self, cells: Sequence[Cell], jobs: int | None, progress: Progress | None, patience: Patience
+    ) -> Sequence[Judged]:
         processes = min(jobs or processors(), len(cells) // WORTH)
         if processes > 1 and possible() and self._is_forkable(cells):
-            return self._judged_apart(cells, processes, progress)
-        return self._judged_here(cells, jobs or 1, progress)
+            return self._judged_apart(cells, processes, progress, patience)
+        return [each for each in self._judged_here(cells, jobs or 1, progress, patience) if each is not None]
 
     def _is_forkable(self, cells: Sequence[Cell]) -> bool:
         """Whether all that comes of the cells is in their results: nothing is recorded, nobody waits for a provider,
@@ -202,30 +217,43 @@ class Run:
         offline = self._recorder is None and self._stages.mode in ("replay", "reference")
         return offline and not any(isinstance(cell.target.adapter, Foreign) for cell in cells)
 
-    def _judged_apart(self, cells: Sequence[Cell], processes: int, progress: Progress | None) -> Iterable[Judged]:
+    def _judged_apart(
+        self, cells: Sequence[Cell], processes: int, progress: Progress | None, patience: Patience
+    ) -> Sequence[Judged]:
         judged: dict[int, Judged] = {}
-        for number, each in forked(self._without_evidence, cells, processes, self):
-            judged[number] = each
-            if progress:
-                progress(each.result)
-        return [judged[number] for number in range(len(cells))]
+        with closing(forked(self._without_evidence, cells, processes, self)) as playing:
+            for number, each in playing:
+                judged[number] = each
+                if progress:
+                    progress(each.result)
+                patience.take(each.result)
+                if patience.over:
+                    break
+        return [judged[number] for number in sorted(judged)]
 
     def _without_evidence(self, cell: Cell) -> Judged:
         """A cell as it is kept: the evidence of all of them would be more than memory holds."""
         return replace(self.play_cell(cell), evidence=None)
 
-    def _judged_here(self, cells: Sequence[Cell], jobs: int, progress: Progress | None) -> Iterable[Judged]:
-        def one(cell: Cell) -> Judged:
+    def _judged_here(
+        self, cells: Sequence[Cell], jobs: int, progress: Progress | None, patience: Patience
+    ) -> Iterable[Judged | None]:
+        def one(cell: Cell) -> Judged | None:
+            if patience.over:
+                return None
             judged = self._without_evidence(cell)
-            if progress:
-                with self._lock:
+            with self._lock:
+                patience.take(judged.result)
+                if progress:
                     progress(judged.result)
             return judged
 
         with self:
             yield from map(one, cells) if jobs == 1 else self._at_a_time(one, cells, jobs)
 
-    def _at_a_time(self, one: Callable[[Cell], Judged], cells: Sequence[Cell], jobs: int) -> Iterable[Judged]:
+    def _at_a_time(
+        self, one: Callable[[Cell], Judged | None], cells: Sequence[Cell], jobs: int
+    ) -> Iterable[Judged | None]:
         with ThreadPoolExecutor(jobs, thread_name_prefix="harness-cell") as pool:
             try:
                 yield from pool.map(one, cells)

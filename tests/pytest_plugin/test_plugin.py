@@ -229,6 +229,21 @@ def test_facts_that_the_project_names_are_judged_by_too(project: pytest.Pytester
     done.stderr.fnmatch_lines(["ERROR: pyproject.toml at tool.harness: unknown key 'fact'. Did you mean 'facts'? *"])
 
 
+def test_what_the_project_ignores_fails_nothing_and_is_named(project: pytest.Pytester) -> None:
+    (project.path / "ours.yaml").write_text(OURS)
+    settings = '[tool.harness]\nfacts = ["ours.yaml"]\nignore = ["{}", "chat-refused"]\n'
+    (project.path / "pyproject.toml").write_text(settings.format("openai-chat-ours-*"))
+    configure(project, **SCENARIOS)
+    done = play(project, "scenarios/plain.yaml", "--junitxml=junit.xml")
+    done.assert_outcomes(passed=2)
+    done.stdout.fnmatch_lines(["harness: findings of these rules are ignored: openai-chat-ours-[*], chat-refused"])
+    assert '<property name="ignored: openai-chat-ours-no-user" value="1"' in (project.path / "junit.xml").read_text()
+    (project.path / "pyproject.toml").write_text(settings.format("openai-chat-our-*"))
+    done = play(project, "scenarios/plain.yaml")
+    assert done.ret == pytest.ExitCode.USAGE_ERROR
+    done.stderr.fnmatch_lines(["ERROR: pyproject.toml at tool.harness.ignore openai-chat-our-[*]: no finding has *"])
+
+
 @pytest.mark.parametrize("processes", [0, 2])
 def test_an_expected_failure_that_does_not_happen_fails(project: pytest.Pytester, processes: int) -> None:
     configure(project, **_expect(project, "*", "call-missing"))

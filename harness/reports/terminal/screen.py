@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from harness.reports import _audit as audit
+from harness.reports import _groups
 from harness.reports._page import Page, indented
 from harness.reports.terminal import causes, cells, differences, expectations, score
 from harness.results import Presentation, RunResult, Severity
@@ -18,9 +19,11 @@ _MOST = 30  # lines that they have where there is something worse to see
 def render(run: RunResult, presentation: Presentation) -> str:
     """The report as text that ends with a line break."""
     if run.audit is not None:
-        return "\n".join(audit.lines(run, run.audit, verbose=presentation.verbose)) + "\n"
+        return "\n".join(audit.lines(run, run.audit, verbose=presentation.verbose, quiet=presentation.quiet)) + "\n"
     page = Page(presentation)
     verbose = presentation.verbose
+    if presentation.quiet:
+        return _quiet(run, page)
     first = (
         score.verdict(run),
         score.matrix(run, page.width, verbose=verbose),
@@ -58,6 +61,19 @@ def render(run: RunResult, presentation: Presentation) -> str:
     if sum(len(lines) + 1 for lines in made) > _SCREEN:
         made.append(above[0])
     return "\n\n".join("\n".join(lines) for lines in made) + "\n"
+
+
+def _quiet(run: RunResult, page: Page) -> str:
+    """What fails, could not be looked at or does not count, and the verdict."""
+    sections = (
+        causes.errors(run, verbose=False),
+        causes.broken(run, verbose=False),
+        expectations.stale(run),
+        cells.missing(run),
+        map(indented, _groups.scope(run)),
+        score.verdict(run),
+    )
+    return "\n\n".join("\n".join(lines) for lines in map(page.lines, sections) if lines) + "\n"
 
 
 def _cut(page: Page, lines: list[str], over: int) -> list[str]:
