@@ -17,6 +17,15 @@ def test_my_agent(harness_client):
     client = harness_client("call-single", target="anthropic")
     assert "18" in my_agent(client, "What is the weather in Paris?")
 ```
+
+and one that records what a test sends, by whatever client, and plays it from then on, `tape`
+(`harness.pytest_plugin.taping`), which `@pytest.mark.tape` asks for as well:
+
+```python
+@pytest.mark.tape
+def test_my_agent():
+    assert "18" in my_agent(OpenAI(), "What is the weather in Paris?")
+```
 """
 
 from __future__ import annotations
@@ -31,6 +40,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.pytest_plugin.offline import Offline
+    from harness.pytest_plugin.taping import Tape
 
 _OPTIONS: tuple[tuple[str, Literal["string", "paths", "args", "int", "bool"], str], ...] = (
     ("harness_scenarios", "paths", "scenario files and folders of them; without any, nothing is collected"),
@@ -57,6 +67,12 @@ _OPTIONS: tuple[tuple[str, Literal["string", "paths", "args", "int", "bool"], st
         "files of facts of your own, which join or change the shipped ones",
     ),
     ("harness_expected_failures", "paths", "files of known failures, each with a reason"),
+    ("harness_tape_allow_hosts", "args", "hosts that the tapes of all tests let through"),
+    (
+        "harness_tape_ignore",
+        "args",
+        "what no test with a tape is held to: ids of limits and rules, or JSON pointers into requests",
+    ),
 )
 
 _DEFAULTS = {"string": "", "int": 0, "bool": False}
@@ -64,8 +80,12 @@ _DEFAULTS = {"string": "", "int": 0, "bool": False}
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare the options. Paths are relative to the configuration file."""
-    parser.getgroup("harness").addoption(
-        "--harness-mode", choices=("replay", "reference"), help="in the place of harness_mode, for one run"
+    group = parser.getgroup("harness")
+    group.addoption("--harness-mode", choices=("replay", "reference"), help="in the place of harness_mode, for one run")
+    group.addoption(
+        "--harness-record",
+        choices=("missing", "all"),
+        help="record, with your keys, what has no cassette yet (missing), or everything anew (all)",
     )
     for name, kind, text in _OPTIONS:
         parser.addini(name, f"harness: {text}", type=kind, default=_DEFAULTS.get(kind, []))
@@ -73,6 +93,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Load the rest if there is something to do: a project without scenarios does not pay for its imports."""
+    config.addinivalue_line(
+        "markers",
+        "tape(cassette=None, judge=True, ignore=[], allow_hosts=[]): play a test from its cassette",
+    )
     if config.getini("harness_scenarios") or _has_scenarios(config.rootpath):
         config.pluginmanager.register(import_module("harness.pytest_plugin.cells"), "harness-cells")
 
@@ -96,3 +120,17 @@ def harness_client() -> Iterator[Offline]:
     """Makes clients that work offline; see `harness.pytest_plugin.offline`."""
     with import_module("harness.pytest_plugin.offline").Offline() as offline:
         yield offline
+
+
+@pytest.fixture
+def tape(request: pytest.FixtureRequest) -> Iterator[Tape]:
+    """The recording of this test, which every HTTP client is played from; see `harness.pytest_plugin.taping`."""
+    with import_module("harness.pytest_plugin.taping").taped(request) as made:
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def _tape_of_mark(request: pytest.FixtureRequest) -> None:  # pyright: ignore[reportUnusedFunction] - pytest's
+    """The same for who has the mark."""
+    if request.node.get_closest_marker("tape") is not None:
+        request.getfixturevalue("tape")

@@ -16,11 +16,12 @@ from typing import Any
 import pytest
 
 from harness import catalog
-from harness.apis.facts import Edition, day
+from harness.apis.facts import Edition
 from harness.apis.targets import targets_for
 from harness.contract.errors import HarnessError, ScenarioError, UnknownName, UsageError
 from harness.contract.protocols import Adapter
 from harness.host.project import Project, project
+from harness.pytest_plugin.edition import edition
 from harness.reports._words import CRASHED, place, plain_line, short, what_to_do
 from harness.results import CellResult, Finding, Invocation, RunResult, StaleExpectation, Verdict
 from harness.running.cells import cells
@@ -153,7 +154,7 @@ class Played:
             *own.adapters,
             *(f"{catalog.MARK}{command}" for command in own.adapter_commands),
         ]
-        self.edition = _edition(config, own)
+        self.edition = edition(config, own)
         self._workers = Workers(_seconds(config), offline=True)
         config.add_cleanup(self._workers.close)
         names: Sequence[str] = config.getini("harness_targets") or own.targets
@@ -234,19 +235,6 @@ def _scenarios(config: pytest.Config, own: Project) -> tuple[Path, ...]:
                 f"{own.at('scenarios')}: there is no such file or folder, and no shipped scenario: {each}."
             )
     return tuple(path.resolve() for path in found)
-
-
-def _edition(config: pytest.Config, own: Project) -> Edition:
-    given: str = config.getini("harness_as_of")
-    made = Edition(day(given, "harness_as_of") if given else None, _fact_files(config, own))
-    made.check(catalog.APIS.names())
-    return made
-
-
-def _fact_files(config: pytest.Config, own: Project) -> tuple[Path, ...]:
-    """Those of the project, then those that are configured."""
-    files = (config.rootpath / file for file in own.facts)
-    return tuple(dict.fromkeys((*files, *config.getini("harness_facts"))))
 
 
 def _plan(config: pytest.Config, edition: Edition, own: Project, scenarios: Sequence[Path]) -> Plan:

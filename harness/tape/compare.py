@@ -167,11 +167,16 @@ def _in_spelling(recorded: HttpRequest, sent: HttpRequest) -> Iterator[RequestDi
     for name, one, other in _outside(recorded, sent):
         if one != other:
             yield _difference(one, other, name, "", neutral=False)
+    yield from in_bodies(recorded.body, sent.body)
+
+
+def in_bodies(recorded: bytes, sent: bytes) -> Iterator[RequestDifference]:
+    """The differences in spelling between two bodies, of any API or none."""
     try:
-        yield from _in_json(jsonvalue.loads(recorded.body), jsonvalue.loads(sent.body), "")
+        yield from _in_json(jsonvalue.loads(recorded), jsonvalue.loads(sent), "")
     except (WireError, RecursionError):
-        if recorded.body != sent.body:
-            message = f"body: {len(recorded.body)} bytes recorded, {len(sent.body)} other bytes sent"
+        if recorded != sent:
+            message = f"body: {len(recorded)} bytes recorded, {len(sent)} other bytes sent"
             yield RequestDifference("", None, None, neutral=False, message=message)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import httpx2
 
@@ -127,10 +127,11 @@ class AsyncTapTransport(httpx2.AsyncBaseTransport):
         await self._inner.aclose()
 
 
-class _Pieces(httpx2.SyncByteStream, httpx2.AsyncByteStream):
-    """A body that arrives in pieces, with a pause before each but the first, and may end in a failure."""
+class Pieces:
+    """A body that arrives in pieces, with a pause before each but the first, and may end in a failure: httpx2's stream,
+    or httpx's, for whoever is one."""
 
-    def __init__(self, pieces: Sequence[bytes], pause: float, failure: httpx2.TransportError | None) -> None:
+    def __init__(self, pieces: Sequence[bytes], pause: float, failure: Exception | None) -> None:
         self._pieces = pieces
         self._pause = pause
         self._failure = failure
@@ -152,9 +153,13 @@ class _Pieces(httpx2.SyncByteStream, httpx2.AsyncByteStream):
             raise self._failure
 
 
+class _Pieces(Pieces, httpx2.SyncByteStream, httpx2.AsyncByteStream):
+    """The same as httpx2 wants it."""
+
+
 def _delivered(response: HttpResponse) -> httpx2.Response:
     delivery = response.delivery
-    stream = _Pieces(delivery.pieces(response.body), delivery.pause, _failure(delivery.ending))
+    stream = _Pieces(delivery.pieces(response.body), delivery.pause, breaking(delivery.ending))
     return httpx2.Response(response.status, headers=dict(response.headers), stream=stream)
 
 
@@ -169,15 +174,16 @@ def ending(failure: httpx2.TransportError | None) -> Ending:
     return "cut" if isinstance(failure, httpx2.RemoteProtocolError) else "reset"
 
 
-def _failure(ending: Ending) -> httpx2.TransportError | None:
+def breaking(ending: Ending, library: Any = httpx2) -> Any:
+    """What httpx2, or httpx, raises within a body that ends like this."""
     match ending:
         case "complete":
             return None
         case "cut":
             message = "peer closed connection without sending complete message body (incomplete chunked read)"
-            return httpx2.RemoteProtocolError(message)
+            return library.RemoteProtocolError(message)
         case "reset":
-            return httpx2.ReadError("[Errno 104] Connection reset by peer")
+            return library.ReadError("[Errno 104] Connection reset by peer")
 
 
 def _noted(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import http.client
 import importlib
+from collections.abc import Mapping
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -82,6 +83,19 @@ def dumps(cassette: Cassette, file: str) -> bytes:
     """
     if cassette.metadata is None:
         raise CassetteError(file, "a cassette is written with its origin; this one has none.")
+    return _text(cassette, _metadata(cassette, cassette.metadata), file)
+
+
+def dumps_of_test(cassette: Cassette, note: str, file: str) -> bytes:
+    """The text of a cassette of somebody's test, which no scenario has said how to make, with a note for readers.
+
+    Raises:
+        CassetteError: as `dumps`.
+    """
+    return _text(cassette, {"note": note}, file)
+
+
+def _text(cassette: Cassette, metadata: Mapping[str, Any], file: str) -> bytes:
     requests: list[Any] = []
     responses: list[dict[str, Any]] = []
     for index, interaction in enumerate(cassette.interactions):
@@ -89,7 +103,7 @@ def dumps(cassette: Cassette, file: str) -> bytes:
             raise CassetteError(file, "no answer came, so there is nothing to play.", f"interaction {index}")
         requests.append(_request(interaction.request))
         responses.append(_response(interaction.response))
-    parts = {"requests": requests, "responses": responses, "metadata": _metadata(cassette, cassette.metadata)}
+    parts = {"requests": requests, "responses": responses, "metadata": metadata}
     text: str = _vcr("serialize").serialize(parts, _Serializer)
     data = text.encode()
     if len(data) > MAX_BYTES:

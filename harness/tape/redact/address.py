@@ -68,6 +68,15 @@ def secrets(url: str) -> Iterator[str]:
         yield unquote(parts.fragment)
 
 
+def carried(url: str) -> Iterator[str]:
+    """What a request carries in its URL for a server to know it by: a password, the value of a key's parameter."""
+    parts = urlsplit(url)
+    user, at, _ = parts.netloc.rpartition("@")
+    if at:
+        yield unquote(user.partition(":")[2] or user)
+    yield from (unquote(pair.partition("=")[2]) for pair in parts.query.split("&") if _carries_key(pair))
+
+
 def _host(parts: SplitResult) -> str:
     return parts.netloc.rpartition("@")[2]
 

@@ -43,13 +43,16 @@ class Redactor:
     """Takes `secrets` (the values of keys, tokens and passwords of this run) out of HTTP messages, values and texts.
 
     With `shaped`, what has the shape of anybody's key or account goes too: for what a provider is asked and answers.
-    Without secrets and shapes everything is left as it is.
+    `answered` are the headers of responses that may be stored. Without secrets and shapes everything is left as it is.
     """
 
-    def __init__(self, secrets: Collection[str] = (), *, shaped: bool = False) -> None:
+    def __init__(
+        self, secrets: Collection[str] = (), *, shaped: bool = False, answered: Collection[str] = RESPONSE_HEADERS
+    ) -> None:
         self._needles = [needle for secret in sorted(set(secrets)) for needle in needles(secret)]
         self._plain = [needle for needle in self._needles if needle.alphabet == "any case"]
         self._shaped = shaped
+        self._answered = answered
 
     @classmethod
     def of_run(cls, urls: Iterable[str], *, shaped: bool = False) -> Redactor:
@@ -68,7 +71,7 @@ class Redactor:
 
     def response(self, response: HttpResponse) -> HttpResponse:
         """The response as it may be stored."""
-        headers = self._headers(response.headers, RESPONSE_HEADERS)
+        headers = self._headers(response.headers, self._answered)
         body = self.body(response.body, whole=response.delivery.ending == "complete")
         return HttpResponse(response.status, headers, body, _still_fitting(response, body))
 

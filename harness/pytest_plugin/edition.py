@@ -1,0 +1,25 @@
+"""The facts by which a session judges: the project's files and day, and those of pytest's own configuration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness import catalog
+from harness.apis.facts import Edition, day
+from harness.host.project import Project
+
+
+def edition(config: pytest.Config, own: Project) -> Edition:
+    """The edition of the facts. Raises `UsageError`, `FactsError`."""
+    given: str = config.getini("harness_as_of")
+    made = Edition(day(given, "harness_as_of") if given else None, _files(config, own))
+    made.check(catalog.APIS.names())
+    return made
+
+
+def _files(config: pytest.Config, own: Project) -> tuple[Path, ...]:
+    """Those of the project, then those that are configured."""
+    files = (config.rootpath / file for file in own.facts)
+    return tuple(dict.fromkeys((*files, *config.getini("harness_facts"))))

@@ -1,0 +1,104 @@
+"""What a test says of its tape: the marks on it, its class and its module, and the options of the session."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from harness.apis.facts import Edition
+from harness.contract.errors import UnknownName, UsageError
+from harness.running.findable import findable
+
+MARK = "tape"
+
+_SETTINGS = ("allow_hosts", "cassette", "ignore", "judge")
+
+_FORBIDDEN = str.maketrans(dict.fromkeys(r"<>?%*:|\"'/" + "\\" + "".join(map(chr, range(32))), "-"))
+"""What not every file system takes; by the same rule as pytest-recording, whose names are found so."""
+
+_LONGEST = 255
+_SUFFIXES = (".yaml", ".yml", ".json")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """`cassette`: where it lies. `judge`: whether the exchanges are judged. `allow_hosts`: what is let through.
+    `ignored_findings`: ids of limits and rules; `ignored_pointers`: places in requests whose differences are let be."""
+
+    cassette: Path
+    judge: bool
+    allow_hosts: tuple[str, ...]
+    ignored_findings: frozenset[str]
+    ignored_pointers: tuple[str, ...]
+
+
+def settings(item: pytest.Item, edition: Edition) -> Settings:
+    """The settings of a test. Those of the nearest mark hold, but lists are added up.
+
+    Raises:
+        UsageError: a mark, or the configuration, has what it may not have.
+    """
+    marks = [_checked(mark, item) for mark in item.iter_markers(MARK)]
+    names = [mark["cassette"] for mark in marks if "cassette" in mark]
+    judge = next((mark["judge"] for mark in marks if "judge" in mark), True)
+    hosts = [
+        *item.config.getini("harness_tape_allow_hosts"),
+        *(each for mark in marks for each in _list(mark, "allow_hosts")),
+    ]
+    ignored = [*item.config.getini("harness_tape_ignore"), *(each for mark in marks for each in _list(mark, "ignore"))]
+    pointers = tuple(each for each in ignored if each.startswith("/"))
+    ids = frozenset(ignored) - {*pointers}
+    if ids:
+        known = findable(edition)
+        for each in sorted(ids - {*known}):
+            raise UnknownName("limit or rule", each, [*known], f"{item.nodeid}: ignore")
+    return Settings(_path(item, names[0] if names else None), judge, tuple(hosts), ids, pointers)
+
+
+def _checked(mark: pytest.Mark, item: pytest.Item) -> dict[str, Any]:
+    place = f"{item.nodeid}: @pytest.mark.{MARK}"
+    given: dict[str, Any] = {**mark.kwargs}
+    if len(mark.args) > 1 or (mark.args and "cassette" in given):
+        raise UsageError(f"{place}: a test has one cassette, and this names more.")
+    if mark.args:
+        given["cassette"] = mark.args[0]
+    for name, value in given.items():
+        if name not in _SETTINGS:
+            raise UnknownName("setting", name, _SETTINGS, place)
+        if name in ("allow_hosts", "ignore") and not _is_list(value):
+            raise UsageError(f"{place}: {name} has to be a list of texts.")
+        if name == "cassette" and not (isinstance(value, str | Path) and str(value)):
+            raise UsageError(f"{place}: cassette has to be the name of a file.")
+        if name == "judge" and not isinstance(value, bool):
+            raise UsageError(f"{place}: judge has to be True or False.")
+    return given
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(each, str) for each in cast("Sequence[Any]", value))
+
+
+def _list(mark: dict[str, Any], name: str) -> Sequence[str]:
+    return mark.get(name, ())
+
+
+def _path(item: pytest.Item, name: str | Path | None) -> Path:
+    """`cassettes/MODULE/TEST.yaml` beside the module, which is where pytest-recording has them."""
+    folder = item.path.parent / "cassettes" / item.path.stem
+    if name is not None:
+        path = folder / name
+        return path if path.suffix in _SUFFIXES else path.with_name(f"{path.name}.yaml")
+    owner = getattr(item, "cls", None)
+    plain = f"{owner.__name__}.{item.name}" if owner is not None else item.name
+    stem = plain.translate(_FORBIDDEN)
+    if len(stem) + len(_SUFFIXES[0]) > _LONGEST:
+        digest = hashlib.md5(stem.encode(), usedforsecurity=False).hexdigest()
+        stem = f"{stem[: _LONGEST - len(_SUFFIXES[0]) - len(digest) - 3]}...{digest}"
+    path = folder / f"{stem}.yaml"
+    other = folder / f"{stem}.json"
+    return other if other.exists() and not path.exists() else path

@@ -1,0 +1,237 @@
+"""The fixture `tape`: a test of somebody's own code, recorded once and played from then on.
+
+What is sent is compared with the recording by its meaning, and judged by the witness: what breaks a limit fails the
+test, though a recording has answered it.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from harness import catalog
+from harness.apis.facts import Edition
+from harness.auditing.audit import Audit
+from harness.contract.errors import CassetteMissing, HarnessError, UsageError
+from harness.host.project import project
+from harness.pytest_plugin import tape_texts
+from harness.pytest_plugin.edition import edition
+from harness.pytest_plugin.tape_settings import MARK, Settings, settings
+from harness.results import Finding, Severity
+from harness.tape.cassette import Cassette, Interaction
+from harness.tape.deck.playing import Played, Playing
+from harness.tape.deck.recording import Recording, redactor
+from harness.tape.deck.taken import taken, told
+from harness.tape.interception import intercepted
+from harness.tape.read import read
+
+_TAPE = pytest.StashKey["Tape"]()
+_SESSION = pytest.StashKey["Session"]()
+
+_NO_KEY = "not-a-key"
+"""What a client finds that is made without a key, and is only played to."""
+
+
+@dataclass(slots=True)
+class Session:
+    """What the tapes of a session share: by which facts is judged, and which tests have recorded where."""
+
+    edition: Edition
+    recorded: dict[Path, str] = field(default_factory=dict[Path, str])
+
+
+class Tape:
+    """The tape of a test. `path` is its cassette, `recording` says whether it is being recorded."""
+
+    def __init__(self, item: pytest.Item, session: Session, wanted: Settings, *, recording: bool) -> None:
+        self.path = wanted.cassette
+        self.recording = recording
+        self._item = item
+        self._session = session
+        self._settings = wanted
+        is_taken = taken(wanted.allow_hosts)
+        self._cassette = None if recording else _cassette(self.path)
+        self._deck = (
+            Recording(is_taken) if recording else Playing(self._cassette, is_taken, redactor(), wanted.ignored_pointers)
+        )
+        self._told = 0
+        self._passed: bool | None = None
+
+    @property
+    def exchanges(self) -> Sequence[Played]:
+        """What was sent so far, each with the answer that it got."""
+        return tuple(self._deck.exchanges)
+
+    @contextmanager
+    def running(self) -> Generator[None, None, None]:
+        """Every client of the process is recorded, or played to."""
+        with intercepted(self._deck.asked):
+            yield
+
+    def end_call(self, *, passed: bool) -> None:
+        """The test itself is over. Fails it if what it has sent is not as it should be; one that has failed is told."""
+        self._passed = passed
+        problems = self._problems()
+        if problems and isinstance(self._deck, Playing):
+            problems += self._unused(self._deck)
+        if not problems:
+            return
+        self._passed = False if not self.recording else passed
+        text = self._text(problems)
+        if not passed:
+            self._item.add_report_section("call", "harness tape", text)
+        else:
+            pytest.fail(text, pytrace=False)
+
+    def end(self) -> None:
+        """The fixtures are torn down, too. Writes what was recorded; fails the test for what nothing has asked for."""
+        if not self._passed:
+            return
+        if isinstance(self._deck, Recording):
+            self._deck.save(self.path)
+            return
+        problems = [*self._problems(), *self._unused(self._deck)]
+        if problems:
+            pytest.fail(self._text(problems), pytrace=False)
+
+    def _problems(self) -> list[str]:
+        """What is wrong with the exchanges that nobody was told of yet; what only differs goes into a section."""
+        exchanges = self.exchanges
+        new = range(self._told, len(exchanges))
+        self._told = len(exchanges)
+        problems = [text for at in new for text in self._of_exchange(at, exchanges[at])]
+        remarks = [
+            tape_texts.spelled(at + 1, exchanges[at])
+            for at in new
+            if exchanges[at].differences and not any(each.neutral for each in exchanges[at].differences)
+        ]
+        judged = self._judged(exchanges) if self._settings.judge and new else []
+        for each in (each for each in judged if each.exchange is None or each.exchange in new):
+            if each.severity is Severity.ERROR:
+                problems.append(tape_texts.finding(each))
+            elif each.severity is Severity.WARNING:
+                remarks.append(tape_texts.finding(each))
+        if remarks:
+            self._item.add_report_section("call", "harness tape", "\n\n".join(remarks))
+        return problems
+
+    def _of_exchange(self, at: int, played: Played) -> Iterator[str]:
+        if played.recorded is None:
+            total = len(self._cassette.interactions) if self._cassette is not None else 0
+            yield tape_texts.unrecorded(at + 1, played, total)
+        elif any(each.neutral for each in played.differences):
+            yield tape_texts.differing(at + 1, played)
+
+    def _judged(self, exchanges: Sequence[Played]) -> list[Finding]:
+        audit = Audit(catalog.rules(), self._session.edition)
+        audit.add(str(self.path), Cassette(tuple(Interaction(each.request, each.response) for each in exchanges)))
+        found = (finding for cell in audit.result().cells for finding in cell.findings)
+        return [
+            replace(each, file=None, exchange=each.index)
+            for each in found
+            if each.rule not in self._settings.ignored_findings
+        ]
+
+    def _unused(self, deck: Playing) -> list[str]:
+        return [tape_texts.unused(index, told(request)) for index, request in deck.unused]
+
+    def _text(self, problems: Sequence[str]) -> str:
+        command = f"pytest --harness-record={{}} {shlex.quote(self._item.nodeid)}"
+        if self.recording:
+            head, advice = f"recorded into {self._shown}, and judged:", "correct what is sent, and record again."
+        elif self._cassette is None:
+            head = f"could not look: there is no cassette {self._shown}"
+            advice = f"record it, with your keys: {command.format('missing')}"
+        else:
+            head = f"played from {self._shown}:"
+            advice = f"if it is meant to be so now, record it again, with your keys: {command.format('all')}"
+        return "\n\n".join([head, *problems, f"to do: {advice}"])
+
+    @property
+    def _shown(self) -> Path:
+        root = self._item.config.rootpath
+        return self.path.relative_to(root) if self.path.is_relative_to(root) else self.path
+
+
+@contextmanager
+def taped(request: pytest.FixtureRequest) -> Generator[Tape, None, None]:
+    """Play a test from its tape, or record it."""
+    config, item = request.config, request.node
+    if not config.pluginmanager.has_plugin(__name__):
+        config.pluginmanager.register(sys.modules[__name__], __name__)
+    with _said(), pytest.MonkeyPatch.context() as environment:
+        session = _session(config)
+        wanted = settings(item, session.edition)
+        mode = config.getoption("--harness-record")
+        recording = mode == "all" or (mode == "missing" and not wanted.cassette.exists())
+        if recording:
+            _check_own(session, item, wanted.cassette)
+        else:
+            _give_keys(environment)
+        tape = Tape(item, session, wanted, recording=recording)
+        item.stash[_TAPE] = tape
+        with tape.running():
+            yield tape
+        tape.end()
+
+
+def _session(config: pytest.Config) -> Session:
+    if _SESSION not in config.stash:
+        config.stash[_SESSION] = Session(edition(config, project(config.rootpath)))
+    return config.stash[_SESSION]
+
+
+def _cassette(path: Path) -> Cassette | None:
+    """Raises `CassetteError`: what lies there is none."""
+    try:
+        return read(path)
+    except CassetteMissing:
+        return None
+
+
+def _check_own(session: Session, item: pytest.Item, path: Path) -> None:
+    """Whether nobody else records there. Raises `UsageError`."""
+    other = session.recorded.setdefault(path, item.nodeid)
+    if other != item.nodeid:
+        raise UsageError(
+            f"{item.nodeid}: its cassette {path.name} was recorded by {other} a moment ago. Give one of them a name of "
+            f"its own: @pytest.mark.{MARK}(cassette=...)."
+        )
+
+
+def _give_keys(environment: pytest.MonkeyPatch) -> None:
+    """What is played needs none, but a client is not made without one."""
+    for wire in catalog.apis():
+        if wire.key_variables and not any(os.environ.get(name) for name in wire.key_variables):
+            environment.setenv(wire.key_variables[0], _NO_KEY)
+
+
+@contextmanager
+def _said() -> Generator[None, None, None]:
+    """What somebody has to change is said without a traceback."""
+    try:
+        yield
+    except HarnessError as error:
+        pytest.fail(str(error), pytrace=False)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Hold what a test has sent against its tape, when it is through."""
+    tape = item.stash.get(_TAPE, None)
+    try:
+        result = yield
+    except BaseException:
+        if tape is not None:
+            tape.end_call(passed=False)
+        raise
+    if tape is not None:
+        tape.end_call(passed=True)
+    return result

@@ -1,0 +1,102 @@
+"""A test recorded."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import re
+from collections.abc import Collection, Iterator
+from functools import partial
+from pathlib import Path
+from threading import Lock
+
+from harness.contract.errors import CassetteError
+from harness.contract.http import HttpRequest, HttpResponse
+from harness.host import keys
+from harness.tape.cassette import Cassette, Interaction
+from harness.tape.deck.playing import Played
+from harness.tape.deck.taken import Taken, told
+from harness.tape.interception.seam import Keep
+from harness.tape.redact import RESPONSE_HEADERS, Redactor
+from harness.tape.redact.address import carried
+from harness.tape.write import dumps_of_test, replace
+
+HEADERS = RESPONSE_HEADERS | {"date", "location"}
+"""The headers of responses that are kept: with the day that an exchange is judged by, and what a redirect needs."""
+
+_SECRET_NAMES = re.compile(r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$")
+
+_CARRIERS = re.compile(r"authorization|cookie|(?:^|-)(?:key|token|secret)$")
+"""The headers whose values are secret wherever they are repeated."""
+
+
+def redactor(requests: Collection[HttpRequest] = ()) -> Redactor:
+    """Takes out the keys of the environment, those that requests carry, and what has the shape of a key."""
+    named = (value for name, value in os.environ.items() if _SECRET_NAMES.search(name))
+    return Redactor({*keys.secrets(), *named, *_carried(requests)}, shaped=True, answered=HEADERS)
+
+
+class Recording:
+    """Has the requests of a test sent, and keeps what comes back in the order in which they were sent; thread-safe."""
+
+    def __init__(self, taken: Taken) -> None:
+        self._taken = taken
+        self._lock = Lock()
+        self._requests: list[HttpRequest] = []
+        self._responses: dict[int, HttpResponse] = {}
+
+    def asked(self, request: HttpRequest) -> Keep | None:
+        """What takes the answer to a request; `None` if nobody wants it."""
+        if not self._taken(request):
+            return None
+        with self._lock:
+            self._requests.append(request)
+            return partial(self._keep, len(self._requests) - 1)
+
+    @property
+    def exchanges(self) -> list[Played]:
+        """What was sent and answered."""
+        return [
+            Played(request, at, Interaction(request, self._responses[at]))
+            for at, request in enumerate(self._requests)
+            if at in self._responses
+        ]
+
+    def save(self, path: Path) -> int:
+        """Write the cassette, without secrets; returns how many exchanges are in it. Nothing is written of none.
+
+        Raises:
+            CassetteError: an answer cannot be kept, a secret would be written, or the folder cannot be.
+        """
+        exchanges = self.exchanges
+        if not exchanges:
+            return 0
+        clean = redactor(self._requests)
+        kept: list[Interaction] = []
+        for at, each in enumerate(exchanges):
+            if each.response is None:
+                continue
+            encoding = each.response.headers.get("content-encoding")
+            if encoding is not None:
+                reason = f"the answer to {told(each.request)} came as {encoding!r}, though nobody said that it may"
+                raise CassetteError(str(path), f"{reason}, and cannot be unpacked.", f"interaction {at}")
+            kept.append(Interaction(clean.request(each.request), clean.response(each.response)))
+        note = f"Recorded by a test, with harness, on {dt.datetime.now(dt.UTC).date()}."
+        data = dumps_of_test(Cassette(tuple(kept)), note, str(path))
+        if clean.finds(data):
+            raise CassetteError(str(path), "a key would be in it, so nothing was written. Please report this.")
+        replace(path, data)
+        return len(kept)
+
+    def _keep(self, at: int, response: HttpResponse) -> None:
+        with self._lock:
+            self._responses[at] = response
+
+
+def _carried(requests: Collection[HttpRequest]) -> Iterator[str]:
+    for request in requests:
+        yield from carried(request.url)
+        for name, value in request.headers.items():
+            if _CARRIERS.search(name):
+                yield value
+                yield value.rpartition(" ")[2]  # behind `Bearer`

@@ -1,0 +1,157 @@
+"""urllib3, and what sends through it: requests, botocore. A pool is where a request is whole and has an address."""
+
+from __future__ import annotations
+
+import http.client
+import importlib
+import io
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from threading import local
+from typing import Any, cast
+
+from harness.contract.http import Ending, HttpRequest, HttpResponse
+from harness.tape.interception.kept import PLAIN, kept
+from harness.tape.interception.seam import Asked, Patch
+from harness.tape.interception.wire import RESET, spoken
+
+_PORTS = {"http": 80, "https": 443}
+
+_MOST = 1 << 16
+"""Bytes that are read at once of an answer that comes in no chunks."""
+
+
+def patches(module: Any, asked: Asked) -> Iterator[Patch]:
+    """The patches of `urllib3.connectionpool`. Retries of a pool are its own affair: what is kept is how they end."""
+    sending = module.HTTPConnectionPool.urlopen
+    within = _Within()
+
+    def urlopen(self: Any, method: str, url: str, body: Any = None, headers: Any = None, **rest: Any) -> Any:
+        if within.set:
+            return sending(self, method, url, body, headers, **rest)
+        headers = dict(self.headers if headers is None else headers)
+        body = _whole(body)
+        request = HttpRequest(method.upper(), _url(self, url), _plain(headers), body or b"")
+        found = asked(request)
+        if found is None:
+            return sending(self, method, url, body, headers, **rest)
+        if not isinstance(found, HttpResponse):
+            headers = {name: value for name, value in headers.items() if _text(name).lower() != "accept-encoding"}
+            raw = {**rest, "preload_content": False, "decode_content": False}
+            with within.it():
+                response = sending(self, method, url, body, {**headers, "accept-encoding": PLAIN}, **raw)
+            answer = _received(response)
+            found(answer)
+            found = answer
+        return _response(found, request.method, rest)
+
+    yield Patch(module.HTTPConnectionPool, "urlopen", urlopen)
+
+
+class _Within(local):
+    """Whether this thread is inside a pool already, which retries by asking itself."""
+
+    set = False
+
+    @contextmanager
+    def it(self) -> Generator[None, None, None]:
+        self.set = True
+        try:
+            yield
+        finally:
+            self.set = False
+
+
+def _url(pool: Any, target: str) -> str:
+    if "://" in target:  # for a proxy the target is the whole
+        return target
+    host = f"[{pool.host}]" if ":" in pool.host and not pool.host.startswith("[") else pool.host
+    port = "" if pool.port in (None, _PORTS.get(pool.scheme)) else f":{pool.port}"
+    return f"{pool.scheme}://{host}{port}{target}"
+
+
+def _whole(body: Any) -> bytes | None:
+    """A body, be it a file or pieces that come one by one."""
+    if body is None or isinstance(body, bytes):
+        return body
+    if isinstance(body, str):
+        return body.encode()
+    if hasattr(body, "read"):
+        read: Any = body.read()
+        return _whole(read)
+    if isinstance(body, bytearray | memoryview):
+        return bytes(cast("bytearray", body))
+    return b"".join(_whole(piece) or b"" for piece in cast("Iterator[Any]", body))
+
+
+def _plain(headers: dict[Any, Any]) -> dict[str, str]:
+    return {_text(name).lower(): _text(value) for name, value in headers.items()}
+
+
+def _text(value: Any) -> str:
+    return value.decode("latin-1") if isinstance(value, bytes) else str(value)
+
+
+def _received(response: Any) -> HttpResponse:
+    """All of a response of urllib3, and how it ended."""
+    exceptions: Any = importlib.import_module("urllib3.exceptions")
+    pieces: list[bytes] = []
+    ending: Ending = "complete"
+    try:
+        for piece in response.stream(_MOST, decode_content=False):
+            pieces.append(piece)  # noqa: PERF402 - those that came before it broke off are kept
+    except exceptions.ProtocolError as error:
+        ending = "reset" if any(isinstance(each, ConnectionError) for each in error.args) else "cut"
+    response.release_conn()
+    return kept(response.status, dict(response.headers.items()), pieces, ending)
+
+
+def _response(answer: HttpResponse, method: str, options: dict[str, Any]) -> Any:
+    """The answer as urllib3's own code reads it off a connection."""
+    library: Any = importlib.import_module("urllib3.response")
+    read = http.client.HTTPResponse(cast("Any", _Connection(answer, method)), method=method)
+    read.begin()
+    return library.HTTPResponse(
+        body=read,
+        headers=dict(read.headers.items()),
+        status=read.status,
+        version=read.version,
+        reason=read.reason,
+        preload_content=options.get("preload_content", True),
+        decode_content=options.get("decode_content", True),
+        original_response=read,
+        request_method=method,
+    )
+
+
+class _Connection:
+    """What `http.client` takes of a socket."""
+
+    def __init__(self, answer: HttpResponse, method: str) -> None:
+        self._answer = answer
+        self._method = method
+
+    def makefile(self, _mode: str) -> io.BufferedReader:
+        return io.BufferedReader(_Bytes(self._answer, self._method))
+
+
+class _Bytes(io.RawIOBase):
+    """An answer, a piece for each time it is read."""
+
+    def __init__(self, answer: HttpResponse, method: str) -> None:
+        self._pieces = spoken(answer, method)
+        self._reset = answer.delivery.ending == "reset"
+        self._left = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Raises `ConnectionResetError`: at the end of an answer that was broken off so."""
+        self._left = self._left or next(self._pieces, b"")
+        if not self._left and self._reset:
+            raise RESET
+        taken = self._left[: len(buffer)]
+        buffer[: len(taken)] = taken
+        self._left = self._left[len(taken) :]
+        return len(taken)

@@ -1,0 +1,26 @@
+"""The reference server in a thread of this process, for tests that record: nobody's traffic but its own."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from harness.apis.facts import Edition
+from harness.running.serving.conversation import Terms
+from harness.running.serving.reception import Reception
+from harness.scenarios import suite
+from harness.scenarios.load import load_file
+from harness.tape.server import serve
+
+SCENARIO = "call-parallel-same-tool"
+PACE = 0.002
+
+
+@contextmanager
+def serving(scenario: str = SCENARIO, pace: float = PACE) -> Generator[str, None, None]:
+    """Its origin. Below `/SCENARIO/SESSION` there is a conversation, whose streams come in pieces."""
+    found = load_file(suite.shipped("scenarios") / f"{scenario}.yaml")
+    reception = Reception([found], {}, Terms(edition=Edition(), pace=pace), print)
+    with serve(reception) as server:
+        reception.origin = server.origin
+        yield server.origin
