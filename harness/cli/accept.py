@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from harness.cli import servers
 from harness.cli.days import edition
 from harness.contract.errors import UsageError
 
@@ -28,7 +27,8 @@ def accept(
 
     What no rule has found, such as an adapter that ended the process, is named and cannot be accepted: then 1, else 0.
     """
-    from harness.checking.gateways.judging import RULES  # noqa: PLC0415 - the same
+    from harness.checking.gateways import judging  # noqa: PLC0415 - the same
+    from harness.checking.servers import checks  # noqa: PLC0415 - the same
     from harness.cli.kept import read  # noqa: PLC0415 - the same
     from harness.reports._words import count  # noqa: PLC0415 - the same
     from harness.results import Verdict  # noqa: PLC0415 - the same
@@ -40,7 +40,7 @@ def accept(
     result = read(run)
     if not result.finished:
         raise UsageError(f"{run}: this run was not played to its end ({result.stopped}). Play it again first.")
-    ids = findable(edition(None, [Path(each) for each in result.facts])) | servers.findable() | RULES
+    ids = findable(edition(None, [Path(each) for each in result.facts])) | checks.RULES | judging.RULES
     known = expected_failures.load(to, ids) if to.exists() else []
     entries = expected_failures.entries(result.cells, reason.strip(), known)
     for entry in entries:

@@ -1,17 +1,18 @@
-"""`harness check`: one adapter, or one loop, through the reference suite, and its scorecard."""
+"""`harness check`: an adapter or a loop through the reference suite, a server, or a gateway; and its scorecard."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 import typer
 
 from harness.cli import gateway as of_gateway
-from harness.cli import servers
+from harness.cli import server as of_server
 from harness.cli.colours import NoColour
 from harness.cli.days import AsOf, FactFiles, fact_files
+from harness.cli.gateway import GatewayOptions
 from harness.cli.loops import AgentCommands, Conversations, SpokenApi, loops_of
 from harness.cli.options import (
     AdapterCommands,
@@ -30,7 +31,12 @@ from harness.cli.options import (
     Verbose,
     adapters_of,
 )
+from harness.cli.server import ServerOptions
+from harness.cli.subject import AdapterOptions, Kind, Shared, Subject, named_kind, played
 from harness.contract.errors import UsageError
+
+Beginning: TypeAlias = Literal["python", "command", "conversation", "agent"]
+"""What there is a file to begin with for."""
 
 
 def check(  # noqa: PLR0913 - a parameter for each option
@@ -39,7 +45,8 @@ def check(  # noqa: PLR0913 - a parameter for each option
         typer.Argument(
             metavar="NAME|module:attribute",
             show_default=False,
-            help="The adapter to check; with --gateway a scenario, to play it alone.",
+            help="The adapter to check, or a server or gateway that the project's settings name; with --gateway a "
+            "scenario, to play it alone.",
         ),
     ] = None,
     *,
@@ -47,7 +54,7 @@ def check(  # noqa: PLR0913 - a parameter for each option
     conversations: Conversations = None,
     agents: AgentCommands = None,
     init: Annotated[
-        Literal["python", "command", "conversation", "agent"] | None,
+        Beginning | None,
         typer.Option(
             help="Write a file to begin with, my_adapter.py, my_adapter.mjs, my_loop.py or my_agent.py, and check "
             "nothing.",
@@ -59,15 +66,8 @@ def check(  # noqa: PLR0913 - a parameter for each option
     everything: Annotated[
         bool, typer.Option("--all", help="The whole suite, and every target of the API; takes minutes.")
     ] = False,
-    gateway: of_gateway.Url = None,
-    api: SpokenApi = None,
-    upstreams: of_gateway.Upstreams = None,
-    upstream_port: of_gateway.Port = 0,
-    upstream_models: of_gateway.UpstreamModels = None,
-    gateway_command: of_gateway.Command = None,
-    gateway_wait: of_gateway.Wait = 60.0,
     variants: Variants = None,
-    jobs: Jobs = "auto",
+    jobs: Jobs | None = None,
     cell_timeout: CellTimeout = None,
     expected_failures: ExpectedFailures = None,
     strict: Strict = None,
@@ -78,12 +78,19 @@ def check(  # noqa: PLR0913 - a parameter for each option
     ignored: Ignored = None,
     as_of: AsOf = None,
     facts: FactFiles = None,
-    server: servers.ServerUrl = None,
-    repeat: servers.Repeat = 1,
-    max_requests: servers.MaxRequests = None,
-    max_tokens: servers.MaxTokens = servers.LONGEST,
-    price: servers.PriceOf = None,
-    only: servers.Only = None,
+    api: SpokenApi = None,
+    server: of_server.Url = None,
+    repeat: of_server.Repeat = None,
+    max_requests: of_server.MaxRequests = None,
+    max_tokens: of_server.MaxTokens = None,
+    price: of_server.PriceOf = None,
+    only: of_server.Only = None,
+    gateway: of_gateway.Url = None,
+    upstreams: of_gateway.Upstreams = None,
+    upstream_port: of_gateway.Port = None,
+    upstream_models: of_gateway.UpstreamModels = None,
+    gateway_command: of_gateway.Command = None,
+    gateway_wait: of_gateway.Wait = None,
     _: NoColour = False,
 ) -> int:
     """Check an adapter against the reference server: whole, streamed, cut elsewhere, with faults, as far as declared.
@@ -93,81 +100,95 @@ def check(  # noqa: PLR0913 - a parameter for each option
     work though undeclared, and which are declared and do not. Exit codes as for 'harness run'.
     """
     if init is not None:
-        from harness.checking import starter  # noqa: PLC0415 - `harness --help` loads none of what a check needs
+        return _begun(init)
+    if server is None and gateway is None:
+        kind = named_kind(adapter)
+        server, gateway = (adapter if kind == each else None for each in ("server", "gateway"))
+        adapter = adapter if kind == "adapter" else None
 
-        file, command = starter.write(init, Path())
-        typer.echo(f"{file} is written. Check it: {command}")
-        return 0
-    loops = {"--conversation": conversations, "--agent-command": agents}
-    if server is not None:
-        beside = {"ADAPTER": adapter, "--adapter-command": adapter_commands, "--target": targets, "--all": everything}
-        beside |= {"--strict": strict, "-n": jobs != "auto", "--cell-timeout": cell_timeout, "--gateway": gateway}
-        beside |= loops
-        servers.refuse_beside(beside.items(), "a server")
-        bounds = (repeat, max_requests, max_tokens, price, only)
-        judged = (as_of, fact_files(facts), expected_failures)
-        return servers.check(servers.ServerOptions(server, api, models, variants, *bounds, *judged, reports, verbose))
-    beside = {"--repeat": repeat > 1, "--max-requests": max_requests, "--price": price, "--only": only}
-    beside |= {"--max-tokens": max_tokens != servers.LONGEST}
-    if gateway is not None:
-        others = {"--adapter-command": adapter_commands, "--target": targets, "--all": everything, "--strict": strict}
-        of_gateway.refuse(
-            {**loops, **others}, "it is for an adapter, and --gateway checks a gateway. Leave one of them out."
+    def play() -> int:
+        from harness.checking.check import Check  # noqa: PLC0415 - `harness --help` loads none of what a run needs
+        from harness.checking.sample import RECUTS  # noqa: PLC0415 - the same
+        from harness.cli import session  # noqa: PLC0415 - the same
+
+        options = Options(
+            None,
+            _subject(adapter, adapter_commands, loops_of(conversations, agents, api, targets)),
+            targets,
+            models,
+            base_urls=None,
+            words=None,
+            variants=variants,
+            jobs=jobs or "auto",
+            cassettes=None,
+            expected_failures=expected_failures,
+            reports=reports,
+            verbose=verbose,
+            all_differences=False,
+            recuts=RECUTS,
+            strict=strict,
+            cell_timeout=cell_timeout,
+            as_of=as_of,
+            facts=fact_files(facts),
+            quiet=quiet,
+            rules=tuple(rules or ()),
+            ignored=tuple(ignored or ()),
         )
-        servers.refuse_beside(beside.items(), "a gateway, only with --server")
-        from harness.cli import gateways  # noqa: PLC0415 - `harness --help` loads none of what a check needs
+        return session.check(options, Check(everything, bool(targets)))
 
-        return gateways.check(
-            of_gateway.Asked(
-                url=gateway,
-                api=api,
-                upstreams=tuple(upstreams or ()),
-                port=upstream_port,
-                models=tuple(models or ()),
-                upstream_models=tuple(upstream_models or ()),
-                command=gateway_command,
-                wait=gateway_wait,
-                scenario=adapter,
-                variants=tuple(variants or ()),
-                cell_timeout=cell_timeout,
-                expected_failures=expected_failures,
-                reports=tuple(reports or ()),
-                verbose=verbose,
-                as_of=as_of,
-                facts=fact_files(facts),
-            )
-        )
-    servers.refuse_beside(beside.items(), "an adapter, only with --server")
-    its = {"--upstream": upstreams, "--upstream-port": upstream_port, "--upstream-model": upstream_models}
-    of_gateway.refuse({**its, "--gateway-command": gateway_command}, "it is for a gateway: add --gateway URL.")
-    from harness.checking.check import Check  # noqa: PLC0415 - `harness --help` loads none of what a run needs
-    from harness.checking.sample import RECUTS  # noqa: PLC0415 - the same
-    from harness.cli import session  # noqa: PLC0415 - the same
-
-    options = Options(
-        None,
-        _subject(adapter, adapter_commands, loops_of(conversations, agents, api, targets)),
-        targets,
-        models,
-        base_urls=None,
-        words=None,
-        variants=variants,
-        jobs=jobs,
-        cassettes=None,
-        expected_failures=expected_failures,
-        reports=reports,
-        verbose=verbose,
-        all_differences=False,
-        recuts=RECUTS,
-        strict=strict,
-        cell_timeout=cell_timeout,
-        as_of=as_of,
-        facts=fact_files(facts),
-        quiet=quiet,
-        rules=tuple(rules or ()),
-        ignored=tuple(ignored or ()),
+    subjects: Mapping[Kind, Subject] = {
+        "adapter": AdapterOptions(
+            {
+                "ADAPTER": adapter,
+                "--adapter-command": adapter_commands,
+                "--conversation": conversations,
+                "--agent-command": agents,
+                "--target": targets,
+                "--all": everything or None,
+                "-n": jobs,
+                "--cell-timeout": cell_timeout,
+                "--strict": strict,
+                "--rule": rules,
+                "--ignore": ignored,
+            },
+            play,
+        ),
+        "server": ServerOptions(server, repeat, max_requests, max_tokens, price, only),
+        "gateway": GatewayOptions(
+            gateway,
+            upstreams,
+            upstream_port,
+            upstream_models,
+            gateway_command,
+            gateway_wait,
+            cell_timeout,
+            [adapter] if adapter else [],
+        ),
+    }
+    return played(
+        subjects,
+        Shared(
+            command="check",
+            api=api,
+            models=models,
+            variants=variants,
+            expected_failures=expected_failures,
+            reports=reports,
+            verbose=verbose,
+            quiet=quiet,
+            as_of=as_of,
+            facts=fact_files(facts),
+        ),
     )
-    return session.check(options, Check(everything, bool(targets)))
+
+
+def _begun(kind: Beginning) -> int:
+    """Write a file to begin with."""
+    from harness.checking import starter  # noqa: PLC0415 - `harness --help` loads none of what a check needs
+
+    file, command = starter.write(kind, Path())
+    typer.echo(f"{file} is written. Check it: {command}")
+    return 0
 
 
 def _subject(adapter: str | None, commands: Sequence[str] | None, loops: Sequence[str]) -> list[str]:

@@ -12,7 +12,6 @@ import typer
 
 from harness import catalog
 from harness.cli.days import FactFiles, edition, fact_files
-from harness.cli.servers import findable
 from harness.contract.errors import UsageError
 from harness.contract.protocols import Capability
 
@@ -135,6 +134,7 @@ def lines(topic: str, files: Sequence[Path] = ()) -> list[str]:
     from harness.apis.tables import known_limits  # noqa: PLC0415 - `harness --help` loads no APIs
     from harness.checking.gateways.facts import FACTS  # noqa: PLC0415 - the same
     from harness.checking.gateways.judging import OTHERS  # noqa: PLC0415 - the same
+    from harness.checking.servers import checks  # noqa: PLC0415 - the same
 
     facts = {fact.id: fact for api in catalog.apis() for fact in api.facts.together(api.name, files).all()}
     limits = {limit.id: limit for limit in known_limits()}
@@ -158,7 +158,7 @@ def lines(topic: str, files: Sequence[Path] = ()) -> list[str]:
         found += [f"{topic} (capability)", *_wrapped(_CAPABILITIES[Capability(topic)])]
     if found:
         return found
-    known = [*facts, *limits, *rules, *findable(), *gateways, *_WORDS, *(each.value for each in Capability)]
+    known = [*facts, *limits, *rules, *checks.RULES, *gateways, *_WORDS, *(each.value for each in Capability)]
     close = difflib.get_close_matches(topic, known, n=3)
     guess = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
     raise UsageError(

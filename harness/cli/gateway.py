@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, TypeAlias
 
 import typer
 
-from harness.contract.errors import UsageError
+from harness.cli.subject import Shared
+from harness.host.subjects import LONGEST_WAIT
+
+_PANEL = "A gateway"
 
 Url: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--gateway",
-        metavar="URL",
+        metavar="URL|NAME",
         show_default=False,
-        help="Check a gateway: its base URL, as the client's SDK takes it. 'harness help gateways' says how.",
+        rich_help_panel=_PANEL,
+        help="A gateway instead of an adapter: its base URL, as the client's SDK takes it, with --api and --upstream; "
+        "or its name in the project's settings (harness help gateways).",
     ),
 ]
 Upstreams: TypeAlias = Annotated[
@@ -26,17 +30,20 @@ Upstreams: TypeAlias = Annotated[
         "--upstream",
         metavar="NAME",
         show_default=False,
+        rich_help_panel=_PANEL,
         help="What stands behind the gateway: an API, or a target of one. Repeatable.",
     ),
 ]
 Port: TypeAlias = Annotated[
-    int,
+    int | None,
     typer.Option(
         "--upstream-port",
         min=0,
         max=65535,
         metavar="N",
-        help="Where the upstream listens on 127.0.0.1; 0: a free port.",
+        show_default=False,
+        rich_help_panel=_PANEL,
+        help="Where the upstream listens on 127.0.0.1. Default: a free port.",
     ),
 ]
 UpstreamModels: TypeAlias = Annotated[
@@ -45,6 +52,7 @@ UpstreamModels: TypeAlias = Annotated[
         "--upstream-model",
         metavar="[UPSTREAM=]NAME",
         show_default=False,
+        rich_help_panel=_PANEL,
         help="The model that the gateway asks an upstream for. Repeatable.",
     ),
 ]
@@ -54,41 +62,58 @@ Command: TypeAlias = Annotated[
         "--gateway-command",
         metavar="COMMAND",
         show_default=False,
+        rich_help_panel=_PANEL,
         help="Runs the gateway while the check takes. HARNESS_UPSTREAM_URL in its environment is the upstream.",
     ),
 ]
+WAIT = 60.0
+"""The default of `--gateway-wait`."""
+
 Wait: TypeAlias = Annotated[
-    float,
+    float | None,
     typer.Option(
-        "--gateway-wait", min=0.0, max=3600.0, metavar="SECONDS", help="How long the gateway may take to start."
+        "--gateway-wait",
+        min=0.0,
+        max=LONGEST_WAIT,
+        metavar="SECONDS",
+        show_default=False,
+        rich_help_panel=_PANEL,
+        help=f"How long the gateway may take to start. Default: {WAIT:g}.",
     ),
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What was typed."""
+@dataclass(frozen=True, slots=True)
+class GatewayOptions:
+    """What was typed of a gateway. Nothing is checked yet. `scenarios` are files, folders and ids, as for a run."""
 
-    url: str
-    api: str | None
-    upstreams: tuple[str, ...]
-    port: int
-    models: tuple[str, ...]
-    upstream_models: tuple[str, ...]
-    command: str | None
-    wait: float
-    scenario: str | None
-    variants: tuple[str, ...]
-    cell_timeout: float | None
-    expected_failures: str | None
-    reports: tuple[str, ...]
-    verbose: bool
-    as_of: str | None
-    facts: tuple[Path, ...]
+    gateway: str | None = None
+    upstreams: Sequence[str] | None = None
+    port: int | None = None
+    upstream_models: Sequence[str] | None = None
+    command: str | None = None
+    wait: float | None = None
+    cell_timeout: float | None = None
+    scenarios: Sequence[str] = ()
 
+    @property
+    def given(self) -> Mapping[str, object]:
+        """The values by option that only a gateway has; `None` where none was typed."""
+        return {
+            "--gateway": self.gateway,
+            "--upstream": self.upstreams,
+            "--upstream-port": self.port,
+            "--upstream-model": self.upstream_models,
+            "--gateway-command": self.command,
+            "--gateway-wait": self.wait,
+        }
 
-def refuse(given: Mapping[str, object], why: str) -> None:
-    """Raises `UsageError` for the first of these options that was given."""
-    for option, value in given.items():
-        if value:
-            raise UsageError(f"{option}: {why}")
+    def play(self, shared: Shared) -> int:
+        """Check the gateway, write the reports, and return the exit code.
+
+        Raises:
+            UsageError: an option or a setting is wrong, or the gateway does not lead to the upstream.
+        """
+        from harness.cli import gateways  # noqa: PLC0415 - `harness --help` loads none of what a check needs
+
+        return gateways.check(self, shared)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Container, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness import catalog
@@ -14,24 +14,28 @@ from harness.checking.gateways import judging, process, sample
 from harness.checking.gateways.check import GatewayCheck, Pair, pair
 from harness.checking.gateways.playing import Door
 from harness.checking.gateways.upstream import PACE, Upstream
-from harness.cli import streams
+from harness.cli import keywords, streams
 from harness.cli.days import edition
-from harness.cli.gateway import Asked
+from harness.cli.gateway import WAIT, GatewayOptions
 from harness.cli.interruption import interruptible
-from harness.cli.outputs import outputs
+from harness.cli.outputs import outputs, presented
 from harness.cli.progress import Progress
-from harness.cli.selection import scenarios_of
+from harness.cli.selection import described, scenarios_of
 from harness.cli.standing import Standing
+from harness.cli.subject import Shared, own
 from harness.contract.errors import UnknownName, UsageError
 from harness.contract.protocols import Route
 from harness.host import keys
 from harness.host.environment import isolated
+from harness.host.project import Project
+from harness.host.subjects import NamedGateway
 from harness.kit import factories
-from harness.results import CellResult, Invocation, Presentation, RunResult
+from harness.results import CellResult, Invocation, RunResult
 from harness.running import expected_failures
 from harness.running.findable import findable
 from harness.running.plan import variants
 from harness.running.serving.conversation import Terms
+from harness.running.stages import Cell
 from harness.running.stages.routes import NO_KEY
 from harness.scenarios.schema import Scenario
 from harness.tape.redact import Redactor
@@ -42,17 +46,96 @@ _SECONDS = 60.0
 """As long as a gateway may take for one answer, unless --cell-timeout says more."""
 
 
-def check(asked: Asked) -> int:
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What holds of a gateway: what was typed, or else what the project says of the one that was named."""
+
+    typed: GatewayOptions
+    shared: Shared
+    named: NamedGateway | None
+    project: Project
+
+    @property
+    def url(self) -> str:
+        """Its base URL, as it was given."""
+        return (self.typed.gateway or "") if self.named is None else self.named.url
+
+    @property
+    def api(self) -> str | None:
+        """What is spoken in front of it."""
+        return self.shared.api or (self.named and self.named.api)
+
+    @property
+    def upstreams(self) -> Sequence[str]:
+        """What stands behind it."""
+        return tuple(dict.fromkeys(self.typed.upstreams or (self.named.upstreams if self.named else ())))
+
+    @property
+    def port(self) -> int:
+        """Where its upstream listens; 0: where there is room."""
+        if self.typed.port is not None:
+            return self.typed.port
+        return (self.named.upstream_port if self.named else None) or 0
+
+    @property
+    def command(self) -> str | None:
+        """What runs it."""
+        return self.typed.command or (self.named and self.named.command)
+
+    @property
+    def wait(self) -> float:
+        """Seconds that it may take to start."""
+        if self.typed.wait is not None:
+            return self.typed.wait
+        return WAIT if self.named is None or self.named.wait is None else self.named.wait
+
+    @property
+    def variants(self) -> Sequence[str]:
+        """The variants that are played, as they were given."""
+        return self.shared.variants or (self.named.variants if self.named else ())
+
+    @property
+    def expected_failures(self) -> str | Path | None:
+        """The file of known losses."""
+        return self.shared.expected_failures or (self.named and self.named.expected_failures)
+
+    def models(self) -> tuple[Sequence[str], str]:
+        """The names of models that the gateway has, as options write them, and what names these in errors."""
+        typed = self.shared.models
+        own = _written(self.named.models, self.typed.upstreams) if self.named is not None else []
+        return typed or own, self.place("model", typed)
+
+    def upstream_models(self) -> tuple[Sequence[str], str]:
+        """The models of the upstreams, as options write them, and what names these in errors."""
+        typed = self.typed.upstream_models
+        own = _written(self.named.upstream_models, self.typed.upstreams) if self.named is not None else []
+        return typed or own, self.place("upstream-model", typed)
+
+    def place(self, option: str, typed: object) -> str:
+        """What names a value in errors: the option, or the key of the settings."""
+        if self.named is None or typed:
+            return f"--{option}"
+        return f"{self.named.place}.{_KEYS.get(option, option)}"
+
+
+_KEYS = {"upstream": "upstreams", "model": "models", "upstream-model": "upstream-models", "variant": "variants"}
+"""How settings call what options name one of."""
+
+
+def _written(models: Mapping[str, str], upstreams: Container[str] | None) -> list[str]:
+    """What settings say of models, as options write it; of these upstreams, if some were typed."""
+    return [f"{name}={model}" for name, model in models.items() if upstreams is None or name in upstreams]
+
+
+def check(typed: GatewayOptions, shared: Shared) -> int:
     """Check a gateway, write the reports, and return the exit code.
 
     Raises:
-        UsageError: an option is wrong, or the gateway does not lead to the upstream.
+        UsageError: an option or a setting is wrong, or the gateway does not lead to the upstream.
     """
-    if not factories.is_base_url(asked.url):
-        raise UsageError(f"--gateway: {factories.NO_BASE_URL}")
-    by = edition(asked.as_of, asked.facts)
-    wanted, presentation = outputs(asked.reports), Presentation(verbose=asked.verbose)
-    facts = tuple(map(str, asked.facts))
+    asked, by = _held(typed, shared), edition(shared.as_of, shared.facts)
+    wanted, presentation = outputs(shared.reports or ()), presented(verbose=shared.verbose, quiet=shared.quiet)
+    facts = tuple(map(str, shared.facts))
     redactor = Redactor.of_run((asked.url,), shaped=True)
     standing = Standing(wanted, "reference", presentation, None, facts)
     try:
@@ -67,14 +150,32 @@ def check(asked: Asked) -> int:
     return result.exit_code
 
 
-def _played(asked: Asked, by: Edition, standing: Standing, redactor: Redactor) -> RunResult:
+def validate(name: str) -> None:
+    """Whether a gateway of the project can be checked as its settings say. Raises `UsageError`."""
+    asked = _held(GatewayOptions(name), Shared(command="check"))
+    _pairs(asked, edition(None, ()))
+    variants(asked.variants, asked.place("variant", None))
+
+
+def _held(typed: GatewayOptions, shared: Shared) -> Held:
+    """What holds of the gateway that was typed. Raises `UsageError`: there is none of this name or at this URL."""
+    name = typed.gateway or ""
+    project = own("--gateway", name)
+    asked = Held(typed, shared, project.gateways.get(name), project)
+    if not factories.is_base_url(asked.url):
+        place = "--gateway" if asked.named is None else asked.place("url", None)
+        raise UsageError(f"{place}: {factories.NO_BASE_URL}")
+    return asked
+
+
+def _played(asked: Held, by: Edition, standing: Standing, redactor: Redactor) -> RunResult:
     pairs = _pairs(asked, by)
-    played = variants(asked.variants, "--variant")
+    played = variants(asked.variants, asked.place("variant", asked.shared.variants))
     scenarios, files = _scenarios(asked)
     file = asked.expected_failures
     expected = expected_failures.load(Path(file), findable(by) | judging.RULES) if file else []
-    door = Door(asked.url.rstrip("/"), _key(pairs[0]), asked.cell_timeout or _SECONDS)
-    cells = GatewayCheck.cells(pairs, scenarios, played)
+    door = Door(asked.url.rstrip("/"), _key(pairs[0]), asked.typed.cell_timeout or _SECONDS)
+    cells = _chosen(GatewayCheck.cells(pairs, scenarios, played), asked.shared.words)
     standing.begin([cell for _, cell in cells])
     with _open(asked, pairs, by) as upstream, isolated(), Progress(len(cells)) as progress:
 
@@ -87,7 +188,7 @@ def _played(asked: Asked, by: Edition, standing: Standing, redactor: Redactor) -
 
 
 @contextmanager
-def _open(asked: Asked, pairs: Sequence[Pair], by: Edition) -> Generator[Upstream]:
+def _open(asked: Held, pairs: Sequence[Pair], by: Edition) -> Generator[Upstream]:
     """The upstream, listening, and the gateway in front of it."""
     upstream = Upstream(Terms(edition=by, models=tuple(each.upstream.model for each in pairs), pace=PACE))
     with serve(upstream, asked.port) as server:
@@ -106,7 +207,7 @@ def _open(asked: Asked, pairs: Sequence[Pair], by: Edition) -> Generator[Upstrea
                 raise UsageError(f"{error}{gateway.last_words}") from None
 
 
-def _configuration(asked: Asked, pairs: Sequence[Pair], origin: str) -> list[str]:
+def _configuration(asked: Held, pairs: Sequence[Pair], origin: str) -> list[str]:
     """What the gateway has to be told, before it is asked for anything."""
     lines = [f"harness: checking the gateway at {shown(asked.url)}, which is spoken to in {pairs[0].target.api}."]
     lines.append("It has to know these models, each with an upstream of this base URL, and any key:")
@@ -116,17 +217,17 @@ def _configuration(asked: Asked, pairs: Sequence[Pair], origin: str) -> list[str
     return lines
 
 
-def _pairs(asked: Asked, by: Edition) -> list[Pair]:
+def _pairs(asked: Held, by: Edition) -> list[Pair]:
     if asked.api is None or not asked.upstreams:
         raise UsageError(
             "--gateway: say what is spoken in front of it and what stands behind it, as in "
             "--api openai-chat --upstream anthropic."
         )
-    client = _shipped(asked.api, "--api")
-    upstreams = [_shipped(name, "--upstream") for name in dict.fromkeys(asked.upstreams)]
-    names = {name: shipped.name for name, shipped in zip(dict.fromkeys(asked.upstreams), upstreams, strict=True)}
-    models = _named("--upstream-model", asked.upstream_models, names)
-    aliases = _named("--model", asked.models, names)
+    client = _shipped(asked.api, asked.place("api", asked.shared.api))
+    place = asked.place("upstream", asked.typed.upstreams)
+    upstreams = [_shipped(name, place) for name in asked.upstreams]
+    names = {name: shipped.name for name, shipped in zip(asked.upstreams, upstreams, strict=True)}
+    models, aliases = _named(*asked.upstream_models(), names), _named(*asked.models(), names)
     found = [
         pair(client, each, models, aliases.get(each.name) or models.get(each.name, each.model), by)
         for each in dict.fromkeys(upstreams)
@@ -135,7 +236,7 @@ def _pairs(asked: Asked, by: Edition) -> list[Pair]:
         same = [other.upstream.name for other in found if other.target.model == each.target.model]
         if len(same) > 1:
             raise UsageError(
-                f"--upstream: {' and '.join(same)} would both be asked for as {each.target.model!r}. Say by which "
+                f"{place}: {' and '.join(same)} would both be asked for as {each.target.model!r}. Say by which "
                 f"names the gateway has them, as in --model {same[0]}=NAME."
             )
     return found
@@ -156,7 +257,7 @@ def _shipped(name: str, option: str) -> Shipped:
     return found
 
 
-def _named(option: str, values: Sequence[str], upstreams: Mapping[str, str]) -> dict[str, str]:
+def _named(values: Sequence[str], option: str, upstreams: Mapping[str, str]) -> dict[str, str]:
     """The models by upstream; one without a name is that of all.
 
     Raises:
@@ -177,14 +278,29 @@ def _named(option: str, values: Sequence[str], upstreams: Mapping[str, str]) -> 
     return found
 
 
-def _scenarios(asked: Asked) -> tuple[Sequence[Scenario], Mapping[str, str]]:
-    if asked.scenario is None:
-        return sample.scenarios(), {}
-    own = [each for each in sample.scenarios() if each.id == asked.scenario]
-    if own:
-        return own, {}
-    found, files = scenarios_of([asked.scenario])
-    return [each for each in found if each.embeddings is None], files
+def _scenarios(asked: Held) -> tuple[Sequence[Scenario], Mapping[str, str]]:
+    """What is played: what was named, and else, by a check, its sample; by a run, the scenarios of the project, or the
+    whole suite with what only gateways are played."""
+    own, is_run = {each.id: each for each in sample.scenarios()}, asked.shared.command == "run"
+    named = asked.typed.scenarios or (asked.project.scenarios if is_run else ())
+    if not named and not is_run:
+        return list(own.values()), {}
+    others = [each for each in named if each not in own]
+    found, files = scenarios_of(others) if others or not named else ([], {})
+    mine = [own[each] for each in named if each in own] if named else list(own.values())
+    every = {each.id: each for each in (*mine, *found)}
+    return [each for each in every.values() if each.embeddings is None], files
+
+
+def _chosen(cells: list[tuple[Pair, Cell]], words: str | None) -> list[tuple[Pair, Cell]]:
+    """The cells that an expression matches. Raises `UsageError`: it is none, or matches nothing."""
+    if words is None:
+        return cells
+    wanted = keywords.parse(words)
+    found = [(each, cell) for each, cell in cells if wanted.match(described(cell))]
+    if not found:
+        raise UsageError(f"-k {words!r} matches no cell of the chosen scenarios. 'harness list scenarios' shows them.")
+    return found
 
 
 def _key(each: Pair) -> str:
@@ -192,14 +308,17 @@ def _key(each: Pair) -> str:
     return keys.key(each.way.client.key_variables) or NO_KEY
 
 
-def _invocation(asked: Asked, pairs: Sequence[Pair], files: Mapping[str, str]) -> Invocation:
-    port = ("--upstream-port", str(asked.port)) if asked.port else ()
-    command = ("--gateway-command", asked.command) if asked.command else ()
+def _invocation(asked: Held, pairs: Sequence[Pair], files: Mapping[str, str]) -> Invocation:
+    typed, shared = asked.typed, asked.shared
+    port = () if typed.port is None else ("--upstream-port", str(typed.port))
+    command = () if typed.command is None else ("--gateway-command", typed.command)
+    api = () if shared.api is None else ("--api", shared.api)
     law = (
-        *(("--as-of", asked.as_of) if asked.as_of else ()),
-        *(w for file in asked.facts for w in ("--facts", str(file))),
+        *(("--as-of", shared.as_of) if shared.as_of else ()),
+        *(w for file in shared.facts for w in ("--facts", str(file))),
     )
-    words = ("harness", "check", "--gateway", shown(asked.url), "--api", str(asked.api), *port, *command, *law)
+    which = shown(asked.url) if asked.named is None else str(typed.gateway)
+    words = ("harness", shared.command, "--gateway", which, *api, *port, *command, *law)
     columns = {
         each.target.name: (
             *("--upstream", each.upstream.name),

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 import typer
 
+from harness.cli import gateway as of_gateway
+from harness.cli import server as of_server
 from harness.cli.colours import NoColour
 from harness.cli.days import AsOf, FactFiles, fact_files
+from harness.cli.gateway import GatewayOptions
 from harness.cli.loops import AgentCommands, Conversations, SpokenApi, loops_of
 from harness.cli.options import (
     AdapterCommands,
@@ -34,6 +38,8 @@ from harness.cli.options import (
     adapters_of,
     enough,
 )
+from harness.cli.server import ServerOptions
+from harness.cli.subject import AdapterOptions, Kind, Shared, Subject, played
 
 
 def run(  # noqa: PLR0913 - a parameter for each option
@@ -47,23 +53,26 @@ def run(  # noqa: PLR0913 - a parameter for each option
     targets: Targets = None,
     models: Models = None,
     mode: Annotated[
-        Literal["replay", "reference", "live"],
+        Literal["replay", "reference", "live"] | None,
         typer.Option(
-            help="From cassettes, against the bundled reference server, or against the providers (needs keys)."
+            show_default=False,
+            help="From cassettes, against the bundled reference server, or against the providers (needs keys). "
+            "Default: replay.",
         ),
-    ] = "replay",
+    ] = None,
     words: Words = None,
     variants: Variants = None,
     recuts: Annotated[
-        int,
+        int | None,
         typer.Option(
             "--recut",
             metavar="N",
             min=0,
+            show_default=False,
             help="Play each streamed answer N more times, its bytes cut at other places or spelled otherwise, and "
             "compare what the adapter makes of it. Works from the one cassette of a cell, and for any adapter.",
         ),
-    ] = 0,
+    ] = None,
     jobs: Annotated[
         str | None,
         typer.Option(
@@ -97,38 +106,107 @@ def run(  # noqa: PLR0913 - a parameter for each option
     ] = False,
     as_of: AsOf = None,
     facts: FactFiles = None,
+    server: of_server.Url = None,
+    repeat: of_server.Repeat = None,
+    max_requests: of_server.MaxRequests = None,
+    max_tokens: of_server.MaxTokens = None,
+    price: of_server.PriceOf = None,
+    only: of_server.Only = None,
+    gateway: of_gateway.Url = None,
+    upstreams: of_gateway.Upstreams = None,
+    upstream_port: of_gateway.Port = None,
+    upstream_models: of_gateway.UpstreamModels = None,
+    gateway_command: of_gateway.Command = None,
+    gateway_wait: of_gateway.Wait = None,
     _: NoColour = False,
 ) -> int:
     """Play scenarios and report findings and differences. Offline from cassettes unless --mode says otherwise.
+    With --server: the checks of a server. With --gateway: scenarios through a gateway, seen from both ends.
 
     Exit codes: 1 not conformant, or an expected failure did not happen;
     2 wrong usage, missing cassettes, or nothing ran; 130 interrupted; else 0.
     """
-    from harness.cli import session  # noqa: PLC0415 - `harness --help` loads none of what a run needs
 
-    options = Options(
-        paths,
-        adapters_of(adapters, adapter_commands, loops_of(conversations, agents, api, targets)),
-        targets,
-        models,
-        base_urls,
-        words,
-        variants,
-        jobs,
-        cassettes,
-        expected_failures,
-        reports,
-        verbose,
-        all_differences,
-        recuts,
-        strict,
-        cell_timeout,
-        as_of,
-        fact_files(facts),
-        quiet=quiet,
-        rules=tuple(rules or ()),
-        ignored=tuple(ignored or ()),
-        enough=enough(first_failure, max_fail),
-        last_failed=last_failed,
+    def play() -> int:
+        from harness.cli import session  # noqa: PLC0415 - `harness --help` loads none of what a run needs
+
+        options = Options(
+            paths,
+            adapters_of(adapters, adapter_commands, loops_of(conversations, agents, api, targets)),
+            targets,
+            models,
+            base_urls,
+            words,
+            variants,
+            jobs,
+            cassettes,
+            expected_failures,
+            reports,
+            verbose,
+            all_differences,
+            recuts or 0,
+            strict,
+            cell_timeout,
+            as_of,
+            fact_files(facts),
+            quiet=quiet,
+            rules=tuple(rules or ()),
+            ignored=tuple(ignored or ()),
+            enough=enough(first_failure, max_fail),
+            last_failed=last_failed,
+        )
+        return session.run(options, mode or "replay")
+
+    subjects: Mapping[Kind, Subject] = {
+        "adapter": AdapterOptions(
+            {
+                "PATH": paths,
+                "--adapter": adapters,
+                "--adapter-command": adapter_commands,
+                "--conversation": conversations,
+                "--agent-command": agents,
+                "--target": targets,
+                "--mode": mode,
+                "--recut": recuts,
+                "-n": jobs,
+                "--cell-timeout": cell_timeout,
+                "--cassettes": cassettes,
+                "--strict": strict,
+                "--base-url": base_urls,
+                "--all-differences": all_differences or None,
+                "--rule": rules,
+                "--ignore": ignored,
+                "-x": first_failure or None,
+                "--maxfail": max_fail,
+                "--last-failed": last_failed or None,
+            },
+            play,
+        ),
+        "server": ServerOptions(server, repeat, max_requests, max_tokens, price, only),
+        "gateway": GatewayOptions(
+            gateway,
+            upstreams,
+            upstream_port,
+            upstream_models,
+            gateway_command,
+            gateway_wait,
+            cell_timeout,
+            paths or (),
+        ),
+    }
+    return played(
+        subjects,
+        Shared(
+            command="run",
+            api=api,
+            models=models,
+            words=words,
+            variants=variants,
+            expected_failures=expected_failures,
+            reports=reports,
+            verbose=verbose,
+            quiet=quiet,
+            as_of=as_of,
+            facts=fact_files(facts),
+        ),
     )
-    return session.run(options, mode)

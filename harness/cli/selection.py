@@ -67,7 +67,7 @@ def select(options: Options, workers: Workers) -> Selection:
             f"--variant {asked[0]}: none of the chosen scenarios is played so. Each says under 'variants' how it "
             "is played, and 'harness list scenarios' shows it."
         )
-    chosen = [cell for cell in every if wanted is None or wanted.match(_described(cell))]
+    chosen = [cell for cell in every if wanted is None or wanted.match(described(cell))]
     if not chosen:
         raise UsageError(
             f"-k {options.words!r} matches no cell of the chosen scenarios and targets. "
@@ -85,7 +85,8 @@ def _variants(options: Options) -> list[Variant]:
     return chosen
 
 
-def _described(cell: Cell) -> str:
+def described(cell: Cell) -> str:
+    """What the words of `-k` are looked for in."""
     return " ".join([cell.scenario.id, cell.target.name, *cell.scenario.covers])
 
 

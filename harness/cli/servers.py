@@ -1,129 +1,70 @@
-"""`harness check --server`: the options, and one check of a server from them to the exit code."""
+"""One check of a server, from the options to the exit code."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast, get_args
+from typing import cast, get_args
 
 import typer
 
+from harness import catalog
+from harness.apis.departure import PROMISES
+from harness.checking.servers.checks import CHECKS, RULES
+from harness.checking.servers.inspection import INTERRUPTED, Asked, Inspection
+from harness.checking.servers.line import Line
+from harness.checking.servers.price import Price
+from harness.checking.servers.rehearsal import rehearsed
+from harness.checking.servers.server import NAME, Server
+from harness.cli import keywords
+from harness.cli.days import edition
+from harness.cli.interruption import interruptible
+from harness.cli.outputs import outputs, presented
+from harness.cli.progress import Progress
+from harness.cli.server import LONGEST, ServerOptions
+from harness.cli.standing import Standing
+from harness.cli.subject import Shared, own
 from harness.contract.errors import UnknownName, UsageError
-
-if TYPE_CHECKING:
-    from harness.checking.servers.inspection import Asked
-    from harness.checking.servers.price import Price
-    from harness.checking.servers.server import Server
-    from harness.results import Spending
-
-ServerUrl = Annotated[
-    str | None,
-    typer.Option(
-        "--server",
-        metavar="URL",
-        show_default=False,
-        help="Check a server instead of an adapter: its base URL, as SDKs take it (harness help servers). Needs --api "
-        "and --model NAME; sends requests, and says first how many.",
-    ),
-]
-Repeat = Annotated[
-    int, typer.Option("--repeat", metavar="N", min=1, help="With --server: ask so often, for rates that say more.")
-]
-MaxRequests = Annotated[
-    int | None,
-    typer.Option("--max-requests", metavar="N", min=1, show_default=False, help="With --server: send no more."),
-]
-PriceOf = Annotated[
-    str | None,
-    typer.Option(
-        "--price",
-        metavar="IN,OUT",
-        show_default=False,
-        help="With --server: US dollars for a million tokens, read and written. Default: what is known of the model.",
-    ),
-]
-MaxTokens = Annotated[
-    int,
-    typer.Option(
-        "--max-tokens",
-        metavar="N",
-        min=64,
-        help="With --server: the longest answer, in tokens: more for a model that reasons, less for a slow one.",
-    ),
-]
-Only = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--only",
-        metavar="ID[,ID]",
-        show_default=False,
-        help="With --server: only these checks: 'harness list rules' has their ids, server-... Repeatable.",
-    ),
-]
+from harness.host import keys
+from harness.host.subjects import NamedServer
+from harness.kit import factories
+from harness.reports._costs import money
+from harness.reports._words import count, plain
+from harness.results import Spending
+from harness.running import expected_failures
+from harness.running.costs import price_version
+from harness.running.stages.routes import NO_KEY
+from harness.scenarios.schema import Variant
+from harness.tape.redact import Redactor
+from harness.tape.redact.address import shown
 
 
-LONGEST = 1024
-"""The default of `--max-tokens`."""
-
-
-@dataclass(frozen=True, slots=True)
-class ServerOptions:
-    """What was typed. Nothing is checked yet."""
-
-    url: str
-    api: str | None
-    models: Sequence[str] | None
-    variants: Sequence[str] | None
-    repeat: int
-    max_requests: int | None
-    max_tokens: int
-    price: str | None
-    only: Sequence[str] | None
-    as_of: str | None
-    facts: tuple[Path, ...]
-    expected_failures: str | None
-    reports: Sequence[str] | None
-    verbose: bool
-
-
-def check(options: ServerOptions) -> int:
+def check(typed: ServerOptions, shared: Shared) -> int:
     """Check a server, write the reports, and return the exit code.
 
     Raises:
-        UsageError: an option is wrong, or nobody answers at the URL as its API does.
+        UsageError: an option or a setting is wrong, or nobody answers at the URL as its API does.
     """
-    from harness.checking.servers.inspection import INTERRUPTED, Inspection  # noqa: PLC0415 - `harness --help`
-    from harness.checking.servers.line import Line  # noqa: PLC0415 - loads none of what a check needs
-    from harness.checking.servers.price import Price  # noqa: PLC0415
-    from harness.cli.interruption import interruptible  # noqa: PLC0415
-    from harness.cli.outputs import outputs  # noqa: PLC0415
-    from harness.cli.progress import Progress  # noqa: PLC0415
-    from harness.cli.standing import Standing  # noqa: PLC0415
-    from harness.results import Presentation  # noqa: PLC0415
-    from harness.running import expected_failures  # noqa: PLC0415
-    from harness.tape.redact import Redactor  # noqa: PLC0415
-
-    redactor = Redactor.of_run([options.url], shaped=True)
+    held = _held(typed, shared)
+    redactor = Redactor.of_run([held.url], shaped=True)
     with redactor.raising():
-        server, asked = _server(options), _asked(options)
+        server, asked, price = held.server(), held.asked(), held.price()
         key = _key(server)
-        price = None if options.price is None else Price.of(options.price)
-        file = options.expected_failures
-        expected = expected_failures.load(Path(file), findable()) if file else []
-        wanted = outputs(options.reports or ())
-        presentation = Presentation(verbose=options.verbose)
-        standing = Standing(wanted, "live", presentation, facts=tuple(map(str, options.facts)))
-        _before(server, asked, options.max_requests, price)
+        file = held.expected_failures
+        expected = expected_failures.load(Path(file), RULES) if file else []
+        wanted = outputs(shared.reports or ())
+        presentation, facts = presented(verbose=shared.verbose, quiet=shared.quiet), tuple(map(str, shared.facts))
+        standing = Standing(wanted, "live", presentation, facts=facts)
+        _before(server, asked, held.max_requests, price)
         try:
             with (
                 interruptible(),
-                Line(server.api, key, options.max_requests) as line,
+                Line(server.api, key, held.max_requests) as line,
                 Progress(sum(1 for _ in asked.cells())) as progress,
             ):
-                command = tuple(_command(options, server))
-                facts = tuple(map(str, options.facts))
+                command = tuple(_command(held))
                 inspection = Inspection(server, line, asked, redactor, price, command, expected, facts)
                 result = inspection(progress)
         except BaseException as error:
@@ -134,57 +75,123 @@ def check(options: ServerOptions) -> int:
     return 130 if result.stopped == INTERRUPTED else result.exit_code
 
 
-def findable() -> frozenset[str]:
-    """The ids that findings of a check of a server can have."""
-    from harness.apis.departure import PROMISES  # noqa: PLC0415 - `harness --help` loads no APIs
-    from harness.checking.servers.checks import CHECKS  # noqa: PLC0415 - the same
-
-    return frozenset((*PROMISES, *CHECKS))
-
-
-def _server(options: ServerOptions) -> Server:
-    from harness import catalog  # noqa: PLC0415 - `harness --help` loads no APIs
-    from harness.checking.servers.server import Server  # noqa: PLC0415 - the same
-    from harness.cli.days import edition  # noqa: PLC0415 - the same
-    from harness.kit import factories  # noqa: PLC0415 - the same
-
-    if options.api is None:
-        known = ", ".join(sorted(each.name for each in catalog.apis() if each.questions is not None))
-        raise UsageError(f"--server: name the API that it speaks, as in --api openai-chat. Known: {known}.")
-    models = list(options.models or ())
-    if len(models) != 1 or "=" in models[0]:
-        raise UsageError("--server: name one of its models, as in --model llama-4-8b.")
-    if not factories.is_base_url(options.url):
-        raise UsageError(f"--server: {factories.NO_BASE_URL}")
-    by = edition(options.as_of, options.facts)
-    return Server.of(catalog.api(options.api), models[0], options.url, options.max_tokens, by)
+def validate(name: str) -> None:
+    """Whether a server of the project can be checked as its settings say. Raises `UsageError`."""
+    held = _held(ServerOptions(name), Shared(command="check"))
+    held.server()
+    held.asked()
+    held.price()
 
 
-def _asked(options: ServerOptions) -> Asked:
-    from harness.checking.servers.inspection import Asked  # noqa: PLC0415 - `harness --help` loads no APIs
-    from harness.scenarios.schema import Variant  # noqa: PLC0415 - the same
+def _held(typed: ServerOptions, shared: Shared) -> Held:
+    name = typed.server or ""
+    return Held(typed, shared, own("--server", name).servers.get(name))
 
-    named = [each for given in options.only or () for each in given.split(",") if each]
-    for each in named:
-        if each not in findable():
-            close = difflib.get_close_matches(each, findable(), n=1)
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What holds of a server: what was typed, or else what the project says of the one that was named."""
+
+    typed: ServerOptions
+    shared: Shared
+    named: NamedServer | None
+
+    @property
+    def name(self) -> str:
+        """What it is called in reports."""
+        return NAME if self.named is None else self.typed.server or NAME
+
+    @property
+    def url(self) -> str:
+        """Its base URL, as it was given."""
+        return (self.typed.server or "") if self.named is None else self.named.url
+
+    @property
+    def max_requests(self) -> int | None:
+        """How many requests may be sent."""
+        return self.typed.max_requests or (self.named and self.named.max_requests)
+
+    @property
+    def expected_failures(self) -> str | Path | None:
+        """The file of known failures."""
+        return self.shared.expected_failures or (self.named and self.named.expected_failures)
+
+    def server(self) -> Server:
+        """The server, which nobody has asked yet. Raises `UsageError`."""
+        known = sorted(each.name for each in catalog.apis() if each.questions is not None)
+        api = self.shared.api or (self.named and self.named.api)
+        if api is None:
+            raise UsageError(
+                f"--server: name the API that it speaks, as in --api openai-chat. Known: {', '.join(known)}."
+            )
+        if api not in catalog.APIS.names():
+            raise UnknownName("API", api, known, self._place("api", self.shared.api))
+        if not factories.is_base_url(self.url):
+            place = "--server" if self.named is None else self._place("url", None)
+            raise UsageError(f"{place}: {factories.NO_BASE_URL}")
+        longest = self.typed.max_tokens or (self.named and self.named.max_tokens) or LONGEST
+        by = edition(self.shared.as_of, self.shared.facts)
+        return replace(Server.of(catalog.api(api), self._model(), self.url, longest, by), name=self.name)
+
+    def asked(self) -> Asked:
+        """What of the server is looked at. Raises `UsageError`."""
+        given = self.typed.only or (self.named.only if self.named else ())
+        only = _checks(given, self._place("only", self.typed.only))
+        said = self.shared.variants or (self.named.variants if self.named else ()) or get_args(Variant)
+        variants = tuple(dict.fromkeys(said))
+        for each in variants:
+            if each not in get_args(Variant):
+                place = self._place("variants", self.shared.variants).replace("--variants", "--variant")
+                raise UnknownName("variant", each, get_args(Variant), place)
+        if self.shared.words is not None:
+            only = _matching(self.shared.words) & (only or RULES)
+        repeat = self.typed.repeat or (self.named and self.named.repeat) or 1
+        asked = Asked(only or None, cast("tuple[Variant, ...]", variants), repeat)
+        if not any(asked.cells()):
+            raise UsageError("--only, --variant: none of these checks is played in that variant.")
+        return asked
+
+    def price(self) -> Price | None:
+        """What its tokens cost, if that was said. Raises `UsageError`."""
+        text = self.typed.price or (self.named and self.named.price)
+        return None if text is None else Price.of(text, self._place("price", self.typed.price))
+
+    def _model(self) -> str:
+        models = list(self.shared.models or ())
+        if not models and self.named is not None:
+            return self.named.model
+        if len(models) != 1 or "=" in models[0]:
+            raise UsageError("--server: name one of its models, as in --model llama-4-8b.")
+        return models[0]
+
+    def _place(self, key: str, typed: object) -> str:
+        """What names a value in errors."""
+        return f"--{key}" if self.named is None or typed else f"{self.named.place}.{key}"
+
+
+def _checks(given: Sequence[str], place: str) -> frozenset[str]:
+    """The ids of checks, each value one or several. Raises `UsageError`: one is none."""
+    ids = [each for value in given for each in value.split(",") if each]
+    for each in ids:
+        if each not in RULES:
+            close = difflib.get_close_matches(each, RULES, n=1)
             guess = f" Did you mean {close[0]!r}?" if close else ""
-            raise UsageError(f"--only: unknown check {each!r}.{guess} 'harness list rules' has them: server-...")
-    variants = tuple(dict.fromkeys(options.variants or get_args(Variant)))
-    for each in variants:
-        if each not in get_args(Variant):
-            raise UnknownName("variant", each, get_args(Variant), "--variant")
-    asked = Asked(frozenset(named) or None, cast("tuple[Variant, ...]", variants), options.repeat)
-    if not any(asked.cells()):
-        raise UsageError("--only, --variant: none of these checks is played in that variant.")
-    return asked
+            raise UsageError(f"{place}: unknown check {each!r}.{guess} 'harness list rules' has them: server-...")
+    return frozenset(ids)
+
+
+def _matching(words: str) -> frozenset[str]:
+    """The checks and promises that an expression matches. Raises `UsageError`: it is none, or matches nothing."""
+    wanted = keywords.parse(words)
+    every = (*PROMISES.values(), *CHECKS.values())
+    found = frozenset(each.id for each in every if wanted.match(f"{each.id} {each.subject}"))
+    if not found:
+        raise UsageError(f"-k {words!r} matches no check of a server. 'harness list rules' has them: server-...")
+    return found
 
 
 def _key(server: Server) -> str:
     """The key that is sent. A server of one's own may need none."""
-    from harness.host import keys  # noqa: PLC0415 - `harness --help` loads no keys
-    from harness.running.stages.routes import NO_KEY  # noqa: PLC0415 - the same
-
     variables = server.api.key_variables
     found = keys.key(variables)
     if found is None and server.api.is_provider(server.base_url):
@@ -194,19 +201,12 @@ def _key(server: Server) -> str:
 
 def _before(server: Server, asked: Asked, most: int | None, price: Price | None) -> None:
     """Say what is about to be sent."""
-    from harness.checking.servers.rehearsal import rehearsed  # noqa: PLC0415 - `harness --help` loads no APIs
-    from harness.reports._words import plain  # noqa: PLC0415 - the same
-    from harness.running.costs import price_version  # noqa: PLC0415 - the same
-
     source = " ".join(part for pair in price_version().items() for part in pair) if price is None else "by --price"
     spending = rehearsed(server, asked, most, price)
     typer.echo(plain(f"To be sent: {_about(spending)}; reasoning comes on top ({source})."), err=True)
 
 
 def _about(spending: Spending) -> str:
-    from harness.reports._costs import money  # noqa: PLC0415 - `harness --help` loads no reports
-    from harness.reports._words import count  # noqa: PLC0415 - the same
-
     requests = f"about {count(spending.requests, 'request')}"
     if spending.dollars is None:
         return f"{requests}, at a cost that is not known"
@@ -214,21 +214,16 @@ def _about(spending: Spending) -> str:
     return f"{requests}, {dollars if dollars.startswith('less') else f'about {dollars}'}"
 
 
-def _command(options: ServerOptions, server: Server) -> Iterator[str]:
+def _command(held: Held) -> Iterator[str]:
     """The words that ask for the same of the server again."""
-    from harness.tape.redact.address import shown  # noqa: PLC0415 - `harness --help` loads no tape
-
-    yield from ("harness", "check", "--server", shown(options.url), "--api", server.api.name, "--model", server.model)
-    yield from () if options.as_of is None else ("--as-of", options.as_of)
-    yield from (word for file in options.facts for word in ("--facts", str(file)))
-    if options.max_tokens != LONGEST:
-        yield from ("--max-tokens", str(options.max_tokens))
-    if options.repeat > 1:
-        yield from ("--repeat", str(options.repeat))
-
-
-def refuse_beside(given: Iterable[tuple[str, object]], what: str) -> None:
-    """Raises `UsageError`: something was given that means nothing for `what` is checked."""
-    for option, value in given:
-        if value:
-            raise UsageError(f"{option}: it is not for a check of {what}. 'harness check --help' says what is.")
+    typed, shared = held.typed, held.shared
+    if held.named is not None and shared.command == "check":
+        yield from ("harness", "check", held.name)
+    else:
+        yield from ("harness", shared.command, "--server", held.name if held.named is not None else shown(held.url))
+    yield from () if shared.api is None else ("--api", shared.api)
+    yield from (word for model in shared.models or () for word in ("--model", model))
+    yield from () if shared.as_of is None else ("--as-of", shared.as_of)
+    yield from (word for file in shared.facts for word in ("--facts", str(file)))
+    yield from () if typed.max_tokens is None else ("--max-tokens", str(typed.max_tokens))
+    yield from () if typed.repeat is None else ("--repeat", str(typed.repeat))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import cast
 
 from harness import catalog
 from harness.apis.facts import Edition
@@ -13,11 +14,13 @@ from harness.cli.days import edition
 from harness.cli.options import Options
 from harness.contract.errors import UnknownName, UsageError
 from harness.host.project import Project, project
+from harness.host.subjects import NamedGateway, NamedServer
 from harness.results import Mode
 from harness.rules.scope import Scope
 from harness.running.cells import VARIANTS
 from harness.running.scopes import scope
 from harness.scenarios import suite
+from harness.tape.redact.address import shown
 
 CASSETTES = "cassettes"
 """The folder of one's own cassettes, unless somebody names another."""
@@ -50,6 +53,10 @@ def settings() -> Project:
     for each in found.variants:
         if each not in VARIANTS:
             raise UnknownName("variant", each, VARIANTS, found.at("variants"))
+    for key, names in (("servers", found.servers), ("gateways", found.gateways)):
+        for each in names:
+            if each in catalog.ADAPTERS.names():
+                raise UsageError(f"{found.at(key)}.{each}: an adapter has this name. Name the {key[:-1]} otherwise.")
     return found
 
 
@@ -114,12 +121,36 @@ def told(own: Project) -> list[Setting]:
         "variants": own.variants,
         "facts": tuple(map(str, own.facts)),
         "strict": () if own.strict is None else (str(own.strict).lower(),),
-        "base-urls": _pairs(own.base_urls.items()),
+        "base-urls": _pairs((target, shown(url)) for target, url in own.base_urls.items()),
         "expected-failures": (str(own.expected_failures),) if own.expected_failures else (),
         "ignore": own.ignore,
     }
     file = own.place.partition(" at ")[0]
-    return [Setting(key, ", ".join(said[key]) or _DEFAULTS[key], file if said[key] else "default") for key in said]
+    named = {"servers": own.servers, "gateways": own.gateways}
+    return [
+        *(Setting(key, ", ".join(said[key]) or _DEFAULTS[key], file if said[key] else "default") for key in said),
+        *(Setting(key, "none", "default") for key, each in named.items() if not each),
+        *(
+            Setting(f"{key}.{name}", ", ".join(_fields(each)), file)
+            for key, every in named.items()
+            for name, each in every.items()
+        ),
+    ]
+
+
+def _fields(named: NamedServer | NamedGateway) -> Iterator[str]:
+    """What a server or a gateway says, key by key. Nothing secret of its URL is shown."""
+    for field in fields(named):
+        value = getattr(named, field.name)
+        if field.name == "place" or value in (None, (), {}):
+            continue
+        if field.name == "url":
+            value = shown(value)
+        if isinstance(value, Mapping):
+            value = _pairs(cast("Mapping[str, str]", value).items())
+        if isinstance(value, tuple):
+            value = "+".join(cast("tuple[str, ...]", value))
+        yield f"{field.name.replace('_', '-')}={value}"
 
 
 def _pairs(items: Iterable[tuple[str, str]]) -> tuple[str, ...]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from harness.contract.errors import UnknownName, UsageError
+from harness.contract.errors import UsageError
 from harness.host.file import contents
+from harness.host.setting import Key, checked, is_list, is_switch, is_table, is_tables, is_text
+from harness.host.subjects import NamedGateway, NamedServer, gateway, server
 
 _NAME = "pyproject.toml"
 _MARK = b"harness"
@@ -39,6 +41,8 @@ class Project:
     base_urls: Mapping[str, str] = field(default_factory=dict[str, str])
     expected_failures: Path | None = None
     ignore: tuple[str, ...] = ()
+    servers: Mapping[str, NamedServer] = field(default_factory=dict[str, NamedServer])
+    gateways: Mapping[str, NamedGateway] = field(default_factory=dict[str, NamedGateway])
 
     @property
     def folder(self) -> Path:
@@ -90,44 +94,21 @@ def _table(file: Path, here: Path) -> Mapping[str, Any] | None:
     return cast("dict[str, Any] | None", table)
 
 
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and bool(value)
-
-
-def _is_list(value: object) -> bool:
-    return isinstance(value, list) and all(map(_is_text, cast("list[object]", value)))
-
-
-def _is_table(value: object) -> bool:
-    return isinstance(value, dict) and all(map(_is_text, cast("dict[str, object]", value).values()))
-
-
-def _is_switch(value: object) -> bool:
-    return isinstance(value, bool)
-
-
-@dataclass(frozen=True, slots=True)
-class _Key:
-    """What the value of a key has to be, in words and by an example."""
-
-    fits: Callable[[object], bool]
-    what: str
-    example: str
-
-
 _KEYS = {
-    "scenarios": _Key(_is_list, "a list of scenario files, folders and ids", '["scenarios"]'),
-    "cassettes": _Key(_is_text, "a folder", '"cassettes"'),
-    "adapters": _Key(_is_list, "a list of adapters", '["mypackage.adapter:ADAPTER"]'),
-    "adapter-commands": _Key(_is_list, "a list of commands", '["node adapter.mjs"]'),
-    "targets": _Key(_is_list, "a list of targets", '["anthropic", "gemini-3"]'),
-    "models": _Key(_is_table, "a table of models by target", '{gemini-3 = "gemini-3.6-pro"}'),
-    "variants": _Key(_is_list, "a list of variants", '["whole", "stream"]'),
-    "facts": _Key(_is_list, "a list of files", '["ours.yaml"]'),
-    "strict": _Key(_is_switch, "true or false", "true"),
-    "base-urls": _Key(_is_table, "a table of URLs by target", '{openai-chat = "http://127.0.0.1:8000/v1"}'),
-    "expected-failures": _Key(_is_text, "a file", '"known-failures.yaml"'),
-    "ignore": _Key(_is_list, "a list of rules", '["tool-unanswered"]'),
+    "scenarios": Key(is_list, "a list of scenario files, folders and ids", '["scenarios"]'),
+    "cassettes": Key(is_text, "a folder", '"cassettes"'),
+    "adapters": Key(is_list, "a list of adapters", '["mypackage.adapter:ADAPTER"]'),
+    "adapter-commands": Key(is_list, "a list of commands", '["node adapter.mjs"]'),
+    "targets": Key(is_list, "a list of targets", '["anthropic", "gemini-3"]'),
+    "models": Key(is_table, "a table of models by target", '{gemini-3 = "gemini-3.6-pro"}'),
+    "variants": Key(is_list, "a list of variants", '["whole", "stream"]'),
+    "facts": Key(is_list, "a list of files", '["ours.yaml"]'),
+    "strict": Key(is_switch, "true or false", "true"),
+    "base-urls": Key(is_table, "a table of URLs by target", '{openai-chat = "http://127.0.0.1:8000/v1"}'),
+    "expected-failures": Key(is_text, "a file", '"known-failures.yaml"'),
+    "ignore": Key(is_list, "a list of rules", '["tool-unanswered"]'),
+    "servers": Key(is_tables, "a table of servers", '{local = {url = "…", api = "openai-chat", model = "…"}}'),
+    "gateways": Key(is_tables, "a table of gateways", '{mine = {url = "…", api = "openai-chat", upstreams = ["…"]}}'),
 }
 
 KEYS = tuple(_KEYS)
@@ -145,12 +126,7 @@ class _Reader:
 
     def project(self) -> Project:
         """The settings. Raises `UsageError`."""
-        for key, value in self._table.items():
-            if key not in _KEYS:
-                raise UnknownName("key", key, KEYS, self._place)
-            known = _KEYS[key]
-            if not known.fits(value):
-                raise UsageError(f"{self._place}.{key}: it has to be {known.what}, as in {key} = {known.example}.")
+        checked(self._table, _KEYS, self._place)
         scenarios = tuple(map(self._scenario, self._table.get("scenarios", ())))
         return Project(
             self._place,
@@ -161,12 +137,24 @@ class _Reader:
             tuple(self._table.get("targets", ())),
             self._table.get("models", {}),
             tuple(self._table.get("variants", ())),
-            tuple(self._file("facts", each) for each in self._table.get("facts", ())),
+            tuple(self._file(f"{self._place}.facts", each) for each in self._table.get("facts", ())),
             self._table.get("strict"),
             self._table.get("base-urls", {}),
-            self._file("expected-failures", each) if (each := self._table.get("expected-failures")) else None,
+            self._expected_failures(),
             tuple(self._table.get("ignore", ())),
+            {name: server(name, table, at, self._file) for name, table, at in self._tables("servers")},
+            {name: gateway(name, table, at, self._file) for name, table, at in self._tables("gateways")},
         )
+
+    def _expected_failures(self) -> Path | None:
+        given = self._table.get("expected-failures")
+        return None if given is None else self._file(f"{self._place}.expected-failures", given)
+
+    def _tables(self, key: str) -> Iterator[tuple[str, Mapping[str, Any], str]]:
+        for name, table in self._table.get(key, {}).items():
+            if key == "gateways" and name in self._table.get("servers", {}):
+                raise UsageError(f"{self._place}.{key}.{name}: a server has this name. Name one of them otherwise.")
+            yield name, table, f"{self._place}.{key}.{name}"
 
     def _cassettes(self, scenarios: Sequence[str]) -> Path | None:
         given = self._table.get("cassettes")
@@ -188,10 +176,10 @@ class _Reader:
         path = Path(given)
         return path if path.is_absolute() else _from(self._here, self._folder / path)
 
-    def _file(self, key: str, given: str) -> Path:
+    def _file(self, place: str, given: str) -> Path:
         path = self._path(given)
         if not (self._here / path).is_file():
-            raise UsageError(f"{self._place}.{key}: there is no file {path}.")
+            raise UsageError(f"{place}: there is no file {path}.")
         return path
 
     def _scenario(self, given: str) -> str:

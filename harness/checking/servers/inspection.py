@@ -14,7 +14,7 @@ from harness.checking.servers.line import Enough, Line, Unanswered
 from harness.checking.servers.playing import Judge, Playing, played
 from harness.checking.servers.price import Price
 from harness.checking.servers.rates import rate
-from harness.checking.servers.server import NAME, Server
+from harness.checking.servers.server import Server
 from harness.checking.servers.watching import Watching
 from harness.contract.errors import UsageError
 from harness.contract.http import HttpResponse
@@ -166,7 +166,7 @@ class Inspection:
             facts=self.facts,
             stale=stale(self.expected, cells),
             unmatched=unmatched(self.expected, cells),
-            check=Checked(rates=tuple(_rates(playings))),
+            check=Checked(rates=tuple(_rates(self.server.name, playings))),
         )
         return self.redactor.result(result)
 
@@ -198,12 +198,12 @@ class Inspection:
         words = {check: f"--only={check}" for check in CHECKS}
         for promise, check in watching.first_seen().items():
             words[promise] = f"--only={promise},{check}"
-        return Invocation(rerun=self.command, scenarios=words, targets={NAME: ()}, show=())
+        return Invocation(rerun=self.command, scenarios=words, targets={self.server.name: ()}, show=())
 
 
-def _rates(playings: Sequence[Playing]) -> Iterator[Rate]:
+def _rates(target: str, playings: Sequence[Playing]) -> Iterator[Rate]:
     tries: dict[str, list[bool]] = {}
     for each in playings:
         for name, came_out in each.talk.tries:
             tries.setdefault(name, []).append(came_out)
-    yield from (rate(name, NAME, every) for name, every in tries.items())
+    yield from (rate(name, target, every) for name, every in tries.items())

@@ -10,7 +10,7 @@ from harness.checking.servers.check import Check
 from harness.checking.servers.evidence import piece
 from harness.checking.servers.line import Line
 from harness.checking.servers.price import Price, spending
-from harness.checking.servers.server import NAME, Server
+from harness.checking.servers.server import Server
 from harness.checking.servers.talk import Ended, Flaw, Inapplicable, Inconclusive, Talk, Watch
 from harness.host.crash import located, traceback_of
 from harness.results import Blame, CellResult, Finding, Kind, Provenance, Severity, Verdict, worst
@@ -95,7 +95,7 @@ class Judge:
         )
         return CellResult(
             scenario=check.id,
-            target=NAME,
+            target=server.name,
             adapter="",
             api=server.api.name,
             variant=variant,

@@ -22,10 +22,10 @@ class Price:
     output: Decimal
 
     @staticmethod
-    def of(text: str) -> Price:
-        """The price in `IN,OUT`. Raises `UsageError`."""
-        said = f"--price {text!r}: it has to be two prices in US dollars for a million tokens, read and written, as in "
-        said += "--price 0.15,0.60."
+    def of(text: str, place: str = "--price") -> Price:
+        """The price in `IN,OUT`. Raises `UsageError`, which names the `place` of the text."""
+        said = f"{place} {text!r}: it has to be two prices in US dollars for a million tokens, read and written, as in "
+        said += "0.15,0.60."
         try:
             prices = [Decimal(each) for each in text.split(",")]
         except InvalidOperation:

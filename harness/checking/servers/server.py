@@ -21,13 +21,13 @@ LONGEST = 1024
 """Tokens that an answer may take: enough for what is asked. A model that reasons takes more."""
 
 NAME = "server"
-"""The target of a check's cells: there is one server."""
+"""The target of a check's cells, unless the server has a name of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server of an API at a base URL, asked for a model. `bound` is the field that keeps its answers short, which may
-    be `longest` tokens long unless a check is about that."""
+    """A server of an API at a base URL, asked for a model; reports call it `name`. `bound` is the field that keeps its
+    answers short, which may be `longest` tokens long unless a check is about that."""
 
     api: Api
     model: str
@@ -38,6 +38,7 @@ class Server:
     strictly: Strictly
     bound: str
     longest: int = LONGEST
+    name: str = NAME
 
     @staticmethod
     def of(api: Api, model: str, base_url: str, longest: int = LONGEST, edition: Edition = SHIPPED) -> Server:

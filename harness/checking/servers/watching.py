@@ -26,7 +26,7 @@ from harness.apis.departure import (
 )
 from harness.apis.view import RequestView
 from harness.checking.servers.evidence import piece
-from harness.checking.servers.server import NAME, Server
+from harness.checking.servers.server import Server
 from harness.checking.servers.talk import Reply
 from harness.results import Blame, CellResult, Finding, Kind, Provenance, Severity, Verdict
 from harness.scenarios.schema import Variant
@@ -87,7 +87,7 @@ class Watching:
         verdict = Verdict.FAIL if found else Verdict.PASS if looked else Verdict.INCONCLUSIVE
         return CellResult(
             scenario=promise.id,
-            target=NAME,
+            target=server.name,
             adapter="",
             api=server.api.name,
             variant=variant,

@@ -134,14 +134,21 @@ class _Answer:
                 [INDEX.broken("a piece of a call has no index", f"{pointer}/index", event=at, actual=index)]
             )
             index = len(self._calls) if piece.get("id") else max(len(self._calls) - 1, 0)
-        known = next((call for call in self._calls if call["index"] == index), None)
+        known = next((call for call in reversed(self._calls) if call["index"] == index), None)
         told = function if isinstance(function, dict) else {}
         if known is None:
             yield from self._opened(piece, index, pointer, at)
+        elif piece.get("id") and piece["id"] != known.get("id"):
+            if told.get("name"):  # what both have for arguments is judged call by call, since each may be right
+                said = "two calls have one index: clients put their arguments together into one call"
+                yield INDEX.broken(said, f"{pointer}/index", event=at, actual=piece.get("index"))
+                known = None
+            else:
+                said = "the id of a call changes from one piece to the next"
+                yield CALL_ID.broken(said, f"{pointer}/id", event=at, actual=piece["id"], expected=known.get("id"))
+        if known is None:
             known = {**piece, "index": index, "function": {**told, "arguments": None}}
             self._calls.append(known)
-        elif piece.get("id") and piece["id"] != known.get("id"):
-            yield from self._another(piece, known, pointer, at)
         yield from self._grown(known, told, pointer, at)
 
     def _opened(self, piece: dict[str, JSON], index: int, pointer: str, at: int) -> Iterator[Departure]:
@@ -151,16 +158,6 @@ class _Answer:
         if not piece.get("id"):
             said = "the first piece of a call has no id"
             yield CALL_ID.broken(said, f"{pointer}/id", event=at, actual=piece.get("id"))
-
-    @staticmethod
-    def _another(piece: dict[str, JSON], known: dict[str, Any], pointer: str, at: int) -> Iterator[Departure]:
-        function = piece.get("function")
-        if isinstance(function, dict) and function.get("name"):
-            said = "two calls have one index: clients put their arguments together into one call"
-            yield INDEX.broken(said, f"{pointer}/index", event=at, actual=piece.get("index"))
-        else:
-            said = "the id of a call changes from one piece to the next"
-            yield CALL_ID.broken(said, f"{pointer}/id", event=at, actual=piece["id"], expected=known.get("id"))
 
     @staticmethod
     def _grown(known: dict[str, Any], told: dict[str, JSON], pointer: str, at: int) -> Iterator[Departure]:

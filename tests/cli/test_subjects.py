@@ -1,0 +1,294 @@
+"""What `check` plays `run` plays too, and a project's settings name: servers and gateways."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from harness.tape.server import serve
+from tests.cli.conftest import Command
+from tests.gateways.toy import Gate
+from tests.servers.faults import FAULTS
+from tests.servers.faulty import MODEL, faulty
+
+
+@dataclass(frozen=True)
+class Ends:
+    """A server that gives every streamed call index 0, and a gateway that loses nothing, with the port behind it."""
+
+    server: str
+    gateway: str
+    port: int
+
+
+@pytest.fixture(scope="module")
+def ends() -> Iterator[Ends]:
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        port = int(listening.getsockname()[1])
+    gate = Gate()
+    gate.gateway.upstream = f"http://127.0.0.1:{port}"
+    fault = next(each for each in FAULTS if each.name == "every streamed call has index 0")
+    with serve(faulty("openai-chat", fault.change)) as server, serve(gate) as gateway:
+        yield Ends(f"{server.origin}/v1", gateway.origin, port)
+    gate.gateway.close()
+
+
+@pytest.fixture
+def project(folder: Path, ends: Ends) -> Path:
+    (folder / "known.yaml").write_text(
+        "- {scenario: 'server-index', target: local, rule: server-index, reason: it is being mended}\n"
+    )
+    (folder / "pyproject.toml").write_text(
+        f"""
+[tool.harness.servers.local]
+url = "{ends.server}"
+api = "openai-chat"
+model = "{MODEL}"
+only = ["server-index", "server-same-calls"]
+price = "0.1,0.2"
+
+[tool.harness.servers.known]
+url = "{ends.server}"
+api = "openai-chat"
+model = "{MODEL}"
+only = ["server-text"]
+variants = ["whole"]
+
+[tool.harness.gateways.passing]
+url = "{ends.gateway}"
+api = "anthropic"
+upstreams = ["anthropic", "anthropic-opus-5"]
+models = {{anthropic-opus-5 = "opus"}}
+upstream-models = {{anthropic-opus-5 = "opus"}}
+upstream-port = {ends.port}
+variants = ["whole"]
+"""
+    )
+    return folder
+
+
+def cells(report: Path) -> dict[tuple[str, str, str], str]:
+    every = json.loads(report.read_text())["cells"]
+    return {(cell["scenario"], cell["target"], cell["variant"]): cell["verdict"] for cell in every}
+
+
+def again(out: str) -> list[str]:
+    return shlex.split(" ".join(out.split()).partition("Play again ")[2].partition(" Answered by")[0])[1:]
+
+
+def test_a_server_is_run_with_the_checks_that_an_expression_matches(harness: Command, folder: Path, ends: Ends) -> None:
+    named = ("--server", ends.server, "--api", "openai-chat", "--model", MODEL)
+    told = harness("run", *named, "-k", "server-index or server-same-calls", "--report=json:run.json")
+
+    assert told.code == 1
+    assert "To be sent: about " in told.err
+    assert {key[0] for key in cells(folder / "run.json")} == {"server-index", "server-same-calls"}  # one cause alone
+    shown = harness("run", *named, "-k", "server-index or server-same-calls", "--variant=stream")
+    assert again(shown.out) == ["run", *named, "--only=server-index,server-same-calls"]
+
+
+@pytest.mark.usefixtures("project")
+def test_a_server_of_the_project_is_checked_and_run_by_its_name(harness: Command) -> None:
+    checked = harness("check", "local", "--report=json:checked.json", "--report=terminal")
+    ran = harness("run", "--server", "local", "--report=json:ran.json", "--report=terminal")
+
+    assert (checked.code, ran.code) == (1, 1)
+    assert "(by --price)" in checked.err
+    assert cells(Path("checked.json")) == cells(Path("ran.json"))
+    assert cells(Path("ran.json"))["server-index", "local", "stream"] == "fail"
+    assert again(checked.out) == ["check", "local", "--only=server-index,server-same-calls"]
+    assert again(ran.out) == ["run", "--server", "local", "--only=server-index,server-same-calls"]
+    assert harness(*again(checked.out)).code == 1
+    assert "local" in ran.out
+
+
+@pytest.mark.usefixtures("project")
+def test_options_take_the_place_of_what_the_project_says_of_a_server(harness: Command) -> None:
+    known = harness("check", "local", "--expected-failures=known.yaml")
+    other = harness("check", "local", "--only=server-text", "--variant=whole", "--report=json:run.json")
+    whole = harness("check", "known", "--report=json:known.json")
+
+    assert (known.code, other.code, whole.code) == (0, 0, 0)
+    assert "it is being mended" in known.out
+    assert set(cells(Path("run.json"))) == {("server-text", "local", "whole")}
+    assert set(cells(Path("known.json"))) == {("server-text", "known", "whole")}
+
+
+@pytest.mark.usefixtures("project")
+def test_a_gateway_of_the_project_is_checked_and_run_by_its_name(harness: Command) -> None:
+    checked = harness("check", "call-single", "--gateway", "passing", "--report=json:checked.json")
+    ran = harness("run", "call-single", "system-plain", "--gateway=passing", "-k", "system", "--report=json:ran.json")
+
+    assert (checked.code, ran.code) == (0, 0)
+    targets = ("anthropic>anthropic", "anthropic>anthropic-opus-5")
+    assert cells(Path("checked.json")) == {("call-single", each, "whole"): "pass" for each in targets}
+    assert cells(Path("ran.json")) == {("system-plain", each, "whole"): "pass" for each in targets}
+    assert "  opus: opus of anthropic at http://127.0.0.1:" in ran.err
+    rerun = json.loads(Path("ran.json").read_text())["invocation"]
+    assert rerun["rerun"] == ["harness", "run", "--gateway", "passing"]
+    assert rerun["targets"]["anthropic>anthropic-opus-5"][:2] == ["--upstream", "anthropic-opus-5"]
+
+
+def test_the_scenarios_of_a_project_are_run_through_its_gateway(harness: Command, project: Path) -> None:
+    text = (project / "pyproject.toml").read_text()
+    (project / "pyproject.toml").write_text(f'[tool.harness]\nscenarios = ["call-single"]\n{text}')
+
+    ran = harness("run", "--gateway=passing", "--upstream=anthropic", "--report=json:run.json")
+
+    assert ran.code == 0
+    assert cells(Path("run.json")) == {("call-single", "anthropic>anthropic", "whole"): "pass"}
+
+
+@pytest.mark.usefixtures("project")
+def test_what_is_named_is_shown_with_what_holds_of_it(harness: Command, ends: Ends) -> None:
+    rows = [re.split(r"  +", line) for line in harness("config").out.splitlines()[1:]]
+
+    told = {key: (value, origin) for key, value, origin in rows}
+    local = f"url={ends.server}, api=openai-chat, model={MODEL}, price=0.1,0.2, only=server-index+server-same-calls"
+    assert told["servers.local"] == (local, "pyproject.toml")
+    assert "upstreams=anthropic+anthropic-opus-5" in told["gateways.passing"][0]
+    assert "servers" not in told
+
+
+SERVER = "url = 'http://127.0.0.1:9/v1'\napi = 'openai-chat'\nmodel = 'm'\n"
+GATEWAY = "url = 'http://127.0.0.1:9/v1'\napi = 'openai-chat'\nupstreams = ['anthropic']\n"
+AT = "harness: pyproject.toml at tool.harness"
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        (
+            "servers.a]\nurl = 'http://a'\napi = 'openai-chat'\n",
+            '.servers.a: it needs model, one of its models, as in model = "llama-4-8b".',
+        ),
+        (
+            f"servers.a]\n{SERVER}modle = 'm'\n",
+            (
+                ".servers.a: unknown key 'modle'. Did you mean 'model'? Known: api, expected-failures, max-requests, "
+                "max-tokens, model, only, price, repeat, url, variants."
+            ),
+        ),
+        (
+            f"servers.a]\n{SERVER}repeat = 0\n",
+            ".servers.a.repeat: it has to be a whole number from 1 on, as in repeat = 3.",
+        ),
+        (
+            f"servers.'A b']\n{SERVER}",
+            ".servers.A b: its name has to be of small letters, digits, '-', '.' and '_', as in local-llama.",
+        ),
+        (f"servers.anthropic]\n{SERVER}", ".servers.anthropic: an adapter has this name. Name the server otherwise."),
+        (
+            f"servers.a]\n{SERVER}[tool.harness.gateways.a]\n{GATEWAY}",
+            ".gateways.a: a server has this name. Name one of them otherwise.",
+        ),
+        (
+            f"servers.a]\n{SERVER.replace('http://', '')}",
+            ".servers.a.url: this is no URL: it has to begin with http:// or https://, as in http://127.0.0.1:4000/v1.",
+        ),
+        (
+            f"servers.a]\n{SERVER.replace('chat', 'chta')}",
+            (
+                ".servers.a.api: unknown API 'openai-chta'. Did you mean 'openai-chat'? Known: anthropic, gemini, "
+                "openai-chat, openai-responses."
+            ),
+        ),
+        (
+            f"servers.a]\n{SERVER}price = 'cheap'\n",
+            (
+                ".servers.a.price 'cheap': it has to be two prices in US dollars for a million tokens, read and "
+                "written, as in 0.15,0.60."
+            ),
+        ),
+        (
+            f"servers.a]\n{SERVER}only = ['server-calls']\n",
+            (
+                ".servers.a.only: unknown check 'server-calls'. Did you mean 'server-call'? 'harness list rules' has "
+                "them: server-..."
+            ),
+        ),
+        (
+            f"servers.a]\n{SERVER}variants = ['slow']\n",
+            ".servers.a.variants: unknown variant 'slow'. Known: stream, whole.",
+        ),
+        (
+            f"servers.a]\n{SERVER}expected-failures = 'gone.yaml'\n",
+            ".servers.a.expected-failures: there is no file gone.yaml.",
+        ),
+        (
+            f"gateways.a]\n{GATEWAY.replace('anthropic', 'antropic')}",
+            (
+                ".gateways.a.upstreams: unknown API 'antropic'. Did you mean 'anthropic'? Known: anthropic, "
+                "anthropic-opus-5, gemini, gemini-2.5, gemini-3, openai-chat, openai-responses."
+            ),
+        ),
+        (
+            f"gateways.a]\n{GATEWAY}models = {{gemini = 'g'}}\n",
+            ".gateways.a.models: unknown upstream 'gemini'. Known: anthropic.",
+        ),
+        (
+            f"gateways.a]\n{GATEWAY}wait = 4000\n",
+            ".gateways.a.wait: it has to be seconds, up to 3600, as in wait = 120.",
+        ),
+        (
+            f"gateways.a]\n{GATEWAY.replace(chr(39) + 'anthropic' + chr(39), '')}",
+            (
+                '.gateways.a.upstreams: it has to be a list of what stands behind it, as in upstreams = ["anthropic", '
+                '"gemini"].'
+            ),
+        ),
+    ],
+)
+def test_a_server_or_a_gateway_is_read_strictly(harness: Command, folder: Path, table: str, said: str) -> None:
+    (folder / "pyproject.toml").write_text(f"[tool.harness.{table}")
+
+    told = harness("config")
+
+    assert (told.code, told.out, told.err) == (2, "", f"{AT}{said}\n")
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("check --server lokal", "--server: unknown server 'lokal'. Did you mean 'local'? Known: known, local."),
+        ("run --gateway pasing", "--gateway: unknown gateway 'pasing'. Did you mean 'passing'? Known: passing."),
+        ("run call-single --server local", "PATH: it is not for a run of a server. 'harness run --help' says what is."),
+        (
+            "run --server local --mode live",
+            "--mode: it is not for a run of a server. 'harness run --help' says what is.",
+        ),
+        (
+            "run --server local --gateway passing",
+            "--gateway: it is not for a run of a server, only with --gateway. 'harness run --help' says what is.",
+        ),
+        (
+            "run --gateway passing --target anthropic",
+            "--target: it is not for a run of a gateway. 'harness run --help' says what is.",
+        ),
+        (
+            "run --repeat 3",
+            "--repeat: it is not for a run of an adapter, only with --server. 'harness run --help' says what is.",
+        ),
+        (
+            "run --server local -k nothing",
+            "-k 'nothing' matches no check of a server. 'harness list rules' has them: server-...",
+        ),
+        (
+            "run --gateway passing -k nothing",
+            "-k 'nothing' matches no cell of the chosen scenarios. 'harness list scenarios' shows them.",
+        ),
+    ],
+)
+def test_what_means_nothing_for_what_is_played_is_refused(harness: Command, words: str, said: str) -> None:
+    told = harness(*words.split())
+
+    assert (told.code, told.out, told.err) == (2, "", f"harness: {said}\n")
