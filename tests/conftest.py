@@ -20,6 +20,10 @@ settings.load_profile("harness")
 # Each process that tests start would compile the package anew, which takes longer than what most of them do.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+# What a CI server gets unasked is asked for by the tests that are about it.
+for _name in ("GITHUB_ACTIONS", "GITLAB_CI", "JENKINS_URL"):
+    os.environ.pop(_name, None)
+
 
 def pytest_collection_finish() -> None:
     """What is there now stays, and the collector need not look at all of it again and again."""

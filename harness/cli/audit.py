@@ -57,12 +57,12 @@ def audit(  # noqa: PLR0913 - a parameter for each option
     # `harness --help` loads no rules and no YAML
     from harness import catalog  # noqa: PLC0415
     from harness.auditing.audit import audit as run  # noqa: PLC0415
-    from harness.cli.outputs import outputs, presented  # noqa: PLC0415
+    from harness.cli.outputs import presented, with_pipeline  # noqa: PLC0415
     from harness.cli.settings import scope_for, settings  # noqa: PLC0415
 
     by, presentation = edition(as_of, fact_files(facts)), presented(verbose=verbose, quiet=quiet)
     judged = scope_for(rules or (), ignored or (), settings(), by)
-    wanted = outputs([*(reports or ()), *(["json"] if as_json else ())])
+    wanted = with_pipeline([*(reports or ()), *(["json"] if as_json else ())])
     shown = any(output.report.wants_conversations for output in wanted)
     if redrive:
         from harness.auditing.redrive.redrive import Redrive  # noqa: PLC0415

@@ -18,7 +18,7 @@ from harness.cli import keywords, streams
 from harness.cli.days import edition
 from harness.cli.gateway import WAIT, GatewayOptions
 from harness.cli.interruption import interruptible
-from harness.cli.outputs import outputs, presented
+from harness.cli.outputs import presented, with_pipeline
 from harness.cli.progress import Progress
 from harness.cli.selection import described, scenarios_of
 from harness.cli.standing import Standing
@@ -134,7 +134,7 @@ def check(typed: GatewayOptions, shared: Shared) -> int:
         UsageError: an option or a setting is wrong, or the gateway does not lead to the upstream.
     """
     asked, by = _held(typed, shared), edition(shared.as_of, shared.facts)
-    wanted, presentation = outputs(shared.reports or ()), presented(verbose=shared.verbose, quiet=shared.quiet)
+    wanted, presentation = with_pipeline(shared.reports or ()), presented(verbose=shared.verbose, quiet=shared.quiet)
     facts = tuple(map(str, shared.facts))
     redactor = Redactor.of_run((asked.url,), shaped=True)
     standing = Standing(wanted, "reference", presentation, None, facts)

@@ -99,8 +99,8 @@ Reports: TypeAlias = Annotated[
     typer.Option(
         "--report",
         metavar="FORMAT[:PATH]",
-        help="terminal, json, junit, markdown, html, or archive (json with each cell's conversation), to a file or the "
-        "screen. Repeatable. If none of them goes to the screen, the terminal report does.",
+        help="terminal, json, junit, xunit, markdown, html, github, gitlab, or archive (json with each cell's "
+        "conversation), to a file or the screen. Repeatable. If none goes to the screen, the terminal report does.",
     ),
 ]
 Verbose: TypeAlias = Annotated[

@@ -1,7 +1,8 @@
-"""`--report FORMAT[:PATH]`: which reports are wanted, and where they go."""
+"""`--report FORMAT[:PATH]`: which reports are wanted, and where they go; and those that a CI server gets unasked."""
 
 from __future__ import annotations
 
+import datetime as dt
 import errno
 import os
 import shutil
@@ -12,12 +13,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness import catalog
+from harness.cli import pipeline
 from harness.contract.errors import UsageError
 from harness.host import replacement
 from harness.results import Presentation, Report, RunResult
 
 _WIDTH = 120
 """Columns where there is no terminal to ask."""
+
+_FOR_PEOPLE = frozenset({"terminal", "markdown"})
+"""Reports whose spelling no program depends on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +45,31 @@ class Output:
     def write(self, run: RunResult, presentation: Presentation) -> None:
         """Render the run. Raises `UsageError` if the file cannot be written."""
         shown = on_screen(presentation) if self.path is None else presentation
-        write(self.report.render(run, shown), self.report.name, self.path)
+        write(self.report.render(run, self._placed(shown)), self.report.name, self.path)
+
+    def _placed(self, presentation: Presentation) -> Presentation:
+        form = self.path.suffix.lower() if self.path is not None and self.report.forms else ""
+        today = dt.datetime.now(dt.UTC).date()
+        return replace(presentation, root=pipeline.pipeline().root, form=form, today=today)
+
+
+class Annotations(Output):
+    """The report that GitHub Actions reads off a step's output."""
+
+    def write(self, run: RunResult, presentation: Presentation) -> None:
+        """Say it."""
+        pipeline.annotate(self.report, run, self._placed(presentation))
+
+
+@dataclass(frozen=True, slots=True)
+class Summary(Output):
+    """The report that GitHub Actions shows of a step, added to `file`."""
+
+    file: Path = Path()
+
+    def write(self, run: RunResult, presentation: Presentation) -> None:
+        """Add it."""
+        pipeline.summarise(self.report, self.file, run, self._placed(presentation))
 
 
 def outputs(given: Sequence[str]) -> list[Output]:
@@ -48,9 +77,37 @@ def outputs(given: Sequence[str]) -> list[Output]:
 
     Raises:
         UnknownName: there is no such report.
-        UsageError: see `destinations`.
+        UsageError: see `destinations`; or a report does not have the form of its file.
     """
-    return [Output(catalog.REPORTS.load(name), path) for name, path in destinations(given)]
+    made = [Output(catalog.REPORTS.load(name), path) for name, path in destinations(given)]
+    for each in made:
+        if each.path is not None and each.report.forms and each.path.suffix.lower() not in each.report.forms:
+            raise UsageError(
+                f"--report {each.report.name}:{each.path}: it is written as {' or '.join(each.report.forms)}. "
+                f"Name a file that ends so, as in --report {each.report.name}:{each.report.name}{each.report.forms[0]}."
+            )
+    return made
+
+
+def with_pipeline(given: Sequence[str]) -> list[Output]:
+    """The same of a command that plays or judges, and what a CI server gets unasked: annotations and a summary in
+    GitHub Actions, unless they were asked for.
+
+    Raises:
+        UnknownName: there is no such report.
+        UsageError: see `outputs`.
+    """
+    made, server = outputs(given), pipeline.pipeline()
+    if server.annotates and not any(each.report.name == "github" for each in made):
+        made.append(Annotations(catalog.REPORTS.load("github"), None))
+    summary = server.summary
+    if summary is not None and not any(each.path and _same(each.path, summary) for each in made):
+        made.append(Summary(catalog.REPORTS.load("markdown"), None, summary))
+    return made
+
+
+def _same(one: Path, other: Path) -> bool:
+    return os.path.realpath(one) == os.path.realpath(other)
 
 
 def destinations(given: Sequence[str]) -> list[tuple[str, Path | None]]:
@@ -73,7 +130,7 @@ def destinations(given: Sequence[str]) -> list[tuple[str, Path | None]]:
         )
     files = [path for _, path in made if path is not None]
     for file in files:
-        if sum(os.path.realpath(file) == os.path.realpath(other) for other in files) > 1 and not file.is_char_device():
+        if sum(_same(file, other) for other in files) > 1 and not file.is_char_device():
             raise UsageError(f"--report: {file} would be written twice. Give each report a file of its own.")
     return made if on_screen else [("terminal", None), *made]
 
@@ -81,7 +138,8 @@ def destinations(given: Sequence[str]) -> list[tuple[str, Path | None]]:
 def write(text: str, name: str, path: Path | None) -> None:
     """Put a report where it goes. Raises `UsageError` if the file cannot be written."""
     if path is None:
-        sys.stdout.write(text)
+        guarded = name in _FOR_PEOPLE and pipeline.pipeline().annotates
+        sys.stdout.write(pipeline.harmless(text) if guarded else text)
         return
     # A file name of the command line need not be UTF-8; its odd bytes become escapes that JSON understands.
     data = text.encode("utf-8", "backslashreplace")

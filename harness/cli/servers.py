@@ -21,7 +21,7 @@ from harness.checking.servers.server import NAME, Server
 from harness.cli import keywords
 from harness.cli.days import edition
 from harness.cli.interruption import interruptible
-from harness.cli.outputs import outputs, presented
+from harness.cli.outputs import presented, with_pipeline
 from harness.cli.progress import Progress
 from harness.cli.server import LONGEST, ServerOptions
 from harness.cli.standing import Standing
@@ -54,7 +54,7 @@ def check(typed: ServerOptions, shared: Shared) -> int:
         key = _key(server)
         file = held.expected_failures
         expected = expected_failures.load(Path(file), RULES) if file else []
-        wanted = outputs(shared.reports or ())
+        wanted = with_pipeline(shared.reports or ())
         presentation, facts = presented(verbose=shared.verbose, quiet=shared.quiet), tuple(map(str, shared.facts))
         standing = Standing(wanted, "live", presentation, facts=facts)
         _before(server, asked, held.max_requests, price)

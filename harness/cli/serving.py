@@ -20,7 +20,7 @@ from harness import catalog
 from harness.checking.servers.understudy import Ensemble
 from harness.cli import streams
 from harness.cli.days import edition
-from harness.cli.outputs import outputs
+from harness.cli.outputs import with_pipeline
 from harness.cli.selection import scenarios_of
 from harness.cli.settings import settings
 from harness.cli.standing import Standing
@@ -63,7 +63,7 @@ def serve(paths: Sequence[str] | None, asked: Asked) -> int:
     found, files = scenarios_of(paths or settings().scenarios)
     scenarios = [each for each in found if each.embeddings is None]
     by = edition(asked.as_of, asked.facts)
-    wanted = outputs(asked.reports)
+    wanted = with_pipeline(asked.reports)
     presentation = Presentation(verbose=asked.verbose)
     facts = tuple(map(str, asked.facts))
     standing = Standing(wanted, "serve", presentation, None, facts)

@@ -22,7 +22,7 @@ from harness.cli.days import edition
 from harness.cli.failures import Failures
 from harness.cli.interruption import interruptible
 from harness.cli.options import Options, named_values
-from harness.cli.outputs import on_screen, outputs, presented
+from harness.cli.outputs import on_screen, presented, with_pipeline
 from harness.cli.progress import Progress
 from harness.cli.selection import Selection, select
 from harness.cli.settings import completed, settings
@@ -146,7 +146,7 @@ def _play(  # noqa: PLR0913 - what a run is made of
     check: Check | None = None,
     failures: Failures | None = None,
 ) -> int:
-    wanted = outputs(options.reports or ())
+    wanted = with_pipeline(options.reports or ())
     presentation = presented(verbose=options.verbose, quiet=options.quiet, all_differences=options.all_differences)
     facts = tuple(map(str, options.facts))
     standing = Standing(wanted, "record" if recorder else mode, presentation, cassettes, facts)

@@ -60,6 +60,14 @@ def short(value: JSON, length: int = VALUE_LENGTH) -> str:
     return f"{text[:half]} ...{len(text) - 2 * half} more... {text[-half:]}"
 
 
+def bounded(text: str, most: int) -> str:
+    """A text over lines, its middle left out where it has more than about so many characters."""
+    if len(text) <= most:
+        return text
+    half = most // 2
+    return f"{text[:half]}\n... {len(text) - 2 * half} characters are left out ...\n{text[-half:]}"
+
+
 def label(cell: CellResult) -> str:
     """The scenario, with its variant if it is streamed: unique among the cells of a target."""
     return cell.scenario if cell.variant == "whole" else f"{cell.scenario} [{cell.variant}]"

@@ -17,8 +17,9 @@ from harness.reports._redrive import redrive_lines
 from harness.reports._words import CRASHED, count, listed, place, plain, plain_line, short, verdict, what_to_do
 from harness.results import Audited, Finding, Presentation, Report, RunResult, Severity, Verdict
 
-_SHOWN = 3  # cells of a group whose evidence is shown: GitHub refuses a summary of more than 1 MiB
+_SHOWN = 3  # cells of a group whose evidence is shown
 _NAMES = 8
+_NOTE = 120  # bytes of the sentence that says what had no room
 _BODY = 8  # lines that are shown of a body of which no place matters more than others
 _MARKS = {
     Verdict.PASS: "✅",
@@ -37,11 +38,29 @@ _HEADS = {Severity.ERROR: "Causes", Severity.WARNING: "Warnings", Severity.NOTE:
 
 def render(run: RunResult, presentation: Presentation) -> str:
     """The Markdown, verdict first: it is what a summary is opened for."""
-    if run.audit is not None:
-        return "\n\n".join(_of_audit(run, run.audit, presentation)) + "\n"
+    blocks = list(_of_run(run, presentation) if run.audit is None else _of_audit(run, run.audit, presentation))
+    return "\n\n".join(_fitted(blocks, presentation.most)) + "\n"
+
+
+def _fitted(blocks: Sequence[str], most: int | None) -> Sequence[str]:
+    """As many blocks as have room in so many bytes, none of them cut: half of one would not be closed."""
+    sizes = [len(each.encode("utf-8", "backslashreplace")) + 2 for each in blocks]
+    if most is None or sum(sizes) - 1 <= most:
+        return blocks
+    kept: list[str] = []
+    room = most - _NOTE
+    for block, size in zip(blocks, sizes, strict=True):
+        if size <= room:
+            kept.append(block)
+            room -= size
+    missing = count(len(blocks) - len(kept), "part")
+    return [*kept, f"{missing} of this report had no room here: a report in a file of its own has all of it."]
+
+
+def _of_run(run: RunResult, presentation: Presentation) -> Iterator[str]:
     word, sentence = verdict(run)
     limit = None if presentation.verbose else _SHOWN
-    blocks = [
+    yield from (
         f"## harness: {word}",
         f"{_escaped(sentence)}.",
         *_matrix(run, by_scenario=presentation.verbose),
@@ -57,8 +76,7 @@ def render(run: RunResult, presentation: Presentation) -> str:
         *_causes(run, Severity.WARNING, limit),
         *_causes(run, Severity.NOTE, limit),
         *_lists(run, verbose=presentation.verbose),
-    ]
-    return "\n\n".join(blocks) + "\n"
+    )
 
 
 def _of_audit(run: RunResult, done: Audited, presentation: Presentation) -> Iterator[str]:

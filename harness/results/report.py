@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -10,11 +11,14 @@ from harness.results.run import RunResult
 
 @dataclass(frozen=True, slots=True)
 class Presentation:
-    """How a run is to be shown to people; reports for machines have no use for it.
+    """How a run is to be shown.
 
     `width` is in columns. `verbose`: every scenario and every finding, not groups of them; `quiet`: what fails, and the
     verdict. `all_differences`: also the facts that are the same for all targets. `against` is an earlier run, to show
-    what has changed since.
+    what has changed since. `root` is the folder at the top of the repository, which files are named from where a
+    pipeline reads them; empty: as they were named. `form` is one of the forms of the report (`Report.forms`); empty:
+    the first. `most` is how many bytes of UTF-8 it may have, where that is bounded. `today` is the day on which it is
+    made (`None`: that of the run).
     """
 
     colour: bool = False
@@ -23,6 +27,10 @@ class Presentation:
     all_differences: bool = False
     against: RunResult | None = None
     quiet: bool = False
+    root: str = ""
+    form: str = ""
+    most: int | None = None
+    today: dt.date | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +38,12 @@ class Report:
     """A way to show a run.
 
     `wants_conversations`: it shows what was said and sent in each cell. That is kept only for a run of which such a
-    report is asked for: it is many times as large as all the rest. `compares`: it shows `Presentation.against`.
+    report is asked for: it is many times as large as all the rest. `compares`: it shows `Presentation.against`. `forms`
+    are the endings of files that it can be written as, with their dot, the first for the screen; none: it has one form.
     """
 
     name: str
     render: Callable[[RunResult, Presentation], str]
     wants_conversations: bool = False
     compares: bool = False
+    forms: tuple[str, ...] = ()

@@ -21,6 +21,8 @@ from harness.tape.redact.address import secrets, shown
 from harness.tape.server import serve
 from tests.cli.conftest import Command
 
+FORMS = {name: catalog.REPORTS.load(name).forms or (".out",) for name in sorted(catalog.REPORTS.modules())}
+EVERY_REPORT = [f"--report={name}:{name}{form}" for name, forms in FORMS.items() for form in forms]
 KEY = "sk-proj-" + "Zq3aB9xK2mP7wL4tR8vN1cY6dF0gH5jS3kU" * 2
 ECHO = {
     "version": 1,
@@ -121,16 +123,15 @@ def test_where_the_flaw_of_a_key_is(key: str, flaw: str) -> None:
 def test_an_adapter_that_gives_back_what_an_answer_says_of_the_key_passes(
     harness: Command, folder: Path, echoing: Echoing
 ) -> None:
-    reports = [f"--report={kind}:{kind}.out" for kind in ("archive", "html", "json", "junit", "markdown", "terminal")]
     words = ("echo.yaml", "--target", "anthropic")
 
-    outcome = harness("record", *words, "--base-url", f"anthropic={echoing.address}", "--verbose", *reports)
+    outcome = harness("record", *words, "--base-url", f"anthropic={echoing.address}", "--verbose", *EVERY_REPORT)
 
     run = json.loads((folder / "json.out").read_text())
     assert (outcome.code, run["summary"]["pass"]) == (0, 2)
     assert KEY.encode() in echoing.requests[-1].body  # the adapter sent back what it had got
     written = [path.read_text() for path in folder.rglob("*") if path.is_file() and path != folder / "echo.yaml"]
-    assert len(written) == 8
+    assert len(written) == len(EVERY_REPORT) + 2
     assert KEY[:16] not in "".join([*written, outcome.out, outcome.err])
     (streamed,) = folder.glob("cassettes/echo/anthropic.stream.yaml")
     assert "REDACTED" in streamed.read_text()
@@ -139,11 +140,10 @@ def test_an_adapter_that_gives_back_what_an_answer_says_of_the_key_passes(
 def test_what_is_secret_of_a_base_url_is_shown_nowhere(harness: Command, folder: Path, echoing: Echoing) -> None:
     address = echoing.address.removeprefix("http://")
     url = f"http://me:pass-w0rd-77@{address}/tok_9f8e7d6c5b4a?token=t0ken-in-the-query"
-    reports = [f"--report={kind}:{kind}.out" for kind in ("archive", "html", "json", "junit", "markdown")]
     words = ("call-single", "--target", "anthropic", "--base-url", f"anthropic={url}")
 
     outcomes = [
-        harness("run", *words, "--mode", "live", "--verbose", *reports),
+        harness("run", *words, "--mode", "live", "--verbose", *EVERY_REPORT),
         harness("record", *words),
         harness("show", *words, "--mode", "live", "--variant", "whole"),
     ]

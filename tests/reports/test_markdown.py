@@ -3,6 +3,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+import pytest
+
 from harness.reports.markdown import render
 from harness.results import Presentation, RunResult, Severity, StaleExpectation, Verdict
 from tests.reports.runs import TARGETS, both, cell, failed, finding, red, whole_suite, with_many_skipped
@@ -151,3 +153,16 @@ def test_what_much_is_not_applicable_to_is_told_by_what_it_lacks_unless_it_is_ve
         ["openai-chat", "history-a, history-b", "the adapter does not have: history, tools"],
         vision,
     ]
+
+
+@pytest.mark.parametrize("most", [500, 1_500, 3_000])
+def test_a_report_with_too_little_room_leaves_out_whole_parts_and_says_so(most: int) -> None:
+    whole = render(red(), Presentation(verbose=True))
+
+    text = render(red(), Presentation(verbose=True, most=most))
+
+    assert len(text.encode()) <= most < len(whole.encode())
+    assert text.startswith("## harness: FAIL")
+    assert text.count("<details>") == text.count("</details>")
+    assert "of this report had no room here: a report in a file of its own has all of it." in text
+    assert render(red(), Presentation(verbose=True, most=len(whole.encode()))) == whole

@@ -1,0 +1,246 @@
+"""JUnit XML. There is no one schema of it; what is written here is what these read and do not refuse, on 2026-11-23:
+
+- Jenkins' xUnit plugin holds files against its schema (jenkinsci/xunit-plugin, `types/model/xsd/junit-10.xsd` at commit
+  031e285): `testsuites` has name, time, tests, failures and errors and no more; a `testsuite` needs name, tests,
+  failures and errors, may have skipped, time, timestamp and others, and `properties`; a `testcase` has name, classname,
+  time and group, and holds no properties; `skipped`, `failure` and `error` have type, message and text. Times are
+  digits, with commas between thousands or none, and a fraction.
+- Jenkins' JUnit plugin (jenkinsci/junit-plugin, `CaseResult.java` at commit 002534a) ignores what it does not know. Of
+  what a case prints it keeps 1,000 characters, or 100,000 if the case failed.
+- GitLab (docs.gitlab.com/ci/testing/unit_test_reports) reads classname, name, file and time of a case, the text, not
+  the message, of failure, error and skipped, and `system-out` of cases, in which `[[ATTACHMENT|…]]` is a command. Of
+  cases with one name it takes the first; a file has to be smaller than 30 MB.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from xml.etree import ElementTree as ET
+
+from harness.reports import _gateway as gateways
+from harness.reports._costs import kind as paid
+from harness.reports._groups import facts, missing, provenance, scope, targets
+from harness.reports._places import Spot, spot
+from harness.reports._words import bounded, count, label, place, short, what_to_do
+from harness.results import CellResult, Finding, Presentation, RunResult, StaleExpectation, Verdict
+
+_ILLEGAL = re.compile("[^\t\n\r\u0020-\u007e\u00a0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""What XML 1.0 cannot hold, and control characters that it advises against."""
+
+_TAGS = {
+    Verdict.FAIL: "failure",
+    Verdict.ERROR: "error",
+    Verdict.MISSING: "error",
+    Verdict.INCONCLUSIVE: "skipped",
+    Verdict.NOT_APPLICABLE: "skipped",
+    Verdict.EXPECTED_FAILURE: "skipped",
+}
+_COUNTED = {"failures": "failure", "errors": "error", "skipped": "skipped"}
+
+_MOST = 12_000
+_MESSAGE = 1_000
+"""Characters of a text, and of a message. Two thousand cells that fail at their longest come to less than 30 MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suites:
+    """All suites of a run. `places`: the file and the line of a scenario are attributes of its cases."""
+
+    run: RunResult
+    presentation: Presentation
+    places: bool
+    _records: dict[int, str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        records = {id(cell): group.record for group in missing(self.run) for cell in group.cells}
+        object.__setattr__(self, "_records", records)
+
+    def text(self) -> str:
+        """The XML."""
+        root = ET.Element("testsuites", name="harness")
+        root.extend(self._every())
+        _count(root, *("failures", "errors"))  # `testsuites` has no `skipped`
+        if "seconds" in self.run.timing:
+            root.set("time", f"{self.run.timing['seconds']:.3f}")
+        ET.indent(root)
+        return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+
+    def _every(self) -> Iterator[ET.Element]:
+        for target in targets(self.run):
+            yield self._suite(target)
+        if self.run.stopped is not None:
+            yield self._unfinished(self.run.stopped)
+        if self.run.stale:
+            yield _counted(ET.Element("testsuite", name="expected-failures"), map(_stale, self.run.stale))
+
+    def _suite(self, target: str) -> ET.Element:
+        cells = [cell for cell in self.run.cells if cell.target == target]
+        suite = self._headed(target)
+        _counted(suite, map(self._case, cells))
+        known = [cell.seconds for cell in cells if cell.seconds is not None]
+        if known:
+            suite.set("time", f"{sum(known):.3f}")
+        return suite
+
+    def _headed(self, name: str) -> ET.Element:
+        suite = ET.Element("testsuite", name=_legal(name))
+        if self.run.played_at is not None:
+            suite.set("timestamp", self.run.played_at)
+        values = {each: value for each, value in _properties(self.run, name).items() if value}
+        if values:
+            properties = ET.SubElement(suite, "properties")
+            for each, value in values.items():
+                ET.SubElement(properties, "property", name=each, value=_legal(value))
+        return suite
+
+    def _unfinished(self, stopped: str) -> ET.Element:
+        case = ET.Element("testcase", classname="harness", name="finished")
+        _outcome(case, "error", "unfinished", f"the run is not finished: {stopped}")
+        return _counted(self._headed("harness"), [case])
+
+    def _case(self, cell: CellResult) -> ET.Element:
+        case = ET.Element("testcase", classname=_legal(cell.target), name=_legal(label(cell)))
+        if cell.seconds is not None:
+            case.set("time", f"{cell.seconds:.3f}")
+        at = spot(self.run, self.presentation, cell.scenario, next(iter(_errors(cell)), None))
+        if at is not None and self.places:
+            case.set("file", _legal(at.file))
+            case.set("line", str(at.line))
+        tag, printed = _TAGS.get(cell.verdict), [cell.printed or ""]
+        if tag is not None:
+            _outcome(case, tag, cell.verdict, _message(cell), self._told(cell, at))
+        else:
+            printed = [_texts(cell), *printed]
+        if any(printed):
+            ET.SubElement(case, "system-out").text = _harmless(_legal("\n\n".join(filter(None, printed))))
+        return case
+
+    def _told(self, cell: CellResult, at: Spot | None) -> str:
+        """All that is known of a case that has not passed."""
+        record = self._records.get(id(cell))
+        parts = (
+            _texts(cell) or _message(cell),
+            f"in {at.file}, line {at.line}" if at is not None else "",
+            f"Record it: {record}" if record else "",
+            cell.traceback or "",
+        )
+        return "\n".join(filter(None, parts))
+
+
+def _properties(run: RunResult, target: str) -> dict[str, str]:
+    """Where the target's answers came from, by whose facts was judged, and the target's part of what the run cost."""
+    cells = tuple(cell for cell in run.cells if cell.target == target)
+    rates = {
+        f"rate: {rate.name}": f"{rate.hits} of {rate.played}, {rate.share:.4f} ({rate.low:.4f} to {rate.high:.4f})"
+        for rate in (run.check.rates if run.check is not None else ())
+        if rate.target == target
+    }
+    return {
+        "responses": " ".join(provenance(replace(run, cells=cells, facts=(), rules=(), ignored=()))),
+        "facts": " ".join(facts(run)),
+        "scope": " ".join(scope(run)),
+        **_cost(run, target),
+        **_gateway(run, target),
+        **rates,
+    }
+
+
+def _gateway(run: RunResult, target: str) -> dict[str, str]:
+    """What became of each fact on its way through a gateway."""
+    fates = run.check.gateway if run.check is not None else ()
+    return {
+        f"gateway.{each.fact}": gateways.told(gateways.counts(each)) for each in fates if gateways.pair(each) == target
+    }
+
+
+def _cost(run: RunResult, target: str) -> dict[str, str]:
+    """What requests of a target cost; `dollars` is left out where no price is known."""
+    cost = run.costs.get(target)
+    if cost is None or not cost.requests:
+        return {}
+    kinds = dict.fromkeys(paid(run, cell) for cell in run.cells if cell.target == target and cell.spending is not None)
+    values = {
+        "cost": "; ".join(kinds),
+        "cost.model": cost.model,
+        "cost.requests": cost.requests,
+        "cost.requests.unpriced": cost.unpriced,
+        "cost.tokens.input": cost.usage.input_tokens,
+        "cost.tokens.output": cost.usage.output_tokens,
+        "cost.dollars": None if cost.dollars is None else f"{cost.dollars:f}",
+    }
+    return {name: str(value) for name, value in values.items() if value is not None}
+
+
+def _errors(cell: CellResult) -> list[Finding]:
+    return [finding for finding in cell.findings if finding.fails and finding.follows is None]
+
+
+def _message(cell: CellResult) -> str:
+    if cell.verdict is Verdict.MISSING:
+        return f"could not look: {cell.reason or 'there is no cassette'}"
+    if cell.verdict is not Verdict.FAIL:
+        return cell.reason or cell.verdict.value
+    errors = _errors(cell)
+    more = f" (and {count(len(errors) - 1, 'more cause')})" if len(errors) > 1 else ""
+    return f"{errors[0].rule}: {errors[0].message}{more}"
+
+
+def _texts(cell: CellResult) -> str:
+    """The findings of a cell, each with those that follow from it."""
+    causes = ((index, finding) for index, finding in enumerate(cell.findings) if finding.follows is None)
+    return "\n\n".join(
+        _text(finding, [other for other in cell.findings if other.follows == index]) for index, finding in causes
+    )
+
+
+def _text(finding: Finding, followers: Sequence[Finding]) -> str:
+    lines = [f"{finding.severity} {finding.rule} ({finding.kind}): {finding.message}", f"blame: {finding.blame}"]
+    if finding.accepted is not None:
+        lines.append(f"expected: {finding.accepted}")
+    if place(finding):
+        lines.append(f"at: {place(finding)}")
+    if finding.actual is not None or finding.expected is not None:
+        lines += [f"actual: {short(finding.actual)}", f"expected: {short(finding.expected)}"]
+    lines += finding.piece
+    for body in finding.bodies:
+        lines += [f"{body.end}:", *(body.piece or (short(body.text),))]
+    if finding.source:
+        lines.append(f"source: {finding.source}")
+    lines += [f"follows: {each.rule}: {each.message}" for each in followers]
+    return "\n".join([*lines, f"what to do: {what_to_do(finding.kind, finding.severity, finding.blame)}"])
+
+
+def _stale(entry: StaleExpectation) -> ET.Element:
+    name = " ".join([entry.scenario, *filter(None, [entry.variant]), entry.target, entry.rule])
+    case = ET.Element("testcase", classname="expected-failures", name=_legal(name))
+    _outcome(case, "failure", "stale", f"the expected failure did not happen: take it off the list ({entry.reason})")
+    return case
+
+
+def _outcome(case: ET.Element, tag: str, kind: str, message: str, text: str = "") -> None:
+    """Why a case has not passed: in a few words for Jenkins, and as a text, which alone GitLab shows."""
+    element = ET.SubElement(case, tag, message=_legal(bounded(message, _MESSAGE)), type=kind)
+    element.text = _legal(text or message)
+
+
+def _counted(suite: ET.Element, cases: Iterator[ET.Element] | Sequence[ET.Element]) -> ET.Element:
+    suite.extend(cases)
+    _count(suite, *_COUNTED)
+    return suite
+
+
+def _count(element: ET.Element, *attributes: str) -> None:
+    element.set("tests", str(len(element.findall(".//testcase"))))
+    for attribute in attributes:
+        element.set(attribute, str(len(element.findall(f".//{_COUNTED[attribute]}"))))
+
+
+def _legal(text: str) -> str:
+    return _ILLEGAL.sub("\ufffd", bounded(text, _MOST))
+
+
+def _harmless(text: str) -> str:
+    """What was printed, without what would have a file of the CI server attached."""
+    return text.replace("[[ATTACHMENT|", "[ [ATTACHMENT|")

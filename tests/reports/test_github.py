@@ -1,0 +1,125 @@
+"""Annotations, read as the runner of GitHub Actions reads them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from harness.reports.github import render
+from harness.results import Definition, Presentation, RunResult, Severity, Verdict
+from tests.reports.runs import both, cell, failed, finding, red
+
+_COMMAND = re.compile(r"::(error|warning) (.*?)::(.*)")
+
+
+def unescaped(text: str) -> str:
+    for escape, character in (("%0D", "\r"), ("%0A", "\n"), ("%3A", ":"), ("%2C", ","), ("%25", "%")):
+        text = text.replace(escape, character)
+    return text
+
+
+def commands(run: RunResult) -> list[tuple[str, dict[str, str], str]]:
+    read: list[tuple[str, dict[str, str], str]] = []
+    for line in render(run, Presentation()).splitlines():
+        found = _COMMAND.fullmatch(line)
+        assert found is not None
+        pairs = (each.split("=", 1) for each in found[2].split(","))
+        read.append((found[1], {name: unescaped(value) for name, value in pairs}, unescaped(found[3])))
+    return read
+
+
+def located(run: RunResult) -> RunResult:
+    names = {each.scenario for each in run.cells}
+    at = {name: Definition("d", file=f"scenarios/{name}.yaml", line=3, turns=(14, 20)) for name in names}
+    return replace(run, definitions=at)
+
+
+def test_nothing_is_said_of_a_run_in_which_nothing_is_wrong() -> None:
+    assert render(RunResult("replay", both()), Presentation()) == ""
+
+
+def test_each_cause_stands_in_the_line_of_its_turn_the_worst_first() -> None:
+    second = failed("b", "anthropic", finding("call-lost", turn=1))
+    run = located(RunResult("replay", (second, failed("a", "anthropic", finding(turn=0)), failed("c"))))
+
+    read = commands(run)
+
+    assert [(kind, each["file"], each["line"], each["title"]) for kind, each, _ in read] == [
+        ("error", "scenarios/a.yaml", "14", "result-swapped: 2 cells, only for this"),
+        ("error", "scenarios/b.yaml", "20", "call-lost: 1 cell, only for this"),
+        ("error", "scenarios/c.yaml", "3", "result-swapped: 2 cells, only for this"),
+    ]
+    assert read[0][2].startswith("a . anthropic\nrequest 2 /messages/3/content/0: the result of one call is sent")
+    assert "\nWhat to do: correct what the adapter sends" in read[0][2]
+    assert read[0][2].endswith("\nPlay again: harness run a --target anthropic")
+
+
+def test_what_is_no_file_of_the_repository_is_annotated_without_one() -> None:
+    ((_, properties, _),) = commands(RunResult("replay", (failed(),)))
+
+    assert properties == {"title": "result-swapped: 1 cell, only for this"}
+
+
+def test_what_broke_is_missing_or_stale_is_an_error_and_a_warning_is_none() -> None:
+    read = commands(red())
+
+    assert [(kind, each["title"]) for kind, each, _ in read] == [
+        ("error", "result-swapped: 1 cell, only for this"),
+        ("error", "gemini-pairing: 1 cell, only for this"),
+        ("error", "error: 1 cell"),
+        ("error", "missing: 1 cell"),
+        ("error", "stale: 1 entry"),
+        ("warning", "note: 1 cell"),
+    ]
+    assert "record: harness record" in next(text for _, each, text in read if each["title"].startswith("missing"))
+
+
+def test_of_more_than_a_step_shows_the_worst_are_said_and_the_rest_counted() -> None:
+    cells = [failed(f"s{number}", "anthropic", finding(f"rule-{number}")) for number in range(14)]
+    cells += [
+        cell(f"w{number}", verdict=Verdict.WARN, findings=(finding(f"soft-{number}", severity=Severity.WARNING),))
+        for number in range(11)
+    ]
+
+    read = commands(RunResult("replay", tuple(cells)))
+
+    errors = [each["title"] for kind, each, _ in read if kind == "error"]
+    warnings = [each["title"] for kind, each, _ in read if kind == "warning"]
+    assert (len(errors), len(warnings)) == (10, 10)
+    assert (errors[-1], warnings[-1]) == ("and 5 more causes", "and 2 more causes")
+    assert [text for _, each, text in read if each["title"] == errors[-1]] == [
+        "rule-9, rule-10, rule-11, rule-12, rule-13: see the report of the run"
+    ]
+
+
+def test_one_cause_takes_no_more_than_there_is_room_for() -> None:
+    run = located(RunResult("replay", tuple(failed(f"s{number}") for number in range(40))))
+
+    assert len(commands(run)) == 10
+
+
+def test_a_text_of_somebody_else_is_no_command_and_no_property() -> None:
+    hostile = "100%\r\n::error file=x::y, a:b,c=%0A\n::stop-commands::t \ud83d"
+    run = located(RunResult("replay", (failed("a", "anthropic", finding("x,y:z\n::debug::", message=hostile)),)))
+
+    ((_, properties, text),) = commands(run)
+
+    assert "\n" not in render(run, Presentation()).rstrip("\n")
+    assert properties["title"].startswith("x,y:z")
+    assert "100%" in text
+    assert set(properties) == {"file", "line", "title"}
+    render(run, Presentation()).encode()
+
+
+def test_messages_are_as_long_as_github_shows_them() -> None:
+    run = RunResult("replay", (failed("a", "anthropic", finding(message="m" * 50_000, actual="x" * 9000)),))
+
+    ((_, _, text),) = commands(run)
+    assert len(text) < 4_096
+
+
+def test_a_run_that_was_not_finished_says_so_first() -> None:
+    read = commands(replace(red(), stopped="interrupted"))
+
+    assert read[0][1]["title"] == "unfinished: 8 cells done"
+    assert read[0][2] == "the run is not finished: interrupted"
