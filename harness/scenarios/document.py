@@ -23,6 +23,7 @@ import yaml
 
 from harness.contract.errors import FileError, ScenarioError
 from harness.contract.model import JSON
+from harness.scenarios.hints.syntax import hint
 
 MAX_BYTES = 256 << 10
 MAX_DEPTH = 100
@@ -131,6 +132,7 @@ class _Reader:
 
     def __init__(self, text: str, file: str, loader: type, raises: type[FileError]) -> None:
         self._file = file
+        self._text_of_file = text
         self._raises = raises
         self._is_fast = loader is _FAST
         self._in_brackets = False
@@ -172,6 +174,10 @@ class _Reader:
         mark = error.problem_mark or error.context_mark
         place = (mark.line + 1, mark.column + 1) if mark else (None, None)
         reason = "; ".join(part for part in (error.context, error.problem) if part)
+        line = self._text_of_file.splitlines()[mark.line : mark.line + 1] if mark else []
+        meant = hint(line[0], mark.column + 1, reason) if mark and line else None
+        if meant is not None:
+            return self._raises(self._file, f"not YAML: {meant}", *place)
         way_out = " A text with punctuation may need quotes." if "flow" in reason else ""
         return self._raises(self._file, f"not YAML: {reason}.{way_out}", *place)
 

@@ -52,10 +52,14 @@ _VOCABULARIES = {
 
 def explain(document: Document, details: ErrorDetails) -> FileError:
     """One of pydantic's errors at its place in the file."""
-    context = details.get("ctx", {})
-    location = (*details["loc"], *context.get("at", ()))
-    path: Path = tuple(step for step in location if isinstance(step, int) or not step.startswith("<"))
-    return document.error(path, _reason(details, path), of_key="at" in context)
+    path = path_of(details)
+    return document.error(path, _reason(details, path), of_key="at" in details.get("ctx", {}))
+
+
+def path_of(details: ErrorDetails) -> Path:
+    """Where one of pydantic's errors is."""
+    location = (*details["loc"], *details.get("ctx", {}).get("at", ()))
+    return tuple(step for step in location if isinstance(step, int) or not step.startswith("<"))
 
 
 def kind(value: JSON) -> str:

@@ -10,12 +10,14 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from harness.contract.errors import FileError, ScenarioError
 from harness.host.file import contents
 from harness.scenarios.check import problems as contradictions
-from harness.scenarios.document import MAX_BYTES, read
-from harness.scenarios.explain import explain, kind
+from harness.scenarios.document import MAX_BYTES, Document, read
+from harness.scenarios.explain import explain, kind, path_of
+from harness.scenarios.hints.structure import hint
 from harness.scenarios.schema import Scenario
 
 SUFFIXES = (".yaml", ".yml")
@@ -130,11 +132,20 @@ def _load(path: FilePath) -> tuple[Scenario | None, list[FileError]]:
     try:
         scenario = Scenario.model_validate_json(json.dumps(document.value))
     except ValidationError as error:
-        return None, _in_order(explain(document, details) for details in error.errors(include_url=False))
-    errors = [document.error(problem.path, problem.reason) for problem in contradictions(scenario)]
+        found = error.errors(include_url=False)
+        return None, _in_order(_explained(document, each) for each in found)
+    errors = [
+        hint(document, problem.path) or document.error(problem.path, problem.reason)
+        for problem in contradictions(scenario)
+    ]
     if path.stem != scenario.id:
         errors.append(document.error(("id",), f"the id has to be the file's name, {path.stem!r}."))
     return scenario, _in_order(errors)
+
+
+def _explained(document: Document, details: ErrorDetails) -> FileError:
+    meant = hint(document, path_of(details), of_key="at" in details.get("ctx", {}))
+    return meant or explain(document, details)
 
 
 def _bytes(path: FilePath) -> bytes:
@@ -147,4 +158,5 @@ def _bytes(path: FilePath) -> bytes:
 
 
 def _in_order(errors: Iterable[FileError]) -> list[FileError]:
-    return sorted(errors, key=lambda error: (error.line or 0, error.column or 0))
+    once = {str(error): error for error in errors}.values()  # what was meant may explain several
+    return sorted(once, key=lambda error: (error.line or 0, error.column or 0))

@@ -19,6 +19,7 @@ MANY = tuple(f"results-{name}" for name in ("deep", "escapes", "floats", "large-
     f"system-{name}" for name in ("absent", "added", "changed", "dropped", "empty", "multiline", "plain", "unicode")
 )
 ANTHROPIC = ("--target=anthropic", "--variant=whole")
+RULE = "anthropic-ours-no-weather"
 FAILING = ["call-single", "result-error-in-parallel"]
 
 
@@ -143,7 +144,7 @@ def test_the_quiet_report_has_what_fails_and_the_verdict(harness: Command, red: 
     assert green.out.startswith("PASS  4 cells (whole): 4 pass")
     assert green.out.count("\n") == 1
     heads = [line for line in failed.out.splitlines() if line and not line.startswith(" ")]
-    assert heads[0] == "Cause 1: anthropic-ours-no-weather: 2 cells, only for this"
+    assert heads[0] == f"Cause 1: {RULE}: 2 cells, only for this"
     assert heads[-1].startswith("FAIL  4 cells (whole): 2 pass, 2 fail")
     assert "Ignored: usage; that hides nothing." in failed.out
     assert "subject" not in failed.out
@@ -156,7 +157,7 @@ def test_the_quiet_audit_has_no_table_and_no_warnings(harness: Command, red: Pat
     green, failed = harness("audit", recorded, "-q"), harness("audit", recorded, "-q", "--facts=ours.yaml")
 
     assert green.out == "Audit of 1 cassette\n\n0 of 2 accepted and 0 of 0 refused requests break a limit.\n"
-    assert "error: anthropic-ours-no-weather (limit), 2 times" in failed.out
+    assert f"error: {RULE} (limit), 2 times" in failed.out
     assert "exchanges" not in failed.out
 
 
