@@ -18,6 +18,21 @@ MARK = "tape"
 
 _SETTINGS = ("allow_hosts", "cassette", "ignore", "judge")
 
+_OF_VCRPY = frozenset(
+    {
+        "decode_compressed_response",
+        "filter_headers",
+        "filter_post_data_parameters",
+        "filter_query_parameters",
+        "match_on",
+        "record_mode",
+        "record_on_exception",
+        "serializer",
+    }
+)
+"""What stands on marks that were pytest-recording's: a tape keeps few headers, matches by meaning, and records when it
+is told to."""
+
 _FORBIDDEN = str.maketrans(dict.fromkeys(r"<>?%*:|\"'/" + "\\" + "".join(map(chr, range(32))), "-"))
 """What not every file system takes; by the same rule as pytest-recording, whose names are found so."""
 
@@ -68,6 +83,8 @@ def _checked(mark: pytest.Mark, item: pytest.Item) -> dict[str, Any]:
     if mark.args:
         given["cassette"] = mark.args[0]
     for name, value in given.items():
+        if name in _OF_VCRPY:
+            raise UsageError(f"{place}: {name} is a setting of vcrpy's, and a tape does without. Take it out.")
         if name not in _SETTINGS:
             raise UnknownName("setting", name, _SETTINGS, place)
         if name in ("allow_hosts", "ignore") and not _is_list(value):

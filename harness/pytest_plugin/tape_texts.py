@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
+from harness.contract.http import HttpRequest
 from harness.reports._words import count, place, plain_line, short
 from harness.results import Finding
 from harness.tape.compare import RequestDifference
@@ -14,16 +16,30 @@ _MOST = 10
 """Differences that are shown of a request."""
 
 
-def differing(number: int, played: Played) -> str:
-    """What differs in a request from the recorded one."""
-    found = [each for each in played.differences if each.neutral]
-    lines = [
-        f"request {number}, {told(played.request)}, is not the recorded one (interaction {played.index}):",
-        *(line for each in found[:_MOST] for line in _difference(each)),
-    ]
-    if len(found) > _MOST:
-        lines.append(f"  and {len(found) - _MOST} more")
-    return _joined(lines)
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What fails a test, as a text; `rule` is what the witness has found broken."""
+
+    text: str
+    rule: str | None = None
+
+
+def differing(exchanges: Sequence[Played], numbers: Sequence[int]) -> Iterator[Problem]:
+    """What differs in requests from the recorded ones. What is the same as in an earlier one is not said twice."""
+    said: dict[tuple[str, ...], int] = {}
+    for at in numbers:
+        played = exchanges[at]
+        found = tuple(each.message for each in played.differences if each.neutral)
+        if not found:
+            continue
+        head = f"request {at + 1}, {told(played.request)}, is not the recorded one (interaction {played.index})"
+        if found in said:
+            yield Problem(_joined([f"{head}: as request {said[found] + 1}"]))
+            continue
+        said[found] = at
+        shown = [each for each in played.differences if each.neutral][:_MOST]
+        more = [f"  and {len(found) - _MOST} more"] if len(found) > _MOST else []
+        yield Problem(_joined([f"{head}:", *(line for each in shown for line in _difference(each)), *more]))
 
 
 def spelled(number: int, played: Played) -> str:
@@ -32,15 +48,15 @@ def spelled(number: int, played: Played) -> str:
     return _joined([f"request {number}, {told(played.request)}: means what was recorded, but {said}"])
 
 
-def unrecorded(number: int, played: Played, total: int) -> str:
+def unrecorded(number: int, played: Played, total: int) -> Problem:
     """That nothing is left to answer a request with."""
-    left = f"none of the {count(total, 'recorded exchange')} is left for it" if total else "nothing was recorded"
-    return _joined([f"request {number}, {told(played.request)}, was not recorded: {left}"])
+    left = f": the cassette ({count(total, 'exchange')}) has none left for it" if total else ""
+    return Problem(_joined([f"request {number}, {told(played.request)}, was not recorded{left}"]))
 
 
-def unused(index: int, request: str) -> str:
+def unused(index: int, request: HttpRequest) -> Problem:
     """That a recorded exchange did not happen."""
-    return _joined([f"interaction {index}, {request}, was not asked for"])
+    return Problem(_joined([f"interaction {index}, {told(request)}, was not asked for"]))
 
 
 def finding(each: Finding) -> str:

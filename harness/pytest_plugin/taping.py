@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,11 +24,12 @@ from harness.host.project import project
 from harness.pytest_plugin import tape_texts
 from harness.pytest_plugin.edition import edition
 from harness.pytest_plugin.tape_settings import MARK, Settings, settings
+from harness.pytest_plugin.tape_texts import Problem
 from harness.results import Finding, Severity
 from harness.tape.cassette import Cassette, Interaction
 from harness.tape.deck.playing import Played, Playing
 from harness.tape.deck.recording import Recording, redactor
-from harness.tape.deck.taken import taken, told
+from harness.tape.deck.taken import taken
 from harness.tape.interception import intercepted
 from harness.tape.read import read
 
@@ -101,12 +102,16 @@ class Tape:
         if problems:
             pytest.fail(self._text(problems), pytrace=False)
 
-    def _problems(self) -> list[str]:
+    def _problems(self) -> list[Problem]:
         """What is wrong with the exchanges that nobody was told of yet; what only differs goes into a section."""
         exchanges = self.exchanges
         new = range(self._told, len(exchanges))
         self._told = len(exchanges)
-        problems = [text for at in new for text in self._of_exchange(at, exchanges[at])]
+        total = len(self._cassette.interactions) if self._cassette is not None else 0
+        problems = [
+            *tape_texts.differing(exchanges, new),
+            *(tape_texts.unrecorded(at + 1, exchanges[at], total) for at in new if exchanges[at].recorded is None),
+        ]
         remarks = [
             tape_texts.spelled(at + 1, exchanges[at])
             for at in new
@@ -115,19 +120,12 @@ class Tape:
         judged = self._judged(exchanges) if self._settings.judge and new else []
         for each in (each for each in judged if each.exchange is None or each.exchange in new):
             if each.severity is Severity.ERROR:
-                problems.append(tape_texts.finding(each))
+                problems.append(Problem(tape_texts.finding(each), each.rule))
             elif each.severity is Severity.WARNING:
                 remarks.append(tape_texts.finding(each))
         if remarks:
             self._item.add_report_section("call", "harness tape", "\n\n".join(remarks))
         return problems
-
-    def _of_exchange(self, at: int, played: Played) -> Iterator[str]:
-        if played.recorded is None:
-            total = len(self._cassette.interactions) if self._cassette is not None else 0
-            yield tape_texts.unrecorded(at + 1, played, total)
-        elif any(each.neutral for each in played.differences):
-            yield tape_texts.differing(at + 1, played)
 
     def _judged(self, exchanges: Sequence[Played]) -> list[Finding]:
         audit = Audit(catalog.rules(), self._session.edition)
@@ -139,20 +137,29 @@ class Tape:
             if each.rule not in self._settings.ignored_findings
         ]
 
-    def _unused(self, deck: Playing) -> list[str]:
-        return [tape_texts.unused(index, told(request)) for index, request in deck.unused]
+    def _unused(self, deck: Playing) -> list[Problem]:
+        return [tape_texts.unused(index, request) for index, request in deck.unused]
 
-    def _text(self, problems: Sequence[str]) -> str:
+    def _text(self, problems: Sequence[Problem]) -> str:
         command = f"pytest --harness-record={{}} {shlex.quote(self._item.nodeid)}"
+        advice: list[str] = []
         if self.recording:
-            head, advice = f"recorded into {self._shown}, and judged:", "correct what is sent, and record again."
+            head = f"recorded into {self._shown}, and judged:"
         elif self._cassette is None:
-            head = f"could not look: there is no cassette {self._shown}"
-            advice = f"record it, with your keys: {command.format('missing')}"
+            head = f"could not look: there is no cassette {self._shown}."
+            advice.append(f"record it, with your keys: {command.format('missing')}")
         else:
             head = f"played from {self._shown}:"
-            advice = f"if it is meant to be so now, record it again, with your keys: {command.format('all')}"
-        return "\n\n".join([head, *problems, f"to do: {advice}"])
+            if any(each.rule is None for each in problems):
+                advice.append(f"if it is meant to be so now, record it again, with your keys: {command.format('all')}")
+        rules = dict.fromkeys(each.rule for each in problems if each.rule is not None)
+        if rules:
+            ignore = ", ".join(f'"{rule}"' for rule in rules)
+            advice.append(
+                "correct what is sent: the provider refuses it, whatever a recording says. What is no fault here is "
+                f"left out by @pytest.mark.{MARK}(ignore=[{ignore}])"
+            )
+        return "\n\n".join([head, *(each.text for each in problems), *(f"to do: {each}" for each in advice)])
 
     @property
     def _shown(self) -> Path:
@@ -218,8 +225,10 @@ def _said() -> Generator[None, None, None]:
     """What somebody has to change is said without a traceback."""
     try:
         yield
+        return
     except HarnessError as error:
-        pytest.fail(str(error), pytrace=False)
+        said = str(error)
+    pytest.fail(said, pytrace=False)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -17,10 +17,11 @@ PACE = 0.002
 
 
 @contextmanager
-def serving(scenario: str = SCENARIO, pace: float = PACE) -> Generator[str, None, None]:
-    """Its origin. Below `/SCENARIO/SESSION` there is a conversation, whose streams come in pieces."""
-    found = load_file(suite.shipped("scenarios") / f"{scenario}.yaml")
-    reception = Reception([found], {}, Terms(edition=Edition(), pace=pace), print)
+def serving(*, recut: int | None = None) -> Generator[str, None, None]:
+    """Its origin. Below `/SCENARIO/SESSION` there is a conversation, whose streams come in pieces: an event each, or
+    cut in the way of a number."""
+    found = load_file(suite.shipped("scenarios") / f"{SCENARIO}.yaml")
+    reception = Reception([found], {}, Terms(edition=Edition(), pace=PACE, recut=recut), print)
     with serve(reception) as server:
         reception.origin = server.origin
         yield server.origin
