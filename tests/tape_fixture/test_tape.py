@@ -259,7 +259,8 @@ def test_the_fixture_says_what_was_sent(recorded: Project) -> None:
 def test_a_request_in_the_teardown_of_a_fixture_is_one_of_the_test(bare: Project, origin: str) -> None:
     bare.test(
         project.TESTS.replace("def test_weather():", "def test_weather(late):")
-        + "\n\n@pytest.fixture\ndef late():\n    yield\n    with agent('late') as asked:\n        asked.post(asked.body('Bye.'))\n"
+        + "\n\n@pytest.fixture\ndef late():\n    yield\n"
+        "    with agent('late') as asked:\n        asked.post(asked.body('Bye.'))\n"
     )
     done = bare.run("--harness-record=missing", "-k", "weather", url=f"{origin}/{SCENARIO}/late")
     assert done.outcomes == {"test_weather": "passed"}
