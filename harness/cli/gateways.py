@@ -176,11 +176,11 @@ def _played(asked: Held, by: Edition, standing: Standing, redactor: Redactor) ->
     expected = expected_failures.load(Path(file), findable(by) | judging.RULES) if file else []
     door = Door(asked.url.rstrip("/"), _key(pairs[0]), asked.typed.cell_timeout or _SECONDS)
     cells = _chosen(GatewayCheck.cells(pairs, scenarios, played), asked.shared.words)
-    standing.begin([cell for _, cell in cells])
+    done = standing.begin([cell for _, cell in cells])
     with _open(asked, pairs, by) as upstream, isolated(), Progress(len(cells)) as progress:
 
         def told(cell: CellResult) -> None:
-            standing.add(cell)
+            done.put(len(done), cell)
             progress(cell)
 
         result = GatewayCheck(door, upstream, expected=expected, redactor=redactor)(cells, told)

@@ -8,7 +8,7 @@ import os
 import shutil
 import stat
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from harness import catalog
 from harness.cli import pipeline
 from harness.contract.errors import UsageError
 from harness.host import replacement
-from harness.results import Presentation, Report, RunResult
+from harness.results import Presentation, Report, RunResult, Spool
 
 _WIDTH = 120
 """Columns where there is no terminal to ask."""
@@ -44,8 +44,11 @@ class Output:
 
     def write(self, run: RunResult, presentation: Presentation) -> None:
         """Render the run. Raises `UsageError` if the file cannot be written."""
+        if isinstance(run.cells, Spool) and not self.report.wants_conversations:
+            run = replace(run, cells=run.cells.bare())
         shown = on_screen(presentation) if self.path is None else presentation
-        write(self.report.render(run, self._placed(shown)), self.report.name, self.path)
+        placed = self._placed(shown)
+        write(lambda: self.report.made(run, placed), self.report.name, self.path)
 
     def _placed(self, presentation: Presentation) -> Presentation:
         form = self.path.suffix.lower() if self.path is not None and self.report.forms else ""
@@ -135,17 +138,22 @@ def destinations(given: Sequence[str]) -> list[tuple[str, Path | None]]:
     return made if on_screen else [("terminal", None), *made]
 
 
-def write(text: str, name: str, path: Path | None) -> None:
-    """Put a report where it goes. Raises `UsageError` if the file cannot be written."""
+def write(pieces: Callable[[], Iterable[str]], name: str, path: Path | None) -> None:
+    """Put a report where it goes; its `pieces` may be asked for twice. Raises `UsageError` if the file cannot be
+    written."""
     if path is None:
         guarded = name in _FOR_PEOPLE and pipeline.pipeline().annotates
-        sys.stdout.write(pipeline.harmless(text) if guarded else text)
+        sys.stdout.writelines(map(pipeline.harmless, pieces()) if guarded else pieces())
         return
-    # A file name of the command line need not be UTF-8; its odd bytes become escapes that JSON understands.
-    data = text.encode("utf-8", "backslashreplace")
+
+    def data() -> Iterable[bytes]:
+        # A file name of the command line need not be UTF-8; its odd bytes become escapes that JSON understands.
+        return (piece.encode("utf-8", "backslashreplace") for piece in pieces())
+
     try:
         if not _replaced(path, data):
-            path.write_bytes(data)
+            with path.open("wb") as file:
+                file.writelines(data())
     except OSError as error:
         raise _unwritable(name, path, error) from None
 
@@ -155,7 +163,7 @@ _NO_ROOM_BESIDE = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY
 file takes writing all the same."""
 
 
-def _replaced(path: Path, data: bytes) -> bool:
+def _replaced(path: Path, data: Callable[[], Iterable[bytes]]) -> bool:
     """Write a file as a whole or not at all. That needs room in its folder: false if no other file can be made there,
     or if it is a pipe or a device."""
     target = Path(os.path.realpath(path))  # `resolve` refuses links that go in a circle
@@ -163,7 +171,7 @@ def _replaced(path: Path, data: bytes) -> bool:
         return False
     try:
         permissions = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
-        replacement.replace(target, data, permissions)
+        replacement.replace(target, data(), permissions)
     except OSError as error:
         if error.errno in _NO_ROOM_BESIDE:
             return False

@@ -173,5 +173,6 @@ def _write(found: Sequence[Told], path: Path, redactor: Redactor) -> None:
     if not any(each.verdict == "no longer holds" for each in found):
         typer.echo(f"Nothing has changed, so {path} is not written.")
         return
-    write(redactor.text(proposal(found[0].question.target.api, found)), "facts", path)
+    text = redactor.text(proposal(found[0].question.target.api, found))
+    write(lambda: [text], "facts", path)
     typer.echo(f"The change of the facts is in {path}: read it, and use it with --facts {path}.")

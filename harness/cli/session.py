@@ -246,7 +246,7 @@ def _progressing(
     standing: Standing,
     failures: Failures | None,
 ) -> RunResult:
-    standing.begin(cells)
+    done = standing.begin(cells)
     jobs, enough = how
     try:
         with Progress(len(cells)) as progress:
@@ -254,10 +254,9 @@ def _progressing(
             def told(cell: CellResult) -> None:
                 if failures is not None:
                     failures.add(cell)
-                standing.add(cell)
                 progress(cell)
 
-            return playing(cells, jobs=jobs, progress=told, enough=enough)
+            return playing(cells, jobs=jobs, progress=told, enough=enough, spool=done)
     finally:
         if failures is not None:
             failures.keep()

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from harness.cli.outputs import Output
 from harness.contract.errors import HarnessError
 from harness.host.crash import said
-from harness.results import CellResult, Mode, Presentation, RunResult
+from harness.results import Mode, Presentation, RunResult, Spool
 from harness.running.stages import Cell
 
 _BEGUN = "the run was begun and did not come to its end"
@@ -36,33 +36,25 @@ class Standing:
         self._mode: Mode = mode
         self._presentation = presentation
         self._cells: Sequence[Cell] = ()
-        self._done: list[CellResult] = []
+        self._done = Spool(0)
         run = RunResult(mode, (), cassettes=cassettes, facts=facts, stopped=_BEGUN)
         for output in outputs:
             if output.is_file:
                 output.write(run, presentation)
 
-    def begin(self, cells: Sequence[Cell]) -> None:
-        """These are the cells of the run, which begins to play them."""
+    def begin(self, cells: Sequence[Cell]) -> Spool:
+        """These are the cells of the run, which begins to play them; what takes those that are done."""
         self._cells = cells
-
-    def add(self, result: CellResult) -> None:
-        """This cell is done."""
-        self._done.append(result)
+        self._done = Spool(len(cells))
+        return self._done
 
     def stop(self, error: BaseException) -> None:
         """Write the reports of a run that `error` has ended; on the screen only if it has played cells, unless what has
         to change is said there."""
-        run = RunResult(self._mode, self._ordered(), cassettes=self._cassettes, facts=self._facts, stopped=_why(error))
+        run = RunResult(self._mode, self._done.cells, cassettes=self._cassettes, facts=self._facts, stopped=_why(error))
         for output in self._outputs:
             if output.is_file or (self._cells and not isinstance(error, HarnessError)):
                 output.write(run, self._presentation)
-
-    def _ordered(self) -> tuple[CellResult, ...]:
-        """The cells that are done, in the order of the run, whichever thread played them."""
-        done = {(each.scenario, each.target, each.variant): each for each in self._done}
-        keys = ((cell.scenario.id, cell.target.name, cell.variant) for cell in self._cells)
-        return tuple(done[key] for key in keys if key in done)
 
 
 def _why(error: BaseException) -> str:

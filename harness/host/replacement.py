@@ -10,16 +10,16 @@ import contextlib
 import os
 import re
 import secrets
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from pathlib import Path
 
 _BESIDE = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")
 """`.NAME.TOKEN.tmp`, as `_opened_beside` names files."""
 
 
-def replace(path: Path, data: bytes, permissions: int | None = None) -> None:
-    """Put `data` at `path`, with these permissions, or those of any new file. It is on the disk, name and content, when
-    this returns.
+def replace(path: Path, data: bytes | Iterable[bytes], permissions: int | None = None) -> None:
+    """Put `data`, or its pieces, at `path`, with these permissions, or those of any new file. It is on the disk, name
+    and content, when this returns.
 
     Raises:
         OSError: it cannot be written. What was there is unchanged.
@@ -27,7 +27,8 @@ def replace(path: Path, data: bytes, permissions: int | None = None) -> None:
     sweep(path.parent, path.name)
     handle, beside = _opened_beside(path)
     try:
-        write_all(handle, data)
+        for piece in [data] if isinstance(data, bytes) else data:
+            write_all(handle, piece)
         os.fsync(handle)
         if permissions is not None:
             beside.chmod(permissions)

@@ -276,8 +276,8 @@ def unrecorded(run: RunResult) -> list[tuple[str, tuple[Place, ...]]]:
 
 def provenance(run: RunResult) -> list[str]:
     """Where the answers came from, and by whose facts was judged, in sentences."""
-    without = {id(cell) for _, places in unrecorded(run) for place in places for cell in place.cells}
-    played = [cell for cell in run.cells if cell.provenance is not None and id(cell) not in without]
+    without = {cell.key for _, places in unrecorded(run) for place in places for cell in place.cells}
+    played = [cell for cell in run.cells if cell.provenance is not None and cell.key not in without]
     lines: list[str] = []
     origins = grouped(played, lambda cell: cell.provenance and (cell.provenance.origin, cell.provenance.recorded_from))
     for origin, members in origins:

@@ -24,7 +24,7 @@ from harness.reports._costs import kind as paid
 from harness.reports._groups import facts, missing, provenance, scope, targets
 from harness.reports._places import Spot, spot
 from harness.reports._words import bounded, count, label, place, short, what_to_do
-from harness.results import CellResult, Finding, Presentation, RunResult, StaleExpectation, Verdict
+from harness.results import CellResult, Finding, Presentation, RunResult, StaleExpectation, Variant, Verdict
 
 _ILLEGAL = re.compile("[^\t\n\r\u0020-\u007e\u00a0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What XML 1.0 cannot hold, and control characters that it advises against."""
@@ -51,10 +51,10 @@ class Suites:
     run: RunResult
     presentation: Presentation
     places: bool
-    _records: dict[int, str] = field(init=False)
+    _records: dict[tuple[str, str, Variant], str] = field(init=False)
 
     def __post_init__(self) -> None:
-        records = {id(cell): group.record for group in missing(self.run) for cell in group.cells}
+        records = {cell.key: group.record for group in missing(self.run) for cell in group.cells}
         object.__setattr__(self, "_records", records)
 
     def text(self) -> str:
@@ -119,7 +119,7 @@ class Suites:
 
     def _told(self, cell: CellResult, at: Spot | None) -> str:
         """All that is known of a case that has not passed."""
-        record = self._records.get(id(cell))
+        record = self._records.get(cell.key)
         parts = (
             _texts(cell) or _message(cell),
             f"in {at.file}, line {at.line}" if at is not None else "",

@@ -3,6 +3,8 @@ make any other report of it on another day. Of the shipped suite it is seven tim
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from harness.results import Presentation, Report, RunResult
 
 
@@ -11,4 +13,9 @@ def render(run: RunResult, presentation: Presentation) -> str:  # noqa: ARG001 -
     return run.to_json(conversations=True)
 
 
-REPORT = Report("archive", render, wants_conversations=True)
+def pieces(run: RunResult, presentation: Presentation) -> Iterator[str]:  # noqa: ARG001 - the same
+    """The same, a cell at a time."""
+    return run.json_pieces(conversations=True)
+
+
+REPORT = Report("archive", render, wants_conversations=True, pieces=pieces)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from harness.results import Presentation, Report, RunResult
 
 
@@ -10,4 +12,9 @@ def render(run: RunResult, presentation: Presentation) -> str:  # noqa: ARG001 -
     return run.to_json()
 
 
-REPORT = Report("json", render)
+def pieces(run: RunResult, presentation: Presentation) -> Iterator[str]:  # noqa: ARG001 - the same
+    """The same, a cell at a time."""
+    return run.json_pieces()
+
+
+REPORT = Report("json", render, pieces=pieces)

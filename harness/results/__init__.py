@@ -21,6 +21,7 @@ from harness.results.run import (
     summed,
     worst,
 )
+from harness.results.spool import Spool
 from harness.results.transcript import (
     Chat,
     DrivenTranscript,
@@ -78,6 +79,7 @@ __all__ = [
     "Skipped",
     "Speaker",
     "Spending",
+    "Spool",
     "StaleExpectation",
     "Subject",
     "ToolExecution",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from harness.results.run import RunResult
@@ -40,6 +40,7 @@ class Report:
     `wants_conversations`: it shows what was said and sent in each cell. That is kept only for a run of which such a
     report is asked for: it is many times as large as all the rest. `compares`: it shows `Presentation.against`. `forms`
     are the endings of files that it can be written as, with their dot, the first for the screen; none: it has one form.
+    `pieces` is what `render` returns, piece by piece: so the report of a long run need not be in memory as a whole.
     """
 
     name: str
@@ -47,3 +48,8 @@ class Report:
     wants_conversations: bool = False
     compares: bool = False
     forms: tuple[str, ...] = ()
+    pieces: Callable[[RunResult, Presentation], Iterable[str]] | None = None
+
+    def made(self, run: RunResult, presentation: Presentation) -> Iterable[str]:
+        """The report of a run, in pieces."""
+        return [self.render(run, presentation)] if self.pieces is None else self.pieces(run, presentation)

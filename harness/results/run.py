@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any, Literal, TypeAlias, cast
+from typing import Annotated, Any, Literal, TypeAlias, cast
 
-from pydantic import TypeAdapter
+from pydantic import AfterValidator, TypeAdapter
 
 from harness.contract.model import Usage
 from harness.results.audit import Audited
@@ -132,6 +132,11 @@ class CellResult:
     seconds: float | None = field(default=None, compare=False)
     hidden: Mapping[str, int] = field(default_factory=dict[str, int])
 
+    @property
+    def key(self) -> tuple[str, str, Variant]:
+        """Which cell of a run it is."""
+        return self.scenario, self.target, self.variant
+
     def __post_init__(self) -> None:
         for name in ("reason", "printed", "traceback"):
             object.__setattr__(self, name, writable(getattr(self, name)))
@@ -182,7 +187,7 @@ class RunResult:
     """
 
     mode: Mode
-    cells: tuple[CellResult, ...]
+    cells: Annotated[Sequence[CellResult], AfterValidator(tuple)]
     differences: tuple[Difference, ...] = ()
     stale: tuple[StaleExpectation, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -250,9 +255,13 @@ class RunResult:
 
         Numbers that JSON does not have, and that an adapter may hand on all the same, are texts in it.
         """
-        apart = {"seconds"} if conversations else {"seconds", "conversation"}
-        left_out: Any = {"cells": {"__all__": apart}, "played_at": True}
-        document: dict[str, Any] = _ADAPTER.dump_python(replace(self, timing={}), mode="json", exclude=left_out)
+        return "".join(self.json_pieces(conversations=conversations))
+
+    def json_pieces(self, *, conversations: bool = False) -> Iterator[str]:
+        """The text of `to_json`, a cell at a time: that of a long run need not be in memory as a whole."""
+        document: dict[str, Any] = _ADAPTER.dump_python(
+            replace(self, cells=(), timing={}), mode="json", exclude={"played_at"}
+        )
         document["finished"] = self.finished
         document["summary"] = self.summary
         document["costs"] = _COSTS.dump_python(self.costs, mode="json")
@@ -264,14 +273,15 @@ class RunResult:
         for name in ("facts", "rules", "ignored", "unplayed"):
             if not getattr(self, name):
                 del document[name]
-        for cell in document["cells"]:
-            if not cell["hidden"]:
-                del cell["hidden"]
-        try:
-            text = json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False)
-        except ValueError:
-            text = json.dumps(_finite(document), ensure_ascii=False, indent=2)
-        return text + "\n"
+        head, cells, tail = _dumped(document).partition('"cells": []')  # before it stands the mode, and nothing else
+        yield head + cells[:-1]
+        between = ""
+        for cell in self.cells:
+            apart = {"seconds": True, "conversation": not conversations, "hidden": not cell.hidden}
+            dumped = _CELL.dump_python(cell, mode="json", exclude={name for name, out in apart.items() if out})
+            yield between + "\n    " + _dumped(dumped).replace("\n", "\n    ")
+            between = ","
+        yield ("\n  ]" if between else "]") + tail + "\n"
 
     @staticmethod
     def from_json(text: str) -> RunResult:
@@ -317,6 +327,13 @@ def _restore(document: dict[str, Any]) -> None:
                 told["seconds"] = known.get(name)
 
 
+def _dumped(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False)
+    except ValueError:
+        return json.dumps(_finite(value), ensure_ascii=False, indent=2)
+
+
 def _finite(value: Any) -> Any:
     """The value with a text in place of each number that is not finite."""
     if isinstance(value, float) and not math.isfinite(value):
@@ -327,4 +344,5 @@ def _finite(value: Any) -> Any:
 
 
 _ADAPTER: TypeAdapter[RunResult] = TypeAdapter(RunResult)
+_CELL: TypeAdapter[CellResult] = TypeAdapter(CellResult)
 _COSTS: TypeAdapter[dict[str, Spending]] = TypeAdapter(dict[str, Spending])

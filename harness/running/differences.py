@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain
 
 from harness.apis.jsonvalue import equal, loads, resolve
 from harness.apis.view import CallView, JsonView, OpaqueView, ResultView, TextView, WireError
@@ -42,14 +41,30 @@ def observe(evidence: Evidence) -> Observations:
     return {fact.name: frozenset(fact.observe(evidence)) for fact in FACTS}
 
 
-def tables(observed: Mapping[str, Sequence[Observations]]) -> tuple[Difference, ...]:
-    """A row for each fact; `observed` holds the observations of each target's cells."""
+class Observed:
+    """What all cells of a target show of each fact."""
+
+    def __init__(self, cells: Iterable[Observations] = ()) -> None:
+        self._values: dict[str, set[str]] = {fact.name: set() for fact in FACTS}
+        for each in cells:
+            self.see(each)
+
+    def see(self, cell: Observations) -> None:
+        """One more cell shows this."""
+        for name, values in cell.items():
+            if values:
+                self._values[name].update(values)
+
+    def __getitem__(self, fact: str) -> list[str]:
+        """The values of a fact, in order."""
+        return sorted(self._values[fact])
+
+
+def tables(observed: Mapping[str, Observed]) -> tuple[Difference, ...]:
+    """A row for each fact; `observed` holds what the cells of each target show."""
     rows: list[Difference] = []
     for fact in FACTS:
-        values = {
-            target: " · ".join(sorted(set(chain.from_iterable(cell[fact.name] for cell in cells)))) or NOT_OBSERVED
-            for target, cells in observed.items()
-        }
+        values = {target: " · ".join(seen[fact.name]) or NOT_OBSERVED for target, seen in observed.items()}
         known = {value for value in values.values() if value != NOT_OBSERVED}
         rows.append(Difference(fact.subject.value, fact.name, values, differs=len(known) > 1))
     return tuple(rows)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import difflib
 import glob
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -197,29 +197,68 @@ def written(expected: Sequence[ExpectedFailure]) -> str:
     return yaml.safe_dump(documents, sort_keys=False, allow_unicode=True, width=120)
 
 
-def unmatched(expected: Sequence[ExpectedFailure], cells: Sequence[CellResult]) -> tuple[StaleExpectation, ...]:
+class Expectations:
+    """Which of the expected failures happen, seen cell by cell. Only rules in `scope` count."""
+
+    def __init__(self, expected: Sequence[ExpectedFailure], scope: Scope = EVERYTHING) -> None:
+        self._expected = expected
+        self._scope = scope
+        self._matched: set[int] = set()
+        self._played: set[int] = set()
+        self._happened: set[int] = set()
+
+    def see(self, cell: CellResult, *, played: bool) -> None:
+        """A cell of the run; `played`: all that is wrong with it has been looked for."""
+        for at, entry in enumerate(self._expected):
+            if entry.covers(cell):
+                self._matched.add(at)
+                if played:
+                    self._played.add(at)
+                    if _happens(entry, cell):
+                        self._happened.add(at)
+
+    @property
+    def unmatched(self) -> tuple[StaleExpectation, ...]:
+        """The entries that speak of no cell at all."""
+        return self._named(set(range(len(self._expected))) - self._matched)
+
+    @property
+    def stale(self) -> tuple[StaleExpectation, ...]:
+        """The entries whose cells were played without the finding they expect. One whose cells were not played is let
+        be: a run of a part of the suite says nothing about the rest. So is one of a rule that does not count, or whose
+        finding is there and does not."""
+        counting = {at for at, entry in enumerate(self._expected) if self._scope.takes(entry.rule)}
+        return self._named(self._played & counting - self._happened)
+
+    def _named(self, chosen: Collection[int]) -> tuple[StaleExpectation, ...]:
+        return tuple(_named(entry) for at, entry in enumerate(self._expected) if at in chosen)
+
+
+def _happens(entry: ExpectedFailure, cell: CellResult) -> bool:
+    """Whether a cell that the entry speaks of has its finding, be it one that does not count."""
+    found = (entry.expects(cell, each) and each.severity is Severity.ERROR for each in cell.findings)
+    return any(found) or any(fnmatchcase(rule, entry.rule) for rule in cell.hidden)
+
+
+def unmatched(expected: Sequence[ExpectedFailure], cells: Iterable[CellResult]) -> tuple[StaleExpectation, ...]:
     """The entries that speak of no cell at all."""
-    return tuple(_named(entry) for entry in expected if not any(entry.covers(cell) for cell in cells))
+    return _seen(expected, cells, played=False).unmatched
 
 
 def stale(
-    expected: Sequence[ExpectedFailure], played: Sequence[CellResult], scope: Scope = EVERYTHING
+    expected: Sequence[ExpectedFailure], played: Iterable[CellResult], scope: Scope = EVERYTHING
 ) -> tuple[StaleExpectation, ...]:
-    """The entries whose cells were played without the finding they expect. One whose cells were not played is let be:
-    a run of a part of the suite says nothing about the rest. So is one of a rule that does not count, or whose finding
-    is there and does not."""
-    return tuple(
-        _named(entry)
-        for entry in expected
-        if scope.takes(entry.rule)
-        and any(entry.covers(cell) for cell in played)
-        and not any(fnmatchcase(rule, entry.rule) for cell in played if entry.covers(cell) for rule in cell.hidden)
-        and not any(
-            entry.expects(cell, finding) and finding.severity is Severity.ERROR
-            for cell in played
-            for finding in cell.findings
-        )
-    )
+    """The entries whose cells were played without the finding they expect."""
+    return _seen(expected, played, played=True, scope=scope).stale
+
+
+def _seen(
+    expected: Sequence[ExpectedFailure], cells: Iterable[CellResult], *, played: bool, scope: Scope = EVERYTHING
+) -> Expectations:
+    seen = Expectations(expected, scope)
+    for cell in cells:
+        seen.see(cell, played=played)
+    return seen
 
 
 def _named(entry: ExpectedFailure) -> StaleExpectation:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -21,6 +21,7 @@ from harness.results import (
     EmbeddingTranscript,
     Mode,
     RunResult,
+    Spool,
     Transcript,
     Verdict,
 )
@@ -30,18 +31,18 @@ from harness.rules.retelling import is_strange
 from harness.rules.rule import Rule
 from harness.rules.scope import EVERYTHING, Scope
 from harness.running.cells import not_applicable
-from harness.running.costs import price_version
-from harness.running.differences import Observations, observe, tables
+from harness.running.differences import observe
 from harness.running.driving.driven import Drive, driven
-from harness.running.expected_failures import ExpectedFailure, stale, unmatched
+from harness.running.expected_failures import ExpectedFailure
 from harness.running.forks import WORTH, forked, possible, processors
+from harness.running.gathering import Gathering
 from harness.running.judging import Judge, Judged, unreadable
 from harness.running.patience import Patience
 from harness.running.play import BROKEN, EmbeddingPlaying, Playing
 from harness.running.recorder import Budget, Recorder, Withheld, is_complete, recording, served, surveyed, to_record
 from harness.running.retelling import retellings
+from harness.running.sharing import Shared
 from harness.running.stages import Cell, Stage, Stages
-from harness.running.versions import versions
 from harness.running.workers.pool import Foreign, halt, played
 from harness.running.workers.worker import Broken
 from harness.tape.recording import Recording
@@ -49,6 +50,9 @@ from harness.tape.survey import Survey
 
 Progress = Callable[[CellResult], None]
 """Told of every cell that is done. May be called from several threads, one at a time."""
+
+Done = Callable[[int, Judged], None]
+"""Takes a cell that is done, and its number in the run; the same."""
 
 
 class Run:
@@ -125,8 +129,10 @@ class Run:
         jobs: int | None = None,
         progress: Progress | None = None,
         enough: int | None = None,
+        spool: Spool | None = None,
     ) -> RunResult:
-        """Play the cells, `jobs` at a time; those of a recording are surveyed, if they were not.
+        """Play the cells, `jobs` at a time; those of a recording are surveyed, if they were not. Results go to `spool`
+        as cells are done, for who wants to see them before the end.
 
         Without `jobs` it is one at a time, or one for each processor where processes of our own can play them. When
         `enough` of them have failed no other is begun.
@@ -138,13 +144,23 @@ class Run:
         if self._survey is None:
             cells = to_record(cells, self.surveyed(cells))
         self._room = room(len(cells))
+        results, patience = Spool(len(cells)) if spool is None else spool, Patience(enough)
+        gathering = Gathering(results, _targets(cells), self._expected, self._scope)
+
+        def done(number: int, judged: Judged) -> None:
+            with self._lock:
+                gathering.add(number, judged)
+                patience.take(judged.result)
+                if progress:
+                    progress(judged.result)
+
         try:
-            judged = self._judged(cells, jobs, progress, Patience(enough))
+            self._play_all(cells, jobs, done, patience)
         finally:
             self._survey = None
-        result = self.collect(judged)
-        if len(judged) < len(cells):  # what was not played says nothing of what is expected there
-            result = replace(result, unplayed=len(cells) - len(judged), stale=(), unmatched=())
+        result = gathering.result(self.mode)
+        if len(result.cells) < len(cells):  # what was not played says nothing of what is expected there
+            result = replace(result, unplayed=len(cells) - len(result.cells), stale=(), unmatched=())
         seconds = round(time.perf_counter() - started, 3)
         return replace(result, timing={"seconds": seconds}, played_at=began.isoformat(timespec="seconds"))
 
@@ -177,20 +193,11 @@ class Run:
 
     def collect(self, judged: Sequence[Judged]) -> RunResult:
         """The run of these cells."""
-        results = tuple(each.result for each in judged)
-        observed: dict[str, list[Observations]] = {result.target: [] for result in results}
-        for each in judged:
-            if each.observations is not None:
-                observed[each.result.target].append(each.observations)
-        looked_at = [result for result in results if _is_judged(result)]
-        return RunResult(
-            self.mode,
-            results,
-            tables(observed),
-            stale(self._expected, looked_at, self._scope),
-            versions() | price_version(),
-            unmatched=unmatched(self._expected, results),
-        )
+        targets = dict.fromkeys(each.result.target for each in judged)
+        gathering = Gathering(Spool(len(judged)), targets, self._expected, self._scope)
+        for number, each in enumerate(judged):
+            gathering.add(number, each)
+        return gathering.result(self.mode)
 
     def look(self, cell: Cell) -> tuple[CellResult, Evidence | None]:
         """Play one cell, and give back what it was judged by: nothing, where it was not played.
@@ -203,13 +210,21 @@ class Run:
         evidence = judged.evidence
         return judged.result, evidence and Evidence(redactor.result(evidence.transcript))
 
-    def _judged(
-        self, cells: Sequence[Cell], jobs: int | None, progress: Progress | None, patience: Patience
-    ) -> Sequence[Judged]:
+    def _play_all(self, cells: Sequence[Cell], jobs: int | None, done: Done, patience: Patience) -> None:
         processes = min(jobs or processors(), len(cells) // WORTH)
         if processes > 1 and possible() and self._is_forkable(cells):
-            return self._judged_apart(cells, processes, progress, patience)
-        return [each for each in self._judged_here(cells, jobs or 1, progress, patience) if each is not None]
+            with closing(forked(self._without_evidence, cells, processes, self)) as playing:
+                for number, judged in playing:
+                    done(number, judged)
+                    if patience.over:
+                        break
+            return
+        with self:
+            left = Shared(enumerate(cells), until=lambda: patience.over)
+            if jobs is None or jobs == 1:
+                self._play_some(left, done)
+            else:
+                self._at_a_time(left, cells, jobs, done)
 
     def _is_forkable(self, cells: Sequence[Cell]) -> bool:
         """Whether all that comes of the cells is in their results: nothing is recorded, nobody waits for a provider,
@@ -217,47 +232,21 @@ class Run:
         offline = self._recorder is None and self._stages.mode in ("replay", "reference")
         return offline and not any(isinstance(cell.target.adapter, Foreign) for cell in cells)
 
-    def _judged_apart(
-        self, cells: Sequence[Cell], processes: int, progress: Progress | None, patience: Patience
-    ) -> Sequence[Judged]:
-        judged: dict[int, Judged] = {}
-        with closing(forked(self._without_evidence, cells, processes, self)) as playing:
-            for number, each in playing:
-                judged[number] = each
-                if progress:
-                    progress(each.result)
-                patience.take(each.result)
-                if patience.over:
-                    break
-        return [judged[number] for number in sorted(judged)]
-
     def _without_evidence(self, cell: Cell) -> Judged:
         """A cell as it is kept: the evidence of all of them would be more than memory holds."""
         return replace(self.play_cell(cell), evidence=None)
 
-    def _judged_here(
-        self, cells: Sequence[Cell], jobs: int, progress: Progress | None, patience: Patience
-    ) -> Iterable[Judged | None]:
-        def one(cell: Cell) -> Judged | None:
-            if patience.over:
-                return None
-            judged = self._without_evidence(cell)
-            with self._lock:
-                patience.take(judged.result)
-                if progress:
-                    progress(judged.result)
-            return judged
+    def _play_some(self, left: Iterable[tuple[int, Cell]], done: Done) -> None:
+        for number, cell in left:
+            done(number, self._without_evidence(cell))
 
-        with self:
-            yield from map(one, cells) if jobs == 1 else self._at_a_time(one, cells, jobs)
-
-    def _at_a_time(
-        self, one: Callable[[Cell], Judged | None], cells: Sequence[Cell], jobs: int
-    ) -> Iterable[Judged | None]:
+    def _at_a_time(self, left: Shared[tuple[int, Cell]], cells: Sequence[Cell], jobs: int, done: Done) -> None:
         with ThreadPoolExecutor(jobs, thread_name_prefix="harness-cell") as pool:
             try:
-                yield from pool.map(one, cells)
+                for thread in as_completed([pool.submit(self._play_some, left, done) for _ in range(jobs)]):
+                    thread.result()
             except BaseException:
+                left.end()
                 self._budget.end()  # cells under way send nothing more; what they were answered is in their journals
                 halt(cell.target.adapter for cell in cells)  # else the cells under way would hold up the end
                 raise
@@ -368,10 +357,8 @@ class Run:
             give_back()
 
 
-def _is_judged(cell: CellResult) -> bool:
-    if cell.verdict is Verdict.ERROR:
-        return bool(cell.findings)  # else it broke before a rule saw anything
-    return cell.verdict not in (Verdict.NOT_APPLICABLE, Verdict.MISSING)
+def _targets(cells: Sequence[Cell]) -> Iterable[str]:
+    return dict.fromkeys(cell.target.name for cell in cells)
 
 
 def _profile(cell: Cell, stage: Stage) -> Profile:

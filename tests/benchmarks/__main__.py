@@ -21,7 +21,7 @@ from tests.stages import shipped_targets
 
 MEMORY = Path("/dev/shm")
 
-PARTS = ("speed", "lengths", "conversations", "exchanges", "starts", "suite")
+PARTS = ("speed", "lengths", "conversations", "cells", "exchanges", "starts", "suite")
 
 LENGTHS = (1, 10, 99)
 """Calls of a conversation; a scenario has a hundred answers at most."""
@@ -110,6 +110,19 @@ def _conversations(console: Console, options: argparse.Namespace, folder: Path) 
     return [asdict(row) for row in rows]
 
 
+def _cells(console: Console, options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
+    rows = growth.cells(folder, [size for size in (1_000, 10_000, 100_000) if size <= options.most])
+    table = Table("by", "cells", "ms per cell", "× that of the fewest", "peak memory (MB)", "of a fork (MB)")
+    for row in rows:
+        first = next(each for each in rows if each.player == row.player)
+        ratio = row.milliseconds / first.milliseconds
+        megabytes = f"{row.peak_megabytes:.0f}", f"{row.forks_megabytes:.0f}" if row.player != "one process" else ""
+        table.add_row(row.player, str(row.size), f"{row.milliseconds:.2f}", f"{ratio:.2f}", *megabytes)
+    console.print("a run of shipped scenarios under many names, all rules, six targets, with its JSON and its report")
+    console.print(table)
+    return [asdict(row) for row in rows]
+
+
 def _exchanges(console: Console, options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
     rows = growth.exchanges(folder, [size for size in (10, 100, 400, 1_000, 10_000) if size <= options.most])
     table = Table("player", "exchanges in the cassette", "ms per exchange", "× floor", "peak memory (MB)")
@@ -135,6 +148,7 @@ _PARTS = {
     "speed": _speed,
     "lengths": _lengths,
     "conversations": _conversations,
+    "cells": _cells,
     "exchanges": _exchanges,
     "starts": _starts,
     "suite": _suite,

@@ -1,4 +1,4 @@
-"""How time and memory grow: with the conversations of a run, and with the exchanges in one cassette.
+"""How time and memory grow: with the conversations of a run, with its cells, and with the exchanges in one cassette.
 
 Each size is measured in a process of its own (`worker.py`), so that its peak of memory is its own.
 """
@@ -41,19 +41,28 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """Milliseconds for one conversation, or for one exchange; `ratio` is to the bare SDK with the same size."""
+    """Milliseconds for one conversation, cell or exchange; `ratio` is to the bare SDK with the same size.
+    `forks_megabytes` is the peak of the largest fork, if there are any."""
 
     player: str
     size: int
     milliseconds: float
     peak_megabytes: float
     ratio: float = 1.0
+    forks_megabytes: float = 0.0
 
 
 def conversations(folder: Path, sizes: Sequence[int]) -> list[Growth]:
     """Runs of the harness, all rules, over one cassette per conversation."""
     record(folder, [Conversation(number) for number in range(max(sizes))], [shipped_targets()[TARGET]])
     return [_measured(Task("run", size, str(folder), times=1 if size > 1_000 else 5)) for size in sizes]
+
+
+def cells(folder: Path, sizes: Sequence[int]) -> list[Growth]:
+    """Runs of many cells with their JSON and the terminal's report, by one process and by two."""
+    return [
+        _measured(Task(by, size, str(folder), times=1)) for by in ("one process", "two processes") for size in sizes
+    ]
 
 
 def exchanges(folder: Path, sizes: Sequence[int]) -> list[Growth]:
@@ -86,4 +95,4 @@ def _measured(task: Task, floor: Growth | None = None) -> Growth:
     told: dict[str, Any] = json.loads(done.stdout)
     milliseconds: float = told["seconds"] / task.size * 1000
     ratio = milliseconds / floor.milliseconds if floor else 1.0
-    return Growth(task.player, task.size, milliseconds, told["peak_megabytes"], ratio)
+    return Growth(task.player, task.size, milliseconds, told["peak_megabytes"], ratio, told["forks_megabytes"])

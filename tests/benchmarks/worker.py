@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import resource
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ from harness.tape.player import Player
 from harness.tape.read import read
 from harness.tape.tap import Tap
 from harness.tape.transport import HandlerTransport, replaying
+from tests.benchmarks import many
 from tests.benchmarks.contenders import BODY_MATCHING, JUDGED, Field, contenders, lead, ready, timed
 from tests.benchmarks.conversations import Conversation
 from tests.benchmarks.growth import TARGET, Task
@@ -84,11 +86,17 @@ def _field(task: Task, conversations: int) -> Field:
     return Field(shipped_targets()[TARGET], numbers, Library(folder), folder)
 
 
+def many_cells(task: Task) -> float:
+    return many.played(many.some_cells(task.size), Path(task.folder), 1 if task.player == "one process" else 2)
+
+
 PLAYERS: dict[str, Callable[[Task], float]] = {
     "run": run,
     "bare SDK": from_memory,
     "harness": from_cassette,
     "plain vcrpy": from_vcr,
+    "one process": many_cells,
+    "two processes": many_cells,
 }
 
 
@@ -102,4 +110,5 @@ def peak_megabytes() -> float:
 if __name__ == "__main__":
     task = Task(**json.loads(sys.argv[1]))
     seconds = PLAYERS[task.player](task)
-    sys.stdout.write(json.dumps({"seconds": seconds, "peak_megabytes": peak_megabytes()}))
+    forks = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    sys.stdout.write(json.dumps({"seconds": seconds, "peak_megabytes": peak_megabytes(), "forks_megabytes": forks}))

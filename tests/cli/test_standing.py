@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from harness.cli import standing
+from harness.cli.progress import Progress
 from harness.results import RunResult
 from tests.cli.conftest import Command
 
@@ -35,13 +35,10 @@ def test_what_cannot_begin_leaves_no_report_of_an_earlier_run(harness: Command, 
 def test_a_run_that_we_break_leaves_the_cells_that_were_done(
     harness: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    add = standing.Standing.add
-
-    def once(self: standing.Standing, result: object) -> None:
-        add(self, result)  # type: ignore[arg-type]
+    def once(self: Progress, result: object) -> None:
         raise MemoryError("no more")
 
-    monkeypatch.setattr(standing.Standing, "add", once)
+    monkeypatch.setattr(Progress, "__call__", once)
 
     with pytest.raises(MemoryError):
         harness("run", "call-single", "--mode", "reference", "--target", "openai-chat", *REPORTS)

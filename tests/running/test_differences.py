@@ -16,7 +16,7 @@ from harness.contract.errors import Overloaded
 from harness.contract.model import ChatRequest, ChatResponse, Message, Role, Text
 from harness.results import RunResult
 from harness.running.cells import cells
-from harness.running.differences import FACTS, NOT_OBSERVED, Observations, tables
+from harness.running.differences import FACTS, NOT_OBSERVED, Observations, Observed, tables
 from harness.running.run import Run
 from harness.running.stages import Cell, Replay
 from harness.tape.library import Library
@@ -233,10 +233,12 @@ def test_streams_differ_as_their_apis_do() -> None:
 def test_several_values_of_one_target_stand_side_by_side() -> None:
     name = FACTS[0].name
     none: Observations = {fact.name: frozenset() for fact in FACTS}
-    rows = tables({"a": [none | {name: frozenset({"y", "x"})}, none | {name: frozenset({"x"})}], "b": [none]})
+    seen = [none | {name: frozenset({"y", "x"})}, none | {name: frozenset({"x"})}]
+    rows = tables({"a": Observed(seen), "b": Observed([none])})
     assert dict(rows[0].values) == {"a": "x · y", "b": NOT_OBSERVED}
     assert not rows[0].differs
-    assert tables({"a": [none | {name: frozenset("x")}], "b": [none | {name: frozenset("xy")}]})[0].differs
+    one, two = Observed([none | {name: frozenset("x")}]), Observed([none | {name: frozenset("xy")}])
+    assert tables({"a": one, "b": two})[0].differs
 
 
 def test_values_come_from_the_run_and_not_from_its_targets_names() -> None:

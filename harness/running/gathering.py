@@ -1,0 +1,50 @@
+"""What is left of cells when they are done: their results, and of the rest what the end of a run needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from harness.results import CellResult, Mode, RunResult, Spool, Verdict
+from harness.rules.scope import EVERYTHING, Scope
+from harness.running.costs import price_version
+from harness.running.differences import Observed, tables
+from harness.running.expected_failures import Expectations, ExpectedFailure
+from harness.running.judging import Judged
+from harness.running.versions import versions
+
+
+class Gathering:
+    """Takes the cells of a run as they are done, in any order. `targets` are the names of theirs, in the run's. Of what
+    is `expected` only findings in `scope` count."""
+
+    def __init__(
+        self, spool: Spool, targets: Iterable[str], expected: Sequence[ExpectedFailure], scope: Scope = EVERYTHING
+    ) -> None:
+        self._spool = spool
+        self._observed = {target: Observed() for target in targets}
+        self._expectations = Expectations(expected, scope)
+
+    def add(self, number: int, judged: Judged) -> None:
+        """The cell with this number is done. Its evidence is not kept."""
+        result = judged.result
+        self._spool.put(number, result)
+        self._expectations.see(result, played=_is_judged(result))
+        if judged.observations is not None:
+            self._observed[result.target].see(judged.observations)
+
+    def result(self, mode: Mode) -> RunResult:
+        """The run of these cells."""
+        return RunResult(
+            mode,
+            self._spool.cells,
+            tables(self._observed),
+            self._expectations.stale,
+            versions() | price_version(),
+            unmatched=self._expectations.unmatched,
+        )
+
+
+def _is_judged(cell: CellResult) -> bool:
+    if cell.verdict is Verdict.ERROR:
+        return bool(cell.findings)  # else it broke before a rule saw anything
+    return cell.verdict not in (Verdict.NOT_APPLICABLE, Verdict.MISSING)
