@@ -197,16 +197,16 @@ def audit(  # noqa: PLR0913 - all but the first two have a default
         CassetteError: a file that was named is no cassette, or a folder has no file that could be one.
         CassetteMissing: a path does not exist.
     """
-    files = list(_files(paths))
-    working = Audit(rules, edition, room(len(files)) if conversations else 0, scope)
+    found = list(files(paths))
+    working = Audit(rules, edition, room(len(found)) if conversations else 0, scope)
     skipped: list[Skipped] = []
-    for file, named in files:
+    for file, named in found:
         try:
             cassette = read(file)
         except CassetteError as error:
             if named:
                 raise
-            skipped.append(Skipped(str(file), str(error), damaged=_marked(file)))
+            skipped.append(Skipped(str(file), str(error), damaged=marked(file)))
         else:
             working.add(str(file), cassette)
             if redrive is not None:
@@ -236,8 +236,13 @@ def _unread(skipped: Skipped) -> CellResult:
     return CellResult(skipped.file, "unread", "", "", "whole", Verdict.MISSING, reason=skipped.reason)
 
 
-def _files(paths: Sequence[Path]) -> Iterator[tuple[Path, bool]]:
-    """Each file once, and whether it was named itself."""
+def files(paths: Sequence[Path]) -> Iterator[tuple[Path, bool]]:
+    """Each file once that may be a cassette, and whether it was named itself.
+
+    Raises:
+        CassetteError: a folder has no file that could be one.
+        CassetteMissing: a path does not exist.
+    """
     seen: set[str] = set()
     for path in paths:
         if not path.exists():
@@ -258,7 +263,7 @@ def _may_be_one(file: Path, folder: Path) -> bool:
     return file.suffix.lower() in SUFFIXES and not hidden and not file.is_dir()
 
 
-def _marked(file: Path) -> bool:
+def marked(file: Path) -> bool:
     """Whether it looks like a cassette from afar: a folder also has files that never were one."""
     try:
         return _MARK.search(contents(file, _MARK_BYTES)) is not None

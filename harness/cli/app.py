@@ -12,6 +12,7 @@ import typer
 
 from harness.cli import streams
 from harness.cli.accept import accept
+from harness.cli.adopt import adopt
 from harness.cli.audit import audit
 from harness.cli.check import check
 from harness.cli.config import config
@@ -55,6 +56,7 @@ _FUNCTIONS = {
     "validate": validate,
     "init": init,
     "config": config,
+    "adopt": adopt,
     "probe": probe,
     "audit": audit,
     "report": report,

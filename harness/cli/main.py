@@ -39,6 +39,7 @@ HEADINGS = {
     "Set-up": {
         "init": "Write settings, a first scenario and a workflow into a repository; overwrites nothing.",
         "config": "Show which settings hold in this project, and where each comes from.",
+        "adopt": "Look through cassettes of vcrpy or pytest-recording: can they be played, are secrets in them?",
         "validate": "Check scenario files: every problem with its place.",
         "providers": "Show SDKs, keys (never a value), embeddings, and what each target can do.",
     },

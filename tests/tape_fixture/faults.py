@@ -56,7 +56,8 @@ def _add_one(document: Document) -> None:
     _edit(document, -1, lambda body: body["messages"].append({"role": "user", "content": "And in Rome?"}))
 
 
-def _unanswered(document: Document) -> None:
+def unanswered(document: Document) -> None:
+    """The last of the recorded results was never sent."""
     _edit(document, -1, lambda body: body["messages"].pop())
 
 
@@ -97,7 +98,7 @@ FAULTS = (
     Fault(
         "a call is left without its result, and was recorded so",
         ((_RESULTS, _RESULTS.replace('"])]', '"][:1])]')),),
-        recorded=_unanswered,
+        recorded=unanswered,
     ),
 )
 """Ten, each of which should turn a test red, or keep the key off the disk."""

@@ -26,7 +26,7 @@ HEADERS = RESPONSE_HEADERS | {"date", "location"}
 
 _SECRET_NAMES = re.compile(r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$")
 
-_CARRIERS = re.compile(r"authorization|cookie|(?:^|-)(?:key|token|secret)$")
+_CARRIERS = re.compile(r"authorization|cookie|(?:^|-)(?:key|token|secret|organization|organization-id|project)$")
 """The headers whose values are secret wherever they are repeated."""
 
 
@@ -68,35 +68,48 @@ class Recording:
         Raises:
             CassetteError: an answer cannot be kept, a secret would be written, or the folder cannot be.
         """
-        exchanges = self.exchanges
-        if not exchanges:
-            return 0
-        clean = redactor(self._requests)
-        kept: list[Interaction] = []
-        for at, each in enumerate(exchanges):
-            if each.response is None:
-                continue
-            encoding = each.response.headers.get("content-encoding")
-            if encoding is not None:
-                reason = f"the answer to {told(each.request)} came as {encoding!r}, though nobody said that it may"
-                raise CassetteError(str(path), f"{reason}, and cannot be unpacked.", f"interaction {at}")
-            kept.append(Interaction(clean.request(each.request), clean.response(each.response)))
-        note = f"Recorded by a test, with harness, on {dt.datetime.now(dt.UTC).date()}."
-        data = dumps_of_test(Cassette(tuple(kept)), note, str(path))
-        if clean.finds(data):
-            raise CassetteError(str(path), "a key would be in it, so nothing was written. Please report this.")
-        replace(path, data)
-        return len(kept)
+        interactions = [each.recorded for each in self.exchanges if each.recorded is not None]
+        if interactions:
+            note = f"Recorded by a test, with harness, on {dt.datetime.now(dt.UTC).date()}."
+            replace(path, text(Cassette(tuple(interactions)), note, str(path)))
+        return len(interactions)
 
     def _keep(self, at: int, response: HttpResponse) -> None:
         with self._lock:
             self._responses[at] = response
 
 
+def text(cassette: Cassette, note: str, file: str) -> bytes:
+    """The text of a test's cassette, without what may not be stored. `file` is named in errors.
+
+    Raises:
+        CassetteError: an answer is missing or cannot be unpacked, a secret would be in it, or YAML cannot carry it.
+    """
+    clean = redactor([each.request for each in cassette.interactions])
+    kept: list[Interaction] = []
+    for at, each in enumerate(cassette.interactions):
+        if each.response is None:
+            raise CassetteError(file, f"{told(each.request)} has no answer.", f"interaction {at}")
+        encoding = each.response.headers.get("content-encoding")
+        if encoding is not None:
+            reason = f"the answer to {told(each.request)} came as {encoding!r}, which cannot be unpacked here."
+            raise CassetteError(file, reason, f"interaction {at}")
+        kept.append(Interaction(clean.request(each.request), clean.response(each.response)))
+    data = dumps_of_test(Cassette(tuple(kept)), note, file)
+    if clean.finds(data):
+        raise CassetteError(file, "a key would be in it, so nothing was written. Please report this.")
+    return data
+
+
+def is_secret(header: str) -> bool:
+    """Whether the value of a header, by its name in lower case, is secret."""
+    return _CARRIERS.search(header) is not None
+
+
 def _carried(requests: Collection[HttpRequest]) -> Iterator[str]:
     for request in requests:
         yield from carried(request.url)
         for name, value in request.headers.items():
-            if _CARRIERS.search(name):
+            if is_secret(name):
                 yield value
                 yield value.rpartition(" ")[2]  # behind `Bearer`
