@@ -40,7 +40,8 @@ def provider(api: str, *files: Path) -> Callable[[HttpRequest], HttpResponse]:
         profile = wire.profile_for(model, Edition(today(), files))
         law = wire.services.provider_law(profile, model)
         violations = wire.judge(request, law)
-        refused = [each for each in violations if each.severity == "error" or not _is_taken(wire, profile, request)]
+        taken = _taken(wire, profile, request)
+        refused = [each for each in violations if each.severity == "error" or each.pointer not in taken]
         if refused:
             return wire.error_for(wire.refuse(refused[0]), request)
         return Session(SCENARIO, wire, model, profile, law)(request)
@@ -48,10 +49,10 @@ def provider(api: str, *files: Path) -> Callable[[HttpRequest], HttpResponse]:
     return handle
 
 
-def _is_taken(wire: Api, profile: Profile, request: HttpRequest) -> bool:
-    """Whether a fact says that what nobody is certain of is taken."""
+def _taken(wire: Api, profile: Profile, request: HttpRequest) -> set[str]:
+    """The places of which a fact says that what nobody is certain of is taken there."""
     accepted = [fact for fact in profile.facts if fact.verdict == "accepted" and fact.when]
-    return any(broken_facts(accepted, request, wire.schema_places))
+    return {each.pointer for each in broken_facts(accepted, request, wire.schema_places)}
 
 
 ENDED = {"until": str(dt.date(2026, 9, 1)), "since": None}

@@ -54,7 +54,7 @@ PROVIDERS = {
     for each in (
         Provider("anthropic", "anthropic", "ANTHROPIC"),
         Provider("claude-cli", "claude-cli", "ANTHROPIC"),
-        Provider("gemini", "gemini-3", "GEMINI"),
+        Provider("gemini", "gemini-4", "GEMINI"),
         Provider("openai-chat", "openai-chat", "OPENAI"),
         Provider("openai-responses", "openai-responses", "OPENAI"),
     )

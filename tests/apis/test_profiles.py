@@ -53,6 +53,8 @@ MODELS = [
     ("openai-responses", "gpt-4.1", "gpt-4-responses"),
     ("openai-responses", "deepseek-v4", "deepseek-responses"),
     ("openai-responses", "llama", "openai-responses"),
+    ("gemini", "gemini-4-argon", "gemini-4"),
+    ("gemini", "gemini-4-neon-preview", "gemini-4"),
     ("gemini", "gemini-3.6-flash", "gemini-3.6"),
     ("gemini", "models/gemini-3.6-flash", "gemini-3.6"),
     ("gemini", "gemini-3.5-flash-lite", "gemini-3.6"),
@@ -100,7 +102,7 @@ def test_the_shipped_gemini_targets_differ_in_ids() -> None:
         for each in catalog.targets()
         if each.api == "gemini"
     }
-    assert ids == {"gemini-3": True, "gemini-2.5": False}
+    assert ids == {"gemini-4": None, "gemini-3": True, "gemini-2.5": False}
 
 
 def test_what_is_unsupported_is_lacking() -> None:

@@ -22,17 +22,22 @@ def test_the_shipped_adapters_make_the_shipped_targets() -> None:
     assert [(t.name, t.model, t.profile.name, t.cassettes, t.api) for t in made] == [
         ("anthropic", "claude-opus-5-5", "claude-opus-5-5", "anthropic", "anthropic"),
         ("anthropic-opus-5", "claude-opus-5", "claude-opus-5", "anthropic-opus-5", "anthropic"),
-        ("openai-chat", "gpt-5.6", "gpt-5.5-chat", "openai-chat", "openai-chat"),
-        ("openai-responses", "gpt-5.6", "gpt-5.6-responses", "openai-responses", "openai-responses"),
-        ("gemini-3", "gemini-3.6-flash", "gemini-3.6", "gemini-3", "gemini"),
-        ("gemini-2.5", "gemini-2.5-flash", "gemini-2", "gemini-2.5", "gemini"),
+        ("openai-chat", "gpt-6-sol", "gpt-5.5-chat", "openai-chat", "openai-chat"),
+        ("openai-responses", "gpt-6-astra", "gpt-5.6-responses", "openai-responses", "openai-responses"),
+        ("gemini-4", "gemini-4-argon", "gemini-4", "gemini-4", "gemini"),
+        ("gemini-3", "gemini-3.8-flash", "gemini-3.7", "gemini-3", "gemini"),
+        ("gemini-2.5", "gemini-2.5-flash-lite", "gemini-2", "gemini-2.5", "gemini"),
     ]
     assert len({shipped.name for shipped in catalog.targets()}) == len(catalog.targets())
 
 
 def test_somebodys_own_adapter_gets_columns_of_its_own_and_plays_the_shipped_cassettes() -> None:
     made = targets_for([adapter("mine", "gemini")], [], {})
-    assert [(t.name, t.cassettes) for t in made] == [("mine-3", "gemini-3"), ("mine-2.5", "gemini-2.5")]
+    assert [(t.name, t.cassettes) for t in made] == [
+        ("mine-4", "gemini-4"),
+        ("mine-3", "gemini-3"),
+        ("mine-2.5", "gemini-2.5"),
+    ]
     made = targets_for([adapter("mine", "anthropic")], [], {})
     assert [(t.name, t.cassettes) for t in made] == [("mine", "anthropic"), ("mine-opus-5", "anthropic-opus-5")]
     (made,) = targets_for([adapter("mine", "openai-chat")], [], {})
@@ -47,15 +52,16 @@ def test_named_targets_only() -> None:
 def test_a_model_is_replaced_by_the_name_of_its_column_or_of_its_target(name: str) -> None:
     made = targets_for([adapter("mine", "gemini")], [], {name: "gemini-3-pro-preview"})
     assert [(t.model, t.profile.name) for t in made] == [
+        ("gemini-4-argon", "gemini-4"),
         ("gemini-3-pro-preview", "gemini-3"),
-        ("gemini-2.5-flash", "gemini-2"),
+        ("gemini-2.5-flash-lite", "gemini-2"),
     ]
 
 
 @pytest.mark.parametrize(
     ("model", "folder"),
     [
-        ("gpt-5.6", "openai-chat"),
+        ("gpt-6-sol", "openai-chat"),
         ("gpt-5.4-mini", "openai-chat@gpt-5.4-mini"),
         ("meta-llama/Llama-4:free", "openai-chat@meta-llama-Llama-4-free"),
         ("../../etc", "openai-chat@..-..-etc"),
@@ -72,7 +78,8 @@ def test_an_unknown_target() -> None:
         targets_for(ALL, ["gemini3"], {})
     assert str(raised.value) == (
         "unknown target 'gemini3'. Did you mean 'gemini-3'? "
-        "Known: anthropic, anthropic-opus-5, claude-cli, gemini-2.5, gemini-3, openai-chat, openai-responses."
+        "Known: anthropic, anthropic-opus-5, claude-cli, gemini-2.5, gemini-3, gemini-4, "
+        "openai-chat, openai-responses."
     )
 
 

@@ -14,7 +14,7 @@ from harness.contract.protocols import Adapter, EmbeddingProvider, Endpoint
 from tests.broken.fault import Fault, Wrap
 from tests.broken.places import BODY, Place
 
-EMBEDDING = ("openai-chat", "gemini-3", "gemini-2.5")
+EMBEDDING = ("openai-chat", "gemini-4", "gemini-3", "gemini-2.5")
 TEXT = Place(None, r"/input/\d+", None, r"/requests/\d+/content")
 LENGTH = Place(None, r"/dimensions", None, r"/requests/0/outputDimensionality")
 VECTOR = Place(None, r"/data/\d+/embedding", None, r"/embeddings/\d+/values")

@@ -63,7 +63,7 @@ def test_a_refused_connection_ends_the_run(
         (
             "gemini-3",
             "",
-            "/v1/models/gemini-3.6-flash:generateContent",
+            "/v1/models/gemini-3.8-flash:generateContent",
             "Its base URL has to end in /v1beta, as in --base-url gemini-3=http://127.0.0.1:4000/v1beta.",
         ),
         (

@@ -117,7 +117,7 @@ def test_models_are_listed_with_what_is_known_of_them(harness: Command) -> None:
     assert [(row["MODEL"], row["VISION"], row["THINKING"], row["PROFILE"]) for row in of_one] == [
         (each.id, words[each.vision], words[each.thinking], each.profile) for each in models("gemini")
     ]
-    assert {row["TARGET"] for row in of_one} == {"-", "gemini-3", "gemini-2.5"}
+    assert {row["TARGET"] for row in of_one} == {"-", "gemini-4", "gemini-3", "gemini-2.5"}
     assert {row["NOTE"] for row in of_one} == {"-", "deprecated"}
 
 
@@ -127,7 +127,7 @@ def test_models_are_listed_with_what_is_known_of_them(harness: Command) -> None:
         (
             ("models", "--target", "gemini"),
             (
-                "unknown target 'gemini'. Did you mean 'gemini-3'? Known: "
+                "unknown target 'gemini'. Did you mean 'gemini-4'? Known: "
                 f"{', '.join(sorted(each.name for each in catalog.targets()))}."
             ),
         ),

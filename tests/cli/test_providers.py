@@ -49,8 +49,8 @@ def test_each_provider_has_a_row_with_its_sdk_and_its_key(harness: Command, monk
     assert list(found) == list(PROVIDERS)
     assert found["gemini"] == {
         "PROVIDER": "gemini",
-        "TARGET": "gemini-3",
-        "MODEL": "gemini-3.6-flash",
+        "TARGET": "gemini-4",
+        "MODEL": catalog.target("gemini-4").model,
         "NEEDS": f"google-genai {metadata.version('google-genai')}",
         "KEY": "GEMINI_API_KEY: set",
         "BASE URL": "-",
@@ -230,7 +230,7 @@ def test_the_json_says_of_keys_only_whether_they_are_set(harness: Command, monke
     assert openai == {
         "name": "openai-chat",
         "target": "openai-chat",
-        "model": "gpt-5.6",
+        "model": catalog.target("openai-chat").model,
         "requires": {
             "name": "openai",
             "version": metadata.version("openai"),

@@ -318,7 +318,9 @@ def test_the_estimate_names_each_target_with_its_part(capsys: pytest.CaptureFixt
     assert gemini is not None
     assert shown[0].startswith(f"To be sent: about {4 + embedded} requests, about {money(anthropic + gemini)}")
     assert shown[1] == f"  anthropic (claude-opus-5-5): about 2 requests, about {money(anthropic)}"
-    assert shown[2].startswith(f"  gemini-3 (gemini-3.6-flash, gemini-embedding-2): about {2 + embedded} requests")
+    assert shown[2].startswith(
+        f"  gemini-3 ({catalog.target('gemini-3').model}, gemini-embedding-2): about {2 + embedded} requests"
+    )
     assert len(shown) == 3
 
 
@@ -339,7 +341,7 @@ def test_the_estimate_says_of_how_much_the_cost_is_not_known(capsys: pytest.Capt
     assert total.startswith(
         f"To be sent: about 4 requests, about {money(dollars)}, and 2 of them at a cost that is not known; reasoning"
     )
-    assert gemini == "  gemini-3 (gemini-3.6-flash): about 2 requests, at a cost that is not known"
+    assert gemini == f"  gemini-3 ({catalog.target('gemini-3').model}): about 2 requests, at a cost that is not known"
 
 
 def test_an_estimate_too_small_to_be_shown_is_not_nothing(capsys: pytest.CaptureFixture[str]) -> None:

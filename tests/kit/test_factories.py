@@ -138,7 +138,7 @@ def test_the_environment_says_who_and_with_which_model(make: Callable[..., Any])
 def test_gemini_is_who_is_asked_where_nothing_is_set() -> None:
     service = Service("gemini")
     generation_provider(environ={"GOOGLE_API_KEY": "g", "LLM_PROVIDER": ""}, http_client=service.http).generate("hi")
-    assert service.model == "gemini-3.6-flash"
+    assert service.model == catalog.target("gemini-4").model
     assert service.request.headers["x-goog-api-key"] == "g"
 
 

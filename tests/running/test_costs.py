@@ -173,11 +173,11 @@ def test_a_long_request_has_the_price_of_its_own_length() -> None:
     def provider(request: HttpRequest, session: Handler) -> HttpResponse:
         response = session(request)
         body = json.loads(response.body)
-        body["usage"] = {"prompt_tokens": 200_000, "completion_tokens": 10}
+        body["usage"] = {"input_tokens": 200_000, "output_tokens": 10, "total_tokens": 200_010}
         return replace(response, body=json.dumps(body).encode())
 
-    spending = one("call-single", "openai-chat", InProcess(provider)).spending
-    single, both = (cost("openai-chat", "gpt-5.6", Usage(200_000 * n, 10 * n)) for n in (1, 2))
+    spending = one("call-single", "openai-responses", InProcess(provider)).spending
+    single, both = (cost("openai-responses", "gpt-6-astra", Usage(200_000 * n, 10 * n)) for n in (1, 2))
 
     assert spending is not None
     assert single is not None

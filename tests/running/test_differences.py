@@ -46,6 +46,7 @@ def test_the_shipped_adapters_differ_as_their_apis_do() -> None:
         "anthropic-opus-5": "the API",
         "openai-chat": "the API",
         "openai-responses": "the API",
+        "gemini-4": "nobody: no id on the wire",
         "gemini-3": "the API",
         "gemini-2.5": "nobody: no id on the wire",
     }
@@ -54,6 +55,7 @@ def test_the_shipped_adapters_differ_as_their_apis_do() -> None:
         "anthropic-opus-5": "messages[].content[].tool_use_id",
         "openai-chat": "messages[].tool_call_id",
         "openai-responses": "input[].call_id",
+        "gemini-4": "none: by name and order",
         "gemini-3": "contents[].parts[].functionResponse.id",
         "gemini-2.5": "none: by name and order",
     }
@@ -212,6 +214,7 @@ def test_streams_differ_as_their_apis_do() -> None:
         "anthropic-opus-5": "stream: true",
         "openai-chat": "stream: true",
         "openai-responses": "stream: true",
+        "gemini-4": "streamGenerateContent",
         "gemini-3": "streamGenerateContent",
         "gemini-2.5": "streamGenerateContent",
     }
@@ -220,6 +223,7 @@ def test_streams_differ_as_their_apis_do() -> None:
         "anthropic-opus-5": "unasked",
         "openai-chat": "asked for by stream_options.include_usage",
         "openai-responses": "unasked",
+        "gemini-4": "unasked",
         "gemini-3": "unasked",
         "gemini-2.5": "unasked",
     }

@@ -47,9 +47,9 @@ def test_vision_and_thinking_are_claimed_only_where_a_source_says_so() -> None:
     }
     assert any(each.vision for each in found)
 
-    opus, flash = info("anthropic", "claude-opus-5-5"), info("gemini", "gemini-2.5-flash")
+    opus, flash = info("anthropic", "claude-opus-5-5"), info("gemini", "gemini-2.5-flash-lite")
     assert (opus.vision, opus.thinking) == (None, True)  # the profile says how its reasoning is asked for
-    assert (flash.thinking, flash.context) == (True, 1048576)
+    assert (flash.thinking, flash.context) == (True, 1_000_000)
     for api, model in (
         ("openai-chat", "gpt-4-32k"),
         ("gemini", "gemini-2.5-flash-tts"),
@@ -57,7 +57,7 @@ def test_vision_and_thinking_are_claimed_only_where_a_source_says_so() -> None:
     ):
         assert (info(api, model).vision, info(api, model).thinking) in {(None, None), (None, False)}
     assert Capability.THINKING not in catalog.adapter("openai-chat").capabilities
-    assert info("openai-chat", "gpt-5.6").thinking is False
+    assert info("openai-chat", catalog.target("openai-chat").model).thinking is False
     assert {(each.vision, each.thinking) for each in models("claude-cli")} == {(False, False)}
 
 

@@ -122,7 +122,7 @@ def test_not_applicable_by_what_the_adapter_lacks(made: Made, target: Target) ->
 def test_not_applicable_by_what_the_profile_lacks() -> None:
     cell = run_one(Run(InProcess(), []), shipped_scenarios()["json-with-tools"], shipped_targets()["gemini-2.5"])
     assert cell.verdict is Verdict.NOT_APPLICABLE
-    assert cell.reason == "gemini-2.5-flash (profile gemini-2) does not have: json-with-tools"
+    assert cell.reason == "gemini-2.5-flash-lite (profile gemini-2) does not have: json-with-tools"
 
 
 def test_not_applicable_by_the_profiles_that_the_scenario_names(made: Made, target: Target) -> None:
@@ -302,7 +302,7 @@ def test_several_jobs_give_the_same_result_as_one_and_so_does_a_second_run() -> 
     chosen = cells([shipped_scenarios()[name] for name in SOME], list(shipped_targets().values()))
     run = Run(Reference(), catalog.rules())
     once = without_timing(run(chosen))
-    assert once["summary"] == {**once["summary"], "pass": 46, "not-applicable": 2}
+    assert once["summary"] == {**once["summary"], "pass": 54, "not-applicable": 2}
     assert without_timing(run(chosen, jobs=4)) == once
 
 

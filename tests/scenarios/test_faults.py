@@ -141,7 +141,7 @@ MISTAKES: list[tuple[dict[str, Any], str, object, str]] = [
      {"get_weather": {"city": "B"}},
      "turns[0].model[0]: the turn ends in a call. Add the model's answer to the results."),
     (MALFORMED, "profiles", ABSENT, ("turns[0].model[0].stop: only Gemini says that a call is malformed. Add profiles: "
-     "of gemini-3.7, gemini-3.6, gemini-3-ids, gemini-3, gemini-2, gemini.")),
+     "of gemini-4, gemini-3.7, gemini-3.6, gemini-3-ids, gemini-3, gemini-2, gemini.")),
     (MALFORMED, "profiles.3", "claude", "turns[0].model[0].stop: only Gemini says that a call is malformed. Add "),
     (MALFORMED, "scripted", ABSENT,
      "turns[0].model[0].stop: no model writes a malformed call when asked to. Add scripted: true."),

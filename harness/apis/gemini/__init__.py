@@ -60,9 +60,10 @@ API = Api(
     ),
     profiles=PROFILES,
     targets=(
-        # With ids for tool calls on the wire, and without.
-        Shipped("gemini-3", "gemini", "gemini", "gemini-3.6-flash"),
-        Shipped("gemini-2.5", "gemini", "gemini", "gemini-2.5-flash"),
+        # The newest, and two that show what nobody has seen of it yet: ids for tool calls on the wire, and their lack.
+        Shipped("gemini-4", "gemini", "gemini", "gemini-4-argon"),
+        Shipped("gemini-3", "gemini", "gemini", "gemini-3.8-flash"),
+        Shipped("gemini-2.5", "gemini", "gemini", "gemini-2.5-flash-lite"),
     ),
     system_places=frozenset({"systemInstruction"}),  # gemini-system-instruction
     recognises=recognises,

@@ -6,6 +6,13 @@ from harness.apis.profile import Profile
 from harness.contract.protocols import Capability
 
 PROFILES = (
+    Profile(  # nobody has shown a recording of it, with ids for calls or without
+        "gemini-4",
+        r"gemini-4.*",
+        call_ids=None,
+        strict_pairing=True,
+        thinking="level",
+    ),
     Profile(
         "gemini-3.7",
         r"gemini-3\.[78]\b.*",

@@ -51,10 +51,11 @@ API = Api(
         company=(  # a tool choice asks for tools, and some servers for their parameters
             {"tools": [{"type": "function", "function": {"name": "f"}}]},
             {"tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]},
+            {"reasoning_effort": "none"},  # openai-chat-tools-want-no-reasoning
         ),
     ),
     profiles=PROFILES,
-    targets=(Shipped("openai-chat", "openai-chat", "openai-chat", "gpt-5.6"),),
+    targets=(Shipped("openai-chat", "openai-chat", "openai-chat", "gpt-6-sol"),),
     system_places=frozenset({"message:system", "message:developer"}),  # openai-chat-system-anywhere
     recognises=recognises,
     view=view,

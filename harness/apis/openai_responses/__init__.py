@@ -53,7 +53,7 @@ API = Api(
         ),
     ),
     profiles=PROFILES,
-    targets=(Shipped("openai-responses", "openai-responses", "openai-responses", "gpt-5.6"),),
+    targets=(Shipped("openai-responses", "openai-responses", "openai-responses", "gpt-6-astra"),),
     system_places=frozenset({"instructions", "message:system", "message:developer"}),  # openai-responses-system-places
     recognises=recognises,
     view=view,

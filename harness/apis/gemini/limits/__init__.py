@@ -71,12 +71,12 @@ RESULT_ID_REPEATED = Limit(
 SIGNATURE_MISSING = Limit(
     "gemini-signature-missing",
     "From Gemini 3 on the first call of each step of the current turn has its thought signature.",
-    "gemini-thought-signature",
+    "gemini-thought-signature, gemini-4-thought-signature",
 )
 SIGNATURE_CORRUPTED = Limit(
     "gemini-signature-corrupted",
     "A thought signature is one that was issued, or a documented stand-in.",
-    "gemini-signature-altered",
+    "gemini-signature-altered, gemini-4-signature-altered",
 )
 
 TOOL_NAME = Limit(

@@ -109,7 +109,8 @@ TOOLS_UNSUPPORTED = Limit(
 TOOLS_WITH_REASONING = Limit(
     "openai-chat-tools-with-reasoning",
     "Models from gpt-5.4 on get tools only with reasoning switched off.",
-    "openai-chat-tools-want-no-reasoning, openai-chat-reasons-by-default",
+    "openai-chat-tools-want-no-reasoning, openai-chat-reasons-by-default, "
+    "openai-chat-gpt-6-luna-tools-effort-none-only",
 )
 TOOL_TYPE = Limit("openai-chat-tool-type", "A tool is of the type `function` or `custom`.", "openai-chat-tools-form")
 TOOL_NAME_MISSING = Limit("openai-chat-tool-name-missing", "A tool has a name.", "openai-chat-tools-form")
