@@ -15,6 +15,7 @@ from harness.cli.accept import accept
 from harness.cli.adopt import adopt
 from harness.cli.audit import audit
 from harness.cli.check import check
+from harness.cli.compare import compare
 from harness.cli.config import config
 from harness.cli.explain import explain
 from harness.cli.help import help_
@@ -59,6 +60,7 @@ _FUNCTIONS = {
     "adopt": adopt,
     "probe": probe,
     "audit": audit,
+    "compare": compare,
     "report": report,
     "accept": accept,
     "help": help_,

@@ -26,6 +26,7 @@ HEADINGS = {
         "serve": "Serve the reference server to any client, in any language: what breaks in its conversations?",
     },
     "Results": {
+        "compare": "Say what has changed from one run to another; exit code 1 if something got worse.",
         "report": "Make any report of a run that was kept: a page for the browser, what changed since an earlier one.",
         "accept": "Write what is red in a run into a file of expected failures.",
         "audit": "Audit recorded requests: what do the providers refuse, what breaks the contract?",

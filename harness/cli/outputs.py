@@ -50,6 +50,13 @@ class Output:
         placed = self._placed(shown)
         write(lambda: self.report.made(run, placed), self.report.name, self.path)
 
+    def compare(self, before: RunResult, run: RunResult, presentation: Presentation) -> None:
+        """Render what has changed, of a report that can. Raises `UsageError` if the file cannot be written."""
+        shown = on_screen(presentation) if self.path is None else presentation
+        if self.report.compare is not None:
+            text = self.report.compare(before, run, shown)
+            write(lambda: [text], self.report.name, self.path)
+
     def _placed(self, presentation: Presentation) -> Presentation:
         form = self.path.suffix.lower() if self.path is not None and self.report.forms else ""
         today = dt.datetime.now(dt.UTC).date()
@@ -89,6 +96,21 @@ def outputs(given: Sequence[str]) -> list[Output]:
                 f"--report {each.report.name}:{each.path}: it is written as {' or '.join(each.report.forms)}. "
                 f"Name a file that ends so, as in --report {each.report.name}:{each.report.name}{each.report.forms[0]}."
             )
+    return made
+
+
+def comparing(given: Sequence[str]) -> list[Output]:
+    """The same, of reports that can show what has changed from one run to another.
+
+    Raises:
+        UnknownName: there is no such report.
+        UsageError: see `outputs`; or one cannot.
+    """
+    made = outputs(given)
+    for each in made:
+        if each.report.compare is None:
+            page = " 'harness report NOW.json --against BEFORE.json' makes it." if each.report.compares else ""
+            raise UsageError(f"--report {each.report.name}: terminal, json and markdown show what has changed.{page}")
     return made
 
 

@@ -61,12 +61,12 @@ def indented(text: str, style: str = "", *, by: int = 2) -> RenderableType:
     return Padding(Text(plain(text), style=style), (0, 0, 0, by))
 
 
-def hanging(first: str, rest: Text | str, *, width: int, by: int = 2) -> RenderableType:
+def hanging(first: Text | str, rest: Text | str, *, width: int, by: int = 2) -> RenderableType:
     """A paragraph beside its first words, which take `width` columns."""
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(width=width, overflow="fold")
     table.add_column(ratio=1, overflow="fold")
-    table.add_row(plain(first), Text(plain(rest)) if isinstance(rest, str) else rest)
+    table.add_row(*(Text(plain(part)) if isinstance(part, str) else part for part in (first, rest)))
     return Padding(table, (0, 0, 0, by))
 
 

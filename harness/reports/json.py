@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from dataclasses import asdict
 
+from harness.reports._comparison import compared
 from harness.results import Presentation, Report, RunResult
 
 
@@ -17,4 +20,10 @@ def pieces(run: RunResult, presentation: Presentation) -> Iterator[str]:  # noqa
     return run.json_pieces()
 
 
-REPORT = Report("json", render, pieces=pieces)
+def compare(before: RunResult, run: RunResult, presentation: Presentation) -> str:  # noqa: ARG001 - as above
+    """What has changed, as JSON: lists of changes, each with what was and what is."""
+    made = compared(run, before)
+    return json.dumps({"worse": made.worse, **asdict(made)}, ensure_ascii=False, indent=2) + "\n"
+
+
+REPORT = Report("json", render, pieces=pieces, compare=compare)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import html
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import astuple
 
 from harness.reports import _audit as audit
+from harness.reports import _changes
 from harness.reports import _gateway as gateways
 from harness.reports import _groups as groups
 from harness.reports._causes import Cause, causes
 from harness.reports._checked import sentences
 from harness.reports._costs import costs
+from harness.reports._markdown import code, details, escaped, inline, table
 from harness.reports._redrive import redrive_lines
-from harness.reports._words import CRASHED, count, listed, place, plain, plain_line, short, verdict, what_to_do
+from harness.reports._words import CRASHED, count, listed, place, plain_line, short, verdict, what_to_do
 from harness.results import Audited, Finding, Presentation, Report, RunResult, Severity, Verdict
 
 _SHOWN = 3  # cells of a group whose evidence is shown
@@ -62,7 +62,7 @@ def _of_run(run: RunResult, presentation: Presentation) -> Iterator[str]:
     limit = None if presentation.verbose else _SHOWN
     yield from (
         f"## harness: {word}",
-        f"{_escaped(sentence)}.",
+        f"{escaped(sentence)}.",
         *_matrix(run, by_scenario=presentation.verbose),
         *_gateway(run),
         *_causes(run, Severity.ERROR, limit),
@@ -71,8 +71,8 @@ def _of_run(run: RunResult, presentation: Presentation) -> Iterator[str]:
         *_stale(run),
         *_missing(run),
         *_differences(run, everything=presentation.all_differences),
-        *(_escaped(line) for line in groups.provenance(run)),
-        *(_escaped(line) for line in costs(run, by_target=presentation.verbose)),
+        *(escaped(line) for line in groups.provenance(run)),
+        *(escaped(line) for line in costs(run, by_target=presentation.verbose)),
         *_causes(run, Severity.WARNING, limit),
         *_causes(run, Severity.NOTE, limit),
         *_lists(run, verbose=presentation.verbose),
@@ -82,18 +82,18 @@ def _of_run(run: RunResult, presentation: Presentation) -> Iterator[str]:
 def _of_audit(run: RunResult, done: Audited, presentation: Presentation) -> Iterator[str]:
     limit = None if presentation.verbose else _SHOWN
     yield f"## harness: {verdict(run)[0]}"
-    yield _escaped(audit.verdict(done))
-    yield from map(_escaped, (*groups.facts(run), *groups.scope(run)))
+    yield escaped(audit.verdict(done))
+    yield from map(escaped, (*groups.facts(run), *groups.scope(run)))
     counts = {api: each for api, each in done.apis.items() if each.exchanges}
     if counts:
         heads = ("exchanges", "unread", "accepted", "flagged", "refused", "flagged", "streamed", "broken")
-        yield _table(["API", *heads], ([api, *map(str, astuple(each))] for api, each in counts.items()))
+        yield table(["API", *heads], ([api, *map(str, astuple(each))] for api, each in counts.items()))
     for severity in _HEADS:
         yield from _causes(run, severity, limit)
     if done.redrive is not None:
         yield "### Driven again"
-        yield _code("\n".join(redrive_lines(done.redrive, verbose=presentation.verbose)).strip("\n"), "text")
-    damaged = [f"- {_escaped(each.reason)}" for each in done.skipped if each.damaged]
+        yield code("\n".join(redrive_lines(done.redrive, verbose=presentation.verbose)).strip("\n"), "text")
+    damaged = [f"- {escaped(each.reason)}" for each in done.skipped if each.damaged]
     if damaged:
         yield f"### Not audited, since it cannot be read: {count(len(damaged), 'cassette')}"
         yield "\n".join(damaged[:limit])
@@ -107,11 +107,11 @@ def _matrix(run: RunResult, *, by_scenario: bool) -> Iterator[str]:
         [row.name, *(" ".join(f"{which} {_MARKS[each]}".strip() for which, each in row.verdicts[t]) for t in columns)]
         for row in groups.matrix(run, by_scenario=by_scenario)
     )
-    yield _table(["scenario" if by_scenario else "subject", *columns], rows)
+    yield table(["scenario" if by_scenario else "subject", *columns], rows)
     used = [each for each in Verdict if run.summary[each]]
     yield ", ".join(f"{_MARKS[each]} {each.value.replace('-', ' ')}" for each in used)
     for target, reason in run.left_out.items():
-        yield f"**{_escaped(target)} is left out**: {_escaped(reason)}"
+        yield f"**{escaped(target)} is left out**: {escaped(reason)}"
 
 
 def _gateway(run: RunResult) -> Iterator[str]:
@@ -119,7 +119,7 @@ def _gateway(run: RunResult) -> Iterator[str]:
     if fates:
         yield f"### {gateways.HEADING}"
         rows = ([fact, *map(gateways.told, found)] for fact, found in gateways.rows(fates))
-        yield _table(gateways.heads(fates), rows)
+        yield table(gateways.heads(fates), rows)
 
 
 def _causes(run: RunResult, severity: Severity, limit: int | None) -> Iterator[str]:
@@ -129,7 +129,7 @@ def _causes(run: RunResult, severity: Severity, limit: int | None) -> Iterator[s
     for cause in found:
         first = cause.places[0]
         again = [] if run.audit is not None else [_commands(run, first)]
-        yield _details(
+        yield details(
             f"{cause.rule}: {cause.extent}; {cause.kind}, blame: {cause.blame}",
             [*_evidence(cause, limit), what_to_do(cause.kind, cause.severity, cause.blame), *again],
         )
@@ -137,42 +137,42 @@ def _causes(run: RunResult, severity: Severity, limit: int | None) -> Iterator[s
 
 def _commands(run: RunResult, place: groups.Place) -> str:
     """What shows a place, where something does, and what plays it again."""
-    return _code(f"{groups.look(run, place.cells[0])}\n{groups.rerun(run, place)}".strip())
+    return code(f"{groups.look(run, place.cells[0])}\n{groups.rerun(run, place)}".strip())
 
 
 def _evidence(cause: Cause, limit: int | None) -> Iterator[str]:
-    yield ", ".join(f"{api} {_inline(spot)}" if spot else api for api, spot in cause.at)
+    yield ", ".join(f"{api} {inline(spot)}" if spot else api for api, spot in cause.at)
     for each in cause.places[:limit]:
         items = map(_item, each.findings[:limit])
-        yield "\n".join([f"**{_escaped(each.name)}**, {_escaped(each.target)}", "", *items])
+        yield "\n".join([f"**{escaped(each.name)}**, {escaped(each.target)}", "", *items])
     shown = cause.places[0].findings[0]
     if shown.piece:
-        yield _code("\n".join(map(plain_line, shown.piece)), "text")
+        yield code("\n".join(map(plain_line, shown.piece)), "text")
     for body in shown.bodies:
-        yield f"{_escaped(body.end)}:"
-        yield _code("\n".join(map(plain_line, body.piece or body.text.splitlines()[:_BODY])), "text")
+        yield f"{escaped(body.end)}:"
+        yield code("\n".join(map(plain_line, body.piece or body.text.splitlines()[:_BODY])), "text")
     if more := groups.cells_of(cause.places[len(cause.places[:limit]) :]):
         yield f"and {count(more, 'more cell')}"
     if cause.following:
-        yield _escaped(cause.following)
+        yield escaped(cause.following)
     if cause.source:
-        yield f"Source: {_escaped(cause.source)}"
+        yield f"Source: {escaped(cause.source)}"
 
 
 def _item(finding: Finding) -> str:
-    where = f"{_inline(place(finding))}: " if place(finding) else ""
+    where = f"{inline(place(finding))}: " if place(finding) else ""
     values = ""
     if finding.actual is not None or finding.expected is not None:
-        values = f"; actual {_inline(short(finding.actual))}, expected {_inline(short(finding.expected))}"
-    return f"- {where}{_escaped(finding.message)}{values}"
+        values = f"; actual {inline(short(finding.actual))}, expected {inline(short(finding.expected))}"
+    return f"- {where}{escaped(finding.message)}{values}"
 
 
 def _broken(run: RunResult, limit: int | None) -> Iterator[str]:
     for reason, places in groups.broken(run):
-        names = [f"- {_escaped(each.name)}, {_escaped(each.target)}" for each in places[:limit]]
+        names = [f"- {escaped(each.name)}, {escaped(each.target)}" for each in places[:limit]]
         if more := groups.cells_of(places[len(names) :]):
             names.append(f"- and {count(more, 'more cell')}")
-        yield _details(
+        yield details(
             f"error in {count(groups.cells_of(places), 'cell')}: {reason}",
             [
                 "\n".join(names),
@@ -184,13 +184,13 @@ def _broken(run: RunResult, limit: int | None) -> Iterator[str]:
 
 def _checked(run: RunResult) -> Iterator[str]:
     for about, said in groups.grouped(sentences(run.check) if run.check is not None else (), lambda each: each[0]):
-        yield "\n".join([f"### {about}", "", *(f"- {_escaped(sentence)}" for _, sentence in said)])
+        yield "\n".join([f"### {about}", "", *(f"- {escaped(sentence)}" for _, sentence in said)])
 
 
 def _stale(run: RunResult) -> Iterator[str]:
     if run.stale:
         yield "### Expected failures that did not happen: take them off the list"
-        yield _table(
+        yield table(
             ["scenario", "variant", "target", "rule", "reason"],
             ([each.scenario, each.variant or "both", each.target, each.rule, each.reason] for each in run.stale),
         )
@@ -201,8 +201,8 @@ def _missing(run: RunResult) -> Iterator[str]:
     if found:
         yield f"### Could not look: {count(run.summary[Verdict.MISSING], 'cell')} without a cassette"
     for each in found:
-        yield f"{_escaped(', '.join(each.targets))}: {_escaped(listed([*each.scenarios], _NAMES))}"
-        yield _code(f"{each.record}\n{each.reference}")
+        yield f"{escaped(', '.join(each.targets))}: {escaped(listed([*each.scenarios], _NAMES))}"
+        yield code(f"{each.record}\n{each.reference}")
 
 
 def _differences(run: RunResult, *, everything: bool) -> Iterator[str]:
@@ -210,7 +210,7 @@ def _differences(run: RunResult, *, everything: bool) -> Iterator[str]:
     rows = [row for _, members in groups.differing(run, everything=everything) for row in members]
     if rows:
         yield "### Differences between the targets"
-        yield _table(
+        yield table(
             ["subject", "fact", *columns],
             ([row.subject, row.fact, *(row.values.get(target, "") for target in columns)] for row in rows),
         )
@@ -219,43 +219,17 @@ def _differences(run: RunResult, *, everything: bool) -> Iterator[str]:
 def _lists(run: RunResult, *, verbose: bool) -> Iterator[str]:
     skipped = groups.not_applicable(run, None if verbose else _NAMES)
     if skipped:
-        yield _details("Not applicable", [_table(["target", "cells", "reason"], skipped)])
+        yield details("Not applicable", [table(["target", "cells", "reason"], skipped)])
     unclear = groups.inconclusive(run)
     if unclear:
         named = ([reason, listed([each.name for each in places], _NAMES)] for reason, places in unclear)
-        yield _details("Inconclusive", [_table(["reason", "cells"], named)])
+        yield details("Inconclusive", [table(["reason", "cells"], named)])
     expected = groups.expected_failures(run)
     if expected:
         rows = (
             [reason, listed([f"{each.name}, {each.target}" for each in places], _NAMES)] for reason, places in expected
         )
-        yield _details("Expected failures", [_table(["reason", "cells"], rows)])
+        yield details("Expected failures", [table(["reason", "cells"], rows)])
 
 
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "\n".join("| " + " | ".join(_escaped(cell) for cell in line) + " |" for line in lines)
-
-
-def _details(summary: str, blocks: Iterable[str]) -> str:
-    return "\n\n".join([f"<details><summary>{html.escape(plain(summary))}</summary>", *blocks, "</details>"])
-
-
-def _escaped(text: str) -> str:
-    """The text as it is, whatever it holds: no mark-up, no HTML, no new line of a table."""
-    return re.sub(r"([\\`*_\[\]<>|~#$])", r"\\\1", " ".join(plain(text).split()))
-
-
-def _inline(text: str) -> str:
-    """Code within a line; its fence is longer than any run of backticks in it."""
-    fence = "`" * (max((len(run) for run in re.findall("`+", text)), default=0) + 1)
-    return f"{fence} {text} {fence}"
-
-
-def _code(text: str, language: str = "sh") -> str:
-    """A block of code; its fence is longer than any run of backticks in it."""
-    fence = "`" * (max((len(run) for run in re.findall("`{3,}", text)), default=2) + 1)
-    return f"{fence}{language}\n{text}\n{fence}"
-
-
-REPORT = Report("markdown", render)
+REPORT = Report("markdown", render, compare=_changes.render)

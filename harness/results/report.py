@@ -41,6 +41,7 @@ class Report:
     report is asked for: it is many times as large as all the rest. `compares`: it shows `Presentation.against`. `forms`
     are the endings of files that it can be written as, with their dot, the first for the screen; none: it has one form.
     `pieces` is what `render` returns, piece by piece: so the report of a long run need not be in memory as a whole.
+    `compare` shows what has changed from one run to another, and nothing else: `harness compare` asks for it.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Report:
     compares: bool = False
     forms: tuple[str, ...] = ()
     pieces: Callable[[RunResult, Presentation], Iterable[str]] | None = None
+    compare: Callable[[RunResult, RunResult, Presentation], str] | None = None
 
     def made(self, run: RunResult, presentation: Presentation) -> Iterable[str]:
         """The report of a run, in pieces."""

@@ -60,6 +60,9 @@ def inputs(folder: Path) -> None:
         "- {scenario: 'call-*', target: mine, rule: 'anthropic-choise-forced', reason: known}\n"
     )
     (folder / "done.json").write_text('{"mode": "replay", "cells": []}')
+    (folder / "audited.json").write_text(
+        '{"mode": "audit", "cells": [], "audit": {"files": 0, "apis": {}, "unknown": 0}}'
+    )
     (folder / "glob.yaml").write_text("- {scenario: '*', target: mine, rule: 'results-swap*', reason: known}\n")
     (folder / "own-facts.yaml").write_text(
         "api: anthropic\nfacts:\n  - id: anthropic-ours-a\n    verdict: refuse\n    says: It is refused.\n"

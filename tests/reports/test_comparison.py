@@ -3,10 +3,12 @@ from __future__ import annotations
 from dataclasses import replace
 from decimal import Decimal
 
+import pytest
+
 from harness.contract.model import Usage
 from harness.reports._comparison import compared
-from harness.results import Difference, RunResult, Spending, Verdict
-from tests.reports.runs import cell, failed, finding, red, two_causes
+from harness.results import Difference, RunResult, Severity, Spending, StaleExpectation, Verdict
+from tests.reports.runs import both, cell, failed, finding, red, two_causes
 
 
 def said(changes: object) -> list[tuple[str, str, str | None, str | None]]:
@@ -85,3 +87,76 @@ def test_costs_are_compared_by_target() -> None:
             "$0.2500 for 2 requests; 1,000 tokens in, 20 tokens out",
         )
     ]
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "worse"),
+    [
+        (Verdict.PASS, Verdict.FAIL, True),
+        (Verdict.WARN, Verdict.FAIL, True),
+        (Verdict.PASS, Verdict.WARN, True),
+        (Verdict.PASS, Verdict.MISSING, True),
+        (Verdict.MISSING, Verdict.FAIL, True),
+        (Verdict.PASS, Verdict.NOT_APPLICABLE, True),  # or an adapter could drop what it cannot do any more
+        (None, Verdict.ERROR, True),
+        (Verdict.FAIL, Verdict.ERROR, False),
+        (Verdict.FAIL, Verdict.MISSING, False),
+        (Verdict.FAIL, Verdict.NOT_APPLICABLE, False),
+        (Verdict.PASS, Verdict.NOTE, False),
+        (Verdict.PASS, Verdict.EXPECTED_FAILURE, False),
+        (Verdict.PASS, Verdict.INCONCLUSIVE, False),
+        (Verdict.PASS, None, False),
+        (None, Verdict.PASS, False),
+    ],
+)
+def test_what_is_worse_is_worse(was: Verdict | None, now: Verdict | None, worse: bool) -> None:
+    before, after = (RunResult("replay", () if each is None else (cell(verdict=each),)) for each in (was, now))
+
+    made = compared(after, before)
+
+    assert (made.worse, made.word) == (worse, "WORSE" if worse else "NOT WORSE")
+    assert compared(after, after).word == "SAME"
+
+
+def test_a_cause_is_worse_in_more_cells_and_better_in_fewer_though_each_failed_before() -> None:
+    other = finding("old")
+    before = RunResult("replay", (failed("a"), failed("b", "anthropic", other)))
+    now = RunResult("replay", (failed("a"), failed("b", "anthropic", other, finding())))
+
+    for after, then, worse in ((now, before, True), (before, now, False)):
+        (change,) = (each for each in compared(after, then).causes if each.what.startswith("result-swapped"))
+        assert (change.worse, change.better) == (worse, not worse)
+        assert compared(after, then).worse is worse
+
+
+def test_a_new_note_is_never_worse() -> None:
+    noted = cell("a", verdict=Verdict.NOTE, findings=(finding("custom", severity=Severity.NOTE),))
+
+    made = compared(RunResult("replay", (noted,)), RunResult("replay", (cell("a"),)))
+
+    assert [each.word for each in made.causes] == ["new"]
+    assert not made.worse
+
+
+def test_an_expected_failure_that_does_not_happen_any_more_is_worse() -> None:
+    stale = (StaleExpectation("call-*", "anthropic", "usage", "tracked as #7", "stream"),)
+
+    made = compared(RunResult("replay", (cell(),), stale=stale), RunResult("replay", (cell(),)))
+
+    assert [(each.word, each.what, each.now) for each in made.stale] == [
+        ("new", "usage in call-* [stream], anthropic", "tracked as #7")
+    ]
+    assert made.worse
+
+
+def test_a_run_that_was_not_played_to_its_end_is_worse_than_one_that_was() -> None:
+    whole = RunResult("replay", (cell(),))
+
+    assert compared(replace(whole, stopped="interrupted"), whole).worse
+    assert not compared(whole, replace(whole, stopped="interrupted")).worse
+
+
+def test_a_cell_that_changed_alike_in_both_variants_is_one_line() -> None:
+    sections = dict(compared(RunResult("replay", both(verdict=Verdict.ERROR)), RunResult("replay", both())).sections)
+
+    assert [each.what for each in sections["Cells: 2"]] == ["call-single [whole and stream], anthropic"]

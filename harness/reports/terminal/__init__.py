@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from harness.reports.terminal import changes
 from harness.reports.terminal.screen import MAX_LINES, render
 from harness.results import Report
 
 __all__ = ["MAX_LINES", "REPORT", "render"]
 
-REPORT = Report("terminal", render)
+REPORT = Report("terminal", render, compare=changes.render)
