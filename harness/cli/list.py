@@ -9,6 +9,7 @@ import typer
 
 from harness import catalog
 from harness.cli.days import AsOf, FactFiles, edition, fact_files
+from harness.cli.options import MaxAge, asked
 from harness.contract.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 def list_(  # noqa: PLR0913 - a parameter for each option
     what: Annotated[
-        Literal["scenarios", "targets", "rules", "models", "facts"],
+        Literal["scenarios", "targets", "rules", "models", "facts", "cassettes"],
         typer.Argument(show_default=False, help="What to list."),
     ],
     *,
@@ -34,9 +35,21 @@ def list_(  # noqa: PLR0913 - a parameter for each option
     ] = None,
     as_of: AsOf = None,
     files: FactFiles = None,
-) -> None:
-    """List the scenarios (the project's, or the shipped ones), the targets, the rules, the models that are known, or
-    the facts about providers."""
+    cassettes: Annotated[
+        str | None,
+        typer.Option("--cassettes", metavar="DIR", show_default=False, help="Another folder of cassettes to list."),
+    ] = None,
+    max_age: MaxAge = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit code 1 if a cassette is anything but fresh.")] = False,
+) -> int:
+    """List the scenarios (the project's, or the shipped ones), the targets, the rules, the models that are known, the
+    facts about providers, or the project's cassettes: fresh, stale, old, unused (no cell plays it), orphaned (no
+    scenario has its name) or unreadable."""
+    if what == "cassettes":
+        return _cassettes(cassettes, max_age, strict=strict)
+    for option, given in {"--cassettes": cassettes, "--max-age": max_age, "--strict": strict}.items():
+        if given:
+            raise UsageError(f"{option}: it is for 'harness list cassettes', not for {what}.")
     if what == "facts":
         rows = _facts(apis or (), models or (), edition(as_of, fact_files(files)))
     elif models or as_of or files:
@@ -50,6 +63,17 @@ def list_(  # noqa: PLR0913 - a parameter for each option
         rows = {"scenarios": _scenarios, "targets": _targets, "rules": _rules}[what]()
     for line in aligned(list(rows)):
         typer.echo(line)
+    return 0
+
+
+def _cassettes(folder: str | None, max_age: str | None, *, strict: bool) -> int:
+    from harness.cli import cassettes  # noqa: PLC0415 - `harness --help` loads none of what it needs
+
+    kept = cassettes.kept(asked(cassettes=folder, max_age=max_age))
+    for line in aligned([cassettes.HEADS, *cassettes.rows(kept)]):
+        typer.echo(line)
+    typer.echo(cassettes.summary(kept), err=True)
+    return int(strict and any(each.state != "fresh" for each in kept))
 
 
 def _scenarios() -> Iterator[Sequence[str]]:

@@ -33,7 +33,7 @@ HEADINGS = {
     },
     "Knowledge": {
         "explain": "Say what a fact, a limit, a rule or a word of a report means, how it is known, what to do.",
-        "list": "List the scenarios, the targets, the rules, the facts, or the models that are known.",
+        "list": "List the scenarios, targets, rules, facts, known models, or the cassettes and their state.",
         "probe": "Ask a provider whether facts about it still hold. Says first how many requests and what they cost.",
         "help": "Explain a topic: adapters, ci, findings, recording, scenarios, ... All: harness help.",
     },

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
 from harness.catalog import AGENT, DRIVE, MARK
 from harness.contract.errors import UsageError
 from harness.rules.scope import EVERYTHING, Scope
+
+if TYPE_CHECKING:
+    from harness.tape.age import Outdated
 
 Paths: TypeAlias = Annotated[
     list[str] | None,
@@ -128,6 +131,15 @@ MaxFail: TypeAlias = Annotated[
     int | None,
     typer.Option("--maxfail", metavar="N", min=1, show_default=False, help="Play no other cell once N have failed."),
 ]
+MaxAge: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--max-age",
+        metavar="AGE",
+        show_default=False,
+        help="How old a recording may be, as 90d or 12w: what is older is a warning, with --strict an error.",
+    ),
+]
 AllDifferences: TypeAlias = Annotated[
     bool, typer.Option("--all-differences", help="Also the facts that are the same for all targets.")
 ]
@@ -136,8 +148,8 @@ AllDifferences: TypeAlias = Annotated[
 @dataclass(frozen=True, slots=True)
 class Options:
     """What was typed. Nothing is checked yet. `folder` is that of one's own cassettes, where `cassettes` names none;
-    `enough` how many cells may fail before no other is played, `scope` what `rules`
-    and `ignored` come to."""
+    `enough` how many cells may fail before no other is played; `scope` is what `rules` and `ignored` come to, and
+    `outdated` what `max_age` does."""
 
     paths: Sequence[str] | None
     adapters: Sequence[str] | None
@@ -164,6 +176,13 @@ class Options:
     scope: Scope = EVERYTHING
     enough: int | None = None
     last_failed: bool = False
+    max_age: str | None = None
+    outdated: Outdated | None = None
+
+
+def asked(*, cassettes: str | None = None, max_age: str | None = None) -> Options:
+    """The options of a command that plays nothing, and takes the cells that a plain run would play."""
+    return Options(None, None, None, None, None, None, None, None, cassettes, None, None, False, False, max_age=max_age)
 
 
 def enough(first_failure: bool, max_fail: int | None) -> int | None:

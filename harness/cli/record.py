@@ -18,6 +18,7 @@ from harness.cli.options import (
     FirstFailure,
     Ignored,
     Jobs,
+    MaxAge,
     MaxFail,
     Models,
     Options,
@@ -32,6 +33,7 @@ from harness.cli.options import (
     adapters_of,
     enough,
 )
+from harness.contract.errors import UsageError
 
 
 def record(  # noqa: PLR0913 - a parameter for each option
@@ -52,6 +54,15 @@ def record(  # noqa: PLR0913 - a parameter for each option
     missing: Annotated[
         bool, typer.Option("--missing", help="Only the cells that have no cassette, or one of what was sent before.")
     ] = False,
+    stale: Annotated[
+        bool,
+        typer.Option(
+            "--stale",
+            help="Only the cells that have a cassette of what was sent before, or, with --max-age, an older one; it is "
+            "replaced, whoever recorded it.",
+        ),
+    ] = False,
+    max_age: MaxAge = None,
     max_requests: Annotated[
         int | None, typer.Option("--max-requests", metavar="N", min=1, help="Send no more than so many requests.")
     ] = None,
@@ -108,5 +119,11 @@ def record(  # noqa: PLR0913 - a parameter for each option
         rules=tuple(rules or ()),
         ignored=tuple(ignored or ()),
         enough=enough(first_failure, max_fail),
+        max_age=max_age,
     )
-    return session.record(options, origin, force=force, missing=missing, max_requests=max_requests)
+    if stale and missing:
+        raise UsageError("--stale: it is for cells that have a cassette, and --missing for the others. Leave one out.")
+    if max_age is not None and not stale:
+        raise UsageError(f"--max-age {max_age}: it says which cassettes are stale: add --stale.")
+    which = "stale" if stale else "missing" if missing else "all"
+    return session.record(options, origin, force=force, which=which, max_requests=max_requests)

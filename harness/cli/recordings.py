@@ -20,9 +20,12 @@ def notes(sentences: Iterable[str]) -> None:
         _say(sentence)
 
 
-def fresh(number: int, left: int) -> None:
-    """Say how many of the chosen cells are recorded already."""
-    if number:
+def fresh(number: int, left: int, *, stale: bool = False) -> None:
+    """Say how many of the chosen cells are recorded already, or have no recording that is `stale`."""
+    if number and stale:
+        again = f"{count(left, 'cell')} to record again" if left else "nothing to record again"
+        _say(f"{count(number, 'chosen cell')} without a stale cassette: --stale leaves what is there; {again}.")
+    elif number:
         rest = f"{count(left, 'cell')} to record" if left else "nothing to record"
         _say(f"{count(number, 'chosen cell')} with a fresh cassette: --missing leaves what is there; {rest}.")
 
@@ -42,12 +45,15 @@ def stopped(
     if not left:
         return
     force = ("--force",) if recorder.force else ()
-    if recorder.force and not recorder.missing:  # what is left has cassettes that are to be replaced: none is missing
+    if (
+        recorder.force and not recorder.missing and recorder.outdated is None
+    ):  # what is left has cassettes that are to be replaced: none is missing
         verdicts = [_result(cell, Verdict.PASS if id(cell) in complete else Verdict.MISSING) for cell in cells]
         forced = replace(invocation, record=(*invocation.record, *force))
         commands = [group.record for group in missing(RunResult("record", tuple(verdicts), invocation=forced))]
     else:
-        commands = [invocation.command((*invocation.record, "--missing", *force), named)]
+        which = ("--missing",) if recorder.outdated is None else recorder.outdated.words
+        commands = [invocation.command((*invocation.record, *which, *force), named)]
     for command in commands:
         _say(f"To go on: {command}")
 

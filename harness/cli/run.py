@@ -23,6 +23,7 @@ from harness.cli.options import (
     ExpectedFailures,
     FirstFailure,
     Ignored,
+    MaxAge,
     MaxFail,
     Models,
     Options,
@@ -104,6 +105,7 @@ def run(  # noqa: PLR0913 - a parameter for each option
             help="Only the cells that failed when they were last played here in this mode; all, if none did.",
         ),
     ] = False,
+    max_age: MaxAge = None,
     as_of: AsOf = None,
     facts: FactFiles = None,
     server: of_server.Url = None,
@@ -154,6 +156,7 @@ def run(  # noqa: PLR0913 - a parameter for each option
             ignored=tuple(ignored or ()),
             enough=enough(first_failure, max_fail),
             last_failed=last_failed,
+            max_age=max_age,
         )
         return session.run(options, mode or "replay")
 
@@ -179,6 +182,7 @@ def run(  # noqa: PLR0913 - a parameter for each option
                 "-x": first_failure or None,
                 "--maxfail": max_fail,
                 "--last-failed": last_failed or None,
+                "--max-age": max_age,
             },
             play,
         ),

@@ -32,7 +32,7 @@ from harness.contract.protocols import Route
 from harness.host.environment import isolated
 from harness.kit import factories
 from harness.reports._words import listed
-from harness.results import CellResult, Invocation, Mode, Presentation, RunResult
+from harness.results import CellResult, Invocation, Mode, Presentation, RunResult, Verdict
 from harness.running import expected_failures
 from harness.running.definitions import definitions
 from harness.running.expected_failures import ExpectedFailure
@@ -99,6 +99,7 @@ def show(options: Options, mode: Mode) -> int:
             base_urls=base_urls,
             strict=bool(options.strict),
             scope=options.scope,
+            outdated=options.outdated,
         )
         result, evidence = plan.run(selection.targets).look(selection.cells[0])
     for line in _show_text.lines(result, evidence, on_screen(Presentation(verbose=True))):
@@ -111,7 +112,7 @@ def record(
     origin: Literal["provider", "reference"],
     *,
     force: bool,
-    missing: bool,
+    which: Literal["all", "missing", "stale"],
     max_requests: int | None,
 ) -> int:
     """Record the chosen cells, write the reports, and return the exit code.
@@ -126,7 +127,8 @@ def record(
             f"--cassettes {folder}: this is inside the installed package, which an update replaces. "
             "Name another folder."
         )
-    recorder = Recorder(Library(folder), force, max_requests, missing)
+    outdated = options.outdated if which == "stale" else None
+    recorder = Recorder(Library(folder), force, max_requests, which == "missing", outdated)
     with _environment(_FROM[origin]):
         return _play(options, _FROM[origin], [], recorder, str(folder))
 
@@ -173,7 +175,7 @@ def _play(  # noqa: PLR0913 - what a run is made of
     result = replace(result, cassettes=result.cassettes or cassettes, facts=facts)
     if recorder is not None and mode == "live" and not any(each.shows_terminal for each in wanted):
         estimates.after(result)
-    nothing_missing = recorder is not None and recorder.missing and not result.cells
+    nothing_missing = recorder is not None and _is_fresh(recorder, result)
     for output in wanted:
         if output.is_file or not nothing_missing:
             output.write(result, presentation)
@@ -210,6 +212,7 @@ def _played(  # noqa: PLR0913 - what a run is made of
         strict=bool(options.strict),
         conversations=conversations,
         scope=options.scope,
+        outdated=options.outdated,
     )
     playing = plan.run(selection.targets)
     invocation = _invocation(options, mode, selection, recording=recorder is not None)
@@ -262,6 +265,13 @@ def _progressing(
             failures.keep()
 
 
+def _is_fresh(recorder: Recorder, result: RunResult) -> bool:
+    """Whether nothing was to be recorded of what was asked for."""
+    if recorder.outdated is not None:
+        return all(cell.verdict is Verdict.NOT_APPLICABLE for cell in result.cells)
+    return recorder.missing and not result.cells
+
+
 def _expected(options: Options) -> list[ExpectedFailure]:
     file = options.expected_failures
     by = edition(options.as_of, options.facts)
@@ -273,7 +283,7 @@ def _to_record(cells: Sequence[Cell], playing: Run, plan: Plan, recorder: Record
     found = playing.surveyed(cells)
     recordings.notes(found.notes)
     wanted = to_record(cells, found)
-    recordings.fresh(len(cells) - len(wanted), len(wanted))
+    recordings.fresh(len(cells) - len(wanted), len(wanted), stale=recorder.outdated is not None)
     if plan.mode == "live":
         estimates.before(without_held(wanted, found), plan.base_urls, recorder.max_requests)
     return wanted

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from harness.rules.scope import Scope
 from harness.running.cells import VARIANTS
 from harness.running.scopes import scope
 from harness.scenarios import suite
+from harness.tape.age import Outdated, longest
 from harness.tape.redact.address import shown
 
 CASSETTES = "cassettes"
@@ -91,12 +93,20 @@ def completed(options: Options, mode: Mode) -> Options:
         expected_failures=options.expected_failures or (own.expected_failures and str(own.expected_failures)),
         strict=bool(own.strict) if options.strict is None else options.strict,
         scope=scope_for(options.rules, options.ignored, own, edition(options.as_of, options.facts)),
+        outdated=outdated_for(options.max_age, own),
     )
 
 
 def scope_for(rules: Sequence[str], ignored: Sequence[str], own: Project, by: Edition) -> Scope:
     """Which findings count: as options say, or the project. Raises `UsageError`: no finding has such an id."""
     return scope(rules, ignored, by) if ignored else scope(rules, own.ignore, by, own.at("ignore"))
+
+
+def outdated_for(given: str | None, own: Project) -> Outdated:
+    """Which recordings are too old, as the option says, or the project. Raises `UsageError`: it is no age."""
+    most = own.max_age if given is None else given
+    place = "--max-age" if given is not None else own.at("max-age")
+    return Outdated(None if most is None else longest(most, place), dt.datetime.now(dt.UTC))
 
 
 def adapters(own: Project) -> list[str]:
@@ -124,6 +134,7 @@ def told(own: Project) -> list[Setting]:
         "base-urls": _pairs((target, shown(url)) for target, url in own.base_urls.items()),
         "expected-failures": (str(own.expected_failures),) if own.expected_failures else (),
         "ignore": own.ignore,
+        "max-age": (own.max_age,) if own.max_age else (),
     }
     file = own.place.partition(" at ")[0]
     named = {"servers": own.servers, "gateways": own.gateways}
@@ -170,5 +181,6 @@ _DEFAULTS = {
     "base-urls": "the providers', or what the environment names",
     "expected-failures": "none",
     "ignore": "none",
+    "max-age": "any",
 }
 """What holds where nothing is said."""

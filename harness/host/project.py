@@ -41,6 +41,7 @@ class Project:
     base_urls: Mapping[str, str] = field(default_factory=dict[str, str])
     expected_failures: Path | None = None
     ignore: tuple[str, ...] = ()
+    max_age: str | None = None
     servers: Mapping[str, NamedServer] = field(default_factory=dict[str, NamedServer])
     gateways: Mapping[str, NamedGateway] = field(default_factory=dict[str, NamedGateway])
 
@@ -107,6 +108,7 @@ _KEYS = {
     "base-urls": Key(is_table, "a table of URLs by target", '{openai-chat = "http://127.0.0.1:8000/v1"}'),
     "expected-failures": Key(is_text, "a file", '"known-failures.yaml"'),
     "ignore": Key(is_list, "a list of rules", '["tool-unanswered"]'),
+    "max-age": Key(is_text, "a number of days or weeks", '"90d"'),
     "servers": Key(is_tables, "a table of servers", '{local = {url = "…", api = "openai-chat", model = "…"}}'),
     "gateways": Key(is_tables, "a table of gateways", '{mine = {url = "…", api = "openai-chat", upstreams = ["…"]}}'),
 }
@@ -142,6 +144,7 @@ class _Reader:
             self._table.get("base-urls", {}),
             self._expected_failures(),
             tuple(self._table.get("ignore", ())),
+            self._table.get("max-age"),
             {name: server(name, table, at, self._file) for name, table, at in self._tables("servers")},
             {name: gateway(name, table, at, self._file) for name, table, at in self._tables("gateways")},
         )

@@ -106,9 +106,9 @@ class Transcript:
     An audit has exchanges only: no scenario, no chats. `scripted` says that the answers follow the scenario's script
     (the reference server and its recordings), so that the script is an expectation. `unplayed` counts exchanges of the
     cassette that no request asked for; `stale` says that the scenario has changed since the cassette was recorded,
-    `recorded_by` which adapter recorded it. `capabilities` are the adapter's. `handled` is what a message handler was
-    told of each turn, in the words of `harness.scenarios.events`. `printed` is what the adapter printed meanwhile, in a
-    process of its own.
+    `recorded_by` which adapter recorded it, `too_old` what is to be said if it is older than it may be. `capabilities`
+    are the adapter's. `handled` is what a message handler was told of each turn, in the words of
+    `harness.scenarios.events`. `printed` is what the adapter printed meanwhile, in a process of its own.
     """
 
     api: str
@@ -125,6 +125,7 @@ class Transcript:
     unplayed: int = 0
     stale: bool = False
     recorded_by: str | None = None
+    too_old: str | None = None
     retellings: tuple[Retelling, ...] = ()
     capabilities: frozenset[Capability] = frozenset()
     handled: tuple[tuple[str, ...], ...] = ()

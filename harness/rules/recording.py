@@ -121,6 +121,14 @@ def _stale(evidence: Evidence) -> Iterator[Flaw]:
         yield Flaw("the scenario has changed since this cassette was recorded; record it again")
 
 
+def _old(evidence: Evidence) -> Iterator[Flaw]:
+    if evidence.transcript.too_old is not None:
+        yield Flaw(f"{evidence.transcript.too_old}; record it again: harness record --stale")
+
+
+AGE = "cassette-old"
+"""The rule that is an error in a strict run, and a warning else."""
+
 _REPLAY = "harness.tape.compare"
 
 RULES = (
@@ -159,6 +167,17 @@ RULES = (
         _stale,
         kind=Kind.LOSS,
         because="what was recorded answers another scenario",
+        blame=Blame.CASSETTE,
+    ),
+    Rule(
+        AGE,
+        Subject.REQUESTS,
+        "A cassette that says its day is no older than --max-age allows.",
+        "harness.tape.age",
+        _old,
+        kind=Kind.LOSS,
+        because="what a provider answers may have changed since",
+        severity=Severity.WARNING,
         blame=Blame.CASSETTE,
     ),
 )

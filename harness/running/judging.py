@@ -25,6 +25,7 @@ from harness.results import (
 from harness.rules.declining import declined
 from harness.rules.declining import reason as why_declined
 from harness.rules.evidence import Evidence
+from harness.rules.recording import AGE
 from harness.rules.rule import Rule
 from harness.rules.scope import EVERYTHING, Scope
 from harness.running.causes import linked
@@ -104,6 +105,8 @@ class Judge:
 
     def _weighed(self, finding: Finding) -> Finding:
         """A finding with the severity that its kind has in this run."""
+        if finding.rule == AGE and self.strict:
+            return replace(finding, severity=Severity.ERROR)
         if finding.kind is not Kind.CONVENTION:
             return finding
         return replace(finding, severity=Severity.ERROR if self.strict else Severity.NOTE)

@@ -18,6 +18,7 @@ from harness.running.run import Run
 from harness.running.stages import Live, Reference, Replay, Stages
 from harness.running.workers.pool import LIVE_SECONDS, SECONDS
 from harness.scenarios.schema import Variant
+from harness.tape.age import Outdated
 from harness.tape.library import Library
 
 
@@ -27,7 +28,8 @@ class Plan:
 
     `mode` is how they are answered: from the cassettes of `libraries`, by the reference server, or live, where
     `base_urls` replaces targets' providers by other servers. Scenarios of one's `own`, by their ids, play no shipped
-    cassette. With a `recorder` what is played is recorded. The rest is as in `Run`.
+    cassette. With a `recorder` what is played is recorded. `outdated` says which cassettes are too old. The rest is as
+    in `Run`.
     """
 
     mode: Mode
@@ -40,6 +42,7 @@ class Plan:
     strict: bool = False
     conversations: bool = False
     scope: Scope = EVERYTHING
+    outdated: Outdated | None = None
 
     def run(self, targets: Sequence[Target]) -> Run:
         """The run that plays cells of these targets.
@@ -71,7 +74,7 @@ class Plan:
 
     def _stages(self, targets: Sequence[Target]) -> Stages:
         if self.mode == "replay":
-            return Replay(self.libraries, self.own)
+            return Replay(self.libraries, self.own, self.outdated)
         if self.mode == "reference":
             return Reference()
         live = Live(self.base_urls)

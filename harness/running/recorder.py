@@ -14,6 +14,7 @@ from harness.running.stages import Cell, Stages
 from harness.running.versions import sdk_version
 from harness.running.workers.pool import Halted
 from harness.scenarios.load import digest, sent_digest
+from harness.tape.age import Outdated
 from harness.tape.cassette import Metadata
 from harness.tape.library import Library
 from harness.tape.recording import Recording
@@ -23,12 +24,13 @@ from harness.tape.survey import Place, Survey, survey
 @dataclass(frozen=True, slots=True)
 class Recorder:
     """Writes what a run plays into `library`. `max_requests` is the most that is sent, and paid for; `missing` leaves
-    out the cells that have a fresh cassette."""
+    out the cells that have a fresh cassette, `outdated` all but those that have one which is so."""
 
     library: Library
     force: bool = False
     max_requests: int | None = None
     missing: bool = False
+    outdated: Outdated | None = None
 
 
 class Withheld(Exception):
@@ -84,7 +86,7 @@ def surveyed(cells: Sequence[Cell], stages: Stages, recorder: Recorder) -> Surve
         UsageError: a cell cannot be recorded: a cassette must not be overwritten, another process records it.
     """
     wanted = [_metadata(cell, stages) for cell in cells if not_applicable(cell, stages.mode) is None]
-    return survey(recorder.library, wanted, force=recorder.force, missing=recorder.missing)
+    return survey(recorder.library, wanted, force=recorder.force, missing=recorder.missing, outdated=recorder.outdated)
 
 
 def recording(cell: Cell, stages: Stages, recorder: Recorder, found: Survey) -> Recording:
@@ -93,7 +95,13 @@ def recording(cell: Cell, stages: Stages, recorder: Recorder, found: Survey) -> 
     if held is not None:
         raise Withheld(held)
     try:
-        return Recording(recorder.library, _metadata(cell, stages), stages.redactor(), force=recorder.force)
+        return Recording(
+            recorder.library,
+            _metadata(cell, stages),
+            stages.redactor(),
+            force=recorder.force,
+            replaces=_place(cell) in found.outdated,
+        )
     except CassetteTaken as error:  # since the survey
         raise Withheld(f"not recorded: {error}") from None
 

@@ -388,6 +388,7 @@ def _transcript(cell: Cell, stage: Stage, playing: Playing, mode: Mode) -> Trans
         scripted=stage.scripted,
         unplayed=stage.player.unplayed if stage.player else 0,
         stale=stage.stale,
+        too_old=stage.too_old,
         recorded_by=stage.recorded_by,
         capabilities=cell.target.adapter.capabilities,
         handled=playing.handled,

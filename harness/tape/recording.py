@@ -30,15 +30,23 @@ class Recording:
     `taken` counts the exchanges that were taken up. `notes` are sentences on what happened to what was left.
 
     Raises:
-        CassetteTaken: the place is taken by another model or by what a provider was paid for (unless `force`), or by
-            another process.
+        CassetteTaken: the place is taken by another model or by what a provider was paid for (unless it `replaces`
+            that, or `force`), or by another process.
         CassetteError: what lies there cannot be read (unless `force`), or the folder cannot be written.
     """
 
-    def __init__(self, library: Library, metadata: Metadata, redactor: Redactor, *, force: bool = False) -> None:
+    def __init__(
+        self,
+        library: Library,
+        metadata: Metadata,
+        redactor: Redactor,
+        *,
+        force: bool = False,
+        replaces: bool = False,
+    ) -> None:
         self.taken = 0
         self.notes: list[str] = []
-        self._path = library.place_for(metadata, force=force)
+        self._path = library.place_for(metadata, force=force or replaces)
         self._metadata = metadata
         self._redactor = redactor
         self._force = force

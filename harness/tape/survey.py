@@ -10,6 +10,7 @@ from typing import TypeAlias
 from harness.contract.errors import CassetteError, UsageError
 from harness.host import replacement
 from harness.results import Variant
+from harness.tape.age import Outdated
 from harness.tape.cassette import Cassette, Metadata
 from harness.tape.journal import Journal, Leftover, leftover, path_of
 from harness.tape.library import Library, check_free, is_paid, recorded_on
@@ -25,10 +26,12 @@ Place: TypeAlias = tuple[str, str, Variant]
 
 @dataclass(slots=True)
 class Survey:
-    """What was found. `fresh` are places that `--missing` leaves; `held` says why others are not recorded either;
-    `notes` are sentences on what earlier recordings have left."""
+    """What was found. `fresh` are places that `--missing` or `--stale` leaves, `outdated` those whose cassettes are
+    to be replaced, as was asked; `held` says why others are not recorded either; `notes` are sentences on what earlier
+    recordings have left."""
 
     fresh: set[Place] = field(default_factory=set[Place])
+    outdated: set[Place] = field(default_factory=set[Place])
     held: dict[Place, str] = field(default_factory=dict[Place, str])
     notes: list[str] = field(default_factory=list[str])
 
@@ -38,8 +41,16 @@ def place_of(metadata: Metadata) -> Place:
     return metadata.target, metadata.scenario, metadata.variant
 
 
-def survey(library: Library, wanted: Iterable[Metadata], *, force: bool = False, missing: bool = False) -> Survey:
-    """Look over the places of the `wanted` recordings. With `missing`, what is fresh need not be recorded.
+def survey(
+    library: Library,
+    wanted: Iterable[Metadata],
+    *,
+    force: bool = False,
+    missing: bool = False,
+    outdated: Outdated | None = None,
+) -> Survey:
+    """Look over the places of the `wanted` recordings. With `missing`, what is fresh need not be recorded; with
+    `outdated`, only what is so is.
 
     What killed recordings have left of no use is removed.
 
@@ -51,7 +62,8 @@ def survey(library: Library, wanted: Iterable[Metadata], *, force: bool = False,
     found, problems, every = Survey(), list[CassetteError](), list(wanted)
     for metadata in every:
         try:
-            _look(library, metadata, found, force=force, missing=missing)
+            if outdated is None or _is_outdated(library, metadata, found, outdated):
+                _look(library, metadata, found, force=force, missing=missing)
         except CassetteError as error:
             problems.append(error)
     if len(problems) == 1:
@@ -63,6 +75,17 @@ def survey(library: Library, wanted: Iterable[Metadata], *, force: bool = False,
             f"{len(problems)} of {len(every)} cells cannot be recorded, so nothing was sent for any. {named}{more}"
         )
     return found
+
+
+def _is_outdated(library: Library, metadata: Metadata, found: Survey, outdated: Outdated) -> bool:
+    """Whether what lies in a place is to be recorded again; where nothing lies, nothing is. Raises `CassetteError`."""
+    present = library.present(metadata)
+    standing = present.metadata if present else None
+    if standing is not None and outdated.holds(standing, metadata):
+        found.outdated.add(place_of(metadata))
+        return True
+    found.fresh.add(place_of(metadata))
+    return False
 
 
 def _look(library: Library, metadata: Metadata, found: Survey, *, force: bool, missing: bool) -> None:
@@ -94,7 +117,7 @@ def _look(library: Library, metadata: Metadata, found: Survey, *, force: bool, m
             "changed, and may have been paid for: --force replaces it"
         )
         return
-    if present is not None and not force:
+    if present is not None and not force and place_of(metadata) not in found.outdated:
         check_free(path, standing, metadata)
     if unsaved:
         found.notes.append(

@@ -16,8 +16,8 @@ from tests.broken.replayed import REPLAYED
 from tests.driving.ways import WRONG
 from tests.stages import shipped_scenarios, shipped_targets
 
-BY_CASSETTE = {"cassette-stale"}
-"""No adapter breaks this one: `test_replay.py` proves it with a cassette."""
+BY_CASSETTE = {"cassette-old", "cassette-stale"}
+"""No adapter breaks these: `test_replay.py`, and `tests/cli/test_cassettes.py`, prove them with cassettes."""
 
 BY_CLIENT = {"script-unplayed"}
 """Only clients of `harness serve` can: `tests/serving/test_serve.py` has one that stops halfway."""

@@ -329,3 +329,27 @@ def test_what_killed_writers_have_left_goes_and_what_living_ones_write_stays(pla
 
     os.close(handle)
     assert [path.exists() for path in (dead, other, report, living, foreign)] == [False, False, False, True, True]
+
+
+def test_what_is_stale_is_recorded_again_whoever_paid_for_it_and_costs_are_said_first(
+    place: Place, folder: Path
+) -> None:
+    place()
+    scenario = folder / "scenarios" / "b.yaml"
+    scenario.write_text(scenario.read_text().replace("user: Look", "user: Please. Look"))
+    place.provider.asked.clear()
+
+    refused, outcome = place("scenarios", "--missing"), place("scenarios", "--stale", "--max-requests=1")
+    asked = [*place.provider.asked]
+    (go_on,) = [line for line in outcome.out.splitlines() if "harness record" in line][-1:]
+    again = place("scenarios", "--stale")
+
+    assert "not recorded: what is there was recorded live" in " ".join(refused.out.split())
+    assert "To be sent: about 1 request" in outcome.err
+    assert asked == ["b 1"]
+    assert go_on
+    assert again.code == 0
+    assert place.provider.asked == ["b 1", "b 2"]
+    assert place("scenarios", "--stale").err == (
+        "3 chosen cells without a stale cassette: --stale leaves what is there; nothing to record again.\n"
+    )

@@ -19,6 +19,7 @@ from harness.running.stages.routes import Answering
 from harness.running.stages.stage import Cell, Stage
 from harness.scenarios import suite
 from harness.scenarios.load import digest, sent_digest
+from harness.tape.age import Outdated
 from harness.tape.cassette import REFERENCE_URL, Cassette
 from harness.tape.library import Library
 from harness.tape.player import Player
@@ -33,12 +34,16 @@ class Replay(Offline):
     """From cassettes, with the network shut. The first of `libraries` that has a cell's cassette is played.
 
     Scenarios of one's `own`, by their ids, play no shipped cassette: one that is named like a shipped one is another.
+    `outdated` says which cassettes are too old.
     """
 
     mode: Mode = "replay"
 
-    def __init__(self, libraries: Sequence[Library], own: Container[str] = ()) -> None:
+    def __init__(
+        self, libraries: Sequence[Library], own: Container[str] = (), outdated: Outdated | None = None
+    ) -> None:
         super().__init__()
+        self._outdated = outdated
         self._libraries = libraries
         self._own = own
         self._shipped = suite.shipped("cassettes") if len(libraries) > 1 else None  # alone, they were asked for by name
@@ -68,6 +73,7 @@ class Replay(Offline):
                 player=player,
                 stale=stale,
                 recorded_by=metadata.adapter,
+                too_old=self._outdated and self._outdated.too_old(metadata.recorded_at),
             )
 
     def _cassette(self, cell: Cell) -> Cassette:

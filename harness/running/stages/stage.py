@@ -30,8 +30,8 @@ class Stage:
     """What a cell is played on.
 
     `scripted`: the answers follow the scenario's script. `stale`: what the scenario sends has changed since they were
-    recorded.
-    `recorded_by`: the adapter that recorded them.
+    recorded. `recorded_by`: the adapter that recorded them. `too_old`: what is to be said if they are older than they
+    may be.
     """
 
     endpoint: Endpoint
@@ -41,6 +41,7 @@ class Stage:
     player: Player | None = None
     stale: bool = False
     recorded_by: str | None = None
+    too_old: str | None = None
 
 
 class Stages(Protocol):

@@ -1,0 +1,54 @@
+"""`harness list cassettes`: what lies in the project's folder of cassettes, and whether it is still of use."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.cli.options import Options
+from harness.cli.selection import scenarios_of, select
+from harness.cli.settings import completed
+from harness.contract.errors import UsageError
+from harness.host.environment import isolated
+from harness.running.inventory import Inventory, Kept, State
+from harness.running.workers.pool import SECONDS, Workers
+from harness.tape.library import Library
+
+HEADS = ("CASSETTE", "STATE", "ORIGIN", "MODEL", "RECORDED", "WHY")
+
+
+def kept(options: Options) -> list[Kept]:
+    """The cassettes of the project, or of the folder that is named, held against what the project plays.
+
+    Raises:
+        UsageError: there is no such folder, or as for a run.
+    """
+    options = completed(options, "replay")
+    folder = Path(options.cassettes or options.folder)
+    if not folder.is_dir():
+        raise UsageError(f"{folder}: there is no such folder of cassettes. 'harness record' makes it.")
+    with isolated(), Workers(SECONDS, offline=True) as workers:
+        cells = select(options, workers).cells
+    scenarios = scenarios_of(options.paths)[0]
+    return list(Inventory(cells, scenarios, options.outdated).of(Library(folder)))
+
+
+def rows(cassettes: Sequence[Kept]) -> list[tuple[str, ...]]:
+    """A row for each cassette, those first that have to be looked at."""
+    order = [*(state for state in State if state is not State.FRESH), State.FRESH]
+    return [_row(each) for each in sorted(cassettes, key=lambda each: order.index(each.state))]
+
+
+def _row(kept: Kept) -> tuple[str, ...]:
+    known = kept.metadata
+    about = ("-",) * 3 if known is None else (known.origin, known.model_requested, (known.recorded_at or "-")[:10])
+    return str(kept.path), kept.state.value, *about, kept.why or "-"
+
+
+def summary(cassettes: Sequence[Kept]) -> str:
+    """How many there are in each state, and what can be done."""
+    counted = Counter(each.state for each in cassettes)
+    told = ", ".join(f"{counted[state]} {state}" for state in State if counted[state]) or "none"
+    again = any(counted[state] for state in (State.STALE, State.OLD))
+    return f"{told}{'. What is stale or old is recorded again by: harness record --stale' if again else ''}"
