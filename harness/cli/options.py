@@ -102,8 +102,8 @@ Reports: TypeAlias = Annotated[
     typer.Option(
         "--report",
         metavar="FORMAT[:PATH]",
-        help="terminal, json, junit, xunit, markdown, html, github, gitlab, or archive (json with each cell's "
-        "conversation), to a file or the screen. Repeatable. If none goes to the screen, the terminal report does.",
+        help="terminal, json, junit, xunit, markdown, html, github, gitlab, badge, table, or archive (json with each "
+        "cell's conversation), to a file or the screen. Repeatable. If none goes there, the terminal report does.",
     ),
 ]
 Verbose: TypeAlias = Annotated[

@@ -46,9 +46,13 @@ class Output:
         """Render the run. Raises `UsageError` if the file cannot be written."""
         if isinstance(run.cells, Spool) and not self.report.wants_conversations:
             run = replace(run, cells=run.cells.bare())
+        form = self.path.suffix.lower() if self.path is not None and self.report.forms else ""
+        root, today = pipeline.pipeline().root, dt.datetime.now(dt.UTC).date()
+        self._put(run, replace(presentation, root=root, form=form, today=today))
+
+    def _put(self, run: RunResult, presentation: Presentation) -> None:
         shown = on_screen(presentation) if self.path is None else presentation
-        placed = self._placed(shown)
-        write(lambda: self.report.made(run, placed), self.report.name, self.path)
+        write(lambda: self.report.made(run, shown), self.report.name, self.path)
 
     def compare(self, before: RunResult, run: RunResult, presentation: Presentation) -> None:
         """Render what has changed, of a report that can. Raises `UsageError` if the file cannot be written."""
@@ -57,18 +61,12 @@ class Output:
             text = self.report.compare(before, run, shown)
             write(lambda: [text], self.report.name, self.path)
 
-    def _placed(self, presentation: Presentation) -> Presentation:
-        form = self.path.suffix.lower() if self.path is not None and self.report.forms else ""
-        today = dt.datetime.now(dt.UTC).date()
-        return replace(presentation, root=pipeline.pipeline().root, form=form, today=today)
-
 
 class Annotations(Output):
     """The report that GitHub Actions reads off a step's output."""
 
-    def write(self, run: RunResult, presentation: Presentation) -> None:
-        """Say it."""
-        pipeline.annotate(self.report, run, self._placed(presentation))
+    def _put(self, run: RunResult, presentation: Presentation) -> None:
+        pipeline.annotate(self.report, run, presentation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +75,8 @@ class Summary(Output):
 
     file: Path = Path()
 
-    def write(self, run: RunResult, presentation: Presentation) -> None:
-        """Add it."""
-        pipeline.summarise(self.report, self.file, run, self._placed(presentation))
+    def _put(self, run: RunResult, presentation: Presentation) -> None:
+        pipeline.summarise(self.report, self.file, run, presentation)
 
 
 def outputs(given: Sequence[str]) -> list[Output]:

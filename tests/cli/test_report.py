@@ -112,3 +112,13 @@ def test_the_page_of_an_audit_has_the_exchanges_of_the_files(harness: Command, f
     assert cell["conversation"]["said"] == []
     assert "conversation" not in cells(folder / "small.json")[0]
     assert outcome.code == 0
+
+
+def test_a_badge_and_a_table_of_an_old_run_say_that_they_have_expired(harness: Command, folder: Path) -> None:
+    (folder / "run.json").write_text('{"mode": "replay", "cells": [], "timing": {"at": "2020-01-01T00:00:00+00:00"}}')
+
+    harness("report", "run.json", "--report=badge:badge.json", "--report=badge:badge.svg", "--report=table:table.md")
+
+    assert json.loads((folder / "badge.json").read_text())["message"] == "expired 2020-03-31"
+    assert ">expired 2020-03-31</text>" in (folder / "badge.svg").read_text()
+    assert (folder / "table.md").read_text().startswith("**Expired on 2020-03-31: ")

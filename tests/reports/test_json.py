@@ -37,7 +37,7 @@ def test_only_the_timing_differs_between_two_runs() -> None:
 
 
 def test_every_report_is_found_by_name_and_shows_any_run() -> None:
-    names = ["archive", "github", "gitlab", "html", "json", "junit", "markdown", "terminal", "xunit"]
+    names = ["archive", "badge", "github", "gitlab", "html", "json", "junit", "markdown", "table", "terminal", "xunit"]
     assert catalog.REPORTS.names() == names
     for name in catalog.REPORTS.names():
         report = catalog.REPORTS.load(name)
