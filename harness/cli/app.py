@@ -22,6 +22,7 @@ from harness.cli.help import help_
 from harness.cli.init import init
 from harness.cli.list import list_
 from harness.cli.main import COMMANDS, SUMMARY
+from harness.cli.merge import merge
 from harness.cli.probe import probe
 from harness.cli.providers import providers
 from harness.cli.record import record
@@ -62,6 +63,7 @@ _FUNCTIONS = {
     "audit": audit,
     "compare": compare,
     "report": report,
+    "merge": merge,
     "accept": accept,
     "help": help_,
 }

@@ -30,7 +30,7 @@ from harness.host.environment import isolated
 from harness.host.project import Project
 from harness.host.subjects import NamedGateway
 from harness.kit import factories
-from harness.results import CellResult, Invocation, RunResult
+from harness.results import CellResult, Invocation, RunResult, Spool
 from harness.running import expected_failures
 from harness.running.findable import findable
 from harness.running.plan import variants
@@ -176,7 +176,8 @@ def _played(asked: Held, by: Edition, standing: Standing, redactor: Redactor) ->
     expected = expected_failures.load(Path(file), findable(by) | judging.RULES) if file else []
     door = Door(asked.url.rstrip("/"), _key(pairs[0]), asked.typed.cell_timeout or _SECONDS)
     cells = _chosen(GatewayCheck.cells(pairs, scenarios, played), asked.shared.words)
-    done = standing.begin([cell for _, cell in cells])
+    done = Spool(len(cells))
+    standing.begin([cell for _, cell in cells], done)
     with _open(asked, pairs, by) as upstream, isolated(), Progress(len(cells)) as progress:
 
         def told(cell: CellResult) -> None:

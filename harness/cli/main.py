@@ -28,6 +28,7 @@ HEADINGS = {
     "Results": {
         "compare": "Say what has changed from one run to another; exit code 1 if something got worse.",
         "report": "Make any report of a run that was kept: a page for the browser, what changed since an earlier one.",
+        "merge": "Make one run of the shards that several machines have played.",
         "accept": "Write what is red in a run into a file of expected failures.",
         "audit": "Audit recorded requests: what do the providers refuse, what breaks the contract?",
     },

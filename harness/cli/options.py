@@ -178,6 +178,7 @@ class Options:
     last_failed: bool = False
     max_age: str | None = None
     outdated: Outdated | None = None
+    shard: str | None = None
 
 
 def asked(*, cassettes: str | None = None, max_age: str | None = None) -> Options:

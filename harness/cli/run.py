@@ -106,6 +106,16 @@ def run(  # noqa: PLR0913 - a parameter for each option
         ),
     ] = False,
     max_age: MaxAge = None,
+    shard: Annotated[
+        str | None,
+        typer.Option(
+            "--shard",
+            metavar="I/N",
+            show_default=False,
+            help="Only the I-th of N parts of the cells, as on one of N machines: 'harness merge' makes one run of the "
+            "JSON of all parts.",
+        ),
+    ] = None,
     as_of: AsOf = None,
     facts: FactFiles = None,
     server: of_server.Url = None,
@@ -157,6 +167,7 @@ def run(  # noqa: PLR0913 - a parameter for each option
             enough=enough(first_failure, max_fail),
             last_failed=last_failed,
             max_age=max_age,
+            shard=shard,
         )
         return session.run(options, mode or "replay")
 
@@ -183,6 +194,7 @@ def run(  # noqa: PLR0913 - a parameter for each option
                 "--maxfail": max_fail,
                 "--last-failed": last_failed or None,
                 "--max-age": max_age,
+                "--shard": shard,
             },
             play,
         ),

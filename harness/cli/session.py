@@ -37,9 +37,11 @@ from harness.running import expected_failures
 from harness.running.definitions import definitions
 from harness.running.expected_failures import ExpectedFailure
 from harness.running.findable import findable
+from harness.running.gathering import Gathering
 from harness.running.plan import Plan, cell_seconds
 from harness.running.recorder import Recorder, to_record, without_held
 from harness.running.run import Run
+from harness.running.shards import Shard
 from harness.running.stages import Cell
 from harness.running.workers.pool import Workers
 from harness.scenarios import suite
@@ -201,6 +203,10 @@ def _played(  # noqa: PLR0913 - what a run is made of
         selection = replace(selection, cells=check.chosen(every))
     if failures is not None and options.last_failed:
         selection = replace(selection, cells=failures.chosen(every))
+    whole = selection.cells
+    shard = None if options.shard is None else Shard.parsed(options.shard)
+    if shard is not None:
+        selection = replace(selection, cells=shard.of_cells(whole))
     plan = Plan(
         mode=mode,
         libraries=libraries,
@@ -217,8 +223,10 @@ def _played(  # noqa: PLR0913 - what a run is made of
     playing = plan.run(selection.targets)
     invocation = _invocation(options, mode, selection, recording=recorder is not None)
     cells = selection.cells if recorder is None else _to_record(selection.cells, playing, plan, recorder)
+    gathering = playing.gathering(cells)
+    standing.begin(cells, gathering.spool)
     try:
-        result = _progressing(playing, cells, (jobs, options.enough), standing, failures)
+        result = _progressing(playing, cells, (jobs, options.enough), gathering, failures)
     except BaseException:
         if recorder is not None:
             named = options.targets or options.adapters or options.models
@@ -230,6 +238,8 @@ def _played(  # noqa: PLR0913 - what a run is made of
     if check is not None:
         said = check.said(every, cells, result, lambda tried: plan.run(selection.targets)(tried, jobs=jobs).cells)
         result = replace(result, check=said)
+    if shard is not None:
+        result = shard.result(result, whole, expected, gathering.observed)
     is_own = options.cassettes is None and all(cell.scenario.id in selection.files for cell in every)
     return replace(
         result,
@@ -246,10 +256,9 @@ def _progressing(
     playing: Run,
     cells: Sequence[Cell],
     how: tuple[int | None, int | None],
-    standing: Standing,
+    gathering: Gathering,
     failures: Failures | None,
 ) -> RunResult:
-    done = standing.begin(cells)
     jobs, enough = how
     try:
         with Progress(len(cells)) as progress:
@@ -259,7 +268,7 @@ def _progressing(
                     failures.add(cell)
                 progress(cell)
 
-            return playing(cells, jobs=jobs, progress=told, enough=enough, spool=done)
+            return playing(cells, jobs=jobs, progress=told, enough=enough, gathering=gathering)
     finally:
         if failures is not None:
             failures.keep()

@@ -42,11 +42,10 @@ class Standing:
             if output.is_file:
                 output.write(run, presentation)
 
-    def begin(self, cells: Sequence[Cell]) -> Spool:
-        """These are the cells of the run, which begins to play them; what takes those that are done."""
+    def begin(self, cells: Sequence[Cell], done: Spool) -> None:
+        """These are the cells of the run, which begins to play them, and where those are that are done."""
         self._cells = cells
-        self._done = Spool(len(cells))
-        return self._done
+        self._done = done
 
     def stop(self, error: BaseException) -> None:
         """Write the reports of a run that `error` has ended; on the screen only if it has played cells, unless what has

@@ -21,7 +21,7 @@ _OF: Mapping[Kind, tuple[str, ...]] = {
     "adapter": (
         *("ADAPTER", "PATH", "--adapter", "--adapter-command", "--conversation", "--agent-command", "--target"),
         *("--mode", "--all", "--recut", "-n", "--cell-timeout", "--cassettes", "--strict", "--base-url"),
-        *("--all-differences", "--rule", "--ignore", "-x", "--maxfail", "--last-failed", "--max-age"),
+        *("--all-differences", "--rule", "--ignore", "-x", "--maxfail", "--last-failed", "--max-age", "--shard"),
     ),
     "server": ("--server", "--repeat", "--max-requests", "--max-tokens", "--price", "--only"),
     "gateway": (

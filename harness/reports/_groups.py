@@ -303,15 +303,16 @@ _HIDDEN = 5
 
 
 def scope(run: RunResult) -> list[str]:
-    """Which findings count, and how many that hides, in a sentence, if not all do."""
+    """Which part of a run this is; which findings count, and how many that hides, if not all do. In sentences."""
+    shard = [] if run.part is None else [f"Shard {run.part.name}: 'harness merge' makes one run of all shards."]
     if not (run.rules or run.ignored):
-        return []
+        return shard
     only = f"Only findings of {', '.join(run.rules)} count" if run.rules else ""
     ignored = f"ignored: {', '.join(run.ignored)}" if run.ignored else ""
     each = listed([f"{rule} ({number})" for rule, number in run.hidden.items()], _HIDDEN)
     hidden = f"that hides {count(sum(run.hidden.values()), 'finding')}: {each}" if run.hidden else "that hides nothing"
     said = "; ".join(part for part in (only, ignored, hidden) if part)
-    return [f"{said[0].upper()}{said[1:]}."]
+    return [*shard, f"{said[0].upper()}{said[1:]}."]
 
 
 _BY = {"Answered by": "by", "Recorded from": "from"}

@@ -138,7 +138,7 @@ def _properties(run: RunResult, target: str) -> dict[str, str]:
         if rate.target == target
     }
     return {
-        "responses": " ".join(provenance(replace(run, cells=cells, facts=(), rules=(), ignored=()))),
+        "responses": " ".join(provenance(replace(run, cells=cells, facts=(), rules=(), ignored=(), part=None))),
         "facts": " ".join(facts(run)),
         "scope": " ".join(scope(run)),
         **_cost(run, target),

@@ -5,8 +5,10 @@ from harness.results.audit import ApiCounts, Audited, PairCounts, PairDisagreeme
 from harness.results.checked import Checked, Rate, Tried
 from harness.results.conversation import Conversation, Said, Saying, Sent, Speaker
 from harness.results.definition import Definition
+from harness.results.expectation import StaleExpectation
 from harness.results.findings import Blame, Body, Finding, Kind, Outcome, Severity, writable
 from harness.results.invocation import Invocation
+from harness.results.part import Part
 from harness.results.passing import FactFates, Fate
 from harness.results.report import Presentation, Report
 from harness.results.run import (
@@ -16,7 +18,6 @@ from harness.results.run import (
     Provenance,
     RunResult,
     Spending,
-    StaleExpectation,
     Verdict,
     summed,
     worst,
@@ -64,6 +65,7 @@ __all__ = [
     "Outcome",
     "PairCounts",
     "PairDisagreement",
+    "Part",
     "Presentation",
     "Provenance",
     "Rate",

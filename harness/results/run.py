@@ -18,8 +18,10 @@ from harness.results.audit import Audited
 from harness.results.checked import Checked
 from harness.results.conversation import Conversation
 from harness.results.definition import Definition
+from harness.results.expectation import StaleExpectation
 from harness.results.findings import Finding, Severity, writable
 from harness.results.invocation import Invocation
+from harness.results.part import Part
 from harness.results.transcript import Mode
 from harness.scenarios.schema import Variant
 
@@ -153,20 +155,6 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class StaleExpectation:
-    """An entry of expected failures that is true of nothing, in the one variant that it speaks of (`None`: in any).
-
-    Its failure did not happen in cells that were played; or, in `RunResult.unmatched`, it names no cell of the run.
-    """
-
-    scenario: str
-    target: str
-    rule: str
-    reason: str
-    variant: Variant | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class RunResult:
     """A whole run. Everything but `timing` repeats to the byte when a run is repeated; prices may change with the day.
 
@@ -183,7 +171,8 @@ class RunResult:
     has counted. A damaged file is a cell that is missing.
 
     `check` is what a check says beside its cells; no other run has it. `definitions` says of scenarios, by their ids,
-    where they are written and what they ask. `played_at` is when the run began, an ISO 8601 time in UTC.
+    where they are written and what they ask. `played_at` is when the run began, an ISO 8601 time in UTC. `part` says
+    which shard of a run it is; of a whole one there is none.
     """
 
     mode: Mode
@@ -205,6 +194,7 @@ class RunResult:
     rules: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
     unplayed: int = 0
+    part: Part | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "stopped", writable(self.stopped))
@@ -270,7 +260,7 @@ class RunResult:
             del document["audit"]
         if self.check is None:
             del document["check"]
-        for name in ("facts", "rules", "ignored", "unplayed"):
+        for name in ("facts", "rules", "ignored", "unplayed", "part"):
             if not getattr(self, name):
                 del document[name]
         head, cells, tail = _dumped(document).partition('"cells": []')  # before it stands the mode, and nothing else

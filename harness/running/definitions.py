@@ -11,7 +11,6 @@ from harness.scenarios.load import digest, lines
 from harness.scenarios.schema import Scenario
 
 _DIGITS = 16
-"""Of a digest: enough to tell two states of a scenario apart."""
 
 
 def definitions(scenarios: Iterable[Scenario], files: Mapping[str, str]) -> dict[str, Definition]:
@@ -19,10 +18,15 @@ def definitions(scenarios: Iterable[Scenario], files: Mapping[str, str]) -> dict
     return {each.id: _definition(each, files.get(each.id)) for each in scenarios}
 
 
+def beginning(scenario: Scenario) -> str:
+    """The beginning of its digest, which tells two states of it apart."""
+    return digest(scenario)[:_DIGITS]
+
+
 def _definition(scenario: Scenario, file: str | None) -> Definition:
     line, turns = _lines(file) if file is not None else (None, ())
     return Definition(
-        digest(scenario)[:_DIGITS],
+        beginning(scenario),
         tuple(each.value for each in scenario.requires),
         tuple(each.value for each in scenario.provocations),
         file,

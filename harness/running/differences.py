@@ -49,15 +49,19 @@ class Observed:
         for each in cells:
             self.see(each)
 
-    def see(self, cell: Observations) -> None:
+    def see(self, cell: Mapping[str, Iterable[str]]) -> None:
         """One more cell shows this."""
         for name, values in cell.items():
-            if values:
-                self._values[name].update(values)
+            self._values[name].update(values)
 
     def __getitem__(self, fact: str) -> list[str]:
         """The values of a fact, in order."""
         return sorted(self._values[fact])
+
+    @property
+    def values(self) -> dict[str, tuple[str, ...]]:
+        """The values of each fact that is seen, in order."""
+        return {fact: tuple(sorted(values)) for fact, values in self._values.items() if values}
 
 
 def tables(observed: Mapping[str, Observed]) -> tuple[Difference, ...]:

@@ -231,7 +231,7 @@ class Expectations:
         return self._named(self._played & counting - self._happened)
 
     def _named(self, chosen: Collection[int]) -> tuple[StaleExpectation, ...]:
-        return tuple(_named(entry) for at, entry in enumerate(self._expected) if at in chosen)
+        return tuple(named(entry) for at, entry in enumerate(self._expected) if at in chosen)
 
 
 def _happens(entry: ExpectedFailure, cell: CellResult) -> bool:
@@ -261,5 +261,6 @@ def _seen(
     return seen
 
 
-def _named(entry: ExpectedFailure) -> StaleExpectation:
+def named(entry: ExpectedFailure) -> StaleExpectation:
+    """An entry in the words of results."""
     return StaleExpectation(entry.scenario, entry.target, entry.rule, entry.reason, entry.variant)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from harness.results import CellResult, Mode, RunResult, Spool, Verdict
+from harness.results.part import Values
 from harness.rules.scope import EVERYTHING, Scope
 from harness.running.costs import price_version
 from harness.running.differences import Observed, tables
@@ -20,23 +21,28 @@ class Gathering:
     def __init__(
         self, spool: Spool, targets: Iterable[str], expected: Sequence[ExpectedFailure], scope: Scope = EVERYTHING
     ) -> None:
-        self._spool = spool
+        self.spool = spool
         self._observed = {target: Observed() for target in targets}
         self._expectations = Expectations(expected, scope)
 
     def add(self, number: int, judged: Judged) -> None:
         """The cell with this number is done. Its evidence is not kept."""
         result = judged.result
-        self._spool.put(number, result)
-        self._expectations.see(result, played=_is_judged(result))
+        self.spool.put(number, result)
+        self._expectations.see(result, played=is_judged(result))
         if judged.observations is not None:
             self._observed[result.target].see(judged.observations)
+
+    @property
+    def observed(self) -> Values:
+        """What the cells have shown on the wire until now."""
+        return {target: seen.values for target, seen in self._observed.items()}
 
     def result(self, mode: Mode) -> RunResult:
         """The run of these cells."""
         return RunResult(
             mode,
-            self._spool.cells,
+            self.spool.cells,
             tables(self._observed),
             self._expectations.stale,
             versions() | price_version(),
@@ -44,7 +50,8 @@ class Gathering:
         )
 
 
-def _is_judged(cell: CellResult) -> bool:
+def is_judged(cell: CellResult) -> bool:
+    """Whether all that is wrong with a cell has been looked for."""
     if cell.verdict is Verdict.ERROR:
         return bool(cell.findings)  # else it broke before a rule saw anything
     return cell.verdict not in (Verdict.NOT_APPLICABLE, Verdict.MISSING)

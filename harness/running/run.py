@@ -129,10 +129,10 @@ class Run:
         jobs: int | None = None,
         progress: Progress | None = None,
         enough: int | None = None,
-        spool: Spool | None = None,
+        gathering: Gathering | None = None,
     ) -> RunResult:
-        """Play the cells, `jobs` at a time; those of a recording are surveyed, if they were not. Results go to `spool`
-        as cells are done, for who wants to see them before the end.
+        """Play the cells, `jobs` at a time; those of a recording are surveyed, if they were not. What is done goes to
+        `gathering`, for who wants to see it before the end.
 
         Without `jobs` it is one at a time, or one for each processor where processes of our own can play them. When
         `enough` of them have failed no other is begun.
@@ -144,8 +144,8 @@ class Run:
         if self._survey is None:
             cells = to_record(cells, self.surveyed(cells))
         self._room = room(len(cells))
-        results, patience = Spool(len(cells)) if spool is None else spool, Patience(enough)
-        gathering = Gathering(results, _targets(cells), self._expected, self._scope)
+        gathering = self.gathering(cells) if gathering is None else gathering
+        patience = Patience(enough)
 
         def done(number: int, judged: Judged) -> None:
             with self._lock:
@@ -163,6 +163,10 @@ class Run:
             result = replace(result, unplayed=len(cells) - len(result.cells), stale=(), unmatched=())
         seconds = round(time.perf_counter() - started, 3)
         return replace(result, timing={"seconds": seconds}, played_at=began.isoformat(timespec="seconds"))
+
+    def gathering(self, cells: Sequence[Cell]) -> Gathering:
+        """What takes the cells of this run as they are done."""
+        return Gathering(Spool(len(cells)), _targets(cells), self._expected, self._scope)
 
     def play_cell(self, cell: Cell) -> Judged:
         """Play and judge a cell by what was really sent and received; what leaves the run of it, but for the evidence,

@@ -1,0 +1,180 @@
+"""A run in shards: cells are dealt to them, and their results are put together again.
+
+A scenario's cells stay together, so that a shard shows where targets differ. Scenarios go in the order of the run, each
+to the shard that has the fewest cells by then: who knows the cells knows all shards, and all have about as many.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import cast
+
+from harness.contract.errors import UsageError
+from harness.results import CellResult, Part, RunResult
+from harness.results.part import Values
+from harness.rules.scope import Scope
+from harness.running.definitions import beginning
+from harness.running.differences import Observed, tables
+from harness.running.expected_failures import Expectations, ExpectedFailure, named
+from harness.running.gathering import is_judged
+from harness.running.stages import Cell
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """Shard `number` of `of`, counted from 1."""
+
+    number: int
+    of: int
+
+    @staticmethod
+    def parsed(given: str) -> Shard:
+        """The value of `--shard`. Raises `UsageError`: it is none."""
+        found = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", given)
+        if found is None or not 0 < int(found[1]) <= int(found[2]):
+            raise UsageError(
+                f"--shard {given!r}: it has to have the form NUMBER/OF, from 1/OF to OF/OF, as in --shard 1/4."
+            )
+        return Shard(int(found[1]), int(found[2]))
+
+    def of_cells(self, cells: Sequence[Cell]) -> list[Cell]:
+        """The cells of this shard, in their order.
+
+        Raises:
+            UsageError: there are more shards than scenarios.
+        """
+        groups = [[*group] for _, group in groupby(cells, lambda cell: cell.scenario.id)]
+        if len(groups) < self.of:
+            raise UsageError(
+                f"--shard {self.number}/{self.of}: a shard has one scenario at least, and {len(groups)} are chosen. "
+                "Use no more shards than that."
+            )
+        shards: list[list[Cell]] = [[] for _ in range(self.of)]
+        for group in groups:
+            min(shards, key=len).extend(group)
+        return shards[self.number - 1]
+
+    def result(
+        self, run: RunResult, cells: Sequence[Cell], expected: Sequence[ExpectedFailure], observed: Values
+    ) -> RunResult:
+        """The result of this shard, with what the whole, whose cells these are, needs of it."""
+        scenarios = {cell.scenario.id: cell.scenario for cell in cells}
+        digests = {name: beginning(each) for name, each in scenarios.items()}
+        part = Part(self.number, self.of, digests, tuple(map(named, expected)), observed)
+        return replace(run, part=part, stale=(), unmatched=())
+
+
+Named = tuple[str, RunResult]
+"""A result, and the file that it comes from."""
+
+
+def merged(shards: Sequence[Named]) -> RunResult:
+    """The run that the shards are of: as it would be if it had been played as a whole, but for times.
+
+    Raises:
+        UsageError: one is no shard or was not played to its end, one is missing or there twice, or they are not of one
+            run: the files, and what is not the same.
+    """
+    parts = [(name, run, _part(name, run)) for name, run in shards]
+    _check_numbers([(name, part) for name, _, part in parts])
+    _check_alike(shards)
+    first, whole = shards[0][1], parts[0][2]
+    by_scenario: dict[str, list[CellResult]] = {}
+    for _, run, _ in parts:
+        for cell in run.cells:
+            by_scenario.setdefault(cell.scenario, []).append(cell)
+    cells = [cell for scenario in whole.scenarios for cell in by_scenario.get(scenario, ())]
+    expectations = Expectations(
+        [ExpectedFailure(each.scenario, each.target, each.rule, each.reason, each.variant) for each in whole.expected],
+        Scope(first.rules, first.ignored),
+    )
+    observed = {target: Observed() for target in dict.fromkeys(cell.target for cell in cells)}
+    for cell in cells:
+        expectations.see(cell, played=is_judged(cell))
+    for _, _, part in parts:
+        for target, values in part.observed.items():
+            observed[target].see(values)
+    definitions = {name: each for _, run in shards for name, each in run.definitions.items()}
+    return replace(
+        first,
+        cells=tuple(cells),
+        differences=tables(observed),
+        stale=expectations.stale,
+        unmatched=expectations.unmatched,
+        definitions={name: definitions[name] for name in whole.scenarios if name in definitions},
+        timing={"seconds": max(run.timing.get("seconds", 0.0) for _, run in shards)},
+        played_at=min(filter(None, (run.played_at for _, run in shards)), default=None),
+        part=None,
+    )
+
+
+def _part(name: str, run: RunResult) -> Part:
+    if run.stopped is not None or run.unplayed:
+        why = run.stopped or "as many cells had failed as it was to bear"
+        raise UsageError(f"{name}: this shard was not played to its end ({why}). Play it again.")
+    if run.part is None:
+        raise UsageError(
+            f"{name}: this is no shard of a run. 'harness run --shard 1/4 --report json:{name}' writes one."
+        )
+    return run.part
+
+
+def _check_numbers(parts: Sequence[tuple[str, Part]]) -> None:
+    (first, part), *others = parts
+    seen = {part.number: first}
+    for name, other in others:
+        if other.of != part.of:
+            raise UsageError(
+                f"{first} is shard {part.name}, and {name} is shard {other.name}: these are not shards of one run."
+            )
+        if other.number in seen:
+            raise UsageError(f"{seen[other.number]} and {name} are both shard {other.name}. Name each shard once.")
+        seen[other.number] = name
+    missing = [f"{number}/{part.of}" for number in range(1, part.of + 1) if number not in seen]
+    if missing:
+        raise UsageError(
+            f"shard {', '.join(missing)} is missing: the whole needs each of the {part.of}. "
+            f"'harness run --shard {missing[0]} --report json:PATH' writes one."
+        )
+
+
+_ALIKE: dict[str, Callable[[RunResult], object]] = {
+    "versions are": lambda run: run.versions,
+    "mode is": lambda run: run.mode,
+    "scenarios are": lambda run: run.part and run.part.scenarios,
+    "expected failures are": lambda run: run.part and run.part.expected,
+    "files of facts are": lambda run: run.facts,
+    "rules that count are": lambda run: (run.rules, run.ignored),
+    "targets that are left out are": lambda run: run.left_out,
+    "folders of cassettes are": lambda run: run.cassettes,
+    "other options are": lambda run: replace(run.invocation, scenarios={}),  # whose files may lie elsewhere
+}
+"""What is the same for all shards of a run."""
+
+
+def _check_alike(shards: Sequence[Named]) -> None:
+    (first, run), *others = shards
+    for name, other in others:
+        for what, of in _ALIKE.items():
+            one, two = of(run), of(other)
+            if one != two:
+                raise UsageError(
+                    f"{first} and {name} are not shards of one run: their {what} not the same{_apart(one, two)}. "
+                    "Play all shards with one version, one command line and the same files."
+                )
+
+
+def _apart(one: object, two: object) -> str:
+    """By which names two mappings are not the same."""
+    if not isinstance(one, Mapping) or not isinstance(two, Mapping):
+        return ""
+    first, second = cast("Mapping[str, object]", one), cast("Mapping[str, object]", two)
+    names = [name for name in {**first, **second} if first.get(name) != second.get(name)]
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f" ({', '.join(names[:_NAMED])}{more})"
+
+
+_NAMED = 3

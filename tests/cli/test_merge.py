@@ -1,0 +1,214 @@
+"""`--shard` and `harness merge`: what several machines have played is what one would have."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.cli.main import main
+from harness.contract.errors import UsageError
+from harness.results import RunResult
+from harness.running.cells import cells
+from harness.running.shards import Shard
+from tests.cli.conftest import NO_SUCH_TOOL, Command
+from tests.stages import shipped_scenarios, shipped_targets
+
+KNOWN = """\
+- {scenario: '*', target: anthropic, rule: anthropic-ours-no-weather, reason: known}
+- {scenario: '*', target: openai-chat, rule: usage, reason: never seen}
+- {scenario: nowhere, target: '*', rule: usage, reason: not played}
+"""
+WORDS = ("run", "--mode=reference", "call-after-text", "call-single", "json-mode", "--variant=whole", "-n1")
+CHOSEN = (*WORDS, "--target=anthropic", "--target=openai-chat", "--facts=ours.yaml", "--expected-failures=known.yaml")
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a whole run and its two shards, as JSON and as archives."""
+    folder = tmp_path_factory.mktemp("shards")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        Path("ours.yaml").write_text(NO_SUCH_TOOL)
+        Path("known.yaml").write_text(KNOWN)
+        for name, words in {"whole": (), "one": ("--shard=1/2",), "two": ("--shard", "2/2")}.items():
+            reports = (f"--report=json:{name}.json", f"--report=archive:{name}.archive", "--report=terminal:/dev/null")
+            main([*CHOSEN, *words, *reports, "--report=markdown:/dev/stdout"])
+    return folder
+
+
+@pytest.fixture
+def shards(played: Path, folder: Path) -> Path:
+    for file in played.iterdir():
+        (folder / file.name).write_bytes(file.read_bytes())
+    return folder
+
+
+def document(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text())
+    del found["timing"]
+    return found
+
+
+@pytest.mark.parametrize("order", [("one", "two"), ("two", "one")])
+def test_merged_shards_are_the_whole_but_for_times(harness: Command, shards: Path, order: tuple[str, str]) -> None:
+    kinds = ("json", "archive")
+    codes = [
+        harness("merge", *(f"{name}.{kind}" for name in order), f"--report={kind}:merged.{kind}").code for kind in kinds
+    ]
+
+    whole = RunResult.from_json((shards / "whole.json").read_text())
+    assert codes == [whole.exit_code] * 2
+    for kind in kinds:
+        assert document(shards / f"merged.{kind}") == document(shards / f"whole.{kind}")
+        ends = [without_times((shards / f"{name}.{kind}").read_text()) for name in ("whole", "merged")]
+        assert ends[0] == ends[1]
+    assert [(each.target, each.rule) for each in whole.stale] == [("openai-chat", "usage")]
+    assert [each.scenario for each in whole.unmatched] == ["nowhere"]
+    assert any(row.differs for row in whole.differences)
+
+
+def without_times(text: str) -> str:
+    return re.sub(r'"timing": \{.*?\n  \}', "", text, flags=re.DOTALL)
+
+
+def test_a_shard_is_a_part_that_says_so_and_nothing_of_what_others_may_have_seen(shards: Path) -> None:
+    runs = [RunResult.from_json((shards / f"{name}.json").read_text()) for name in ("one", "two")]
+
+    assert [sorted({cell.scenario for cell in run.cells}) for run in runs] == [
+        ["call-after-text", "json-mode"],
+        ["call-single"],
+    ]
+    assert [(run.stale, run.unmatched) for run in runs] == [((), ())] * 2
+    assert [run.part and run.part.name for run in runs] == ["1/2", "2/2"]
+
+
+def test_it_is_said_in_its_report(harness: Command, shards: Path) -> None:
+    assert "Shard 2/2: 'harness merge' makes one run of all shards." in harness("report", "two.json").out
+    assert "Shard" not in harness("merge", "one.json", "two.json").out
+
+
+def changed(change: Callable[[dict[str, Any]], object]) -> Callable[[], None]:
+    def edit() -> None:
+        found = json.loads(Path("two.json").read_text())
+        change(found)
+        Path("two.json").write_text(json.dumps(found))
+
+    return edit
+
+
+def unlike(what: str, apart: str = "") -> str:
+    named = f" ({apart})" if apart else ""
+    return (
+        f"one.json and two.json are not shards of one run: their {what} not the same{named}. Play all shards with one "
+        "version, one command line and the same files."
+    )
+
+
+WRONG = {
+    "missing": (
+        ["one.json"],
+        lambda: None,
+        "shard 2/2 is missing: the whole needs each of the 2. 'harness run --shard 2/2 --report json:PATH' writes one.",
+    ),
+    "twice": (
+        ["one.json", "two.json", "one.archive"],
+        lambda: None,
+        "one.json and one.archive are both shard 1/2. Name each shard once.",
+    ),
+    "whole": (
+        ["one.json", "whole.json"],
+        lambda: None,
+        "whole.json: this is no shard of a run. 'harness run --shard 1/4 --report json:whole.json' writes one.",
+    ),
+    "others": (
+        ["one.json", "two.json"],
+        changed(lambda run: run["part"].update(of=3)),
+        "one.json is shard 1/2, and two.json is shard 2/3: these are not shards of one run.",
+    ),
+    "unfinished": (
+        ["one.json", "two.json"],
+        changed(lambda run: run.update(stopped="interrupted")),
+        "two.json: this shard was not played to its end (interrupted). Play it again.",
+    ),
+    "failures": (
+        ["one.json", "two.json"],
+        changed(lambda run: run.update(unplayed=3)),
+        "two.json: this shard was not played to its end (as many cells had failed as it was to bear). Play it again.",
+    ),
+    "versions": (
+        ["one.json", "two.json"],
+        changed(lambda run: run["versions"].update({"openai": "0.1", "httpx2": "0.1"})),
+        unlike("versions are", "openai, httpx2"),
+    ),
+    "mode": (["one.json", "two.json"], changed(lambda run: run.update(mode="replay")), unlike("mode is")),
+    "scenarios": (
+        ["one.json", "two.json"],
+        changed(lambda run: run["part"]["scenarios"].update({"call-single": "0"})),
+        unlike("scenarios are", "call-single"),
+    ),
+    "expected": (
+        ["one.json", "two.json"],
+        changed(lambda run: run["part"].update(expected=[])),
+        unlike("expected failures are"),
+    ),
+    "facts": (["one.json", "two.json"], changed(lambda run: run.update(facts=[])), unlike("files of facts are")),
+    "rules": (
+        ["one.json", "two.json"],
+        changed(lambda run: run.update(rules=["usage"])),
+        unlike("rules that count are"),
+    ),
+    "options": (
+        ["one.json", "two.json"],
+        changed(lambda run: run["invocation"]["rerun"].append("--strict")),
+        unlike("other options are"),
+    ),
+    "overwritten": (
+        ["one.json", "two.json", "--report=json:two.json"],
+        lambda: None,
+        "--report: two.json is a shard, and would be overwritten. Name another file.",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_not_all_shards_of_one_run_is_said(harness: Command, shards: Path, name: str) -> None:
+    words, edit, message = WRONG[name]
+    edit()
+
+    outcome = harness("merge", *words)
+
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err == f"harness: {message}\n"
+
+
+@pytest.mark.parametrize("of", [1, 2, 3, 7, 50])
+def test_all_shards_are_all_cells_and_have_about_as_many(of: int) -> None:
+    every = cells([*shipped_scenarios().values()], [*shipped_targets().values()])
+    shards = [Shard(number, of).of_cells(every) for number in range(1, of + 1)]
+
+    dealt = [(cell.scenario.id, cell.target.name, cell.variant) for shard in shards for cell in shard]
+    assert len(dealt) == len(every)
+    assert set(dealt) == {(cell.scenario.id, cell.target.name, cell.variant) for cell in every}
+    assert max(map(len, shards)) - min(map(len, shards)) <= 2 * len(shipped_targets())
+    scenarios = [{cell.scenario.id for cell in shard} for shard in shards]
+    assert sum(map(len, scenarios)) == len(set[str]().union(*scenarios))
+    assert shards == [Shard(number, of).of_cells(every) for number in range(1, of + 1)]
+
+
+@pytest.mark.parametrize("given", ["", "1", "0/2", "3/2", "1/0", "-1/2", "1/2/3", "a/b", "1/ 2", "1/1234567"])
+def test_what_is_no_shard_is_said(given: str) -> None:
+    with pytest.raises(UsageError, match=r"it has to have the form NUMBER/OF, from 1/OF to OF/OF, as in --shard 1/4"):
+        Shard.parsed(given)
+
+
+def test_more_shards_than_scenarios_are_refused(harness: Command) -> None:
+    outcome = harness(*WORDS, "--shard=2/4")
+    assert outcome.code == 2
+    assert outcome.err == (
+        "harness: --shard 2/4: a shard has one scenario at least, and 3 are chosen. Use no more shards than that.\n"
+    )
