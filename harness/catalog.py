@@ -159,6 +159,15 @@ def target(name: str) -> Shipped:
     raise UnknownName("target", name, [each.name for each in targets()])
 
 
+def words_of(adapter: str) -> tuple[str, str]:
+    """The words of a command line that ask for an adapter. What owns its loop speaks the API of the target."""
+    if adapter.startswith(MARK):
+        return "--adapter-command", adapter.removeprefix(MARK)
+    kind, _, what = adapter.partition(" ")
+    option = {DRIVE: "--conversation", AGENT: "--agent-command"}.get(kind.partition("@")[0])
+    return (option, what) if option and what else ("--adapter", adapter)
+
+
 def is_foreign(spec: str) -> bool:
     """Whether loading an adapter by this name or `package.module:attribute` runs code of somebody else."""
     return (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from harness.catalog import AGENT, DRIVE, MARK
+from harness.catalog import MARK
 from harness.contract.errors import UsageError
 from harness.rules.scope import EVERYTHING, Scope
 
@@ -198,15 +198,6 @@ def adapters_of(
 ) -> list[str] | None:
     """The adapters that are asked for, by name, by command, or as what owns its loop; none, if none is."""
     return [*(names or ()), *(f"{MARK}{command}" for command in commands or ()), *loops] or None
-
-
-def words_of(adapter: str) -> tuple[str, str]:
-    """The words of a command line that ask for an adapter. What owns its loop speaks the API of the target."""
-    if adapter.startswith(MARK):
-        return "--adapter-command", adapter.removeprefix(MARK)
-    kind, _, what = adapter.partition(" ")
-    option = {DRIVE: "--conversation", AGENT: "--agent-command"}.get(kind.partition("@")[0])
-    return (option, what) if option and what else ("--adapter", adapter)
 
 
 def named_values(option: str, values: Sequence[str] | None, what: str) -> Mapping[str, str]:

@@ -13,7 +13,7 @@ from harness import catalog
 from harness.apis.targets import Target, targets_for
 from harness.cli import keywords
 from harness.cli.days import edition
-from harness.cli.options import Options, named_values, words_of
+from harness.cli.options import Options, named_values
 from harness.contract import distribution
 from harness.contract.errors import MissingDependency, UsageError
 from harness.contract.protocols import Adapter, Endpoint
@@ -158,7 +158,7 @@ def _without_sdk(adapters: Mapping[str, Adapter]) -> dict[str, str]:
 
 def _words(target: Target, spec: str, models: Mapping[str, str]) -> tuple[str, ...]:
     shipped = catalog.target(target.cassettes.partition("@")[0])
-    adapter = () if spec == shipped.adapter else words_of(spec)
+    adapter = () if spec == shipped.adapter else catalog.words_of(spec)
     named = next((name for name in (target.name, shipped.name) if name in models), None)
     model = () if named is None else ("--model", f"{named}={models[named]}")
     return (*adapter, "--target", shipped.name, *model)

@@ -28,7 +28,6 @@ from harness.cli.selection import Selection, select
 from harness.cli.settings import completed, settings
 from harness.cli.standing import Standing
 from harness.contract.errors import UnknownName, UsageError
-from harness.contract.protocols import Route
 from harness.host.environment import isolated
 from harness.kit import factories
 from harness.reports._words import listed
@@ -43,6 +42,7 @@ from harness.running.recorder import Recorder, to_record, without_held
 from harness.running.run import Run
 from harness.running.shards import Shard
 from harness.running.stages import Cell
+from harness.running.stages.live import base_urls_of
 from harness.running.workers.pool import Workers
 from harness.scenarios import suite
 from harness.tape.library import Library
@@ -336,12 +336,7 @@ def base_urls_for(given: Sequence[str] | None, mode: Mode, targets: Sequence[Tar
             raise UsageError(f"--base-url {target}: {factories.NO_BASE_URL}")
     if mode != "live":
         return {}
-    # Given for a shipped target, it holds for whoever plays it: else what is meant for there would go to the provider.
-    shipped = {target.name: base_urls.get(target.cassettes.partition("@")[0]) for target in targets}
-    base_urls = {**{name: url for name, url in shipped.items() if url is not None}, **base_urls}
-    asked = [each for each in targets if each.name not in base_urls and each.adapter.route is not Route.PROCESS]
-    set_ = {target.name: factories.base_url_for(target.api) for target in asked}
-    return {**{name: url for name, url in set_.items() if url is not None}, **base_urls}
+    return base_urls_of(base_urls, targets)
 
 
 def _seconds(options: Options, mode: Mode) -> float:

@@ -18,6 +18,14 @@ def test_my_agent(harness_client):
     assert "18" in my_agent(client, "What is the weather in Paris?")
 ```
 
+two by which tests of one's own play scenarios, `harness_adapter` and `harness_play` (`harness.pytest_plugin.playing`):
+
+```python
+@pytest.mark.parametrize("harness_adapter", [ADAPTER, "openai-chat"])
+def test_contract(harness_play):
+    harness_play("call-single")
+```
+
 and one that records what a test sends, by whatever client, and plays it from then on, `tape`
 (`harness.pytest_plugin.taping`), which `@pytest.mark.tape` asks for as well:
 
@@ -30,16 +38,19 @@ def test_my_agent():
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from importlib import import_module
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from harness.contract.protocols import Adapter
     from harness.pytest_plugin.offline import Offline
+    from harness.pytest_plugin.playing import Play
     from harness.pytest_plugin.taping import Tape
 
 _OPTIONS: tuple[tuple[str, Literal["string", "paths", "args", "int", "bool"], str], ...] = (
@@ -93,6 +104,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Load the rest if there is something to do: a project without scenarios does not pay for its imports."""
+    config.addinivalue_line("markers", "harness(scenario, target, adapter, api, variant): what plays a scenario")
     config.addinivalue_line(
         "markers",
         "tape(cassette=None, judge=True, ignore=[], allow_hosts=[]): play a test from its cassette",
@@ -134,3 +146,41 @@ def _tape_of_mark(request: pytest.FixtureRequest) -> None:  # pyright: ignore[re
     """The same for who has the mark."""
     if request.node.get_closest_marker("tape") is not None:
         request.getfixturevalue("tape")
+
+
+@pytest.fixture
+def harness_adapter(request: pytest.FixtureRequest, harness_adapter_name: str) -> Adapter:
+    """Each adapter of the project's settings, one after the other; a test that overrides or parametrises it has its
+    own."""
+    return import_module("harness.pytest_plugin.playing").adapter(request.config, harness_adapter_name)
+
+
+@pytest.fixture
+def harness_play(request: pytest.FixtureRequest, harness_adapter: Adapter | str) -> Play:
+    """Plays scenarios with `harness_adapter`; see `harness.pytest_plugin.playing`."""
+    return import_module("harness.pytest_plugin.playing").Play(request.node, harness_adapter)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test of each adapter, where it asks for adapters and brings none of its own."""
+    if "harness_adapter_name" in metafunc.fixturenames:
+        names = import_module("harness.pytest_plugin.played").adapter_names(metafunc.config)
+        metafunc.parametrize("harness_adapter_name", names)
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark the tests that play scenarios."""
+    if "harness_play" in getattr(item, "fixturenames", ()):
+        item.add_marker("harness")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell the processes of pytest-xdist when the session began."""
+    node.workerinput["harness_began"] = time.time_ns()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say what was recorded."""
+    if config.getoption("--harness-record"):
+        import_module("harness.pytest_plugin.recording").summarise(terminalreporter)

@@ -1,8 +1,9 @@
-"""What a run cost, in sentences: paid now, paid when it was recorded, or what a provider would have asked for it."""
+"""What a run costs, in sentences: about to be paid, paid now, paid when it was recorded, or what a provider would have
+asked for it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 
 from harness.reports._words import count
@@ -28,6 +29,25 @@ def spent(spending: Spending) -> str:
         return f"not known for {count(spending.requests, 'request')}"
     unknown = f"; not known for {spending.unpriced} more" if spending.unpriced else ""
     return f"{money(spending.dollars)} for {count(priced, 'request')}{unknown}"
+
+
+def forecast(parts: Mapping[str, Spending], prices: Mapping[str, str]) -> Iterator[str]:
+    """What is about to be sent, and about what it costs, target by target, by the versions of `prices`."""
+    if not parts:
+        return
+    source = " ".join(part for pair in prices.items() for part in pair)
+    yield f"To be sent: {_about(Spending.together(parts.values()))}; reasoning comes on top ({source})."
+    for target, part in parts.items():
+        yield f"  {target} ({part.model}): {_about(part)}"
+
+
+def _about(spending: Spending) -> str:
+    requests = f"about {count(spending.requests, 'request')}"
+    if spending.dollars is None:
+        return f"{requests}, at a cost that is not known"
+    dollars = money(spending.dollars)
+    unknown = f", and {spending.unpriced} of them at a cost that is not known" if spending.unpriced else ""
+    return f"{requests}, {dollars if dollars.startswith('less') else f'about {dollars}'}{unknown}"
 
 
 def kind(run: RunResult, cell: CellResult) -> str:

@@ -29,8 +29,9 @@ def test_without_scenarios_nothing_of_harness_is_loaded(project: pytest.Pytester
     (project.path / "tests" / "test_imports.py").write_text(
         "import sys\n"
         "def test_imports():\n"
-        "    loaded = {name for name in sys.modules if name.split('.')[0] == 'harness'}\n"
+        "    loaded = {name for name in sys.modules if name.split('.')[0] in OURS}\n"
         "    assert loaded == {'harness', 'harness.pytest_plugin'}\n"
+        "OURS = {'harness', 'pydantic', 'yaml', 'vcr', 'httpx2', 'jsonschema', 'anthropic', 'openai', 'google'}"
     )
     configure(project)
     done = play_apart(project, "tests", "scenarios")
@@ -41,6 +42,7 @@ def test_each_cell_is_an_item_and_findings_are_the_text_of_a_failure(project: py
     configure(project, **SCENARIOS)
     done = play(project)
     done.assert_outcomes(passed=3, failed=2)
+    words = "--mode reference --variant whole scenarios/prompted.yaml --target openai-chat --adapter forgetful:ADAPTER"
     done.stdout.fnmatch_lines(
         [
             "*_ prompted on forgetful[[]whole] _*",
@@ -49,6 +51,8 @@ def test_each_cell_is_an_item_and_findings_are_the_text_of_a_failure(project: py
             "  actual:   null",
             '  expected: "Be brief."',
             "  source:   harness.contract.model*",
+            f"  play again:  harness run {words}",
+            f"  look:        harness show {words}",
             "*_ prompted on forgetful[[]stream] _*",
             "FAILED scenarios/prompted.yaml::forgetful[[]whole]*",
             "FAILED scenarios/prompted.yaml::forgetful[[]stream]*",
@@ -66,6 +70,31 @@ def drive(endpoint, model, conversation):
     url, headers = f"{endpoint.base_url}/chat/completions", {"authorization": "Bearer k"}
     httpx2.post(url, json={"model": model, "messages": messages}, headers=headers, trust_env=False)
 """
+
+
+def test_the_evidence_is_said_once_be_the_summary_as_long_as_it_may(
+    project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CI", "true")
+    configure(project, **SCENARIOS)
+    done = play(project, "scenarios/prompted.yaml::forgetful[whole]", "-rA", "--junitxml=junit.xml")
+    said = [line for line in done.stdout.lines if "blame: adapter" in line or "Be brief." in line]
+    assert [line.partition(": the system prompt")[0] for line in said] == [
+        "system-missing (loss, error, blame: adapter)",
+        '  expected: "Be brief."',
+        "FAILED scenarios/prompted.yaml::forgetful[whole] - system-missing (loss, error, blame: adapter)",
+    ]
+    failure = next(ET.parse(project.path / "junit.xml").iter("failure"))  # noqa: S314 - pytest wrote it
+    message = "system-missing (loss, error, blame: adapter): the system prompt is nowhere in the API's place for it"
+    assert failure.get("message") == message
+    assert (failure.text or "").count("Be brief.") == 1
+
+
+def test_what_failed_last_is_played_alone(project: pytest.Pytester) -> None:
+    configure(project, **SCENARIOS)
+    project.runpytest_inprocess("-p", "harness.pytest_plugin").assert_outcomes(passed=3, failed=2)
+    again = project.runpytest_inprocess("-p", "harness.pytest_plugin", "--lf")
+    again.assert_outcomes(failed=2)
 
 
 def test_what_owns_its_loop_is_played_as_an_adapter_is(project: pytest.Pytester) -> None:
@@ -110,11 +139,15 @@ def test_k_selects_by_scenario_target_variant_and_subject(
     play(project, "-k", expression).assert_outcomes(**outcomes)
 
 
-def test_cells_are_spread_over_processes(project: pytest.Pytester) -> None:
-    configure(project, **SCENARIOS)
-    done = play_apart(project, "-p", "xdist", "-n", "2", "-v")
-    done.assert_outcomes(passed=3, failed=2)
-    done.stdout.fnmatch_lines(["system-missing (loss, error, blame: adapter)*"])
+def test_cells_are_spread_over_processes_and_recorded_once(project: pytest.Pytester) -> None:
+    configure(project, **SCENARIOS, harness_adapters="openai-chat forgetful:ADAPTER", harness_cassettes="cassettes")
+    done = play_apart(project, "-p", "xdist", "-n", "2", "--dist", "load", "--harness-record=all", "-v")
+    done.assert_outcomes(passed=7, failed=2)
+    done.stdout.fnmatch_lines_random(
+        ["*PASSED scenarios/plain.yaml::openai-chat[[]whole]*", "*FAILED scenarios/prompted.yaml::forgetful[[]stream]*"]
+    )
+    done.stdout.fnmatch_lines(["harness: 4 cassettes recorded: *", "FAILED *::forgetful[[]*] - system-missing (*"])
+    done.stderr.fnmatch_lines(["harness: 4 cassettes to be recorded from the reference server into */cassettes."])
 
 
 def test_junit_has_the_findings_and_where_responses_came_from(project: pytest.Pytester) -> None:
@@ -139,13 +172,17 @@ def test_a_missing_cassette_fails_and_says_what_to_do(project: pytest.Pytester) 
     configure(project, **SCENARIOS, harness_mode="replay", harness_cassettes="cassettes")
     done = play(project, "scenarios/plain.yaml")
     done.assert_outcomes(failed=2)
-    cell = "*/scenarios/plain.yaml --target openai-chat --adapter forgetful:ADAPTER"
+    item, cell = (
+        "scenarios/plain.yaml::forgetful",
+        "scenarios/plain.yaml --target openai-chat --adapter forgetful:ADAPTER",
+    )
     for variant, suffix in (("whole", ""), ("stream", ".stream")):
         done.stdout.fnmatch_lines(
             [
                 f"could not look: */cassettes/plain/openai-chat{suffix}.yaml: there is no such cassette.",
-                f"  record it:          harness record --cassettes */cassettes --variant {variant} {cell}",
-                f"  or play it without: harness run --mode reference --variant {variant} {cell}",
+                f"  record it:              harness record --cassettes */cassettes --variant {variant} {cell}",
+                f"  or while it is tested:  pytest --harness-record=missing '{item}[[]{variant}]'",
+                f"  or play it without:     harness run --mode reference --variant {variant} {cell}",
             ]
         )
 
@@ -426,7 +463,7 @@ def test_the_settings_of_the_project_are_those_of_its_tests(pytester: pytest.Pyt
     missing.assert_outcomes(failed=2)  # never from the shipped cassette of the same name
     missing.stdout.fnmatch_lines(["could not look: *cassettes/call-single/anthropic.yaml: there is no such cassette.*"])
     missing.stdout.fnmatch_lines(
-        ["*record it: *harness record --variant whole */llm/call-single.yaml --target anthropic"]
+        ["*record it: *harness record --variant whole llm/call-single.yaml --target anthropic"]
     )
     played = pytester.runpytest("-p", "no:cacheprovider", "--harness-mode=reference", "llm")
     played.assert_outcomes(passed=2)

@@ -134,6 +134,16 @@ class Live(Routes):
         )
 
 
+def base_urls_of(given: Mapping[str, str], targets: Sequence[Target]) -> Mapping[str, str]:
+    """The servers in place of the providers of these targets: as given, or by the environment."""
+    # Given for a shipped target, it holds for whoever plays it: else what is meant for there would go to the provider.
+    shipped = {target.name: given.get(target.cassettes.partition("@")[0]) for target in targets}
+    urls = {**{name: url for name, url in shipped.items() if url is not None}, **given}
+    asked = [each for each in targets if each.name not in urls and each.adapter.route is not Route.PROCESS]
+    set_ = {target.name: factories.base_url_for(target.api) for target in asked}
+    return {**{name: url for name, url in set_.items() if url is not None}, **urls}
+
+
 NO_SUCH_PATH = frozenset({404, 405})
 """What a server answers that does not have what was asked for: the path, or the model that stands in it."""
 

@@ -76,6 +76,14 @@ class Replay(Offline):
                 too_old=self._outdated and self._outdated.too_old(metadata.recorded_at),
             )
 
+    def has(self, cell: Cell) -> bool:
+        """Whether there is a cassette of what the scenario sends. Raises `CassetteError`."""
+        try:
+            metadata = self._cassette(cell).metadata
+        except CassetteMissing:
+            return False
+        return metadata is not None and metadata.is_of(digest(cell.scenario), sent_digest(cell.scenario))
+
     def _cassette(self, cell: Cell) -> Cassette:
         missing: CassetteMissing | None = None
         for library in self._libraries:

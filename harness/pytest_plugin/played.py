@@ -1,0 +1,246 @@
+"""What the items of a session share that play cells: the configuration, and how cells are played by it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from harness import catalog
+from harness.apis.facts import Edition
+from harness.apis.targets import Target, targets_for
+from harness.contract.errors import ScenarioError, UnknownName, UsageError
+from harness.contract.protocols import Adapter
+from harness.host.project import Project, project
+from harness.kit import factories
+from harness.pytest_plugin import evidence
+from harness.pytest_plugin.edition import edition as edition_of
+from harness.pytest_plugin.recording import Recording, Wanted, say
+from harness.results import Invocation, RunResult
+from harness.running.expected_failures import load
+from harness.running.findable import findable
+from harness.running.judging import Judged
+from harness.running.plan import Plan, cell_seconds, variants
+from harness.running.run import Run
+from harness.running.scopes import scope
+from harness.running.stages import Cell
+from harness.running.workers.pool import Workers
+from harness.scenarios import suite
+from harness.scenarios.load import scenario_files
+from harness.tape.library import Library
+
+_PLAYED = pytest.StashKey["Played"]()
+
+
+def played(config: pytest.Config) -> Played:
+    """What the items of a session share, made when the first of them asks. Raises `HarnessError`: see `Played`."""
+    if _PLAYED not in config.stash:
+        config.stash[_PLAYED] = Played(config)
+        config.pluginmanager.register(evidence, "harness-evidence")
+    return config.stash[_PLAYED]
+
+
+def adapter_names(config: pytest.Config) -> list[str]:
+    """The adapters that are configured, or all that ship, as they are named. Raises `UsageError`."""
+    own = project(config.rootpath)
+    return _specs(config, own) or [*_shipped(config.getini("harness_targets") or own.targets)]
+
+
+class Played:
+    """The configuration, and the run of all cells.
+
+    Raises:
+        UsageError: an option is wrong.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        own = project(config.rootpath)
+        self.scenarios = _scenarios(config, own)
+        self._specs = _specs(config, own)
+        self.edition = edition_of(config, own)
+        self.ignored = own.ignore
+        self._plan = _plan(config, own, self.edition, self.scenarios)
+        self.recording = _recording(config, own, self._plan)
+        is_live = self.recording is not None and self.recording.is_paid
+        self._workers = Workers(_seconds(config, live=is_live), offline=not is_live)
+        config.add_cleanup(self._workers.close)
+        self._names: Sequence[str] = config.getini("harness_targets") or own.targets
+        self._models = own.models
+        self._by_spec = {spec: self.adapter(spec) for spec in self._specs or _shipped(self._names)}
+        self.targets = targets_for(list(self._by_spec.values()), self._names, own.models, self.edition)
+        self.variants = variants(config.getini("harness_variants") or own.variants, "harness_variants")
+        self._words = _words(config, own)
+        self._whole: RunResult | None = None
+
+    def adapter(self, spec: str) -> Adapter:
+        """An adapter by its name or by `package.module:attribute`; what is not ours lives in a process of its own."""
+        return self._workers.adapter(spec)
+
+    def targets_of(self, adapter: Adapter, target: str | None) -> list[Target]:
+        """The targets that an adapter is played on: the one that is named, else the configured ones of its API."""
+        names = [target] if target else self._names
+        return targets_for([adapter], names, self._models, self.edition)
+
+    @cached_property
+    def run(self) -> Run:
+        """Judges the cells that were collected."""
+        return self._plan.run(self.targets)
+
+    def play(self, cell: Cell, own: Path | None = None) -> tuple[Judged, Path | None]:
+        """Play a cell, and give back the path of its cassette if it was recorded. `own` is the file of a scenario that
+        is not among those of the session. The environment is left as it was.
+
+        Raises:
+            UsageError: it cannot be recorded, or its adapter cannot be connected.
+        """
+        recorded = self.recording.play(cell) if self.recording is not None else None
+        if self.recording is not None and recorded is not None:
+            return recorded, self.recording.path(cell)
+        plan = self._plan if own is None else replace(self._plan, own=self._plan.own | _own([own]))
+        run = self.run if own is None else plan.run([cell.target])
+        with run:
+            return run.play_cell(cell), None
+
+    def announce(self, cells: Sequence[Cell], *, check: bool = False) -> None:
+        """Say what is about to be recorded. Raises `UsageError`: with `check`, what cannot be."""
+        if self.recording is not None:
+            say(self._config, [*self.recording.announced(cells, check=check)])
+
+    def whole(self, cells: Iterable[Cell]) -> RunResult:
+        """All cells of the session as one run, played when it is first asked for."""
+        if self._whole is None:
+            with self.run:
+                judged = [replace(self.run.play_cell(cell), evidence=None) for cell in cells]
+            self._whole = self.run.collect(judged)
+        return self._whole
+
+    def invocation(self, cell: Cell, file: Path) -> Invocation | None:
+        """How the command line asks for a cell; `None`: no words name its adapter, which a test has made."""
+        spec = next((spec for spec, adapter in self._by_spec.items() if adapter is cell.target.adapter), None)
+        if spec is None:
+            return None
+        shipped = catalog.target(cell.target.cassettes.partition("@")[0])
+        named = () if spec == shipped.adapter else catalog.words_of(spec)
+        columns = {cell.target.name: ("--target", shipped.name, *named)}
+        here = self._config.invocation_params.dir
+        shown = file.relative_to(here) if file.is_relative_to(here) else file
+        return replace(self._words, scenarios={cell.scenario.id: str(shown)}, targets=columns)
+
+
+def _specs(config: pytest.Config, own: Project) -> list[str]:
+    given: list[str] = config.getini("harness_adapters")
+    return given or [*own.adapters, *(f"{catalog.MARK}{command}" for command in own.adapter_commands)]
+
+
+def _shipped(targets: Sequence[str]) -> dict[str, None]:
+    """The adapters of shipped targets, each once."""
+    found = map(catalog.target, targets) if targets else catalog.shipped_targets()
+    return dict.fromkeys(each.adapter for each in found)
+
+
+def _recuts(config: pytest.Config) -> int:
+    try:
+        recuts: int = config.getini("harness_recut")
+    except pytest.UsageError:  # which says what is wrong, and not of what
+        recuts = -1
+    if recuts < 0:
+        raise UsageError("harness_recut: it has to be a whole number from 0 on.")
+    return recuts
+
+
+def _seconds(config: pytest.Config, *, live: bool) -> float:
+    given: str = config.getini("harness_cell_timeout")
+    try:
+        seconds = float(given) if given else None
+    except ValueError:
+        seconds = 0.0
+    return cell_seconds(seconds, f"harness_cell_timeout {given}", live=live)
+
+
+def _scenarios(config: pytest.Config, own: Project) -> tuple[Path, ...]:
+    """Files and folders: those that are configured, or the project's. Raises `ScenarioError`: one is not there."""
+    given: list[Path] = config.getini("harness_scenarios")
+    for path in given:
+        if not path.exists():
+            raise ScenarioError(str(path), "harness_scenarios names it, and there is no such file or folder.")
+    if given:
+        return tuple(given)
+    shipped = suite.shipped("scenarios")
+    found = [path if (path := config.rootpath / each).exists() else shipped / f"{each}.yaml" for each in own.scenarios]
+    for each, path in zip(own.scenarios, found, strict=True):
+        if not path.exists():
+            raise UsageError(
+                f"{own.at('scenarios')}: there is no such file or folder, and no shipped scenario: {each}."
+            )
+    return tuple(path.resolve() for path in found)
+
+
+def _own(paths: Sequence[Path]) -> frozenset[str]:
+    """The ids of scenarios that do not ship."""
+    shipped = suite.shipped("scenarios")
+    return frozenset(file.stem for file in scenario_files(paths) if not file.is_relative_to(shipped))
+
+
+def _folders(config: pytest.Config, own: Project) -> list[Path]:
+    """Where cassettes lie, the first of which is written to."""
+    given: list[Path] = config.getini("harness_cassettes")
+    return given or [config.rootpath / (own.cassettes or "cassettes"), suite.shipped("cassettes")]
+
+
+def _plan(config: pytest.Config, own: Project, edition: Edition, scenarios: Sequence[Path]) -> Plan:
+    recuts = _recuts(config)
+    mode: str = config.getoption("--harness-mode") or config.getini("harness_mode") or "replay"
+    if mode not in ("replay", "reference"):
+        raise UnknownName("mode", mode, ("replay", "reference"), "harness_mode")
+    known = [config.rootpath / own.expected_failures] if own.expected_failures else []
+    expected: list[Path] = config.getini("harness_expected_failures") or known
+    ids = findable(edition) if expected else ()
+    return Plan(
+        mode=mode,
+        libraries=[Library(folder) for folder in _folders(config, own)],
+        own=_own(scenarios),
+        base_urls=_base_urls(own),
+        expected=[entry for path in expected for entry in load(path, ids)],
+        recuts=recuts,
+        strict=config.getini("harness_strict") or bool(own.strict),
+        scope=scope((), own.ignore, edition, own.at("ignore")),
+    )
+
+
+def _base_urls(own: Project) -> dict[str, str]:
+    for target, url in own.base_urls.items():
+        if not factories.is_base_url(url):
+            raise UsageError(f"{own.at('base-urls')}.{target}: {factories.NO_BASE_URL}")
+    return dict(own.base_urls)
+
+
+def _recording(config: pytest.Config, own: Project, plan: Plan) -> Recording | None:
+    wanted = cast("Wanted | None", config.getoption("--harness-record"))
+    if wanted is None:
+        return None
+    began = getattr(config, "workerinput", {}).get("harness_began", time.time_ns())
+    return Recording(wanted, plan, _folders(config, own)[0], began)
+
+
+def _words(config: pytest.Config, own: Project) -> Invocation:
+    """The command lines that play as this session does, whatever its options are that the command does not read."""
+    folders: list[Path] = config.getini("harness_cassettes")
+    day: str = config.getini("harness_as_of")
+    kept = ("--cassettes", str(folders[0])) if folders else ()
+    files: list[Path] = config.getini("harness_facts")
+    law = (*(("--as-of", day) if day else ()), *(word for file in files for word in ("--facts", str(file))))
+    strict = ("--strict",) if config.getini("harness_strict") and not own.strict else ()
+    mode = config.getoption("--harness-mode") or config.getini("harness_mode") or "replay"
+    played = kept if mode == "replay" else ("--mode", mode)
+    return Invocation(
+        rerun=("harness", "run", *played, *strict, *law),
+        record=("harness", "record", *kept),
+        reference=("harness", "run", "--mode", "reference", *law),
+        show=("harness", "show", *played, *strict, *law),
+    )

@@ -1,0 +1,84 @@
+"""Scenarios in tests of one's own: the fixtures `harness_adapter` and `harness_play`."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from pathlib import Path
+
+import pytest
+
+from harness.contract.errors import HarnessError, UsageError
+from harness.contract.protocols import Adapter
+from harness.pytest_plugin.ending import end, note
+from harness.pytest_plugin.evidence import Nonconformant
+from harness.pytest_plugin.played import Played, played
+from harness.results import CellResult, Verdict
+from harness.running.cells import cells
+from harness.running.plan import variants
+from harness.running.stages import Cell
+from harness.scenarios import suite
+from harness.scenarios.load import SUFFIXES, load_file, scenario_files
+from harness.scenarios.schema import Variant
+
+
+def adapter(config: pytest.Config, spec: str) -> Adapter:
+    """An adapter by its name or by `package.module:attribute`. Fails the test, if there is none."""
+    try:
+        return played(config).adapter(spec)
+    except HarnessError as error:
+        pytest.fail(str(error), pytrace=False)
+
+
+class Play:
+    """Plays scenarios with the adapter of a test: one that the test has made is played in its own process."""
+
+    def __init__(self, item: pytest.Item, given: Adapter | str) -> None:
+        self._item = item
+        self._adapter = adapter(item.config, given) if isinstance(given, str) else given
+
+    def __call__(
+        self, scenario: str | Path, *, target: str | None = None, variant: Variant | None = None
+    ) -> list[CellResult]:
+        """Play a scenario, a file or the id of one of the project's or of a shipped one, on all targets of the
+        adapter's API and in both variants, unless one is named.
+
+        The test fails with what is found, or if there is no cassette, and is skipped if nothing was applicable.
+        """
+        try:
+            results = self._results(scenario, target, variant)
+        except HarnessError as error:
+            raise Nonconformant(str(error)) from None
+        reasons = [each.reason for each in results if each.verdict is Verdict.NOT_APPLICABLE]
+        if len(reasons) == len(results):
+            pytest.skip("; ".join(dict.fromkeys(f"not applicable: {reason}" for reason in reasons)))
+        return results
+
+    def _results(self, scenario: str | Path, target: str | None, variant: Variant | None) -> list[CellResult]:
+        shared = played(self._item.config)
+        file = _file(shared, scenario)
+        wanted = variants([variant] if variant is not None else [], "harness_play")
+        found = cells([load_file(file)], shared.targets_of(self._adapter, target), wanted)
+        shared.announce(found)
+        return [self._played(shared, cell, file) for cell in found]
+
+    def _played(self, shared: Played, cell: Cell, file: Path) -> CellResult:
+        judged, recorded = shared.play(cell, file)
+        note(self._item, judged.result, recorded, shared.edition)
+        if judged.result.verdict is not Verdict.NOT_APPLICABLE:
+            end(self._item, judged.result, (), shared.invocation(cell, file))
+        return judged.result
+
+
+def _file(shared: Played, given: str | Path) -> Path:
+    """The file of a scenario. Raises `UsageError`: there is none of this id."""
+    if isinstance(given, Path) or Path(given).suffix in SUFFIXES:
+        return Path(given).resolve()
+    paths = [suite.shipped("scenarios"), *shared.scenarios]
+    known = {file.stem: file for file in scenario_files(paths)}
+    if given not in known:
+        guess = "".join(f" Did you mean {close!r}?" for close in get_close_matches(given, known, n=1))
+        raise UsageError(
+            f"harness_play: neither the project nor harness has a scenario {given!r}.{guess} "
+            "'harness list scenarios' shows those that ship."
+        )
+    return known[given]

@@ -1,0 +1,165 @@
+"""Recording while tests run, `--harness-record`: a cell that has no cassette is recorded, and judged as it is.
+
+From the provider with the keys of the environment, or from the reference server where the mode is `reference`. Several
+processes may record at once: a cassette is written once in a session, whoever comes first.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from harness.host import replacement
+from harness.reports._costs import forecast, money
+from harness.reports._words import count
+from harness.results import CellResult
+from harness.running.cells import not_applicable
+from harness.running.costs import price_version
+from harness.running.estimate import estimate
+from harness.running.judging import Judged
+from harness.running.plan import Plan
+from harness.running.recorder import Recorder, surveyed, to_record, without_held
+from harness.running.stages import Cell, Live, Reference, Replay
+from harness.running.stages.live import base_urls_of
+from harness.tape.library import Library
+
+_PAUSE = 0.02
+_NAMED = 5
+
+Wanted = Literal["missing", "all"]
+
+
+class Recording:
+    """Records cells into `folder`: those that have no fresh cassette, or all of them anew. `began` is when the session
+    did, in nanoseconds, and `plan` how its cells are played."""
+
+    def __init__(self, wanted: Wanted, plan: Plan, folder: Path, began: int) -> None:
+        self._plan = plan
+        self._library = Library(folder)
+        self._recorder = Recorder(self._library, force=wanted == "all", missing=wanted == "missing")
+        self._anew = wanted == "all"
+        self._began = began
+        self._announced: set[Path] = set()
+
+    @property
+    def is_paid(self) -> bool:
+        """Whether providers are asked."""
+        return self._plan.mode == "replay"
+
+    def play(self, cell: Cell) -> Judged | None:
+        """Record a cell, and judge what came of it; `None`: it has its cassette, or is none to be recorded.
+
+        Raises:
+            UsageError: a key is missing, or its cassette must not be overwritten.
+        """
+        with self._alone(cell):
+            if not self._due([cell]):
+                return None
+            run = self._of([cell]).run([cell.target])
+            run.surveyed([cell])
+            with run:
+                return run.play_cell(cell)
+
+    def path(self, cell: Cell) -> Path:
+        """Where the cassette of a cell lies."""
+        return self._library.path(cell.target.cassettes, cell.scenario.id, cell.variant)
+
+    def announced(self, cells: Sequence[Cell], *, check: bool) -> Iterator[str]:
+        """What is about to be recorded, and about what it costs, in sentences; each cell is announced once.
+
+        Raises:
+            UsageError: with `check`, one that cannot be recorded.
+        """
+        paths = {self.path(cell): cell for cell in reversed(self._due(cells))}  # several adapters may share one
+        due = [cell for path, cell in reversed(paths.items()) if path not in self._announced]
+        self._announced.update(paths)
+        if not due:
+            return
+        plan = self._of(due)
+        if check:
+            plan.run([cell.target for cell in due])
+        source = "providers" if self.is_paid else "the reference server"
+        yield f"harness: {count(len(due), 'cassette')} to be recorded from {source} into {self._library.root}."
+        if self.is_paid:
+            yield from forecast(estimate(due, base_urls=plan.base_urls), price_version())
+
+    def _of(self, cells: Sequence[Cell]) -> Plan:
+        if not self.is_paid:
+            return replace(self._plan, recorder=self._recorder)
+        targets = list({cell.target.name: cell.target for cell in cells}.values())
+        urls = base_urls_of(self._plan.base_urls, targets)
+        return replace(self._plan, mode="live", base_urls=urls, recorder=self._recorder)
+
+    def _due(self, cells: Sequence[Cell]) -> list[Cell]:
+        plan = self._of(cells)
+        stages = Live(plan.base_urls) if self.is_paid else Reference()
+        playable = [cell for cell in cells if not_applicable(cell, stages.mode) is None]
+        has = self._is_of_session if self._anew else Replay(self._plan.libraries, self._plan.own).has
+        wanted = [cell for cell in playable if not has(cell)]
+        found = surveyed(wanted, stages, self._recorder)
+        return without_held(to_record(wanted, found), found)
+
+    def _is_of_session(self, cell: Cell) -> bool:
+        """Whether another cell that has the same cassette has recorded it already."""
+        try:
+            return self.path(cell).stat().st_mtime_ns >= self._began
+        except OSError:
+            return False
+
+    @contextmanager
+    def _alone(self, cell: Cell) -> Generator[None, None, None]:
+        """Wait for other processes of the session that record this scenario."""
+        if os.name != "posix":  # folders have no locks there
+            yield
+            return
+        folder = self.path(cell).parent
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            while not replacement.lock(handle):
+                time.sleep(_PAUSE)
+            yield
+        finally:
+            os.close(handle)
+
+
+def noted(result: CellResult, path: Path) -> Iterator[tuple[str, object]]:
+    """What the report of an item keeps of a recording."""
+    yield "recorded", str(path)
+    paid = result.provenance is not None and result.provenance.origin != "reference"
+    if paid and result.spending is not None and result.spending.dollars is not None:
+        yield "recorded_dollars", str(result.spending.dollars)
+
+
+def say(config: pytest.Config, lines: Iterable[str]) -> None:
+    """Show lines where the user looks. Of several processes only one says them, past the others' pipes."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None and not hasattr(config, "workerinput"):
+        for line in lines:
+            reporter.write_line(line)
+    elif getattr(config, "workerinput", {}).get("workerid") == "gw0" and sys.__stderr__ is not None:
+        sys.__stderr__.write("".join(f"{line}\n" for line in lines))
+        sys.__stderr__.flush()
+
+
+def summarise(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what was recorded, and what it cost."""
+    reports = [each for kind in terminalreporter.stats.values() for each in kind if isinstance(each, pytest.TestReport)]
+    properties = [pair for report in reports if report.when == "call" for pair in report.user_properties]
+    paths = list(dict.fromkeys(str(value) for name, value in properties if name == "recorded"))
+    if not paths:
+        return
+    cost = sum((Decimal(str(value)) for name, value in properties if name == "recorded_dollars"), Decimal())
+    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
+    paid = f", for {money(cost)}" if cost else ""
+    shown = ", ".join(os.path.relpath(path) for path in paths[:_NAMED])
+    terminalreporter.write_line(f"harness: {count(len(paths), 'cassette')} recorded{paid}: {shown}{more}")
