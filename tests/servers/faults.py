@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from harness.apis.view import ModelStep, RequestView, TextView
-from harness.checking.servers.checks.answers import PASSAGE
+from harness.checking.servers.checks.answers import BOUND, PASSAGE
 from harness.checking.servers.checks.calls import NUMBER
 from harness.contract.http import Delivery, HttpResponse
 from tests.servers.faulty import (
@@ -414,6 +414,12 @@ def _without(*kinds: str) -> Change:
 
 
 ON_MESSAGES = (
+    _fault(
+        "a tool_use begins without an input",
+        in_each(lambda data: data.get("content_block", {}).pop("input", None)),
+        "fields",
+        apis=MESSAGES,
+    ),
     _fault("events have no names", in_bytes(_nameless), "events", apis=(*MESSAGES, *RESPONSES)),
     _fault("every block has index 0", _indices(lambda _: 0), "index", apis=MESSAGES),
     _fault("blocks are counted from 1", _indices(lambda index: index + 1), "index", apis=MESSAGES),
@@ -470,6 +476,18 @@ def _items(change: Callable[[Json], object]) -> Change:
     return in_body(lambda body: [change(item) for item in body["output"] if item["type"] == "function_call"])
 
 
+def _unbound(api: str, view: RequestView | None, response: HttpResponse) -> HttpResponse:
+    """What was cut is told as an answer that came to its end, as llama.cpp does."""
+    counting = _asks("Count from one to two hundred")
+    if view is None or view.stream or not counting(view):
+        return response
+
+    def full(body: Json) -> None:
+        body["usage"].update(output_tokens=BOUND, total_tokens=body["usage"]["input_tokens"] + BOUND)
+
+    return in_body(full)(api, view, instead(counting, ModelStep(text="one, two, three"))(api, view, response))
+
+
 ON_RESPONSES = (
     _fault("sequence numbers do not grow", in_each(lambda e: e.update(sequence_number=0)), "events", apis=RESPONSES),
     _fault("there are no sequence numbers", in_each(lambda e: e.pop("sequence_number")), "events", apis=RESPONSES),
@@ -516,6 +534,10 @@ ON_RESPONSES = (
         "events",
         apis=RESPONSES,
     ),
+    _fault(
+        "no event has an output_index", in_each(lambda data: data.pop("output_index", None)), "index", apis=RESPONSES
+    ),
+    _fault("a bound that is met is not told", _unbound, "length", apis=RESPONSES),
     _fault("the total is no sum (Responses)", in_body(_usage(total_tokens=1)), "usage", apis=RESPONSES),
     _fault("the status is unknown", in_body(lambda body: body.update(status="done")), "stop-reason", apis=RESPONSES),
 )

@@ -19,7 +19,7 @@ from harness.checking.servers.server import Server
 from harness.contract.http import HttpResponse
 from harness.contract.model import JSON, ChatRequest, Message, StopReason
 from harness.scenarios.schema import Provocation
-from tests.servers.faulty import APIS, told
+from tests.servers.faulty import APIS, Json, spelled, told
 from tests.traffic import Recorded, needs_traffic, recorded
 
 DEPARTING = {
@@ -111,6 +111,31 @@ def test_what_the_grammar_of_an_api_allows_is_no_departure(api: str) -> None:
 )
 def test_a_dialect_departs_where_clients_would_break_and_nowhere_else(api: str, dialect: str, broken: set[str]) -> None:
     assert departures(api, dialect=dialect) == broken
+
+
+@pytest.mark.parametrize(("stopped", "broken"), [("max_tokens", set()), ("tool_use", {"server-arguments"})])
+def test_a_bound_cuts_the_arguments_of_the_last_block(stopped: str, broken: set[str]) -> None:
+    """As a small model of llama.cpp did: the pieces are no JSON, and the stream says why."""
+    usage = {"input_tokens": 9, "output_tokens": 1}
+    message = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": [], "usage": usage}
+    block = {"type": "tool_use", "id": "toolu_1", "name": "get_weather", "input": {}}
+    piece = {"type": "input_json_delta", "partial_json": '{"cit'}
+    sent: list[Json] = [
+        {"type": "message_start", "message": message},
+        {"type": "content_block_start", "index": 0, "content_block": block},
+        {"type": "content_block_delta", "index": 0, "delta": piece},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": stopped}, "usage": {"output_tokens": 16}},
+        {"type": "message_stop"},
+    ]
+    wire = catalog.api("anthropic")
+    server = Server.of(wire, "toy-1", "http://127.0.0.1:1")
+    plain = server.written(ChatRequest("toy-1", [Message.user("Hello.")], max_tokens=64))
+    answer = HttpResponse(200, {"content-type": "text/event-stream"}, spelled("anthropic", sent))
+
+    found = server.strictly(answer, wire.view(server.request(plain, stream=True)))
+
+    assert {each.promise.id for each in found} == broken
 
 
 VALUES: tuple[JSON, ...] = (None, True, -1, 1.5, 10**400, "", "{", [], [1], {}, [{}])

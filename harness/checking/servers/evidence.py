@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 
@@ -51,12 +52,19 @@ def _is_stream(response: HttpResponse) -> bool:
 
 def _request(request: HttpRequest) -> Iterator[str]:
     try:
-        shown = [line.text for line in lines(loads(request.body), _WIDTH)]
+        shown = [line.text for line in lines(_short_first(loads(request.body)), _WIDTH)]
     except WireError:
         shown = [shortened(request.body.decode("utf-8", "replace"), _WIDTH)]
     yield from (f"  {line}" for line in shown[:_REQUEST])
     if len(shown) > _REQUEST:
         yield f"  ({len(shown) - _REQUEST} lines below)"
+
+
+def _short_first(body: JSON) -> JSON:
+    """A body with its long fields last, so that a switch is not cut off behind the tools."""
+    if not isinstance(body, dict):
+        return body
+    return dict(sorted(body.items(), key=lambda item: len(json.dumps(item[1]))))
 
 
 def _body(response: HttpResponse, pointer: str) -> Iterator[str]:

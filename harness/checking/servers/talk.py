@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NoReturn, Protocol
 
@@ -87,16 +87,17 @@ class Talk:
         self,
         request: ChatRequest,
         *,
-        refused: str = "the request is refused",
+        refused: str | Callable[[], str] = "the request is refused",
         stream: bool | None = None,
         way: Iterable[str] = (),
     ) -> Reply:
-        """Ask what is right, and get an answer. `refused` is what it means if there is none; `way` names switches of
-        `Questions` that a body goes through.
+        """Ask what is right, and get an answer. `refused` is what it means if there is none, or finds that out; `way`
+        names switches of `Questions` that a body goes through.
 
         Raises:
             Inapplicable: the server is known to refuse it.
             Ended: there is no answer, which is said.
+            Inconclusive: `refused` finds that this proves nothing.
         """
         bound = self.server.longest if request.max_tokens is None else request.max_tokens
         body = self.server.written(replace(request, model=self.server.model, max_tokens=bound))
@@ -108,9 +109,22 @@ class Talk:
                 raise Inapplicable(f"it is known to be refused: {violation.message} ({violation.source})")
         return self._answered(body, refused, streamed)
 
+    def refuses(self, request: ChatRequest) -> bool:
+        """Whether a request is answered with an error. Raises `Ended`: it is not answered at all."""
+        body = self.server.written(replace(request, model=self.server.model, max_tokens=self.server.longest))
+        view = self.send(body).view
+        return view is not None and view.error is not None
+
     def go_on(self, reply: Reply, results: Sequence[Answered], *, refused: str) -> Reply:
         """Go on with an answer, as it came, and the results of its calls. What a server has issued it has to take back,
-        whatever others would say to it. Raises `Ended`: there is no answer, which is said."""
+        whatever others would say to it.
+
+        Raises:
+            Ended: there is no answer, which is said.
+            Inconclusive: what it has issued is nothing that could be taken back.
+        """
+        if any(call.malformed is not None for call, _ in results):
+            raise Inconclusive("the arguments of a call are no JSON object, so that no result is asked for")
         answer = reply.view.body if reply.view is not None else None
         return self._answered(self.server.questions.goes_on(reply.body, answer, results), refused, self.stream)
 
@@ -155,12 +169,13 @@ class Talk:
         """What the answers took, of those that were not refused."""
         return [each.view.usage for each in self.replies if each.view is not None and each.response.status < 400]
 
-    def _answered(self, body: Body, refused: str, stream: bool) -> Reply:
+    def _answered(self, body: Body, refused: str | Callable[[], str], stream: bool) -> Reply:
         reply = self._sent(self.server.request(body, stream=stream), body)
         if reply.view is None:
             self._end(f"the answer cannot be read: {reply.damage}", reply)
         if reply.view.error is not None:
-            self._end(f"{refused}: HTTP {reply.response.status}: {reply.words}", reply)
+            meaning = refused if isinstance(refused, str) else refused()
+            self._end(f"{meaning}: HTTP {reply.response.status}: {reply.words}", reply)
         if reply.view.streamed and not reply.view.complete and not any(reply.departures):
             self._end("the stream breaks off", reply)
         return reply

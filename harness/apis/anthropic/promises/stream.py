@@ -45,6 +45,7 @@ class _Message:
         self._blocks: list[dict[str, Any]] = []
         self._open: dict[int, tuple[dict[str, Any], list[str]]] = {}
         self._told = self._stopped = self._failed = False
+        self._cut: Departure | None = None
 
     @property
     def whole(self) -> dict[str, JSON] | None:
@@ -119,6 +120,9 @@ class _Message:
         if not isinstance(block, dict):
             yield FIELDS.broken("a block is no object", "/content_block", event=at, actual=block)
             block = {}
+        if block.get("type") == "tool_use" and not isinstance(block.get("input"), dict):
+            said = "a tool_use begins without an input"
+            yield FIELDS.broken(said, "/content_block/input", event=at, actual=block.get("input"))
         made = {**block}
         self._blocks.append(made)
         self._open[index] = (made, [])
@@ -151,7 +155,11 @@ class _Message:
             block["input"] = loads(text)
         except WireError as damage:
             block["input"] = {}  # which is said here, and not again of the whole
-            yield ARGUMENTS.broken(f"the arguments are {damage.reason}", event=at, actual=text)
+            broken = ARGUMENTS.broken(f"the arguments are {damage.reason}", event=at, actual=text)
+            if block is self._blocks[-1]:  # why the answer stopped comes later, and a bound cuts the last block
+                self._cut = broken
+            else:
+                yield broken
 
     def _tell(self, data: dict[str, JSON], at: int) -> Iterator[Departure]:
         if self._open:
@@ -165,6 +173,8 @@ class _Message:
 
     def unsaid(self) -> Iterator[Departure]:
         """What the stream should have said by its end."""
+        if self._cut is not None and (self._begun or {}).get("stop_reason") != "max_tokens":
+            yield self._cut
         if self._begun is None:
             yield EVENTS.broken("the stream has no message_start")
         elif not self._stopped and not self._failed:

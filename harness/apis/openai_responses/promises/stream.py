@@ -9,7 +9,7 @@ from harness.apis.departure import END, ERROR_STATUS, EVENTS, FIELDS, INDEX, Dep
 from harness.apis.jsonvalue import equal
 from harness.apis.openai_responses.streams import FIELDS as STRINGS
 from harness.apis.openai_responses.streams import TERMINAL, TEXTS
-from harness.apis.strictly import Sent, framing, sent
+from harness.apis.strictly import Sent, framing, sent, whole_number
 from harness.contract.http import HttpResponse
 from harness.contract.model import JSON
 
@@ -41,7 +41,7 @@ class _Response:
         self._open: dict[int, dict[str, JSON]] = {}
         self._done: dict[int, dict[str, JSON]] = {}
         self._texts: dict[tuple[Any, ...], str] = {}
-        self._uncounted = False
+        self._uncounted = self._without_index = False
 
     def take(self, event: Sent, data: dict[str, JSON]) -> Iterator[Departure]:
         """One event."""
@@ -82,17 +82,21 @@ class _Response:
         self._number = number
 
     def _item(self, step: str, data: dict[str, JSON], at: int) -> Iterator[Departure]:
-        index, item = data.get("output_index"), data.get("item")
-        if not isinstance(index, int) or isinstance(index, bool) or not isinstance(item, dict):
-            yield INDEX.broken("the event of an item has no output_index or no item", event=at, actual=index)
-        elif step == "added":
+        item = data.get("item")
+        if not isinstance(item, dict):
+            yield FIELDS.broken("the event of an item has no item", "/item", event=at, actual=item)
+            return
+        yield from self._unindexed(data, at)
+        index = self._index(data, item.get("id"), len(self._open) + len(self._done) if step == "added" else None)
+        if step == "added":
             if index != len(self._open) + len(self._done):
                 said = "the items are not counted from 0, one by one"
                 expected = len(self._open) + len(self._done)
                 yield INDEX.broken(said, "/output_index", event=at, actual=index, expected=expected)
             self._open[index] = item
         elif index not in self._open:
-            yield INDEX.broken("an item is done that is not open", "/output_index", event=at, actual=index)
+            said = "an item is done that is not open"
+            yield INDEX.broken(said, "/output_index", event=at, actual=data.get("output_index"))
         else:
             begun = self._open.pop(index)
             self._done[index] = item
@@ -104,6 +108,23 @@ class _Response:
                     )
             yield from self._whole(index, item, at)
 
+    def _unindexed(self, data: dict[str, JSON], at: int) -> Iterator[Departure]:
+        """What an event lacks that all the others of its server lack too is said once of a stream."""
+        index = data.get("output_index")
+        if not whole_number(index) and not self._without_index:
+            self._without_index = True
+            said = "an event has no output_index, by which clients tell the items apart"
+            yield INDEX.broken(said, "/output_index", event=at, actual=index)
+
+    def _index(self, data: dict[str, JSON], name: JSON, following: int | None = None) -> int:
+        """The index of the item that an event is about; where it has none, that of the open item with this id, or of
+        the one that begins. -1: nobody can say."""
+        index = data.get("output_index")
+        if isinstance(index, int) and whole_number(index):
+            return index
+        known = next((each for each, item in self._open.items() if item.get("id") == name), -1)
+        return known if following is None else following
+
     def _whole(self, index: int, item: dict[str, JSON], at: int) -> Iterator[Departure]:
         """Whether the pieces of an item's arguments add up to those that it has."""
         said, whole = self._texts.get((index, "response.function_call_arguments", None)), item.get("arguments")
@@ -112,11 +133,12 @@ class _Response:
             yield EVENTS.broken(message, "/item/arguments", event=at, actual=said, expected=whole)
 
     def _text(self, family: str, step: str, data: dict[str, JSON], at: int) -> Iterator[Departure]:
-        index = data.get("output_index")
-        item = self._open.get(index) if isinstance(index, int) else None
+        yield from self._unindexed(data, at)
+        index = self._index(data, data.get("item_id"))
+        item = self._open.get(index)
         if item is None:
-            said = "the event is for an item that is not open"
-            yield INDEX.broken(said, "/output_index", event=at, actual=index, expected=[*self._open])
+            said, given = "the event is for an item that is not open", data.get("output_index")
+            yield INDEX.broken(said, "/output_index", event=at, actual=given, expected=[*self._open])
             return
         if data.get("item_id") != item.get("id"):
             said = "the item_id is not the id of the item with this output_index"

@@ -41,14 +41,26 @@ _WORD = 12
 
 
 def _length(talk: Talk) -> None:
-    reply = talk.ask(ChatRequest(messages=[Message.user(_LONG)], max_tokens=BOUND))
+    asked = ChatRequest(messages=[Message.user(_LONG)], max_tokens=BOUND)
+    reply = talk.ask(asked)
     view = reply.view
     if view is None or view.stop_reason is StopReason.MAX_TOKENS:
         return
-    if len(view.text) <= BOUND * _WORD:
+    if len(view.text) > BOUND * _WORD:
+        said = f"the answer is longer than its bound of {BOUND} tokens, and does not say that it was cut"
+    elif _fills(reply) and _fills(talk.ask(asked)):
+        said = f"two answers take their bound of {BOUND} tokens, and do not say that they were cut"
+    else:
         raise Inconclusive("the model said less than the bound")
-    said = f"the answer is longer than its bound of {BOUND} tokens, and does not say that it was cut"
     talk.flaw(said, reply, actual=view.raw_stop_reason, expected="max_tokens")
+
+
+def _fills(reply: Reply) -> bool:
+    """Whether an answer takes all the tokens that it may, and says that it came to its end: one answer may do so."""
+    view = reply.view
+    if view is None or view.stop_reason is StopReason.MAX_TOKENS:
+        return False
+    return (view.usage.output_tokens or 0) >= BOUND
 
 
 _COUNT = "Count from ONE to TEN in capital letters, with commas between the words."

@@ -66,7 +66,7 @@ def _always_parts(server: Server) -> str | None:
     return None if server.questions.parted is not None else "the API has no other form, or every check uses it"
 
 
-_ID = "call_9pBQ4xTz7Kfe21Lm"
+FOREIGN = "call_9pBQ4xTz7Kfe21Lm"
 """An id that the server has not issued, of letters that every API takes."""
 
 _ASKED = "What is the weather in Kyoto?"
@@ -78,8 +78,8 @@ def _elsewhere(result: str, *, failed: bool, question: str) -> ChatRequest:
     return ChatRequest(
         messages=[
             Message.user(_ASKED),
-            Message(Role.ASSISTANT, [ToolCall(_ID, call, {**arguments})]),
-            Message(Role.USER, [ToolResult(_ID, call, result, is_error=failed)]),
+            Message(Role.ASSISTANT, [ToolCall(FOREIGN, call, {**arguments})]),
+            Message(Role.USER, [ToolResult(FOREIGN, call, result, is_error=failed)]),
             Message(Role.ASSISTANT, "That was the weather service."),
             Message.user(question),
         ],
@@ -89,7 +89,14 @@ def _elsewhere(result: str, *, failed: bool, question: str) -> ChatRequest:
 
 def _history(talk: Talk) -> None:
     asked = _elsewhere("21 °C and dry", failed=False, question=_AGAIN)
-    reply = talk.ask(asked, refused="a conversation is refused whose call has an id of another server's")
+    plain = replace(asked, messages=[asked.messages[0], *asked.messages[-2:]])
+
+    def refused() -> str:
+        if talk.refuses(plain):
+            return "a conversation that came from elsewhere is refused, even without calls"
+        return "a conversation is refused whose call has an id of another server's"
+
+    reply = talk.ask(asked, refused=refused)
     talk.count("reads the conversation before", came_out="kyoto" in helpful(reply).text.casefold())
 
 
@@ -98,14 +105,20 @@ _WHY = "Did the tool work? Answer yes or no."
 
 def _failed(talk: Talk) -> None:
     asked = _elsewhere("the station is offline", failed=True, question=_WHY)
-    reply = talk.ask(asked, refused="a conversation is refused in which a tool has failed")
+
+    def refused() -> str:
+        if talk.refuses(_elsewhere("the station is offline", failed=False, question=_WHY)):
+            raise Inconclusive("the same conversation is refused where the tool has not failed")
+        return "a conversation is refused in which a tool has failed"
+
+    reply = talk.ask(asked, refused=refused)
     talk.count("reads that a tool has failed", came_out="no" in helpful(reply).text.casefold())
 
 
 _TOLD = (
     HistoryMessage(role="user", text=_ASKED),
-    HistoryMessage(role="assistant", calls=[HistoryCall(id=_ID, name=WEATHER.name, arguments={"city": "Kyoto"})]),
-    HistoryMessage(role="user", results=[HistoryResult(call_id=_ID, content="21 °C and dry")]),
+    HistoryMessage(role="assistant", calls=[HistoryCall(id=FOREIGN, name=WEATHER.name, arguments={"city": "Kyoto"})]),
+    HistoryMessage(role="user", results=[HistoryResult(call_id=FOREIGN, content="21 °C and dry")]),
 )
 
 CHECKS = (
