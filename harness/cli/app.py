@@ -16,6 +16,7 @@ from harness.cli.adopt import adopt
 from harness.cli.audit import audit
 from harness.cli.check import check
 from harness.cli.compare import compare
+from harness.cli.completion import completion
 from harness.cli.config import config
 from harness.cli.explain import explain
 from harness.cli.help import help_
@@ -28,6 +29,7 @@ from harness.cli.providers import providers
 from harness.cli.record import record
 from harness.cli.report import report
 from harness.cli.run import run
+from harness.cli.schema import schema
 from harness.cli.serve import serve
 from harness.cli.show import show
 from harness.cli.validate import validate
@@ -43,7 +45,6 @@ app = typer.Typer(
     name="harness",
     help=SUMMARY,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 _FUNCTIONS = {
@@ -56,6 +57,8 @@ _FUNCTIONS = {
     "explain": explain,
     "providers": providers,
     "validate": validate,
+    "schema": schema,
+    "completion": completion,
     "init": init,
     "config": config,
     "adopt": adopt,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness import catalog
+from harness.cli import completion
 from harness.cli.days import FactFiles, edition, fact_files
 from harness.contract.errors import UsageError
 from harness.contract.protocols import Capability
@@ -116,7 +117,13 @@ _CAPABILITIES: Mapping[Capability, str] = {
 
 def explain(
     topic: Annotated[
-        str, typer.Argument(metavar="ID|TOPIC", show_default=False, help="An id from a report, or a word of one.")
+        str,
+        typer.Argument(
+            metavar="ID|TOPIC",
+            show_default=False,
+            autocompletion=completion.rules,
+            help="An id from a report, or a word of one.",
+        ),
     ],
     *,
     files: FactFiles = None,

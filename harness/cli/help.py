@@ -7,12 +7,16 @@ from typing import Annotated
 
 import typer
 
+from harness.cli import completion
 from harness.contract.errors import UnknownName
 
 
 def help_(
     topic: Annotated[
-        str | None, typer.Argument(show_default=False, help="A topic; without one, all are listed.")
+        str | None,
+        typer.Argument(
+            show_default=False, autocompletion=completion.topics, help="A topic; without one, all are listed."
+        ),
     ] = None,
 ) -> None:
     """Explain one of the topics, or list them."""

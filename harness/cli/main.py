@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 
 from harness.cli import streams
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SUMMARY = "Record-and-replay conformance harness for LLM tool calling."
+
+COMPLETING = "_HARNESS_COMPLETE"
+"""In the environment of whoever asks for completions: `harness completion` prints what does."""
 
 _THRESHOLD = 20_000
 """How many more objects there are than were thrown away before the collector looks for cycles: Python's own 700 have it
@@ -43,6 +47,8 @@ HEADINGS = {
         "config": "Show which settings hold in this project, and where each comes from.",
         "adopt": "Look through cassettes of vcrpy or pytest-recording: can they be played, are secrets in them?",
         "validate": "Check scenario files: every problem with its place.",
+        "schema": "Print the JSON Schema of scenarios, facts, settings, results, or adapters' commands; or its path.",
+        "completion": "Print the script by which a shell completes commands, scenarios, targets, models and rules.",
         "providers": "Show SDKs, keys (never a value), embeddings, and what each target can do.",
     },
 }
@@ -57,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else arguments
     streams.open_closed()
     try:
-        if words and list(words) != ["--help"]:
+        if (words and list(words) != ["--help"]) or COMPLETING in os.environ:
             from harness.cli.app import execute  # noqa: PLC0415 - typer costs more than all the rest of the help
 
             return execute(words)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from harness.catalog import MARK
+from harness.cli import completion
 from harness.contract.errors import UsageError
 from harness.rules.scope import EVERYTHING, Scope
 
@@ -21,12 +22,18 @@ Paths: TypeAlias = Annotated[
     typer.Argument(
         metavar="PATH",
         show_default=False,
+        autocompletion=completion.scenarios,
         help="Scenario files, folders of them, or ids of shipped scenarios. None: the project's, or all shipped ones.",
     ),
 ]
 Adapters: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--adapter", metavar="NAME|module:attribute", help="An adapter to play. Repeatable."),
+    typer.Option(
+        "--adapter",
+        metavar="NAME|module:attribute",
+        autocompletion=completion.adapters,
+        help="An adapter to play. Repeatable.",
+    ),
 ]
 AdapterCommands: TypeAlias = Annotated[
     list[str] | None,
@@ -39,11 +46,21 @@ AdapterCommands: TypeAlias = Annotated[
 ]
 Targets: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--target", metavar="NAME", help="A target to play: 'harness list targets'. Repeatable."),
+    typer.Option(
+        "--target",
+        metavar="NAME",
+        autocompletion=completion.targets,
+        help="A target to play: 'harness list targets'. Repeatable.",
+    ),
 ]
 Models: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--model", metavar="TARGET=NAME", help="Another model for a target. Repeatable."),
+    typer.Option(
+        "--model",
+        metavar="TARGET=NAME",
+        autocompletion=completion.models,
+        help="Another model for a target. Repeatable.",
+    ),
 ]
 BaseUrls: TypeAlias = Annotated[
     list[str] | None,
@@ -63,6 +80,7 @@ Variants: TypeAlias = Annotated[
         "--variant",
         metavar="whole|stream",
         show_default=False,
+        autocompletion=completion.variants,
         help="Answers as whole bodies, or streamed. Repeatable. Default: both, where the adapter can stream.",
     ),
 ]
@@ -113,7 +131,10 @@ Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Only what
 Rules: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
-        "--rule", metavar="ID", help="Only findings of this rule count: 'harness list rules'. A glob. Repeatable."
+        "--rule",
+        metavar="ID",
+        autocompletion=completion.rules,
+        help="Only findings of this rule count: 'harness list rules'. A glob. Repeatable.",
     ),
 ]
 Ignored: TypeAlias = Annotated[
@@ -121,6 +142,7 @@ Ignored: TypeAlias = Annotated[
     typer.Option(
         "--ignore",
         metavar="ID",
+        autocompletion=completion.rules,
         help="Findings of this rule do not count; the report says how many that hides. A glob. Repeatable.",
     ),
 ]

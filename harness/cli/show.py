@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from harness.cli import completion
 from harness.cli.colours import NoColour
 from harness.cli.days import AsOf, FactFiles, fact_files
 from harness.cli.loops import AgentCommands, Conversations, SpokenApi, loops_of
@@ -29,7 +30,12 @@ from harness.cli.options import (
 def show(  # noqa: PLR0913 - a parameter for each option
     cell: Annotated[
         str,
-        typer.Argument(metavar="SCENARIO", show_default=False, help="A scenario file, or a shipped scenario's id."),
+        typer.Argument(
+            metavar="SCENARIO",
+            show_default=False,
+            autocompletion=completion.scenarios,
+            help="A scenario file, or a shipped scenario's id.",
+        ),
     ],
     *,
     adapters: Adapters = None,

@@ -11,8 +11,8 @@ from typing import Any, cast
 
 from harness.contract.errors import UsageError
 from harness.host.file import contents
-from harness.host.setting import Key, checked, is_list, is_switch, is_table, is_tables, is_text
-from harness.host.subjects import NamedGateway, NamedServer, gateway, server
+from harness.host.setting import Key, checked, form, is_list, is_switch, is_table, is_tables, is_text
+from harness.host.subjects import GATEWAY_KEYS, SERVER_KEYS, NamedGateway, NamedServer, gateway, server
 
 _NAME = "pyproject.toml"
 _MARK = b"harness"
@@ -115,6 +115,12 @@ _KEYS = {
 
 KEYS = tuple(_KEYS)
 """The keys of the table."""
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of the table."""
+    schema = form(_KEYS, {"servers": SERVER_KEYS, "gateways": GATEWAY_KEYS})
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "[tool.harness]"}
 
 
 class _Reader:
