@@ -69,11 +69,11 @@ class Agent:
         with self.client.stream("POST", self.url, json=self.body(question, stream=True)) as answer:
             for piece in answer.iter_raw():
                 left += piece
-                *lines, left = left.replace(b"\\r\\n", b"\\n").split(b"\\n")
+                *lines, left = left.replace(b"\\r", b"\\n").split(b"\\n")
                 for line in lines:
-                    if not line.startswith(b"data: {"):
+                    if not line.startswith(b"data:") or b"{" not in line:
                         continue
-                    for choice in json.loads(line[6:])["choices"]:
+                    for choice in json.loads(line[5:])["choices"]:
                         for call in choice["delta"].get("tool_calls") or ():
                             at = call["index"]
                             said[at] = said.get(at, "") + (call["function"].get("arguments") or "")
