@@ -25,7 +25,9 @@ from harness.pytest_plugin import tape_texts
 from harness.pytest_plugin.edition import edition
 from harness.pytest_plugin.tape_settings import MARK, Settings, settings
 from harness.pytest_plugin.tape_texts import Problem
-from harness.results import Finding, Severity
+from harness.reports._words import count
+from harness.results import Finding, Outcome, Severity
+from harness.rules.rule import Rule
 from harness.tape.cassette import Cassette, Interaction
 from harness.tape.deck.playing import Played, Playing
 from harness.tape.deck.recording import Recording, redactor
@@ -42,10 +44,13 @@ _NO_KEY = "not-a-key"
 
 @dataclass(slots=True)
 class Session:
-    """What the tapes of a session share: by which facts is judged, and which tests have recorded where."""
+    """What the tapes of a session share: by which facts and rules is judged, which tests have recorded where, and how
+    many exchanges were written there."""
 
     edition: Edition
+    rules: Sequence[Rule]
     recorded: dict[Path, str] = field(default_factory=dict[Path, str])
+    written: dict[Path, int] = field(default_factory=dict[Path, int])
 
 
 class Tape:
@@ -60,7 +65,7 @@ class Tape:
         is_taken = taken(wanted.allow_hosts)
         self._cassette = None if recording else _cassette(self.path)
         self._deck = (
-            Recording(is_taken) if recording else Playing(self._cassette, is_taken, redactor(), wanted.ignored_pointers)
+            Recording(is_taken) if recording else Playing(self._cassette, is_taken, redactor, wanted.ignored_pointers)
         )
         self._told = 0
         self._passed: bool | None = None
@@ -96,7 +101,7 @@ class Tape:
         if not self._passed:
             return
         if isinstance(self._deck, Recording):
-            self._deck.save(self.path)
+            self._session.written[self._shown] = self._deck.save(self.path)
             return
         problems = [*self._problems(), *self._unused(self._deck)]
         if problems:
@@ -119,16 +124,17 @@ class Tape:
         ]
         judged = self._judged(exchanges) if self._settings.judge and new else []
         for each in (each for each in judged if each.exchange is None or each.exchange in new):
-            if each.severity is Severity.ERROR:
+            # What a provider has refused already, its test has been told: it may be about that.
+            if each.severity is Severity.ERROR and each.outcome is not Outcome.REFUSED:
                 problems.append(Problem(tape_texts.finding(each), each.rule))
-            elif each.severity is Severity.WARNING:
+            elif each.severity is not Severity.NOTE:
                 remarks.append(tape_texts.finding(each))
         if remarks:
             self._item.add_report_section("call", "harness tape", "\n\n".join(remarks))
         return problems
 
     def _judged(self, exchanges: Sequence[Played]) -> list[Finding]:
-        audit = Audit(catalog.rules(), self._session.edition)
+        audit = Audit(self._session.rules, self._session.edition)
         audit.add(str(self.path), Cassette(tuple(Interaction(each.request, each.response) for each in exchanges)))
         found = (finding for cell in audit.result().cells for finding in cell.findings)
         return [
@@ -191,7 +197,7 @@ def taped(request: pytest.FixtureRequest) -> Generator[Tape, None, None]:
 
 def _session(config: pytest.Config) -> Session:
     if _SESSION not in config.stash:
-        config.stash[_SESSION] = Session(edition(config, project(config.rootpath)))
+        config.stash[_SESSION] = Session(edition(config, project(config.rootpath)), catalog.rules())
     return config.stash[_SESSION]
 
 
@@ -245,3 +251,13 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     if tape is not None:
         tape.end_call(passed=True)
     return result
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say what was written."""
+    written = config.stash[_SESSION].written if _SESSION in config.stash else {}
+    if any(written.values()):
+        terminalreporter.section("harness: recorded")
+        for path, number in written.items():
+            if number:
+                terminalreporter.line(f"{path}: {count(number, 'exchange')}")

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from harness.contract.http import Delivery, HttpRequest, HttpResponse
-from harness.tape.cassette import Cassette
+from harness.tape.cassette import Cassette, Interaction
 from harness.tape.deck import Playing, Recording
 from harness.tape.deck.recording import redactor
 from harness.tape.deck.taken import taken
 from harness.tape.interception import intercepted
 from harness.tape.read import read
+from harness.tape.server import serve
 from tests.tape_fixture.agents import AGENTS, HEADERS, STREAMS, first
 from tests.tape_fixture.server import SCENARIO, serving
 
@@ -41,7 +46,7 @@ def keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def playing(path: Path) -> Playing:
-    return Playing(read(path), taken(()), redactor())
+    return Playing(read(path), taken(()), redactor)
 
 
 @pytest.mark.parametrize("client", AGENTS)
@@ -101,13 +106,73 @@ def test_what_broke_off_breaks_off_as_on_the_wire(client: str, ending: str) -> N
         STREAMS[client](GONE)
 
 
+def test_requests_at_once_get_their_own_answers_in_whatever_order(tmp_path: Path) -> None:
+    def echo(request: HttpRequest) -> HttpResponse:
+        said = json.loads(request.body)["messages"][0]["content"]
+        return HttpResponse(200, {"content-type": "application/json"}, json.dumps({"said": said}).encode())
+
+    async def ask(url: str, texts: str) -> list[str]:
+        async with httpx2.AsyncClient() as client:
+            bodies = ({"model": "m", "messages": [{"role": "user", "content": text}]} for text in texts)
+            answers = await asyncio.gather(*(client.post(f"{url}/chat/completions", json=body) for body in bodies))
+        return [answer.json()["said"] for answer in answers]
+
+    recording, path = Recording(taken(())), tmp_path / "tape.yaml"
+    with serve(echo) as server, intercepted(recording.asked):
+        assert asyncio.run(ask(f"{server.origin}/v1", "abc")) == ["a", "b", "c"]
+    recording.save(path)
+    assert [json.loads(each.response.body)["said"] for each in read(path).interactions if each.response] == [*"abc"]
+    with intercepted(playing(path).asked):
+        assert asyncio.run(ask(f"{GONE}/v1", "cab")) == ["c", "a", "b"]
+
+
+def test_what_speaks_no_api_is_compared_as_it_is_spelled() -> None:
+    sent = HttpRequest("POST", "https://api.weather.invalid/paris?key=mine&day=1", {}, b'{"a": 1, "b": 2}')
+    recorded = Interaction(replace(sent, url=sent.url.replace("mine", "yours")), HttpResponse(200))
+    for body, differs in ((b'{"b":2,"a":1}', []), (b'{"a": 1, "b": 3}', ["body /b: recorded 2, sent 3"])):
+        played = Playing(Cassette((recorded,)), taken(()), redactor)
+        played.asked(replace(sent, body=body))
+        assert [each.message for each in played.exchanges[0].differences] == differs
+    played = Playing(Cassette((recorded,)), taken(()), redactor)
+    played.asked(replace(sent, url=sent.url.replace("day=1", "day=2")))
+    assert [each.message for each in played.exchanges[0].differences] == ["query: recorded 'day=1', sent 'day=2'"]
+    played = Playing(Cassette((recorded,)), taken(()), redactor)
+    played.asked(replace(sent, url=sent.url.replace("paris", "rome")))
+    assert played.exchanges[0].recorded is None
+    assert len(played.unused) == 1
+
+
+def test_a_form_whose_parts_are_marked_anew_is_the_same() -> None:
+    form = HttpRequest(
+        "POST",
+        "https://api.files.invalid/",
+        {"content-type": "multipart/form-data; boundary=abc"},
+        b"--abc\r\nx\r\n--abc--",
+    )
+    other = replace(
+        form, headers={"content-type": 'multipart/form-data; boundary="xyz1"'}, body=form.body.replace(b"abc", b"xyz1")
+    )
+    played = Playing(Cassette((Interaction(form, HttpResponse(200)),)), taken(()), redactor)
+    played.asked(other)
+    assert played.exchanges[0].index == 0
+    assert not played.exchanges[0].differences
+
+
+def test_a_question_that_is_asked_as_a_stream_now_is_another() -> None:
+    whole = HttpRequest("POST", "https://api.openai.com/v1/chat/completions", {}, json.dumps(first()).encode())
+    played = Playing(Cassette((Interaction(whole, HttpResponse(200)),)), taken(()), redactor)
+    played.asked(replace(whole, body=json.dumps(first(stream=True)).encode()))
+    (found,) = [each for each in played.exchanges[0].differences if each.neutral]
+    assert (found.pointer, found.message) == ("/stream", "stream: recorded false, sent true")
+
+
 def test_a_client_that_is_loaded_within_a_test_is_played_to_as_well() -> None:
     program = """
 import sys
 from harness.contract.http import HttpResponse
 from harness.tape.interception import intercepted
 with intercepted(lambda request: HttpResponse(200, {}, request.url.encode())):
-    assert not {"httpx2", "requests", "urllib3"} & sys.modules.keys() - {"httpx2"}
+    assert "urllib3" not in sys.modules
     import requests
     print(requests.get("http://nowhere.invalid/a", params={"b": "c"}).text)
 import urllib3
@@ -140,7 +205,6 @@ def test_a_server_beside_the_test_is_let_through_unless_it_is_asked_for_a_chat()
 
 def test_what_no_client_accepts_is_not_sent_for_while_it_is_recorded(origin: str) -> None:
     """Pieces of what is packed are no pieces of what is in it."""
-    httpx2 = pytest.importorskip("httpx2")
     recording = Recording(taken(()))
     with intercepted(recording.asked):
         answer = httpx2.post(f"{origin}/{SCENARIO}/plain/v1/chat/completions", json=first(), headers=HEADERS)
@@ -153,7 +217,7 @@ def test_a_recording_without_answers_writes_nothing(tmp_path: Path) -> None:
 
 
 def test_nothing_is_left_for_a_request_behind_the_last() -> None:
-    played = Playing(Cassette(()), taken(()), redactor())
+    played = Playing(Cassette(()), taken(()), redactor)
     answer = played.asked(HttpRequest("GET", "https://api.example.invalid/paris"))
     assert answer is not None
     assert answer.status == 400

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -94,6 +94,11 @@ def recorded(bare: Project, shelf: Path, origin: str, monkeypatch: pytest.Monkey
         shutil.copytree(shelf, bare.folder / "cassettes")
     monkeypatch.delenv("OPENAI_API_KEY")
     return bare
+
+
+def test_what_was_recorded_is_said(bare: Project, origin: str, capsys: pytest.CaptureFixture[str]) -> None:
+    bare.run("--harness-record=missing", "-k", "weather", url=f"{origin}/{SCENARIO}/said")
+    assert "cassettes/test_agent/test_weather.yaml: 2 exchanges" in capsys.readouterr().out.splitlines()
 
 
 def test_what_was_recorded_is_played_without_key_and_server(recorded: Project) -> None:
@@ -254,6 +259,23 @@ def test_the_fixture_says_what_was_sent(recorded: Project) -> None:
         )
     )
     assert recorded.run("-k", "weather").outcomes == {"test_weather": "passed"}
+
+
+def test_a_refusal_that_was_recorded_fails_nobody(bare: Project, origin: str) -> None:
+    """A test may be about it; what is wrong stands in a section all the same."""
+    (unanswered,) = (each for each in FAULTS if "without its result" in each.name)
+    replace(unanswered, recorded=None).plant(bare.folder)
+    source = bare.folder / "test_agent.py"
+    source.write_text(
+        source.read_text().replace(
+            '        assert "31" in asked.ask(QUESTION)',
+            "        with pytest.raises(Exception, match='400'):\n            asked.ask(QUESTION)",
+        )
+    )
+    for words, url in ((("--harness-record=missing",), f"{origin}/{SCENARIO}/refused"), ((), GONE)):
+        done = bare.run("-k", "weather", *words, url=url)
+        assert done.outcomes == {"test_weather": "passed"}
+        assert "openai-chat-result-missing (limit, error)" in done.told["test_weather"]
 
 
 def test_a_request_in_the_teardown_of_a_fixture_is_one_of_the_test(bare: Project, origin: str) -> None:

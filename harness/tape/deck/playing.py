@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from threading import Lock
@@ -44,7 +44,7 @@ class Playing:
     """
 
     def __init__(
-        self, cassette: Cassette | None, taken: Taken, redactor: Redactor, ignored: Sequence[str] = ()
+        self, cassette: Cassette | None, taken: Taken, redactor: Callable[[], Redactor], ignored: Sequence[str] = ()
     ) -> None:
         self.exchanges: list[Played] = []
         every = enumerate(cassette.interactions if cassette is not None else ())
@@ -87,7 +87,7 @@ class Playing:
         first = self._interactions[left[0]].request
         if (first.method, first.url, first.body) == (request.method, request.url, request.body):
             return left[0], ()
-        clean = self._redactor.request(request)  # as the recorded ones are
+        clean = self._clean.request(request)  # as the recorded ones are
         same = self._index.get(key(clean), deque())
         while same and self._played[same[0]]:
             same.popleft()
@@ -108,6 +108,10 @@ class Playing:
             if not _weight(least):
                 break
         return found, least
+
+    @cached_property
+    def _clean(self) -> Redactor:
+        return self._redactor()  # most requests are spelled as they were, and need none
 
     @cached_property
     def _index(self) -> Mapping[Key, deque[int]]:
