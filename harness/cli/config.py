@@ -11,8 +11,8 @@ def config() -> None:
     Options of a command take the place of what stands there. 'harness help config' has all keys.
     """
     from harness.cli import gateways, servers  # noqa: PLC0415 - `harness --help` loads none of it
-    from harness.cli.list import aligned  # noqa: PLC0415 - the same
     from harness.cli.settings import settings, told  # noqa: PLC0415 - the same
+    from harness.cli.table import aligned  # noqa: PLC0415 - the same
 
     own = settings()
     for name in own.servers:

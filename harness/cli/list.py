@@ -10,6 +10,7 @@ import typer
 from harness import catalog
 from harness.cli.days import AsOf, FactFiles, edition, fact_files
 from harness.cli.options import MaxAge, asked
+from harness.cli.table import printed
 from harness.contract.errors import UsageError
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def list_(  # noqa: PLR0913 - a parameter for each option
         raise UsageError(f"{'--target' if targets else '--api'}: it is for 'harness list models', not for {what}.")
     else:
         rows = {"scenarios": _scenarios, "targets": _targets, "rules": _rules}[what]()
-    for line in aligned(list(rows)):
+    for line in printed(list(rows), "REQUIREMENT" if what == "rules" else ""):
         typer.echo(line)
     return 0
 
@@ -70,7 +71,7 @@ def _cassettes(folder: str | None, max_age: str | None, *, strict: bool) -> int:
     from harness.cli import cassettes  # noqa: PLC0415 - `harness --help` loads none of what it needs
 
     kept = cassettes.kept(asked(cassettes=folder, max_age=max_age))
-    for line in aligned([cassettes.HEADS, *cassettes.rows(kept)]):
+    for line in printed([cassettes.HEADS, *cassettes.rows(kept)]):
         typer.echo(line)
     typer.echo(cassettes.summary(kept), err=True)
     return int(strict and any(each.state != "fresh" for each in kept))
@@ -163,10 +164,3 @@ def _models(targets: Sequence[str], apis: Sequence[str]) -> Iterator[Sequence[st
 
 
 _KNOWN = {True: "yes", False: "no", None: "?"}
-
-
-def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """The rows as lines, each column as wide as its widest cell."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

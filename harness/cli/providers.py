@@ -13,7 +13,7 @@ from urllib.parse import urlsplit, urlunsplit
 import typer
 
 from harness import catalog
-from harness.cli.list import aligned
+from harness.cli.table import aligned
 from harness.contract import distribution
 
 if TYPE_CHECKING:
