@@ -10,7 +10,7 @@ from typing import Any
 
 from harness import catalog
 from harness.apis.api import Api
-from harness.apis.facts import Edition, broken_facts, today
+from harness.apis.facts import Docket, Edition, today
 from harness.apis.profile import Profile
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.reference.session import Session
@@ -52,7 +52,7 @@ def provider(api: str, *files: Path) -> Callable[[HttpRequest], HttpResponse]:
 def _taken(wire: Api, profile: Profile, request: HttpRequest) -> set[str]:
     """The places of which a fact says that what nobody is certain of is taken there."""
     accepted = [fact for fact in profile.facts if fact.verdict == "accepted" and fact.when]
-    return {each.pointer for each in broken_facts(accepted, request, wire.schema_places)}
+    return {each.pointer for each in Docket(accepted, wire.schema_places).broken(request)}
 
 
 ENDED = {"until": str(dt.date(2026, 9, 1)), "since": None}

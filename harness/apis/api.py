@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import is_
+from typing import Any
 from urllib.parse import urlsplit
 
 from harness.apis.conditions import SchemaPlaces
 from harness.apis.departure import Strictly
 from harness.apis.embedding import EmbeddingFormat
 from harness.apis.fact import Fact
-from harness.apis.facts import SHIPPED, Edition, Facts, broken_facts, today
+from harness.apis.facts import SHIPPED, Docket, Edition, Facts, today
 from harness.apis.frontage import Frontage
 from harness.apis.law import Law, Services
 from harness.apis.lift import Lift
@@ -25,6 +27,9 @@ from harness.apis.view import ModelStep, RequestView, ResponseView
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import JSON, StopReason
 from harness.scenarios.schema import Provocation
+
+_MOST_DOCKETS = 64
+"""How many are kept: one for each model, day and service of a run; those of all models of a day are few."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +127,9 @@ class Api:
     questions: Questions | None = None
     departures: Strictly | None = None
     _written: frozenset[str] = field(init=False, repr=False, compare=False)
+    _dockets: dict[tuple[int, frozenset[str]], tuple[tuple[Fact, ...], Docket]] = field(
+        init=False, repr=False, compare=False, default_factory=dict["tuple[int, frozenset[str]]", Any]
+    )
 
     def __post_init__(self) -> None:
         """Refuse what would fail later, in the middle of a run."""
@@ -154,7 +162,7 @@ class Api:
         What a written check says of a place is not said twice, but a warning hides no refusal. Never raises.
         """
         found = self.borne_out(self.violations(request, law), law)
-        broken = broken_facts(self._conditioned(law), request, self.schema_places)
+        broken = self._docket(law).broken(request)
         return [*found, *(each for each in broken if not _is_said(each, found))]
 
     def judge_embeddings(self, request: HttpRequest, law: Law) -> list[Violation]:
@@ -175,9 +183,20 @@ class Api:
                 borne_out.append(replace(each, severity=lesser(each.severity, held)))
         return borne_out
 
-    def _conditioned(self, law: Law) -> Iterator[Fact]:
-        """The facts that no written check stands for, and that hold by a law."""
-        return (fact for fact in self._unwritten(law.profile.facts) if fact.is_at(law.services))
+    def _docket(self, law: Law) -> Docket:
+        """The facts that no written check stands for, and that hold by a law: made ready once, though every request is
+        held to them."""
+        facts = law.profile.facts
+        known = self._dockets.get((id(facts), law.services))
+        if known is not None and known[0] is facts:
+            return known[1]
+        held = [fact for fact in self._unwritten(facts) if fact.is_at(law.services)]
+        same = (each for _, each in self._dockets.values() if _are(each.facts, held))
+        docket = next(same, None) or Docket(held, self.schema_places)
+        if len(self._dockets) >= _MOST_DOCKETS:
+            self._dockets.clear()
+        self._dockets[id(facts), law.services] = facts, docket
+        return docket
 
     def _unwritten(self, facts: Iterable[Fact]) -> Iterator[Fact]:
         """Those of the facts that are found by their conditions alone."""
@@ -196,6 +215,10 @@ class Api:
         return url == self.provider_url or (
             parts.scheme == "https" and (host == self.domain or host.endswith(f".{self.domain}"))
         )
+
+
+def _are(facts: Sequence[Fact], others: Sequence[Fact]) -> bool:
+    return len(facts) == len(others) and all(map(is_, facts, others))
 
 
 def _is_said(violation: Violation, others: Sequence[Violation]) -> bool:

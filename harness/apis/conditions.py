@@ -38,7 +38,10 @@ _ROOT, _INSIDE = "#", "#/"
 
 _Found: TypeAlias = "tuple[str, JSON | _Absent, _Chosen]"
 
-_Way: TypeAlias = "tuple[tuple[_Step, ...], frozenset[str]]"
+Holds: TypeAlias = Callable[[JSON], bool]
+"""Whether a value that is there is such as a condition wants it."""
+
+_Way: TypeAlias = "tuple[tuple[Step, ...], frozenset[str]]"
 """A path, and what of it conditions share."""
 
 
@@ -68,7 +71,7 @@ class Asked:
     )
     _reached: dict[_Way, list[_Found]] = field(default_factory=dict["_Way", "list[_Found]"])
 
-    def at(self, steps: tuple[_Step, ...], shared: frozenset[str]) -> list[_Found]:
+    def at(self, steps: tuple[Step, ...], shared: frozenset[str]) -> list[_Found]:
         """All values at the end of a path, walked once however many conditions go the same way: most of them go through
         all that was said."""
         if not steps:
@@ -88,13 +91,13 @@ class Asked:
 class Conditions:
     """The conditions of a fact, made ready to be held against many requests."""
 
-    __slots__ = ("_conditions", "_first", "_needed", "_tests", "_without")
+    __slots__ = ("_conditions", "_first", "_needed", "_without", "tests")
 
     def __init__(self, conditions: Sequence[Condition]) -> None:
         self._conditions = conditions
-        tests = [_Test(each) for each in conditions]
+        tests = [Test(each) for each in conditions]
         self._first = tests[0] if tests else None
-        self._tests = sorted(tests, key=lambda test: test.wants_nothing)  # what there is says of which element
+        self.tests = sorted(tests, key=lambda test: test.wants_nothing)  # what there is says of which element
         self._needed = [test.steps[0].spellings for test in tests if test.steps and not test.wants_nothing]
         self._without = len([test for test in tests if test.goes_through_elements]) < 2
 
@@ -115,9 +118,9 @@ class Conditions:
 
     def _rest(self, number: int, asked: Asked, shared: frozenset[str], chosen: _Chosen, pointer: str) -> str | None:
         """Whether the tests from this one on are passed, by the elements that were chosen for those before."""
-        if number == len(self._tests):
+        if number == len(self.tests):
             return pointer
-        test = self._tests[number]
+        test = self.tests[number]
         for place, then in test.meeting(asked, shared, chosen):
             found = self._rest(number + 1, asked, shared, then, place if test is self._first else pointer)
             if found is not None or then is chosen:  # with the same choice, all others would end the same
@@ -126,7 +129,7 @@ class Conditions:
 
     def _shared(self, schemas: SchemaPlaces) -> frozenset[str]:
         """What more than one of the tests goes through."""
-        through = [test.through(schemas) for test in self._tests]
+        through = [test.through(schemas) for test in self.tests]
         return frozenset(each for one in through for each in one if sum(each in other for other in through) > 1)
 
 
@@ -136,7 +139,7 @@ def met(conditions: Sequence[Condition], asked: Asked) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class Step:
     """One step of a path: a key, in its spellings, and then elements. `groups` names what is gone through, by the path
     up to there; it is empty for what each condition chooses alone."""
 
@@ -146,8 +149,9 @@ class _Step:
 
 
 @cache
-def _steps(path: str) -> tuple[_Step, ...]:
-    steps: list[_Step] = []
+def steps_of(path: str) -> tuple[Step, ...]:
+    """The steps of a path."""
+    steps: list[Step] = []
     before = ""
     for segment in path.split(".") if path else ():
         matched = _SEGMENT.fullmatch(segment)
@@ -160,37 +164,38 @@ def _steps(path: str) -> tuple[_Step, ...]:
             indexes.append(int(each) if each not in ("", "*") else None)
             groups.append(before if each == "" else "")
         snake = _CAPITAL.sub(lambda found: f"_{found[1].lower()}", key)
-        steps.append(_Step((key, snake), tuple(indexes), tuple(groups)))
+        steps.append(Step((key, snake), tuple(indexes), tuple(groups)))
     return tuple(steps)
 
 
-class _Test:
-    """One condition, made ready."""
+class Test:
+    """One condition, made ready. `holds` says whether a value that is there is such as it wants it."""
 
-    __slots__ = ("_condition", "_holds", "steps", "wants_nothing")
+    __slots__ = ("condition", "holds", "steps", "wants_nothing")
 
     def __init__(self, condition: Condition) -> None:
-        self._condition = condition
-        self._holds = _comparison(condition)
-        self.steps = _steps(condition.at or "")
+        self.condition = condition
+        self.holds = _comparison(condition)
+        self.steps = steps_of(condition.at or "")
         self.wants_nothing = condition.there is False
 
     @property
     def goes_through_elements(self) -> bool:
-        return self._condition.schemas is not None or any(group for step in self.steps for group in step.groups)
+        """Whether it may choose an element or a schema, which other conditions are then about as well."""
+        return self.condition.schemas is not None or any(group for step in self.steps for group in step.groups)
 
     def through(self, schemas: SchemaPlaces) -> set[str]:
         """What it goes through that it may share: lists by their paths, schemas by where they stand."""
         found = {group for step in self.steps for group in step.groups if group}
-        for path in self._paths(schemas):
-            found |= {group for step in _steps(path) for group in step.groups if group}
-            found |= {_ROOT} if self._condition.root else {_ROOT, _INSIDE}
+        for path in self.paths(schemas):
+            found |= {group for step in steps_of(path) for group in step.groups if group}
+            found |= {_ROOT} if self.condition.root else {_ROOT, _INSIDE}
         return found
 
     def meeting(self, asked: Asked, shared: frozenset[str], chosen: _Chosen) -> Iterator[tuple[str, _Chosen]]:
         """Where it is met, and which elements are chosen then."""
         candidates = self._candidates(asked, shared, chosen)
-        if self.wants_nothing and self._condition.at is not None:
+        if self.wants_nothing and self.condition.at is not None:
             found = [*candidates]
             if all(isinstance(value, _Absent) for _, value, _ in found):
                 yield (found[0][0] if found else ""), chosen
@@ -199,11 +204,12 @@ class _Test:
             if isinstance(value, _Absent):
                 if self.wants_nothing:
                     yield pointer, then
-            elif self._holds(value):
+            elif self.holds(value):
                 yield pointer, then
 
-    def _paths(self, schemas: SchemaPlaces) -> tuple[str, ...]:
-        match self._condition.schemas:
+    def paths(self, schemas: SchemaPlaces) -> tuple[str, ...]:
+        """Where the schemas are that it looks at."""
+        match self.condition.schemas:
             case None:
                 return ()
             case "response":
@@ -212,28 +218,28 @@ class _Test:
                 return schemas.tools
 
     def _candidates(self, asked: Asked, shared: frozenset[str], chosen: _Chosen) -> Iterator[_Found]:
-        condition = self._condition
+        condition = self.condition
         if condition.header is not None:
             yield "", asked.headers.get(condition.header.lower(), _ABSENT), chosen
         elif condition.schemas is None:
             yield from _walk([("", asked.body, chosen)], self.steps, shared) if chosen else asked.at(self.steps, shared)
         else:
             yield from chain.from_iterable(
-                self._keywords(asked, path, shared, chosen) for path in self._paths(asked.schemas)
+                self._keywords(asked, path, shared, chosen) for path in self.paths(asked.schemas)
             )
 
     def _keywords(self, asked: Asked, path: str, shared: frozenset[str], chosen: _Chosen) -> Iterator[_Found]:
-        *outer, last = _steps(path)
-        keyword = self._condition.keyword or ""
+        *outer, last = steps_of(path)
+        keyword = self.condition.keyword or ""
         for holder in _walk([("", asked.body, chosen)], outer, shared):
-            if self._condition.schemas == "strict-tools" and not _is_strict(holder[1]):
+            if self.condition.schemas == "strict-tools" and not _is_strict(holder[1]):
                 continue
             for pointer, root, then in _walk([holder], [last], shared):
                 within = _taken(then, _ROOT, pointer, shared)
                 if within is None or not isinstance(root, dict):
                     continue
-                for place, schema in [(pointer, root)] if self._condition.root else asked.inside(pointer, root):
-                    taken = within if self._condition.root else _taken(within, _INSIDE, place, shared)
+                for place, schema in [(pointer, root)] if self.condition.root else asked.inside(pointer, root):
+                    taken = within if self.condition.root else _taken(within, _INSIDE, place, shared)
                     if taken is not None:
                         value = schema.get(keyword, _ABSENT)
                         yield (place if isinstance(value, _Absent) else join(place, keyword)), value, taken
@@ -253,7 +259,7 @@ def _taken(chosen: _Chosen, group: str, pointer: str, shared: frozenset[str]) ->
     return chosen if before == pointer else None
 
 
-def _walk(found: list[_Found], steps: Sequence[_Step], shared: frozenset[str]) -> list[_Found]:
+def _walk(found: list[_Found], steps: Sequence[Step], shared: frozenset[str]) -> list[_Found]:
     """All values at the end of a path, each with its pointer. Where the path leads to nothing, that is one of them."""
     for step in steps:
         found = [_member(pointer, value, step.spellings, chosen) for pointer, value, chosen in found]
@@ -287,8 +293,7 @@ def _elements(  # noqa: PLR0913, PLR0917 - a place, and how it goes on from ther
             yield place, each, taken
 
 
-def _comparison(condition: Condition) -> Callable[[JSON], bool]:
-    """Whether a value that is there is such as the condition wants it."""
+def _comparison(condition: Condition) -> Holds:
     operand = condition.operand
     match condition.operator:
         case "is":

@@ -11,10 +11,12 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from harness.apis.bodies import parsed
 from harness.apis.conditions import Asked, SchemaPlaces
 from harness.apis.fact import Fact, FactFile
-from harness.apis.jsonvalue import loads, resolve
+from harness.apis.jsonvalue import resolve
 from harness.apis.limit import Limit, Violation, lesser
+from harness.apis.sieve import Sieve
 from harness.apis.view import WireError
 from harness.contract.errors import FactsError, UsageError
 from harness.contract.http import HttpRequest
@@ -95,19 +97,28 @@ def day(text: str, option: str) -> dt.date:
         raise UsageError(f"{option}: {text!r} is no day. Write it as in 2026-07-01, or today.") from None
 
 
-def broken_facts(facts: Iterable[Fact], request: HttpRequest, schemas: SchemaPlaces) -> Iterator[Violation]:
-    """The facts whose conditions a request meets: it is refused. Never raises; an unreadable body meets none."""
-    try:
-        body = loads(request.body)
-    except WireError:
-        return
-    asked = Asked(body, {name.lower(): value for name, value in request.headers.items()}, schemas)
-    for fact in facts:
-        pointer = fact.conditions.met(asked)
-        if pointer is not None:
-            yield limit_of(fact).broken(
-                fact.words or fact.says, pointer, actual=_shown(resolve(body, pointer)), status=fact.status
-            )
+class Docket:
+    """Facts that many requests are held to, by their conditions alone."""
+
+    def __init__(self, facts: Iterable[Fact], schemas: SchemaPlaces) -> None:
+        self.facts = tuple(facts)
+        self._schemas = schemas
+        self._sieve = Sieve([fact.conditions for fact in self.facts], schemas)
+
+    def broken(self, request: HttpRequest) -> Iterator[Violation]:
+        """The facts whose conditions a request meets: it is refused. Never raises; an unreadable body meets none."""
+        try:
+            body = parsed(request.body)
+        except WireError:
+            return
+        asked = Asked(body, {name.lower(): value for name, value in request.headers.items()}, self._schemas)
+        for number in self._sieve.passing(asked):
+            fact = self.facts[number]
+            pointer = fact.conditions.met(asked)
+            if pointer is not None:
+                yield limit_of(fact).broken(
+                    fact.words or fact.says, pointer, actual=_shown(resolve(body, pointer)), status=fact.status
+                )
 
 
 def limit_of(fact: Fact) -> Limit:

@@ -30,12 +30,12 @@ def loads(data: bytes | str) -> JSON:
     """
     try:
         text = data.decode("utf-8-sig") if isinstance(data, bytes) else data
-        value: JSON = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+        value: JSON = _STRICT.decode(text)
     except RecursionError:
         raise WireError(_TOO_DEEP) from None
     except ValueError as error:  # JSONDecodeError and UnicodeDecodeError
         raise WireError(f"not JSON: {error}") from None
-    if text.count("[") + text.count("{") > MAX_DEPTH and _is_deeper(value, MAX_DEPTH):
+    if text.count("[") + text.count("{") > MAX_DEPTH and is_deeper(value, MAX_DEPTH):
         raise WireError(_TOO_DEEP)
     return value
 
@@ -65,7 +65,7 @@ def _finite(number: str) -> float:
     return value
 
 
-def _is_deeper(value: JSON, levels: int) -> bool:
+def is_deeper(value: JSON, levels: int) -> bool:
     """Whether there is a value below `levels` lists and objects, told level by level, without recursion."""
     level: list[JSON] = [value]
     for _ in range(levels + 1):
@@ -74,6 +74,19 @@ def _is_deeper(value: JSON, levels: int) -> bool:
         if not containers:
             return False
     return True
+
+
+_STRICT = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
+
+
+def scan(text: str, position: int) -> tuple[JSON, int]:
+    """The strict JSON value that begins at a place of a text, whose depth nobody has looked at, and where it ends.
+
+    Raises:
+        WireError: it holds NaN, an infinity, or a number beyond the doubles.
+        ValueError, RecursionError: there is none, or none that can be read.
+    """
+    return _STRICT.raw_decode(text, position)
 
 
 def equal(one: JSON, other: JSON) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 from harness.contract.model import JSON, StopReason, Usage
@@ -187,7 +188,7 @@ def _no_settings() -> dict[str, SettingView]:
     return {}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RequestView:
     """A whole request.
 
@@ -218,12 +219,12 @@ class RequestView:
     stream_format: Literal["events", "json-array"] = "events"
     effort: SettingView | None = field(default=None, compare=False)
 
-    @property
+    @cached_property
     def calls(self) -> tuple[CallView, ...]:
         """All tool calls, in their order."""
         return tuple(part for turn in self.turns for part in turn.parts if isinstance(part, CallView))
 
-    @property
+    @cached_property
     def results(self) -> tuple[ResultView, ...]:
         """All tool results, in their order."""
         return tuple(part for turn in self.turns for part in turn.parts if isinstance(part, ResultView))

@@ -6,9 +6,11 @@ the adapter made of it; its result is the one that the tool gave when the thread
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import takewhile
+from operator import is_
 from typing import Any, TypeVar
 
 from harness import catalog
@@ -17,11 +19,13 @@ from harness.apis.embedding import EmbeddingFormat, EmbeddingView, VectorView
 from harness.apis.endpoint import turned_away
 from harness.apis.law import Law
 from harness.apis.limit import Violation
-from harness.apis.view import CallView, RequestView, ResponseView, WireError
+from harness.apis.view import CallView, RequestView, ResponseView, ResultView, TurnView, WireError
 from harness.contract.http import EXHAUSTED
 from harness.contract.model import JSON, ToolCall, ToolResult
 from harness.kit.thread import failure
 from harness.kit.trimming import trimmed_result
+from harness.meaning.pairing import Pairing, paired
+from harness.meaning.results import carries
 from harness.results import Blame, Chat, EmbeddingTranscript, Exchange, Retelling, ServedTranscript, Transcript
 from harness.scenarios.canonical import history
 from harness.scenarios.schema import Provocation
@@ -106,6 +110,8 @@ class Evidence:
         self.transcript = transcript
         self.api: Api = catalog.api(transcript.api)
         self._derived: dict[tuple[object, int], Any] = {}
+        self._pairings: dict[int, Pairing] = {}
+        self._carried: dict[tuple[int, int], tuple[ResultView, ToolResult, bool]] = {}
 
     def retold(self, retellings: tuple[Retelling, ...]) -> Evidence:
         """The evidence with the retellings that were made of it; what was read is not read again."""
@@ -134,6 +140,36 @@ class Evidence:
         if key not in self._derived:
             self._derived[key] = derive(self, asked)
         return self._derived[key]
+
+    def pairing(self, view: RequestView) -> Pairing:
+        """The calls of one of the requests with their results."""
+        if id(view) not in self._pairings:
+            self._pairings[id(view)] = paired(view)
+        return self._pairings[id(view)]
+
+    def carries(self, view: ResultView, result: ToolResult, request: RequestView) -> bool:
+        """The payload of a result is the tool's answer; told once, though each request behind it has it again."""
+        if isinstance(result.content, tuple):  # its media may stand elsewhere in the request
+            return carries(view, result, request)
+        key = id(view), id(result)
+        known = self._carried.get(key)
+        if known is None or known[0] is not view or known[1] is not result:
+            known = self._carried[key] = view, result, carries(view, result, request)
+        return known[2]
+
+    def new_turns(self, asked: Heard) -> Sequence[TurnView]:
+        """The turns of a request behind those that it repeats, letter for letter, of the request before it: of what it
+        has read before the witness has the same view."""
+        return asked.view.turns[self._repeated[asked.index] :]
+
+    @cached_property
+    def _repeated(self) -> Mapping[int, int]:
+        found: dict[int, int] = {}
+        before: Sequence[TurnView] = ()
+        for asked in self.heard:
+            found[asked.index] = sum(takewhile(bool, map(is_, before, asked.view.turns)))
+            before = asked.view.turns
+        return found
 
     @cached_property
     def readings(self) -> tuple[Reading, ...]:
@@ -259,16 +295,14 @@ class Evidence:
         """The calls that a chat has to carry, in their order; results of earlier turns may be trimmed."""
         if isinstance(self.transcript, ServedTranscript):
             return (*self._foreign_calls, *(call for at in range(chat) for call in self._issued_to_client(at)))
-        turn = self.transcript.chats[chat].turn
-        earlier = ((call, turn > self.transcript.chats[at].turn) for at in range(chat) for call in self._issued[at])
-        every = (*((call, turn > 0) for call in self._foreign_calls), *earlier)
-        return tuple(self._trimmed(call) if is_old else call for call, is_old in every)
-
-    def _trimmed(self, call: ExpectedCall) -> ExpectedCall:
+        every = (*self._foreign_calls, *(call for at in range(chat) for call in self._issued[at]))
         trim = self.transcript.scenario.trim if self.transcript.scenario else None
-        if trim is None or call.result is None:
-            return call
-        return replace(call, result=trimmed_result(call.result, trim.tools))
+        if trim is None:
+            return every
+        turn = self.transcript.chats[chat].turn
+        old = len(self._foreign_calls) if turn > 0 else 0
+        old += sum(len(self._issued[at]) for at in range(chat) if turn > self.transcript.chats[at].turn)
+        return (*(_trimmed(call, trim.tools) for call in every[:old]), *every[old:])
 
     def _issued_to_client(self, at: int) -> Iterator[ExpectedCall]:
         """The calls of an answer of the script, each with what the scenario's tool says to it: the client runs it."""
@@ -332,6 +366,10 @@ class Evidence:
             return None
         executed = [e.result for e in self.transcript.executions if e.chat == chat and e.call is call]
         return executed[0] if executed else None
+
+
+def _trimmed(call: ExpectedCall, tools: Collection[str]) -> ExpectedCall:
+    return call if call.result is None else replace(call, result=trimmed_result(call.result, tools))
 
 
 def _read_embedding(index: int, exchange: Exchange, embeddings: EmbeddingFormat) -> EmbeddingReading:

@@ -8,8 +8,9 @@ from itertools import groupby, takewhile
 from operator import is_
 from typing import TypeVar
 
+from harness.apis.bodies import parsed
 from harness.apis.compare import likeness
-from harness.apis.jsonvalue import loads, resolve
+from harness.apis.jsonvalue import resolve
 from harness.apis.view import MediaView, PartView, RequestView, ResultView, TextView, TurnView
 from harness.contract.model import JSON, JSON_INSTRUCTION, File, Image, Message, Role, Text, Thinking, ToolResult
 from harness.meaning.ids import with_ids_of
@@ -67,7 +68,7 @@ def _uninstructed(asked: Asked, view: RequestView) -> RequestView:
 
 def _written(asked: Asked, turn: TurnView) -> JSON:
     """An entry as it stands in the request."""
-    return resolve(loads(asked.reading.exchange.request.body), turn.pointer)
+    return resolve(parsed(asked.reading.exchange.request.body), turn.pointer)
 
 
 def _is_continued(turn: TurnView, now: TurnView, *, is_last: bool) -> bool:

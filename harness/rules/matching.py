@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from harness.apis.jsonvalue import equal
 from harness.apis.view import CallView, RequestView, ResponseView, ResultView
 from harness.contract.model import ChatResponse, ToolCall, ToolResult
-from harness.meaning.pairing import paired
-from harness.meaning.results import carries
 from harness.rules.evidence import Evidence, ExpectedCall, Heard
 
 
 def carried(expected: tuple[ExpectedCall, ...], view: RequestView) -> list[CallView | None]:
     """The wire call that each expected call has become: by its issued id, else by place among calls of its name."""
+    if len(expected) == len(view.calls) and all(map(_is_named, expected, view.calls)):
+        return [*view.calls]  # what the rest of this comes to where nothing is amiss
     issued: defaultdict[tuple[str | None, str], deque[CallView]] = defaultdict(deque)
     for call in view.calls:
         issued[call.id, call.name].append(call)
@@ -32,6 +32,10 @@ def carried(expected: tuple[ExpectedCall, ...], view: RequestView) -> list[CallV
     ]
 
 
+def _is_named(expected: ExpectedCall, call: CallView) -> bool:
+    return expected.id is not None and expected.id == call.id and expected.name == call.name
+
+
 def matched(evidence: Evidence, asked: Heard) -> Sequence[tuple[ExpectedCall, CallView | None]]:
     """The expected calls of a request, each with the wire call that it has become."""
     return evidence.once(_matched, asked)
@@ -46,12 +50,14 @@ def _matched(evidence: Evidence, asked: Heard) -> Sequence[tuple[ExpectedCall, C
 class Answer:
     """An expected call whose tool has answered: what it gave, and the first result that the call has on the wire.
 
-    `taken_from` is the other call whose answer stands there instead, if there is one.
+    `is_own`: it says what the tool gave. `taken_from` is the other call whose answer stands there instead, if there is
+    one.
     """
 
     expected: ExpectedCall
     given: ToolResult
     view: ResultView
+    is_own: bool
     taken_from: ExpectedCall | None = None
 
 
@@ -61,17 +67,19 @@ def answers(evidence: Evidence, asked: Heard) -> Sequence[Answer]:
 
 
 def _answers(evidence: Evidence, asked: Heard) -> Sequence[Answer]:
-    pairing = paired(asked.view)
+    pairing = evidence.pairing(asked.view)
     found: list[Answer] = []
     for one, call in matched(evidence, asked):
         results = pairing.of(call) if call is not None else ()
         if one.result is None or not results:
             continue
         taken_from: ExpectedCall | None = None
-        if not carries(results[0], one.result, asked.view):
-            others = (other for other, _ in matched(evidence, asked) if other is not one)
-            taken_from = next((o for o in others if o.result and carries(results[0], o.result, asked.view)), None)
-        found.append(Answer(one, one.result, results[0], taken_from))
+        is_own = evidence.carries(results[0], one.result, asked.view)
+        if not is_own:
+            others = ((other, other.result) for other, _ in matched(evidence, asked) if other is not one)
+            given = ((other, result) for other, result in others if result is not None)
+            taken_from = next((o for o, r in given if evidence.carries(results[0], r, asked.view)), None)
+        found.append(Answer(one, one.result, results[0], is_own, taken_from))
     return found
 
 

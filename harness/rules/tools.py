@@ -8,7 +8,7 @@ from harness.apis.jsonvalue import equal
 from harness.apis.view import CallView, ToolView
 from harness.meaning import choices
 from harness.meaning.provider_tools import family, offered
-from harness.meaning.results import carries, is_told_by_item, says_no_more
+from harness.meaning.results import is_told_by_item, says_no_more
 from harness.meaning.schemas import change
 from harness.results import Kind
 from harness.rules.content import content_shown, is_verbatim, shown
@@ -150,7 +150,7 @@ def _answers(evidence: Evidence) -> Iterator[tuple[int, Answer]]:
 def _result_changed(evidence: Evidence) -> Iterator[Flaw]:
     for asked in evidence.heard:
         for answer in answers(evidence, asked):
-            if answer.taken_from is not None or carries(answer.view, answer.given, asked.view):
+            if answer.is_own or answer.taken_from is not None:
                 continue  # result-swapped says the first
             itemised = is_told_by_item(answer.view, answer.given)
             fault = "is told as a part for each item of a list" if itemised else "is not what the tool answered"
@@ -180,8 +180,9 @@ def _error_mark(evidence: Evidence) -> Iterator[Flaw]:
     for exchange, answer in _answers(evidence):
         name, view = answer.expected.name, answer.view
         flagged = evidence.api.traits.flags_errors
-        bare = says_no_more(view, answer.given)
-        if answer.given.is_error and view.error_mark is None and (flagged or bare):
+        unmarked = answer.given.is_error and view.error_mark is None
+        bare = unmarked and says_no_more(view, answer.given)
+        if unmarked and (flagged or bare):
             told = "is not marked as an error" if bare else "says so in words, without the mark that the API has for it"
             yield Flaw(
                 f"{name} failed, and its result {told}",

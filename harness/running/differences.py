@@ -10,9 +10,11 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
-from harness.apis.jsonvalue import equal, loads, resolve
-from harness.apis.view import CallView, JsonView, OpaqueView, ResultView, TextView, WireError
+from harness.apis.bodies import parsed
+from harness.apis.jsonvalue import equal, resolve
+from harness.apis.view import CallView, JsonView, OpaqueView, PartView, ResultView, TextView, TurnView, WireError
 from harness.contract.http import endpoint
 from harness.contract.model import JSON, JSON_INSTRUCTION, ArgumentsDelta, JsonMode, JsonSchema, ToolCallEnd
 from harness.results import Difference
@@ -74,6 +76,7 @@ def tables(observed: Mapping[str, Observed]) -> tuple[Difference, ...]:
     return tuple(rows)
 
 
+@lru_cache(4096)
 def _place(pointer: str) -> str:
     """A pointer with its indices left open: `/messages/3/content/0` → `messages[].content[]`."""
     return re.sub(r"/\d+(?=/|$)", "[]", pointer).lstrip("/").replace("/", ".")
@@ -81,15 +84,21 @@ def _place(pointer: str) -> str:
 
 def _body(asked: Asked) -> JSON:
     try:
-        return loads(asked.reading.exchange.request.body)
+        return parsed(asked.reading.exchange.request.body)
     except WireError:
         return None
 
 
-def _results(evidence: Evidence) -> Iterator[tuple[Asked, ResultView]]:
+def _parts(evidence: Evidence) -> Iterator[tuple[Asked, TurnView, PartView]]:
+    """All that was said, each part once: that it is said again with the next request shows nothing else."""
     for asked in evidence.asked:
-        for result in asked.view.results:
-            yield asked, result
+        for turn in evidence.new_turns(asked):
+            for part in turn.parts:
+                yield asked, turn, part
+
+
+def _results(evidence: Evidence) -> Iterator[ResultView]:
+    return (part for _, _, part in _parts(evidence) if isinstance(part, ResultView))
 
 
 def _issuer(evidence: Evidence) -> Iterator[str]:
@@ -106,30 +115,27 @@ def _id_format(evidence: Evidence) -> Iterator[str]:
                 yield f"{prefix.group() if prefix else ''}… ({len(call.id)} characters)"
 
 
-def _asked_without_foreign_ids(evidence: Evidence) -> tuple[Asked, ...]:
-    """Requests whose history has no ids of another API: those say nothing about where this API's own go."""
+def _has_foreign_ids(evidence: Evidence) -> bool:
+    """The history has ids of another API, which say nothing about where this API's own go."""
     scenario = evidence.transcript.scenario
-    return () if scenario is not None and scenario.history else evidence.asked
+    return scenario is not None and bool(scenario.history)
 
 
 def _call_id_field(evidence: Evidence) -> Iterator[str]:
-    for asked in _asked_without_foreign_ids(evidence):
-        for call in asked.view.calls:
+    for _, _, call in () if _has_foreign_ids(evidence) else _parts(evidence):
+        if isinstance(call, CallView):
             yield _place(call.id_pointer) if call.id is not None else "none"
 
 
 def _result_id_field(evidence: Evidence) -> Iterator[str]:
-    for asked in _asked_without_foreign_ids(evidence):
-        for result in asked.view.results:
-            yield _place(result.id_pointer) if result.call_id is not None else "none: by name and order"
+    for result in () if _has_foreign_ids(evidence) else _results(evidence):
+        yield _place(result.id_pointer) if result.call_id is not None else "none: by name and order"
 
 
 def _result_place(evidence: Evidence) -> Iterator[str]:
-    for asked in evidence.asked:
-        for turn in asked.view.turns:
-            for part in turn.parts:
-                if isinstance(part, ResultView):
-                    yield f"{_place(part.pointer)}, {turn.wire_role}"
+    for _, turn, part in _parts(evidence):
+        if isinstance(part, ResultView):
+            yield f"{_place(part.pointer)}, {turn.wire_role}"
 
 
 def _parallel_results(evidence: Evidence) -> Iterator[str]:
@@ -145,15 +151,14 @@ def _parallel_results(evidence: Evidence) -> Iterator[str]:
 
 
 def _arguments(evidence: Evidence) -> Iterator[str]:
-    for asked in evidence.asked:
-        calls = asked.view.calls
-        body = _body(asked) if calls else None
-        for call in calls:
-            yield "JSON inside a string" if isinstance(resolve(body, call.arguments_pointer), str) else "an object"
+    for asked, _, call in _parts(evidence):
+        if isinstance(call, CallView):
+            sent = resolve(_body(asked), call.arguments_pointer)
+            yield "JSON inside a string" if isinstance(sent, str) else "an object"
 
 
 def _payload(evidence: Evidence) -> Iterator[str]:
-    for _, result in _results(evidence):
+    for result in _results(evidence):
         for part in result.payload:
             yield "an object" if isinstance(part, JsonView) else "text" if isinstance(part, TextView) else "media"
 
@@ -162,7 +167,7 @@ def _error(evidence: Evidence) -> Iterator[str]:
     failed = [execution.chat for execution in evidence.transcript.executions if execution.result.is_error]
     if not failed:
         return
-    marks = [_mark(result) for _, result in _results(evidence) if result.error_mark is not None]
+    marks = [_mark(result) for result in _results(evidence) if result.error_mark is not None]
     yield from marks
     if not marks and any(asked.index > min(failed) and asked.view.results for asked in evidence.asked):
         yield "not at all"
@@ -327,13 +332,11 @@ def _forced(evidence: Evidence) -> Iterator[str]:
 
 
 def _opaque(evidence: Evidence) -> Iterator[str]:
-    for asked in evidence.asked:
-        for turn in asked.view.turns:
-            for part in turn.parts:
-                if isinstance(part, OpaqueView):
-                    yield f"{part.kind} in an entry of its own" if len(turn.parts) == 1 else f"{part.kind} part"
-                elif isinstance(part, CallView | TextView) and part.opaque is not None:
-                    yield f"signature on the {'call' if isinstance(part, CallView) else 'text'}"
+    for _, turn, part in _parts(evidence):
+        if isinstance(part, OpaqueView):
+            yield f"{part.kind} in an entry of its own" if len(turn.parts) == 1 else f"{part.kind} part"
+        elif isinstance(part, CallView | TextView) and part.opaque is not None:
+            yield f"signature on the {'call' if isinstance(part, CallView) else 'text'}"
 
 
 def _stop_word(evidence: Evidence) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from harness.apis.jsonvalue import loads
+from harness.apis.bodies import parsed
 from harness.apis.view import WireError
 from harness.contract.errors import CassetteError
 from harness.host.shortened import shortened
@@ -120,7 +120,7 @@ def _pictured(evidence: Evidence, finding: Finding, redactor: Redactor) -> Findi
     reading = evidence.readings[finding.exchange]
     try:
         if not finding.of_response:
-            return replace(finding, piece=piece(redactor.value(loads(reading.exchange.request.body)), finding.pointer))
+            return replace(finding, piece=piece(redactor.value(parsed(reading.exchange.request.body)), finding.pointer))
         body = reading.response.body if reading.response else None
     except WireError:  # a body that is none is shown by the rule that says so
         return finding

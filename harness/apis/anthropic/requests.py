@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from urllib.parse import unquote, urlsplit
 
 from harness.apis.anthropic.limits.conversation import objects
+from harness.apis.bodies import parsed
 from harness.apis.entries import remembered
-from harness.apis.jsonvalue import equal, join, loads
+from harness.apis.jsonvalue import equal, join
 from harness.apis.view import (
     CallView,
     ChoiceView,
@@ -59,7 +60,7 @@ def recognises(request: HttpRequest) -> bool:
     if request.method.upper() != "POST":
         return False
     try:
-        body = loads(request.body)
+        body = parsed(request.body)
     except WireError:
         return False
     if not isinstance(body, dict):
@@ -86,7 +87,7 @@ def model_of(request: HttpRequest) -> str | None:
 
 def body_of(request: HttpRequest) -> JSON:
     """The body as the Messages API itself takes it: a host's model and stream are in its path. Raises `WireError`."""
-    body = loads(request.body)
+    body = parsed(request.body)
     path = urlsplit(request.url).path
     hosted = _HOSTED.search(path)
     if hosted is None or not isinstance(body, dict) or "anthropic_version" not in body:

@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterator
 from urllib.parse import unquote, urlsplit
 
+from harness.apis.bodies import parsed
 from harness.apis.embedding import EmbeddingFormat, EmbeddingView, VectorView, seeded_vector, vector_of
 from harness.apis.gemini import limits
 from harness.apis.gemini.requests.proto import ProtoMessage, repeated
-from harness.apis.jsonvalue import body_of, loads
+from harness.apis.jsonvalue import body_of
 from harness.apis.law import Law
 from harness.apis.limit import Violation
 from harness.apis.view import TextView, WireError
@@ -39,7 +40,7 @@ def view(request: HttpRequest) -> EmbeddingView:
     method = _method(request)
     if method is None:
         raise WireError("no request for embeddings")
-    body = ProtoMessage.of(loads(request.body))
+    body = ProtoMessage.of(parsed(request.body))
     asked = body.messages("requests") if method[2] == "batchEmbedContents" else [body]
     lengths = {each.get("outputDimensionality"): each.at("outputDimensionality") for each in reversed(asked)}
     models = {(each.text("model") or method[1]).removeprefix("models/") for each in asked} or {method[1]}

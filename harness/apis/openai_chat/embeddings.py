@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
+from harness.apis.bodies import parsed
 from harness.apis.embedding import EmbeddingFormat, EmbeddingView, VectorView, seeded_vector, vector_of
-from harness.apis.jsonvalue import body_of, join, loads
+from harness.apis.jsonvalue import body_of, join
 from harness.apis.law import Law
 from harness.apis.limit import Violation
 from harness.apis.openai_chat import limits
@@ -36,7 +37,7 @@ def view(request: HttpRequest) -> EmbeddingView:
     """
     if not recognises(request):
         raise WireError("no request for embeddings")
-    body = loads(request.body)
+    body = parsed(request.body)
     if not isinstance(body, dict):
         raise WireError("the body is no JSON object")
     model, dimensions = body.get("model"), body.get("dimensions")

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from harness.apis.view import CallView
 from harness.contract.model import SYNTHESISED_ID, ToolCall
-from harness.meaning.pairing import paired
 from harness.results import Kind
 from harness.rules.evidence import Evidence
 from harness.rules.matching import matched
@@ -103,7 +102,7 @@ def _synthesised_sent(evidence: Evidence) -> Iterator[Flaw]:
     if not evidence.api.traits.ids_optional:
         return
     for asked in evidence.heard:
-        pairing = paired(asked.view)
+        pairing = evidence.pairing(asked.view)
         for expected, call in matched(evidence, asked):
             if call is None or expected.foreign or expected.id is not None:
                 continue

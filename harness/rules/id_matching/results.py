@@ -7,7 +7,6 @@ from itertools import groupby, pairwise
 
 from harness.apis.view import CallView, MediaView, PartView, RequestView, ResultView, TextView, TurnView
 from harness.contract.model import File, Image
-from harness.meaning.pairing import paired
 from harness.meaning.results import same_medium
 from harness.results import Kind
 from harness.rules.content import content_shown, shown
@@ -25,11 +24,9 @@ def _requests(evidence: Evidence) -> Iterator[tuple[int, RequestView]]:
 
 def _result_missing(evidence: Evidence) -> Iterator[Flaw]:
     for exchange, view in _requests(evidence):
-        pairing = paired(view)
-        last_call_turn = _turn_of_last_call(view)
+        pairing = evidence.pairing(view)
         for call, results in zip(pairing.calls, pairing.results, strict=True):
-            ends_open = last_call_turn == len(view.turns) - 1 and _turn_of(view, call) == last_call_turn
-            if not results and not ends_open:
+            if not results and not any(part is call for part in view.turns[-1].parts):  # else it may be answered yet
                 yield Flaw(
                     f"the call {call.id or call.name!r} of {call.name} has no result",
                     exchange,
@@ -43,15 +40,11 @@ def _turn_of(view: RequestView, wanted: PartView) -> int:
     return next(index for index, turn in enumerate(view.turns) if any(part is wanted for part in turn.parts))
 
 
-def _turn_of_last_call(view: RequestView) -> int:
-    return max((i for i, t in enumerate(view.turns) if any(isinstance(p, CallView) for p in t.parts)), default=-1)
-
-
 def _result_orphan(evidence: Evidence) -> Iterator[Flaw]:
     for exchange, view in _requests(evidence):
         if view.stateful:
             continue  # the call may lie on the server
-        for result in paired(view).orphans:
+        for result in evidence.pairing(view).orphans:
             yield Flaw(
                 f"the result {result.call_id or result.name!r} answers no call before it",
                 exchange,
@@ -63,7 +56,7 @@ def _result_orphan(evidence: Evidence) -> Iterator[Flaw]:
 
 def _result_duplicate(evidence: Evidence) -> Iterator[Flaw]:
     for exchange, view in _requests(evidence):
-        pairing = paired(view)
+        pairing = evidence.pairing(view)
         for call, results in zip(pairing.calls, pairing.results, strict=True):
             for result in results[1:]:
                 yield Flaw(
@@ -81,17 +74,18 @@ def _result_misplaced(evidence: Evidence) -> Iterator[Flaw]:
     A text of no characters is nothing that could be read as an answer; where it is refused, a limit says so.
     """
     for exchange, view in _requests(evidence):
-        pairing = paired(view)
+        pairing = evidence.pairing(view)
         order = [part for turn in view.turns for part in turn.parts]
         roles = [turn.role for turn in view.turns for _ in turn.parts]
+        places = {id(part): place for place, part in enumerate(order)}
         given = _media_of_results(evidence, exchange)
         for call, results in zip(pairing.calls, pairing.results, strict=True):
             for result in results[:1]:
-                start = next(i for i, part in enumerate(order) if part is call)
-                end = next(i for i, part in enumerate(order) if part is result)
-                between = list(zip(order[start + 1 : end], roles[start + 1 : end], strict=True))
+                start, end = places[id(call)] + 1, places[id(result)]
+                if start == end:
+                    continue
                 seen_result = False
-                for part, role in between:
+                for part, role in zip(order[start:end], roles[start:end], strict=True):
                     seen_result = seen_result or isinstance(part, ResultView)
                     said = isinstance(part, TextView) and part.text != ""
                     if isinstance(part, MediaView):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 
 from harness.apis.anthropic import limits
 from harness.apis.anthropic.limits.conversation import (
@@ -11,7 +12,9 @@ from harness.apis.anthropic.limits.conversation import (
     blocks,
     dotted,
     entries,
+    entry_of,
     is_server_work,
+    marked,
     nested,
     objects,
 )
@@ -25,7 +28,8 @@ from harness.apis.anthropic.limits.shapes import (
     Shape,
     member_limits,
 )
-from harness.apis.anthropic.limits.terms import Terms
+from harness.apis.anthropic.limits.terms import Surface, Terms
+from harness.apis.entries import remembered
 from harness.apis.jsonvalue import join
 from harness.apis.limit import Violation, severity_of
 from harness.contract.model import JSON
@@ -79,35 +83,46 @@ def block_limits(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
     """anthropic-call-fields, anthropic-result-content, anthropic-no-empty-text, anthropic-no-empty-text-in-result,
     anthropic-roles, anthropic-no-prefill, anthropic-no-extra-inputs, anthropic-four-cache-marks, and what the version
     of 2026-10-21 took away."""
-    conversation = entries(body)
+    conversation, by_itself = entries(body), _by_itself(terms.surface)
     for entry in conversation:
-        shape = _SYSTEM_MESSAGE if entry.role == "system" else _MESSAGE
-        yield from shape.limits(entry.data, entry.pointer, terms)
-        yield from _entry(entry, terms)
+        yield from by_itself(entry.data, entry.pointer)
     if conversation:
         yield from _last(conversation[-1], terms)
     for entry in conversation[:-1]:
-        yield from _empty(entry)
-    yield from _cache_marks(body, conversation, terms)
+        if not entry.blocks:
+            yield from _empty(entry)
+    yield from _cache_marks(body, conversation, terms.surface)
 
 
-def _entry(entry: Entry, terms: Terms) -> Iterator[Violation]:
+@cache
+def _by_itself(surface: Surface) -> Callable[[dict[str, JSON], str], Sequence[Violation]]:
+    """What is wrong with a message by itself, told once though all requests behind it repeat it."""
+
+    def of(data: dict[str, JSON], pointer: str) -> Sequence[Violation]:
+        entry = entry_of(data, pointer)
+        shape = _SYSTEM_MESSAGE if entry.role == "system" else _MESSAGE
+        return [*shape.limits(data, pointer, surface), *_entry(entry, surface)]
+
+    return remembered(of)
+
+
+def _entry(entry: Entry, surface: Surface) -> Iterator[Violation]:
     if entry.role and entry.role not in _ROLES:
         message = f'messages: Unexpected role "{entry.role}". Allowed roles are "user" or "assistant".'
         yield limits.ROLE.broken(message, join(entry.pointer, "role"), actual=entry.role)
     yield from member_limits(entry.data.get("content"), join(entry.pointer, "content"))
     for block in entry.blocks:
         known = _SYSTEM_KINDS if entry.role == "system" else _MESSAGE_KINDS
-        yield from _block(block, known | _BETA_KINDS if terms.beta else known, terms)
+        yield from _block(block, known | _BETA_KINDS if surface.beta else known, surface)
         if block.kind == "tool_result":
             yield from member_limits(block.data.get("content"), join(block.pointer, "content"))
         for inner in nested(block):
-            yield from _block(inner, _RESULT_KINDS, terms)
-        if terms.strict_version:
+            yield from _block(inner, _RESULT_KINDS, surface)
+        if surface.strict_version:
             yield from _withdrawn(entry, block)
 
 
-def _block(block: Block, known: frozenset[str], terms: Terms) -> Iterator[Violation]:
+def _block(block: Block, known: frozenset[str], surface: Surface) -> Iterator[Violation]:
     if not block.kind:
         message = f"{block.path}.type: Field required"
         yield limits.FIELD_MISSING.broken(message, block.pointer, expected="type")
@@ -115,10 +130,10 @@ def _block(block: Block, known: frozenset[str], terms: Terms) -> Iterator[Violat
         message = f"{block.path}: Input tag '{block.kind}' found using 'type' does not match any of the expected tags"
         place = join(block.pointer, "type")
         yield limits.BLOCK_TYPE.broken(
-            message, place, actual=block.kind, expected=[*sorted(known)], severity=terms.unknown
+            message, place, actual=block.kind, expected=[*sorted(known)], severity=surface.unknown
         )
     elif block.kind in _SHAPES:
-        yield from _SHAPES[block.kind].limits(block.data, block.pointer, terms)
+        yield from _SHAPES[block.kind].limits(block.data, block.pointer, surface)
     if block.kind == "text" and block.data.get("text") == "":
         message = f"{block.path}: text content blocks must be non-empty"
         limit = limits.RESULT_TEXT_EMPTY if known is _RESULT_KINDS else limits.TEXT_EMPTY
@@ -175,18 +190,10 @@ def _empty(entry: Entry) -> Iterator[Violation]:
         yield limits.MESSAGE_EMPTY.broken(message, entry.pointer)
 
 
-def _cache_marks(body: dict[str, JSON], conversation: list[Entry], terms: Terms) -> Iterator[Violation]:
-    places = [
-        *objects(body.get("tools"), "/tools"),
-        *objects(body.get("system"), "/system"),
-        *(
-            (inner.pointer, inner.data)
-            for entry in conversation
-            for block in entry.blocks
-            for inner in (block, *nested(block))
-        ),
-    ]
-    marks = [(join(place, "cache_control"), data["cache_control"]) for place, data in places if _marked(data)]
+def _cache_marks(body: dict[str, JSON], conversation: list[Entry], surface: Surface) -> Iterator[Violation]:
+    outside = [*objects(body.get("tools"), "/tools"), *objects(body.get("system"), "/system")]
+    found = (*marked(outside), *(mark for entry in conversation for mark in entry.marked))
+    marks = [(join(place, "cache_control"), data["cache_control"]) for place, data in found]
     if len(marks) > _MOST_CACHE_MARKS:
         message = f"A maximum of {_MOST_CACHE_MARKS} blocks with cache_control may be provided. Found {len(marks)}."
         place = marks[_MOST_CACHE_MARKS][0]
@@ -194,11 +201,7 @@ def _cache_marks(body: dict[str, JSON], conversation: list[Entry], terms: Terms)
     for place, mark in marks:
         if not isinstance(mark, dict):
             continue
-        yield from _CACHE_MARK.limits(mark, place, terms)
+        yield from _CACHE_MARK.limits(mark, place, surface)
         if mark.get("type", "ephemeral") != "ephemeral" or mark.get("ttl") not in (None, "5m", "1h"):
             message = f"{dotted(place)}: Input should be {{'type': 'ephemeral', 'ttl': '5m' or '1h'}}"
             yield limits.CACHE_MARK.broken(message, place, actual=mark)
-
-
-def _marked(data: dict[str, JSON]) -> bool:
-    return data.get("cache_control") is not None

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import groupby
+from operator import attrgetter
 from typing import NamedTuple
 
+from harness.apis.entries import remembered
 from harness.apis.jsonvalue import join
+from harness.apis.limit import Violation
 from harness.contract.model import JSON
 
 
@@ -28,7 +33,8 @@ class Block(NamedTuple):
         return value if isinstance(value, str) else None
 
 
-class Entry(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Entry:
     """A member of `messages` with those of its blocks that are objects."""
 
     role: str
@@ -36,17 +42,38 @@ class Entry(NamedTuple):
     data: dict[str, JSON]
     blocks: tuple[Block, ...]
 
+    @cached_property
+    def alone(self) -> Turn:
+        """The turn that it is, if its neighbours are not of its role."""
+        return Turn(self.role, (self,), self.blocks)
 
-class Turn(NamedTuple):
-    """Consecutive entries of one role, which the provider combines into one turn (anthropic-roles), with all blocks."""
+    @cached_property
+    def marked(self) -> tuple[tuple[str, dict[str, JSON]], ...]:
+        """Its blocks that have a cache mark, and those inside its results."""
+        every = (inner for block in self.blocks for inner in (block, *nested(block)))
+        return marked((block.pointer, block.data) for block in every)
+
+
+@dataclass(frozen=True, eq=False)
+class Turn:
+    """Consecutive entries of one role, which the provider combines into one turn (anthropic-roles), with all blocks.
+
+    `wrong` is for `pairing`: the turn that followed it last, and what was wrong with the two.
+    """
 
     role: str
     entries: tuple[Entry, ...]
     blocks: tuple[Block, ...]
+    wrong: list[tuple[Turn, list[Violation]]] = field(default_factory=list["tuple[Turn, list[Violation]]"])
 
     def of_kind(self, kind: str) -> tuple[Block, ...]:
         """The blocks of one type."""
         return tuple(block for block in self.blocks if block.kind == kind)
+
+
+def marked(places: Iterable[tuple[str, dict[str, JSON]]]) -> tuple[tuple[str, dict[str, JSON]], ...]:
+    """Those of the objects that have a cache mark."""
+    return tuple((pointer, data) for pointer, data in places if data.get("cache_control") is not None)
 
 
 def dotted(pointer: str) -> str:
@@ -70,16 +97,24 @@ def blocks(content: JSON, pointer: str) -> tuple[Block, ...]:
 
 def entries(body: dict[str, JSON]) -> list[Entry]:
     """The members of `messages` that are objects."""
-    return [
-        Entry(_word(data.get("role")), place, data, blocks(data.get("content"), join(place, "content")))
-        for place, data in objects(body.get("messages"), "/messages")
-    ]
+    return [entry_of(data, place) for place, data in objects(body.get("messages"), "/messages")]
+
+
+@remembered
+def entry_of(data: dict[str, JSON], pointer: str) -> Entry:
+    """A member of `messages`, read once though all requests behind it repeat it."""
+    return Entry(_word(data.get("role")), pointer, data, blocks(data.get("content"), join(pointer, "content")))
 
 
 def turns(body: dict[str, JSON]) -> list[Turn]:
     """The entries, consecutive ones of a role combined."""
-    found = [(role, tuple(group)) for role, group in groupby(entries(body), key=lambda entry: entry.role)]
-    return [Turn(role, group, tuple(block for entry in group for block in entry.blocks)) for role, group in found]
+    found = [(role, tuple(group)) for role, group in groupby(entries(body), key=attrgetter("role"))]
+    return [
+        group[0].alone
+        if len(group) == 1
+        else Turn(role, group, tuple(block for entry in group for block in entry.blocks))
+        for role, group in found
+    ]
 
 
 def is_server_work(block: Block) -> bool:

@@ -25,7 +25,7 @@ def gate_limits(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
     yield from _thinking(body, terms)
     if terms.knows_tools:
         yield from _tool_types(body, terms)
-    if not terms.strict_version:  # which refuses them on every model, whatever their value
+    if not terms.surface.strict_version:  # which refuses them on every model, whatever their value
         yield from _sampling(body, terms)
 
 

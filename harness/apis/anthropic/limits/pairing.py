@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise, takewhile
 
 from harness.apis.anthropic import limits
-from harness.apis.anthropic.limits.conversation import Block, Turn, dotted, is_server_work, turns
+from harness.apis.anthropic.limits.conversation import Block, Turn, dotted, entry_of, is_server_work, turns
 from harness.apis.anthropic.requests import is_continued
+from harness.apis.entries import remembered
 from harness.apis.jsonvalue import join
 from harness.apis.limit import Limit, Violation
 from harness.contract.model import JSON
 
 _ID = re.compile(r"[a-zA-Z0-9_-]+")
 _EMPTY = Turn("", (), ())
+_HOMES = {"tool_use": "assistant", "tool_result": "user"}
 
 
 def pairing_limits(body: dict[str, JSON]) -> Iterator[Violation]:
@@ -23,23 +25,35 @@ def pairing_limits(body: dict[str, JSON]) -> Iterator[Violation]:
     count as one turn (anthropic-roles). What continues a thread begins behind calls that the server remembers
     (anthropic-thread-continue)."""
     conversation = turns(body)
-    for turn, following in pairwise([_EMPTY, *conversation, _EMPTY]):
-        if turn.role == "assistant":
-            yield from _calls(turn)
-            yield from _answers(turn, following)
-        if following.role == "user" and (turn is not _EMPTY or not is_continued(body)):
-            yield from _results(following, turn)
-    yield from _places(conversation)
-
-
-def _places(conversation: Iterable[Turn]) -> Iterator[Violation]:
-    homes = {"tool_use": "assistant", "tool_result": "user"}
+    if conversation and not is_continued(body):
+        yield from _pair(_EMPTY, conversation[0])
+    for turn, following in pairwise([*conversation, _EMPTY]):
+        known = turn.wrong[:1]
+        if not known or known[0][0] is not following:  # else the request before had the two as well
+            turn.wrong[:] = known = [(following, [*_pair(turn, following)])]
+        yield from known[0][1]
     for turn in conversation:
-        for block in turn.blocks:
-            home = homes.get(block.kind, turn.role)
-            if home != turn.role:
-                message = f"{block.path}: `{block.kind}` blocks can only be in `{home}` messages"
-                yield limits.BLOCK_ROLE.broken(message, block.pointer, actual=turn.role, expected=home)
+        for entry in turn.entries:
+            yield from _misplaced(entry.data, entry.pointer)
+
+
+def _pair(turn: Turn, following: Turn) -> Iterator[Violation]:
+    if turn.role == "assistant":
+        yield from _calls(turn)
+        yield from _answers(turn, following)
+    if following.role == "user":
+        yield from _results(following, turn)
+
+
+@remembered
+def _misplaced(data: dict[str, JSON], pointer: str) -> list[Violation]:
+    entry, found = entry_of(data, pointer), list[Violation]()
+    for block in entry.blocks:
+        home = _HOMES.get(block.kind, entry.role)
+        if home != entry.role:
+            message = f"{block.path}: `{block.kind}` blocks can only be in `{home}` messages"
+            found.append(limits.BLOCK_ROLE.broken(message, block.pointer, actual=entry.role, expected=home))
+    return found
 
 
 def _calls(turn: Turn) -> Iterator[Violation]:

@@ -106,9 +106,9 @@ def setting_limits(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
     """anthropic-required-fields, anthropic-tools-with-history, anthropic-choice-form, anthropic-parallel-switch,
     anthropic-no-extra-inputs, anthropic-output-format, anthropic-effort-levels, anthropic-thinking-form, and what holds
     for some models only."""
-    yield from _BODY.limits(body, "", terms)
+    yield from _BODY.limits(body, "", terms.surface)
     yield from _sizes(body)
-    if terms.strict_version:
+    if terms.surface.strict_version:
         for key in _SAMPLING:
             if key in body:
                 message = f"{key}: Extra inputs are not permitted"
@@ -137,7 +137,7 @@ def _sizes(body: dict[str, JSON]) -> Iterator[Violation]:
 def _tools(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
     for pointer, tool in objects(body.get("tools"), "/tools"):
         if is_custom(tool):
-            yield from _TOOL.limits(tool, pointer, terms)
+            yield from _TOOL.limits(tool, pointer, terms.surface)
     if not body.get("tools") and not is_continued(body):
         used = [block for entry in entries(body) for block in entry.blocks if block.kind in ("tool_use", "tool_result")]
         if used:
@@ -155,7 +155,7 @@ def _choice(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
         message = f"tool_choice: Input tag {kind!r} does not match any of the expected tags: {', '.join(_CHOICES)}"
         yield limits.CHOICE_TYPE.broken(message, place, actual=kind, expected=[*_CHOICES])
         return
-    yield from shape.limits(choice, place, terms)
+    yield from shape.limits(choice, place, terms.surface)
     if kind in ("any", "tool") and isinstance(thinking, dict) and thinking.get("type") == "enabled":
         message = "Thinking may not be enabled when tool_choice forces tool use."
         yield limits.CHOICE_THINKING.broken(message, place, actual=kind)
@@ -178,10 +178,10 @@ def _thinking(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
     if shape is None:
         message = f"thinking: Input tag {kind!r} does not match any of the expected tags: {', '.join(_THINKING)}"
         yield limits.THINKING_TYPE.broken(
-            message, "/thinking", actual=kind, expected=[*_THINKING], severity=terms.unknown
+            message, "/thinking", actual=kind, expected=[*_THINKING], severity=terms.surface.unknown
         )
         return
-    yield from shape.limits(thinking, "/thinking", terms)
+    yield from shape.limits(thinking, "/thinking", terms.surface)
     budget, most = thinking.get("budget_tokens"), body.get("max_tokens")
     place = "/thinking/budget_tokens"
     if not isinstance(budget, int):
@@ -189,7 +189,9 @@ def _thinking(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
     if budget < _LEAST_BUDGET:
         message = f"thinking.enabled.budget_tokens: Input should be greater than or equal to {_LEAST_BUDGET}"
         yield limits.THINKING_BUDGET.broken(message, place, actual=budget, expected=_LEAST_BUDGET)
-    elif isinstance(most, int) and budget >= most and not terms.betas_named:  # interleaved thinking lifts this bound
+    elif (
+        isinstance(most, int) and budget >= most and not terms.surface.betas_named
+    ):  # interleaved thinking lifts this bound
         message = "`max_tokens` must be greater than `thinking.budget_tokens`"
         yield limits.THINKING_BUDGET.broken(message, place, actual=budget, expected=most)
 
@@ -198,7 +200,7 @@ def _output(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
     config = body.get("output_config")
     if not isinstance(config, dict):
         return
-    yield from _OUTPUT.limits(config, "/output_config", terms)
+    yield from _OUTPUT.limits(config, "/output_config", terms.surface)
     effort, place = config.get("effort"), "/output_config/format"
     if isinstance(effort, str) and effort not in _EFFORTS:
         message = f"output_config.effort: Input should be one of {', '.join(_EFFORTS)}"
@@ -206,7 +208,7 @@ def _output(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
     wanted = config.get("format")
     if not isinstance(wanted, dict):
         return
-    yield from _FORMAT.limits(wanted, place, terms)
+    yield from _FORMAT.limits(wanted, place, terms.surface)
     kind, schema = wanted.get("type", "json_schema"), wanted.get("schema")
     if kind != "json_schema":
         message = "output_config.format.type: Input should be 'json_schema'"

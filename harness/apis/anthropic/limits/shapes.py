@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from harness.apis.anthropic import limits
 from harness.apis.anthropic.limits.conversation import dotted
-from harness.apis.anthropic.limits.terms import Terms
+from harness.apis.anthropic.limits.terms import Surface
 from harness.apis.jsonvalue import join
 from harness.apis.limit import Violation
 from harness.contract.model import JSON
@@ -47,9 +47,9 @@ class Shape:
     optional: Mapping[str, tuple[type, ...]] = field(default_factory=_no_keys)
     beta: Mapping[str, tuple[type, ...]] = field(default_factory=_no_keys)
 
-    def limits(self, data: dict[str, JSON], pointer: str, terms: Terms) -> Iterator[Violation]:
+    def limits(self, data: dict[str, JSON], pointer: str, surface: Surface) -> Iterator[Violation]:
         """What is missing (by `source`), of a wrong type, or too much (anthropic-no-extra-inputs)."""
-        known = {**self.required, **self.optional, **(self.beta if terms.beta else {})}
+        known = {**self.required, **self.optional, **(self.beta if surface.beta else {})}
         for key in (key for key in self.required if key not in data):
             message = f"{dotted(join(pointer, key))}: Field required"
             yield limits.FIELD_MISSING.broken(message, pointer, expected=key, source=self.source)
@@ -57,7 +57,7 @@ class Shape:
             place = join(pointer, key)
             if key not in known:
                 message = f"{dotted(place)}: Extra inputs are not permitted"
-                yield limits.EXTRA_INPUT.broken(message, place, actual=key, severity=terms.unknown)
+                yield limits.EXTRA_INPUT.broken(message, place, actual=key, severity=surface.unknown)
             elif not (_fits(value, known[key]) or (value is None and key not in self.required)):
                 words = " or ".join(_WORDS.get(kind, "value") for kind in known[key])
                 message = f"{dotted(place)}: Input should be a valid {words}"

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from harness.apis.bodies import parsed
 from harness.apis.gemini import limits
 from harness.apis.gemini.limits import fields, generation, pairing, signatures, tools
 from harness.apis.gemini.requests import on_vertex, view
 from harness.apis.gemini.requests.parts import DATA_FIELDS
 from harness.apis.gemini.requests.proto import ProtoMessage
-from harness.apis.jsonvalue import loads
 from harness.apis.law import Law
 from harness.apis.limit import Violation, severity_of
 from harness.apis.profile import Profile
@@ -26,7 +26,7 @@ def violations(request: HttpRequest, law: Law) -> list[Violation]:
     """The violations of a request. Never raises: a body that cannot be read is a violation (`gemini-body`)."""
     profile = law.profile
     try:
-        body = loads(request.body)
+        body = parsed(request.body)
         misfits = fields.misfits(body)
         if any(misfit.limit is limits.FIELD_TYPE for misfit in misfits):
             return misfits

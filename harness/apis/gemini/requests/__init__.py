@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from harness.apis.bodies import parsed
 from harness.apis.entries import remembered
 from harness.apis.gemini.limits.schemas import schema_view
 from harness.apis.gemini.requests.parts import part_views
 from harness.apis.gemini.requests.proto import ProtoMessage, repeated
-from harness.apis.jsonvalue import loads
 from harness.apis.view import (
     ChoiceView,
     FormatView,
@@ -61,7 +61,7 @@ def view(request: HttpRequest) -> RequestView:
         WireError: the body is not JSON, is nested too deeply, or a field that the view reads has the wrong type.
     """
     try:
-        return _view(request, ProtoMessage.of(loads(request.body)))
+        return _view(request, ProtoMessage.of(parsed(request.body)))
     except RecursionError:
         raise WireError("nested too deeply") from None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.apis.jsonvalue import loads
+from harness.apis.bodies import parsed
 from harness.apis.law import Law
 from harness.apis.limit import Violation
 from harness.apis.openai_chat import limits
@@ -15,7 +15,7 @@ from harness.contract.http import HttpRequest
 def violations(request: HttpRequest, law: Law) -> list[Violation]:
     """What the provider refuses or takes with a loss. Never raises: an unreadable body is a violation."""
     try:
-        body = loads(request.body)
+        body = parsed(request.body)
     except WireError as error:
         return [limits.BODY.broken(f"We could not parse the JSON body of your request: {error.reason}.", "")]
     if not isinstance(body, dict):

@@ -6,6 +6,7 @@ import re
 from typing import Literal
 from urllib.parse import urlsplit
 
+from harness.apis.bodies import parsed
 from harness.apis.entries import remembered
 from harness.apis.jsonvalue import canonical, join, loads
 from harness.apis.openai_chat.requests.parts import assistant_views, content_views, is_blank, other_fields
@@ -50,7 +51,7 @@ def recognises(request: HttpRequest) -> bool:
     if request.method.upper() != "POST" or not urlsplit(request.url).path.endswith("/chat/completions"):
         return False
     try:
-        body = loads(request.body)
+        body = parsed(request.body)
     except WireError:
         return False
     return isinstance(body, dict) and ("messages" in body or "model" in body)
@@ -59,7 +60,7 @@ def recognises(request: HttpRequest) -> bool:
 def model_of(request: HttpRequest) -> str | None:
     """The model that the body names, or the deployment that Azure's path names."""
     try:
-        body = loads(request.body)
+        body = parsed(request.body)
     except WireError:
         body = None
     model = body.get("model") if isinstance(body, dict) else None
@@ -75,7 +76,7 @@ def view(request: HttpRequest) -> RequestView:
     Raises:
         WireError: the body is no JSON object, or its messages are no list of objects.
     """
-    body = loads(request.body)
+    body = parsed(request.body)
     if not isinstance(body, dict):
         raise WireError("the body is no JSON object")
     system, turns = _conversation(body.get("messages"))

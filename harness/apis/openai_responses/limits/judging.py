@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.apis.jsonvalue import join, loads
+from harness.apis.bodies import parsed
+from harness.apis.jsonvalue import join
 from harness.apis.law import Law
 from harness.apis.limit import Violation
 from harness.apis.openai_responses import limits
@@ -75,7 +76,7 @@ _MOVED = {
 def violations(request: HttpRequest, law: Law) -> list[Violation]:
     """What the provider refuses in a request, or takes with a loss."""
     try:
-        body = loads(request.body)
+        body = parsed(request.body)
     except WireError as error:
         return [limits.BODY.broken(f"The body of the request is no valid JSON: {error.reason}.", "")]
     if not isinstance(body, dict):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
+from harness.apis.bodies import parsed
 from harness.apis.entries import remembered
-from harness.apis.jsonvalue import join, loads
+from harness.apis.jsonvalue import join
 from harness.apis.openai_responses.limits.refusals import NAME
 from harness.apis.openai_responses.requests.items import item_kind, item_parts, message_parts, string
 from harness.apis.view import (
@@ -34,7 +35,7 @@ def recognises(request: HttpRequest) -> bool:
     if request.method.upper() != "POST" or not urlsplit(request.url).path.endswith("/responses"):
         return False
     try:
-        body = loads(request.body)
+        body = parsed(request.body)
     except WireError:
         return False
     return isinstance(body, dict) and any(key in body for key in _HALLMARKS)
@@ -43,7 +44,7 @@ def recognises(request: HttpRequest) -> bool:
 def model_of(request: HttpRequest) -> str | None:
     """The model that the body names."""
     try:
-        body = loads(request.body)
+        body = parsed(request.body)
     except WireError:
         return None
     return string(body.get("model")) if isinstance(body, dict) else None
@@ -51,7 +52,7 @@ def model_of(request: HttpRequest) -> str | None:
 
 def view(request: HttpRequest) -> RequestView:
     """The neutral view of a request. Raises `WireError` where input, items or tools are not of their JSON type."""
-    body = _object(loads(request.body), "")
+    body = _object(parsed(request.body), "")
     system, turns = _conversation(body)
     return RequestView(
         api=NAME,

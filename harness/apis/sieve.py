@@ -1,0 +1,174 @@
+"""Which conditions a request may meet at all, told by going through it once for all of them.
+
+Hundreds of facts have conditions, and nearly every request meets those of none. What is told here is necessary and not
+sufficient: for each of the conditions there is something that fits it, wherever. `Conditions.met` says the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from harness.apis.conditions import Asked, Conditions, Holds, SchemaPlaces, Step, Test, steps_of
+from harness.apis.entries import remembered
+from harness.apis.subschemas import subschemas
+from harness.contract.model import JSON
+
+_Tests: TypeAlias = "dict[str, list[tuple[int, Holds]]]"
+"""By the keyword of a schema what is asked about it. A test is a bit, which is set where it is passed."""
+
+
+@dataclass(slots=True)
+class _Schemas:
+    """What is asked about a schema: about it and those inside it, and about it alone."""
+
+    anywhere: _Tests = field(default_factory=dict[str, "list[tuple[int, Holds]]"])
+    root: _Tests = field(default_factory=dict[str, "list[tuple[int, Holds]]"])
+
+    def of(self, schema: JSON) -> int:
+        """The tests that it passes."""
+        if not isinstance(schema, dict):
+            return 0
+        found = _passed(self.root, schema)
+        for _, each in subschemas(schema, "") if self.anywhere else ():
+            found |= _passed(self.anywhere, each)
+        return found
+
+
+@dataclass(slots=True, eq=False)
+class _Place:
+    """What is asked about a place in a body, and about what is inside it. `each` tells what an element passes."""
+
+    tests: list[tuple[int, Holds]] = field(default_factory=list["tuple[int, Holds]"])
+    members: dict[str, list[_Place]] = field(default_factory=dict[str, "list[_Place]"])
+    elements: _Place | None = None
+    each: Callable[[JSON, str], int] | None = None
+    numbered: dict[int, _Place] = field(default_factory=dict[int, "_Place"])
+    schemas: dict[str, _Schemas] = field(default_factory=dict[str, _Schemas])
+    strict_schemas: dict[str, _Schemas] = field(default_factory=dict[str, _Schemas])
+
+    def behind(self, step: Step) -> _Place:
+        """The place that a step leads to."""
+        one, other = (self.members.setdefault(spelling, []) for spelling in step.spellings)
+        place = next((each for each in one if any(each is same for same in other)), None)
+        if place is None:
+            place = _Place()
+            one.append(place)
+            if other is not one:
+                other.append(place)
+        for index in step.indexes:
+            if index is None:
+                place.elements = place.elements or _Place()
+                place = place.elements
+            else:
+                place = place.numbered.setdefault(index, _Place())
+        return place
+
+    def of(self, value: JSON) -> int:
+        """The tests that a value at this place passes, and what is inside it."""
+        found = 0
+        for bit, holds in self.tests:
+            if holds(value):
+                found |= bit
+        if isinstance(value, dict):
+            found |= self._of_object(value)
+        elif isinstance(value, list):
+            found |= self._of_list(value)
+        return found
+
+    def _of_object(self, value: dict[str, JSON]) -> int:
+        found = 0
+        for key in self.members.keys() & value.keys():
+            for place in self.members[key]:
+                found |= place.of(value[key])
+        if self.schemas:
+            found |= _declared(self.schemas, value)
+        if self.strict_schemas and value.get("strict") is True:
+            found |= _declared(self.strict_schemas, value)
+        return found
+
+    def _of_list(self, value: list[JSON]) -> int:
+        found = 0
+        for index, place in self.numbered.items():
+            if -len(value) <= index < len(value):
+                found |= place.of(value[index])
+        if self.each is not None:
+            for element in value:
+                found |= self.each(element, "")
+        elif self.elements is not None:
+            for element in value:
+                found |= self.elements.of(element)
+        return found
+
+
+class Sieve:
+    """The conditions of many facts, of which it tells those that a request may meet."""
+
+    def __init__(self, conditions: Sequence[Conditions], schemas: SchemaPlaces) -> None:
+        self._body = _Place()
+        self._bits: dict[str, int] = {}
+        self._needed = [self._needs(each, schemas) for each in conditions]
+        for places in self._body.members.values():
+            for place in places:
+                if place.elements is not None:  # entries and tools, which the next request repeats
+                    place.each = remembered(_of(place.elements))
+
+    def passing(self, asked: Asked) -> Iterator[int]:
+        """The numbers of the conditions that a request may meet, each before the next is looked for."""
+        found = self._body.of(asked.body)
+        return (number for number, needed in enumerate(self._needed) if needed & found == needed)
+
+    def _needs(self, conditions: Conditions, schemas: SchemaPlaces) -> int:
+        """The bits without which the conditions are not met. What wants nothing, or looks at a header, has none."""
+        needed = 0
+        for test in conditions.tests:
+            if not test.wants_nothing and test.condition.header is None:
+                needed |= self._placed(test, schemas)
+        return needed
+
+    def _placed(self, test: Test, schemas: SchemaPlaces) -> int:
+        said = test.condition.model_dump_json(exclude_unset=True)
+        if said in self._bits:
+            return self._bits[said]
+        bit = self._bits[said] = 1 << len(self._bits)
+        if test.condition.schemas is None:
+            self._at(test.steps).tests.append((bit, test.holds))
+            return bit
+        for path in test.paths(schemas):
+            *outer, last = steps_of(path)
+            if last.indexes:
+                return 0
+            holder = self._at(outer)
+            strictly = test.condition.schemas == "strict-tools"
+            for spelling in {*last.spellings}:
+                within = (holder.strict_schemas if strictly else holder.schemas).setdefault(spelling, _Schemas())
+                asked = within.root if test.condition.root else within.anywhere
+                asked.setdefault(test.condition.keyword or "", []).append((bit, test.holds))
+        return bit
+
+    def _at(self, steps: Sequence[Step]) -> _Place:
+        place = self._body
+        for step in steps:
+            place = place.behind(step)
+        return place
+
+
+def _of(place: _Place) -> Callable[[JSON, str], int]:
+    return lambda entry, _pointer: place.of(entry)
+
+
+def _declared(asked: Mapping[str, _Schemas], holder: dict[str, JSON]) -> int:
+    found = 0
+    for key in asked.keys() & holder.keys():
+        found |= asked[key].of(holder[key])
+    return found
+
+
+def _passed(asked: _Tests, schema: dict[str, JSON]) -> int:
+    found = 0
+    for keyword in asked.keys() & schema.keys():
+        for bit, holds in asked[keyword]:
+            if holds(schema[keyword]):
+                found |= bit
+    return found
