@@ -222,6 +222,7 @@ def _check(spec: str, adapter: Adapter) -> None:
     expect(made, made is not None or not declared, "embeddings", "Embeddings, and they are declared")
     expect(needed, needed is None or _is_requirement(needed), "requires", "Requirement (harness.contract.protocols)")
     expect(route, isinstance(route, Route), "route", "Route (harness.contract.protocols)")
+    expect(adapter.lasting, isinstance(adapter.lasting, bool), "lasting", "yes or no")  # pyright: ignore[reportUnnecessaryIsInstance]
     expect(adapter.drive, adapter.drive is None or callable(adapter.drive), "drive", "function")
 
 

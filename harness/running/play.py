@@ -22,6 +22,7 @@ from harness.kit.trimming import trimmed
 from harness.results import Chat, Embedded, ToolExecution
 from harness.running.answer import check
 from harness.running.indexing import embedded
+from harness.running.line import Line
 from harness.scenarios.canonical import history, provider_tools, settings_of, system_of, tools, user_message
 from harness.scenarios.events import told
 from harness.scenarios.match import class_of
@@ -224,7 +225,9 @@ def play(  # noqa: PLR0913 - a cell, where it is played, and who watches
 
 @contextmanager
 def _connected(target: Target, endpoint: Endpoint, variant: Variant) -> Generator[_Client, None, None]:
-    client: Any = target.adapter.connect(endpoint, target.model)
+    client: Any = (
+        endpoint.client(target) if isinstance(endpoint, Line) else target.adapter.connect(endpoint, target.model)
+    )
     ask = "stream" if variant == "stream" else "chat"
     if not (callable(getattr(client, ask, None)) and callable(getattr(client, "close", None))):
         raise TypeError(f"connect returned a {type(client).__name__}, and a client has to have {ask} and close")
@@ -243,7 +246,8 @@ def _connected(target: Target, endpoint: Endpoint, variant: Variant) -> Generato
         try:
             yield stream if variant == "stream" else chat
         finally:
-            _settled(loop, client.close())
+            if not isinstance(endpoint, Line):
+                _settled(loop, client.close())
 
 
 def _arrive(loop: asyncio.Runner, stream: object, events: list[StreamEvent]) -> None:

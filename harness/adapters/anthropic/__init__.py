@@ -73,4 +73,5 @@ ADAPTER = Adapter(
     connect,
     requires=SDK,
     route=Route.CLIENT,
+    lasting=True,
 )

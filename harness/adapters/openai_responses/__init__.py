@@ -65,4 +65,5 @@ ADAPTER = Adapter(
     connect=connect,
     requires=SDK,
     route=Route.CLIENT,
+    lasting=True,
 )
