@@ -18,6 +18,11 @@ class Keywords:
 
     postfix: tuple[str, ...]
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words that are looked for."""
+        return tuple(word for word in self.postfix if word not in _BINDS)
+
     def match(self, text: str) -> bool:
         """Whether it holds for a text. Case does not count."""
         text = text.lower()

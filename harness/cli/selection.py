@@ -23,8 +23,9 @@ from harness.running.plan import variants
 from harness.running.stages import Cell
 from harness.running.workers.pool import Workers
 from harness.scenarios import suite
-from harness.scenarios.load import load_paths, scenario_files
-from harness.scenarios.schema import Scenario, Variant
+from harness.scenarios.glance import covers
+from harness.scenarios.load import load_files, scenario_files
+from harness.scenarios.schema import Scenario, Subject, Variant
 
 _NOWHERE = Endpoint("http://127.0.0.1:9", "not-a-key", processes=LocalRunner())  # for a client that does nothing
 
@@ -59,10 +60,13 @@ def select(options: Options, workers: Workers) -> Selection:
     wanted = keywords.parse(options.words) if options.words is not None else None
     models = named_values("--model", options.models, "NAME")
     asked = _variants(options)
-    scenarios, files = scenarios_of(options.paths)
+    found, files = _files_of(options.paths)
+    scenarios = load_files(found) if wanted is None else []
     targets, specs, left_out = _targets(options, models, workers)
+    if wanted is not None:
+        scenarios = load_files(_worth_reading(found, wanted, targets))
     every = cells(scenarios, targets, asked)
-    if not every:
+    if scenarios and not every:
         raise UsageError(
             f"--variant {asked[0]}: none of the chosen scenarios is played so. Each says under 'variants' how it "
             "is played, and 'harness list scenarios' shows it."
@@ -90,15 +94,34 @@ def described(cell: Cell) -> str:
     return " ".join([cell.scenario.id, cell.target.name, *cell.scenario.covers])
 
 
+def _worth_reading(files: Sequence[Path], wanted: keywords.Keywords, targets: Sequence[Target]) -> list[Path]:
+    """The files of which `-k` may choose a cell: a scenario has its file's name, and of thousands few are wanted. What
+    is wrong with the others is for 'harness validate' to say."""
+    names = " ".join(Subject)
+    by_subject = any(word in names for word in wanted.words)
+    chosen: list[Path] = []
+    for file in files:
+        subjects = covers(file) if by_subject else []
+        if subjects is None or any(wanted.match(" ".join([file.stem, each.name, *subjects])) for each in targets):
+            chosen.append(file)
+    return chosen
+
+
 def scenarios_of(paths: Sequence[str] | None) -> tuple[list[Scenario], dict[str, str]]:
     """The scenarios that were named, all shipped ones if none were, and the files of those that are not shipped.
 
     Raises:
         UsageError: there is no such file or scenario, or one cannot be read.
     """
+    found, files = _files_of(paths)
+    return load_files(found), files
+
+
+def _files_of(paths: Sequence[str] | None) -> tuple[list[Path], dict[str, str]]:
+    """The files of these scenarios, and of those that are not shipped by their ids."""
     shipped = {file.stem: file for file in suite.shipped("scenarios").glob("*.yaml")}
     if not paths:
-        return load_paths([suite.shipped("scenarios")]), {}
+        return scenario_files([suite.shipped("scenarios")]), {}
     chosen: list[Path] = []
     for given in paths:
         path = Path(given)
@@ -110,8 +133,8 @@ def scenarios_of(paths: Sequence[str] | None) -> tuple[list[Scenario], dict[str,
                 "'harness list scenarios' shows them."
             )
         chosen.append(path if path.exists() else shipped[given])
-    files = scenario_files(chosen)
-    return load_paths(chosen), {file.stem: str(file) for file in files if file not in shipped.values()}
+    files, ours = scenario_files(chosen), frozenset(shipped.values())
+    return files, {file.stem: str(file) for file in files if file not in ours}
 
 
 def _targets(

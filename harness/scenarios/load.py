@@ -46,9 +46,18 @@ def load_paths(paths: Iterable[FilePath]) -> list[Scenario]:
     Raises:
         ScenarioError: a path does not exist, a folder has no scenario, a file is wrong, or an id occurs twice.
     """
+    return load_files(scenario_files(paths))
+
+
+def load_files(chosen: Iterable[FilePath]) -> list[Scenario]:
+    """Read scenario files, sorted by id.
+
+    Raises:
+        ScenarioError: a file is wrong, or an id occurs twice.
+    """
     files: dict[str, FilePath] = {}
     scenarios: list[Scenario] = []
-    for file in scenario_files(paths):
+    for file in chosen:
         scenario = load_file(file)
         if scenario.id in files:
             raise ScenarioError(str(file), f"the id {scenario.id!r} is taken by {files[scenario.id]}.", key="id")
