@@ -201,6 +201,7 @@ class Options:
     max_age: str | None = None
     outdated: Outdated | None = None
     shard: str | None = None
+    executor: str | None = None
 
 
 def asked(*, cassettes: str | None = None, max_age: str | None = None) -> Options:

@@ -116,6 +116,16 @@ def run(  # noqa: PLR0913 - a parameter for each option
             "JSON of all parts.",
         ),
     ] = None,
+    executor: Annotated[
+        str | None,
+        typer.Option(
+            "--executor",
+            metavar="URL",
+            show_default=False,
+            help="Cells are played by Dask's workers: dask://HOST:PORT, or dask://local?workers=N for some of this "
+            "machine.",
+        ),
+    ] = None,
     as_of: AsOf = None,
     facts: FactFiles = None,
     server: of_server.Url = None,
@@ -168,6 +178,7 @@ def run(  # noqa: PLR0913 - a parameter for each option
             last_failed=last_failed,
             max_age=max_age,
             shard=shard,
+            executor=executor,
         )
         return session.run(options, mode or "replay")
 
@@ -195,6 +206,7 @@ def run(  # noqa: PLR0913 - a parameter for each option
                 "--last-failed": last_failed or None,
                 "--max-age": max_age,
                 "--shard": shard,
+                "--executor": executor,
             },
             play,
         ),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Literal
@@ -39,11 +40,11 @@ from harness.running.findable import findable
 from harness.running.gathering import Gathering
 from harness.running.plan import Plan, cell_seconds
 from harness.running.recorder import Recorder, to_record, without_held
-from harness.running.run import Run
+from harness.running.run import Elsewhere, Run
 from harness.running.shards import Shard
 from harness.running.stages import Cell
 from harness.running.stages.live import base_urls_of
-from harness.running.workers.pool import Workers
+from harness.running.workers.pool import Foreign, Workers
 from harness.scenarios import suite
 from harness.tape.library import Library
 from harness.tape.redact import Redactor
@@ -226,7 +227,9 @@ def _played(  # noqa: PLR0913 - what a run is made of
     gathering = playing.gathering(cells)
     standing.begin(cells, gathering.spool)
     try:
-        result = _progressing(playing, cells, (jobs, options.enough), gathering, failures)
+        with _elsewhere(options, mode, plan, selection.targets) as elsewhere:
+            how = partial(playing, jobs=jobs, enough=options.enough, elsewhere=elsewhere)
+            result = _progressing(how, cells, gathering, failures)
     except BaseException:
         if recorder is not None:
             named = options.targets or options.adapters or options.models
@@ -253,13 +256,8 @@ def _played(  # noqa: PLR0913 - what a run is made of
 
 
 def _progressing(
-    playing: Run,
-    cells: Sequence[Cell],
-    how: tuple[int | None, int | None],
-    gathering: Gathering,
-    failures: Failures | None,
+    playing: Callable[..., RunResult], cells: Sequence[Cell], gathering: Gathering, failures: Failures | None
 ) -> RunResult:
-    jobs, enough = how
     try:
         with Progress(len(cells)) as progress:
 
@@ -268,7 +266,7 @@ def _progressing(
                     failures.add(cell)
                 progress(cell)
 
-            return playing(cells, jobs=jobs, progress=told, enough=enough, gathering=gathering)
+            return playing(cells, progress=told, gathering=gathering)
     finally:
         if failures is not None:
             failures.keep()
@@ -279,6 +277,30 @@ def _is_fresh(recorder: Recorder, result: RunResult) -> bool:
     if recorder.outdated is not None:
         return all(cell.verdict is Verdict.NOT_APPLICABLE for cell in result.cells)
     return recorder.missing and not result.cells
+
+
+@contextlib.contextmanager
+def _elsewhere(options: Options, mode: Mode, plan: Plan, targets: Sequence[Target]) -> Generator[Elsewhere | None]:
+    """Who plays the cells, if `--executor` names somebody.
+
+    Raises:
+        UsageError: these cells cannot be played elsewhere, or nobody answers there.
+    """
+    if options.executor is None:
+        yield None
+        return
+    from harness.running.elsewhere import dask, work  # noqa: PLC0415 - few runs go elsewhere
+
+    if mode == "live":
+        raise UsageError("--executor: it is for what is played offline: --mode replay or reference.")
+    own = [target.name for target in targets if isinstance(target.adapter, Foreign)]
+    if own:
+        raise UsageError(
+            f"--executor: {own[0]} is no target of an adapter that ships with harness, and is played in a process of "
+            "its own here. Leave --executor out, or give each machine a --shard."
+        )
+    with dask.crew(options.executor, work.folders(plan)) as crew:
+        yield partial(work.played, crew, plan)
 
 
 def _expected(options: Options) -> list[ExpectedFailure]:

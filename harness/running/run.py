@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing
 from dataclasses import replace
@@ -53,6 +53,9 @@ Progress = Callable[[CellResult], None]
 
 Done = Callable[[int, Judged], None]
 """Takes a cell that is done, and its number in the run; the same."""
+
+Elsewhere = Callable[[Sequence[Cell]], Generator[tuple[int, Judged | None]]]
+"""Plays cells in other processes: each as it is done, with its number, and nothing for one that raised."""
 
 
 class Run:
@@ -122,7 +125,7 @@ class Run:
         self._survey = surveyed(cells, self._stages, self._recorder)
         return self._survey
 
-    def __call__(
+    def __call__(  # noqa: PLR0913 - how much at a time, until when, by whom, who is told
         self,
         cells: Sequence[Cell],
         *,
@@ -130,9 +133,10 @@ class Run:
         progress: Progress | None = None,
         enough: int | None = None,
         gathering: Gathering | None = None,
+        elsewhere: Elsewhere | None = None,
     ) -> RunResult:
         """Play the cells, `jobs` at a time; those of a recording are surveyed, if they were not. What is done goes to
-        `gathering`, for who wants to see it before the end.
+        `gathering`, for who wants to see it before the end. With `elsewhere` others play.
 
         Without `jobs` it is one at a time, or one for each processor where processes of our own can play them. When
         `enough` of them have failed no other is begun.
@@ -155,7 +159,7 @@ class Run:
                     progress(judged.result)
 
         try:
-            self._play_all(cells, jobs, done, patience)
+            self._play_all(cells, jobs, done, patience, elsewhere)
         finally:
             self._survey = None
         result = gathering.result(self.mode)
@@ -214,12 +218,24 @@ class Run:
         evidence = judged.evidence
         return judged.result, evidence and Evidence(redactor.result(evidence.transcript))
 
-    def _play_all(self, cells: Sequence[Cell], jobs: int | None, done: Done, patience: Patience) -> None:
+    def quietly(self, cell: Cell, cells: int) -> Judged | None:
+        """A cell of a run of so many `cells`, as it is kept; nothing, if to play it raises."""
+        self._room = room(cells)
+        try:
+            return self._without_evidence(cell)
+        except Exception:  # noqa: BLE001 - it is raised where somebody hears of it
+            return None
+
+    def _play_all(
+        self, cells: Sequence[Cell], jobs: int | None, done: Done, patience: Patience, elsewhere: Elsewhere | None
+    ) -> None:
         processes = min(jobs or processors(), len(cells) // WORTH)
-        if processes > 1 and possible() and self._is_forkable(cells):
-            with closing(forked(self._without_evidence, cells, processes, self)) as playing:
+        if elsewhere is None and processes > 1 and possible() and self._is_forkable(cells):
+            elsewhere = partial(forked, self._without_evidence, processes=processes, around=self)
+        if elsewhere is not None:
+            with closing(elsewhere(cells)) as playing:
                 for number, judged in playing:
-                    done(number, judged)
+                    done(number, self._again(cells[number]) if judged is None else judged)
                     if patience.over:
                         break
             return
@@ -229,6 +245,11 @@ class Run:
                 self._play_some(left, done)
             else:
                 self._at_a_time(left, cells, jobs, done)
+
+    def _again(self, cell: Cell) -> Judged:
+        """A cell that raised elsewhere: what it raises, it raises here."""
+        with self:
+            return self._without_evidence(cell)
 
     def _is_forkable(self, cells: Sequence[Cell]) -> bool:
         """Whether all that comes of the cells is in their results: nothing is recorded, nobody waits for a provider,

@@ -1,0 +1,290 @@
+"""Cells that other processes play: what comes back is what would have been played here, and what is wrong is said."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import time
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.contract.errors import HarnessError, MissingKey, UsageError
+from harness.results import RunResult
+from harness.running.cells import cells
+from harness.running.elsewhere import dask, work
+from harness.running.plan import Plan
+from harness.running.stages import Cell
+from harness.scenarios import suite
+from harness.tape.library import Library
+from tests.cli.conftest import Command
+from tests.stages import shipped_scenarios, shipped_targets
+
+SOME = ("call-single", "json-mode", "system-plain")
+ADDRESS = "dask://127.0.0.1:8786"
+
+
+class Sending(Executor):
+    """Threads of this process, to which all is sent as to another one."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(2)
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        sent = pickle.dumps((fn, args))
+
+        def play() -> Any:
+            there, given = pickle.loads(sent)  # noqa: S301 - ours
+            return pickle.loads(pickle.dumps(there(*given)))  # noqa: S301 - the same
+
+        return self._pool.submit(play)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        self._pool.shutdown(wait, cancel_futures=cancel_futures)
+
+
+class Threads:
+    size = 2
+
+    def __init__(self) -> None:
+        self.executor: Executor = Sending()
+        self.gone = False
+
+    def check(self) -> None:
+        if self.gone:
+            raise HarnessError("they are gone")
+
+    def explained(self, error: Exception, cells: Sequence[Cell]) -> Exception:
+        return HarnessError(f"{len(cells)} cells: {error}")
+
+
+@pytest.fixture
+def threads() -> Generator[Threads]:
+    made = Threads()
+    yield made
+    made.executor.shutdown()
+
+
+def plan() -> Plan:
+    return Plan(mode="replay", libraries=[Library(suite.shipped("cassettes"))])
+
+
+def some_cells() -> list[Cell]:
+    return cells([shipped_scenarios()[name] for name in SOME], [*shipped_targets().values()])
+
+
+def document(run: RunResult) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(run.to_json())
+    del found["timing"]
+    return found
+
+
+def test_the_run_is_the_same(threads: Threads, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(work, "CHUNK", 5)
+    run = plan().run([*shipped_targets().values()])
+
+    there = run(some_cells(), elsewhere=partial(work.played, threads, plan()))
+
+    assert document(there) == document(run(some_cells(), jobs=1))
+
+
+def test_what_raises_there_raises_here(threads: Threads, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*_: object) -> None:
+        raise MissingKey("openai-chat", ("OPENAI_API_KEY",))
+
+    run = plan().run([*shipped_targets().values()])
+    monkeypatch.setattr("harness.running.run.Run.play_cell", failing)
+    with pytest.raises(MissingKey):
+        run(some_cells(), elsewhere=partial(work.played, threads, plan()))
+
+
+def test_what_does_not_come_back_is_explained(threads: Threads, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lost(*_: object) -> None:
+        raise ConnectionError("lost")
+
+    monkeypatch.setattr(threads, "executor", ThreadPoolExecutor(1))
+    monkeypatch.setattr(work, "play", lost)
+    with pytest.raises(HarnessError, match=r"\d+ cells: lost"):
+        [*work.played(threads, plan(), some_cells())]
+
+
+def test_whether_anybody_is_still_there_is_looked_at(threads: Threads, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "executor", ThreadPoolExecutor(1))
+    monkeypatch.setattr(work, "play", lambda *_: time.sleep(0.2) or [])
+    monkeypatch.setattr(work, "_PATIENCE", 0.01)
+    threads.gone = True
+    with pytest.raises(HarnessError, match="they are gone"):
+        [*work.played(threads, plan(), some_cells())]
+
+
+def test_folders_of_ones_own_have_to_be_seen_where_they_are(tmp_path: Path) -> None:
+    own = Plan(mode="replay", libraries=[Library(tmp_path), Library(tmp_path / "none"), *plan().libraries])
+    assert work.folders(own) == [tmp_path]
+    assert [each.root for each in work.Work.of(own, 1).here().libraries] == [
+        *(each.root for each in own.libraries),
+    ]
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["", "dask", "dask://", "dask://host", "dask://host:port", "dask://host:99999", "tcp://host:1", "dask://local?n=2",
+     "dask://local?workers=0", "dask://local?workers=x", "dask://host:1?workers=2", "dask://host:1/path"],
+)  # fmt: skip
+def test_what_is_no_address_is_said(address: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        dask.checked(address)
+    assert str(caught.value) == (
+        f"--executor {address!r}: it has to be dask://HOST:PORT, a scheduler's address, or dask://local?workers=N, "
+        "N workers on this machine."
+    )
+
+
+class Client:
+    """A client of Dask's, as far as a crew asks it."""
+
+    def __init__(self, found: dict[str, Any], status: str = "running", workers: int = 1) -> None:
+        self.found = found
+        self.status = status
+        self.workers = {str(number): {} for number in range(workers)}
+
+    def get_executor(self, **_: object) -> None:
+        return None
+
+    def scheduler_info(self, **_: object) -> dict[str, Any]:
+        return {"workers": self.workers}
+
+    def run(self, *_: object, **__: object) -> dict[str, Any]:
+        return self.found
+
+
+def crew(found: dict[str, Any] | None = None, **how: Any) -> dask.DaskCrew:
+    return dask.DaskCrew(Client(found or {}, **how), ADDRESS)
+
+
+def other(**changes: Any) -> work.Place:
+    here = work.looked([])
+    return work.Place(**{"python": here.python, "versions": here.versions, "missing": (), **changes})
+
+
+WORKERS = {
+    "the same": (other(), None),
+    "not installed": (
+        ModuleNotFoundError("No module named 'harness'"),
+        (
+            "the worker tcp://a:1 cannot play cells: No module named 'harness'. Install there what is here, as in: "
+            "pip install 'toolcall-harness[all,dask]'"
+        ),
+    ),
+    "another Python": (other(python="3.9"), "the worker tcp://a:1 has Python 3.9, and here is "),
+    "another version": (
+        other(versions={**work.looked([]).versions, "httpx2": "0.1"}),
+        "the worker tcp://a:1 has httpx2 0.1, and here is ",
+    ),
+    "no SDK": (other(versions={}), "the worker tcp://a:1 has toolcall-harness (missing), and here is "),
+    "no folder": (
+        other(missing=(Path("/here/cassettes"),)),
+        (
+            "the worker tcp://a:1 does not see the folder /here/cassettes. Workers read cassettes where they are here: "
+            "share the folder at the same path."
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WORKERS)
+def test_a_worker_that_has_not_what_is_here_is_named(name: str) -> None:
+    there, message = WORKERS[name]
+    if message is None:
+        crew({"tcp://a:1": there}).compare([])
+        return
+    with pytest.raises(UsageError) as caught:
+        crew({"tcp://a:1": there}).compare([])
+    assert str(caught.value).startswith(f"--executor {ADDRESS}: {message}")
+
+
+GONE = (
+    f"--executor {ADDRESS}: the scheduler or its workers are gone. Is 'dask scheduler' still up, and a 'dask worker'? "
+    "Play again, or without --executor."
+)
+
+
+@pytest.mark.parametrize("how", [{"status": "closed"}, {"status": "connecting"}, {"workers": 0}])
+def test_a_crew_that_is_gone_is_said(how: dict[str, Any]) -> None:
+    with pytest.raises(HarnessError) as caught:
+        crew(**how).check()
+    assert str(caught.value) == GONE
+    crew().check()
+
+
+class KilledWorker(Exception):
+    """As Dask's."""
+
+
+def test_why_cells_have_not_come_back_is_said() -> None:
+    some = some_cells()[:3]
+    assert str(crew().explained(CancelledError(), some)) == GONE
+    assert str(crew().explained(ConnectionError("x"), some)) == GONE
+    assert str(crew(status="closed").explained(ValueError("x"), some)) == GONE
+    assert str(crew().explained(KilledWorker(), some)) == (
+        f"--executor {ADDRESS}: worker after worker has died while it played the cells from call-single of "
+        f"{some[0].target.name} to call-single of {some[-1].target.name}: the logs of the workers say why."
+    )
+    unknown = ValueError("x")
+    assert crew().explained(unknown, some) is unknown
+
+
+def test_what_cannot_be_played_elsewhere_is_said(harness: Command) -> None:
+    words = ("--mode=live", "--base-url=openai-chat=http://127.0.0.1:9/v1", "--target=openai-chat")
+    live = harness("run", "call-single", *words, "--executor", ADDRESS)
+    assert live.err == ("harness: --executor: it is for what is played offline: --mode replay or reference.\n")
+    foreign = harness("run", "call-single", "--adapter=tests.examples.plain_http:ADAPTER", "--executor", ADDRESS)
+    assert foreign.err == (
+        "harness: --executor: plain-http is no target of an adapter that ships with harness, and is played in a "
+        "process of its own here. Leave --executor out, or give each machine a --shard.\n"
+    )
+    assert (live.code, foreign.code) == (2, 2)
+
+
+def test_dask_that_is_missing_is_said(harness: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "distributed", None)
+    outcome = harness("run", "call-single", "--executor", ADDRESS)
+    assert outcome.code == 2
+    assert outcome.err == (
+        f"harness: --executor {ADDRESS}: Dask is not installed: pip install 'toolcall-harness[dask]' (in a checkout: "
+        "pip install -e '.[dask]')\n"
+    )
+
+
+@contextmanager
+def cluster() -> Generator[str]:
+    distributed: Any = pytest.importorskip("distributed", reason="Dask is not installed: pip install -e '.[dask]'")
+    made = distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs="CRITICAL")
+    try:
+        yield made.scheduler_address.replace("tcp://", "dask://")
+    finally:
+        made.close()
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+def test_two_workers_of_dask_play_the_same_run(harness: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("run", *SOME, "--target=openai-chat", "--target=claude-cli")
+    monkeypatch.setattr(work, "CHUNK", 2)
+    with cluster() as address:
+        there = harness(*words, "--executor", address, "--report=json:there.json")
+        monkeypatch.setattr(dask, "_CONNECTING", 0.5)
+    gone = harness(*words, "--executor", address)
+
+    assert there.code == 0, there.err
+    assert harness(*words, "-n1", "--report=json:here.json").code == 0
+    ends = [RunResult.from_json((folder / f"{name}.json").read_text()) for name in ("here", "there")]
+    assert document(ends[0]) == document(ends[1])
+    assert gone.code == 2
+    assert gone.err == (
+        f"harness: --executor {address}: no scheduler answers there. 'dask scheduler' starts one, "
+        f"'dask worker tcp://{address.removeprefix('dask://')}' a worker.\n"
+    )
