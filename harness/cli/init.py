@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -19,10 +19,11 @@ _TABLE = "[tool.harness]"
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A file to be written, and its text."""
+    """A file to be written, and its text. `otherwise` is said if the file is there already."""
 
     file: Path
     text: str
+    otherwise: str = ""
 
 
 def init(
@@ -30,16 +31,17 @@ def init(
     adapter: Annotated[
         bool, typer.Option("--adapter", help="Also my_adapter.py, an adapter to begin with, named in the settings.")
     ] = False,
+    server: Annotated[
+        Literal["github", "gitlab"],
+        typer.Option("--ci", help="The CI server whose workflow is written: GitHub Actions or GitLab CI."),
+    ] = "github",
 ) -> int:
     """Write what a repository needs to begin with: settings, a first scenario, a workflow that plays it in CI.
 
     What is there already stays as it is, and is named.
     """
     settings = _shipped("harness.cli", "settings.toml")
-    pieces = [
-        _Piece(Path("scenarios") / "first-call.yaml", _shipped("harness.cli", "first-call.yaml")),
-        _Piece(Path(".github") / "workflows" / "harness.yml", _shipped("harness.cli", "workflow.yml")),
-    ]
+    pieces = [_Piece(Path("scenarios") / "first-call.yaml", _shipped("harness.cli", "first-call.yaml")), *_ci(server)]
     if adapter:
         settings += 'adapters = ["my_adapter:ADAPTER"]\n'
         pieces.append(_Piece(Path("my_adapter.py"), _shipped("harness.checking", "adapter.py")))
@@ -55,6 +57,16 @@ def init(
         "  harness run                       plays what was recorded, without key or network"
     )
     return 0
+
+
+def _ci(server: Literal["github", "gitlab"]) -> Iterator[_Piece]:
+    if server == "github":
+        yield _Piece(Path(".github") / "workflows" / "harness.yml", _shipped("harness.cli", "workflow.yml"))
+        return
+    file = Path(".gitlab") / "harness.yml"
+    include = f"include: [{{local: {file.as_posix()}}}]"
+    yield _Piece(file, _shipped("harness.cli", "gitlab.yml"))
+    yield _Piece(Path(".gitlab-ci.yml"), f"{include}\n", f" Add to it: {include}")
 
 
 def _shipped(package: str, name: str) -> str:
@@ -80,4 +92,4 @@ def _written(pieces: list[_Piece]) -> Iterator[str]:
                 file.write(piece.text)
             yield f"{piece.file} is written."
         except FileExistsError:
-            yield f"{piece.file} is there already, and is left as it is."
+            yield f"{piece.file} is there already, and is left as it is.{piece.otherwise}"

@@ -49,16 +49,17 @@ def _badge(run: RunResult, presentation: Presentation) -> _Badge:
     word, sentence = verdict(run)
     about = " ".join((f"{word}: {sentence}.", f"{proof.sources.capitalize()}.", *facts(run), *scope(run), proof.told))
     if proof.expired(day):
-        since = f"expired {proof.until}" if proof.until else "not dated"
+        since = f"expired {proof.until}" if proof.until else "unfinished" if run.stopped else "not dated"
         return _Badge(since, "lightgrey", plain(about), is_error=True)
     asked = [cell for cell in run.cells if cell.verdict not in UNASKED]
     good = sum(cell.verdict in GOOD for cell in asked)
     said = f"{good} of {len(asked)} cells{', not all rules' if run.rules or run.ignored else ''}"
-    if word not in ("PASS", "FAIL"):
+    if run.part is not None:
+        said = f"shard {run.part.name}, {said}"
+    elif word not in ("PASS", "FAIL"):
         said = f"{word.lower()}, {said}"
-    colour = "red" if word == "FAIL" else "orange" if word != "PASS" or good < len(asked) else "blue"
-    if colour == "blue" and proof.is_real:
-        colour = "brightgreen"
+    whole = word == "PASS" and good == len(asked) and run.part is None
+    colour = "red" if word == "FAIL" else "orange" if not whole else "brightgreen" if proof.is_real else "blue"
     message = plain(f"{said}, {proof.sources}, until {proof.until}")
     return _Badge(message, colour, plain(about), is_error=colour in ("red", "orange"))
 

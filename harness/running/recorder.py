@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from threading import Lock
 
 from harness.contract.errors import CassetteTaken
+from harness.host.clock import now
 from harness.results import EmbeddingTranscript, Transcript
 from harness.running.cells import not_applicable
 from harness.running.stages import Cell, Stages
@@ -135,7 +135,7 @@ def _metadata(cell: Cell, stages: Stages) -> Metadata:
         model_requested=cell.target.model,
         scenario_digest=digest(cell.scenario),
         sent_digest=sent_digest(cell.scenario),
-        recorded_at=datetime.now(UTC).isoformat(timespec="seconds") if live else None,
+        recorded_at=now() if live else None,
         versions=sdk_version(cell.target.adapter) if live else {},
         recorded_from=provenance.recorded_from,
     )

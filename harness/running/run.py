@@ -15,6 +15,7 @@ from typing import Self
 from harness import catalog
 from harness.apis.profile import Profile
 from harness.contract.errors import CassetteError, CassetteMissing, UsageError
+from harness.host.clock import now
 from harness.host.crash import located, traceback_of
 from harness.results import (
     CellResult,
@@ -144,7 +145,7 @@ class Run:
         Raises:
             UsageError: an adapter cannot be connected, a key is missing, a cassette must not be overwritten.
         """
-        started, began = time.perf_counter(), dt.datetime.now(dt.UTC)
+        started, began = time.perf_counter(), now()
         if self._survey is None:
             cells = to_record(cells, self.surveyed(cells))
         self._room = room(len(cells))
@@ -166,7 +167,7 @@ class Run:
         if len(result.cells) < len(cells):  # what was not played says nothing of what is expected there
             result = replace(result, unplayed=len(cells) - len(result.cells), stale=(), unmatched=())
         seconds = round(time.perf_counter() - started, 3)
-        return replace(result, timing={"seconds": seconds}, played_at=began.isoformat(timespec="seconds"))
+        return replace(result, timing={"seconds": seconds}, played_at=began)
 
     def gathering(self, cells: Sequence[Cell]) -> Gathering:
         """What takes the cells of this run as they are done."""

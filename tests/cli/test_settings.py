@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 
 import pytest
-import yaml
 
 from harness.scenarios import suite
 from tests.cli.conftest import Command
@@ -172,16 +171,3 @@ def test_settings_are_seen_however_they_are_written_and_what_is_no_toml_is_named
     assert (unread.code, unread.out) == (2, "")
     assert unread.err.startswith("harness: pyproject.toml: this is no TOML: ")
     assert (folder / "pyproject.toml").read_bytes() == b'harness = "\xff"\n'
-
-
-def test_the_workflow_runs_commands_that_there_are(harness: Command, folder: Path) -> None:
-    harness("init")
-    harness("record", "--from=reference")
-    workflow = yaml.safe_load((folder / ".github" / "workflows" / "harness.yml").read_text())
-
-    commands = [step["run"] for step in workflow["jobs"]["conformance"]["steps"] if "run" in step]
-
-    played = [command.split()[1:] for command in commands if command.startswith("harness ")]
-    assert len(played) == 2
-    assert [harness(*words).code for words in played] == [0, 0]
-    assert (folder / "harness.xml").exists()

@@ -13,7 +13,7 @@ import pytest
 
 from harness.reports import badge, table
 from harness.reports._evidence import evidence
-from harness.results import Definition, Presentation, RunResult, Verdict
+from harness.results import Definition, Part, Presentation, RunResult, Verdict
 from tests.reports.runs import PROVIDER, REFERENCE, both, cell, failed, finding, hostile, red, skipped
 
 PLAYED = "2026-11-23T08:00:00+00:00"
@@ -199,3 +199,10 @@ def test_answers_of_somebody_elses_server_are_no_providers() -> None:
     run = replace(red(), played_at=PLAYED, cells=(*red().cells, theirs))
 
     assert "cells recorded from the reference server, 1 cell recorded from another server" in made(run)["message"]
+
+
+def test_a_shard_is_no_whole_run_and_a_run_that_has_only_begun_no_result() -> None:
+    shard = replace(GREEN, part=Part(1, 4, {}))
+
+    assert (made(shard)["message"][:24], made(shard)["color"]) == ("shard 1/4, 2 of 2 cells,", "orange")
+    assert made(RunResult("replay", (), stopped="begun"))["message"] == "unfinished"

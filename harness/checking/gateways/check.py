@@ -19,6 +19,7 @@ from harness.checking.gateways.sample import FIRST
 from harness.checking.gateways.saying import saying, unsayable
 from harness.checking.gateways.upstream import Upstream
 from harness.contract.errors import ChatError, UsageError
+from harness.host.clock import now
 from harness.meaning.models import is_named
 from harness.results import (
     CellResult,
@@ -104,7 +105,7 @@ class GatewayCheck:
         Raises:
             UsageError: the gateway cannot be reached, or does not reach the upstream.
         """
-        started = time.perf_counter()
+        started, at = time.perf_counter(), now()
         done: list[_Done] = []
         for each, cell in asked:
             done.append((each, *self._cell(each, cell)))
@@ -117,6 +118,7 @@ class GatewayCheck:
             stale(self._expected, [each for each in results if each.verdict is not Verdict.NOT_APPLICABLE]),
             versions(),
             {"seconds": round(time.perf_counter() - started, 3)},
+            played_at=at,
             unmatched=unmatched(self._expected, results),
             check=Checked(gateway=tuple(_table(done))),
         )

@@ -19,6 +19,7 @@ from harness.checking.servers.watching import Watching
 from harness.contract.errors import UsageError
 from harness.contract.http import HttpResponse
 from harness.contract.model import ChatRequest, Message
+from harness.host.clock import now
 from harness.results import CellResult, Checked, Invocation, Provenance, Rate, RunResult, worst
 from harness.running.costs import price_version
 from harness.running.expected_failures import ExpectedFailure, accepted, stale, unmatched
@@ -135,7 +136,7 @@ class Inspection:
         Raises:
             UsageError: see `greeted`.
         """
-        begun = time.monotonic()
+        begun, at = time.monotonic(), now()
         cells: list[CellResult] = []
         playings: list[Playing] = []
         watching = Watching(self.redactor)
@@ -161,6 +162,7 @@ class Inspection:
             tuple(cells),
             versions={} if self.price is not None else price_version(),
             timing={"seconds": time.monotonic() - begun},
+            played_at=at,
             invocation=self._invocation(watching),
             stopped=stopped,
             facts=self.facts,
