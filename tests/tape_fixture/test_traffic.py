@@ -1,0 +1,42 @@
+"""Real recordings of vcrpy's, of many projects, are played as they lie: every answer to the byte, nobody blamed."""
+
+from __future__ import annotations
+
+import httpx2
+
+from harness import catalog
+from harness.auditing.audit import Audit
+from harness.results import Outcome, Severity
+from harness.tape.cassette import Cassette, Interaction
+from harness.tape.deck import Playing
+from harness.tape.deck.recording import redactor, text
+from harness.tape.deck.taken import taken
+from harness.tape.interception import intercepted
+from harness.tape.read import read
+from tests.traffic import ROOT, needs_traffic
+
+SAMPLE = 11
+"""Each so many of the files: all of them take twelve seconds."""
+
+FILES = sorted(ROOT.rglob("*.yaml"))[::SAMPLE]
+
+
+@needs_traffic
+def test_what_vcrpy_recorded_is_played_to_the_byte_and_broken_for_nobody() -> None:
+    for file in FILES:
+        cassette = read(file)
+        played = Playing(cassette, taken(()), redactor)
+        with intercepted(played.asked), httpx2.Client() as client:
+            for each in cassette.interactions:
+                sent, recorded = each.request, each.response
+                assert recorded is not None
+                answer = client.request(sent.method, sent.url, content=sent.body)
+                assert (answer.status_code, answer.content) == (recorded.status, recorded.body), file
+        assert not played.unused, file
+        assert not any(each.differences for each in played.exchanges), file
+        assert text(cassette, "Taken over.", str(file))
+
+        audit = Audit(catalog.rules())
+        audit.add("today", Cassette(tuple(Interaction(each.request, each.response) for each in played.exchanges)))
+        found = [each for cell in audit.result().cells for each in cell.findings]
+        assert not [each for each in found if each.severity is Severity.ERROR and each.outcome is not Outcome.REFUSED]
