@@ -130,7 +130,7 @@ class Tape:
             elif each.severity is not Severity.NOTE:
                 remarks.append(tape_texts.finding(each))
         if remarks:
-            self._item.add_report_section("call", "harness tape", "\n\n".join(remarks))
+            self._item.add_report_section("call", "harness tape", self._public("\n\n".join(remarks)))
         return problems
 
     def _judged(self, exchanges: Sequence[Played]) -> list[Finding]:
@@ -150,7 +150,7 @@ class Tape:
         command = f"pytest --harness-record={{}} {shlex.quote(self._item.nodeid)}"
         advice: list[str] = []
         if self.recording:
-            head = f"recorded into {self._shown}, and judged:"
+            head = "judged while it was recorded:"
         elif self._cassette is None:
             head = f"could not look: there is no cassette {self._shown}."
             advice.append(f"record it, with your keys: {command.format('missing')}")
@@ -165,7 +165,12 @@ class Tape:
                 "correct what is sent: the provider refuses it, whatever a recording says. What is no fault here is "
                 f"left out by @pytest.mark.{MARK}(ignore=[{ignore}])"
             )
-        return "\n\n".join([head, *(each.text for each in problems), *(f"to do: {each}" for each in advice)])
+        told = "\n\n".join([head, *(each.text for each in problems), *(f"to do: {each}" for each in advice)])
+        return self._public(told)
+
+    def _public(self, told: str) -> str:
+        """A text without keys: what was sent is in it, and logs are read by many."""
+        return redactor([each.request for each in self.exchanges]).text(told)
 
     @property
     def _shown(self) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from collections.abc import Iterator
@@ -11,6 +12,8 @@ from pathlib import Path
 import pytest
 
 import harness.pytest_plugin.taping  # noqa: F401 - what is loaded here is not loaded anew by each run in this process
+from harness.contract.http import HttpRequest, HttpResponse
+from harness.tape.server import serve
 from tests.tape_fixture import project
 from tests.tape_fixture.faults import FAULTS, HARMLESS, Fault
 from tests.tape_fixture.server import SCENARIO, serving
@@ -133,6 +136,39 @@ def test_a_key_that_an_agent_sends_in_a_body_is_not_recorded(bare: Project, orig
     assert KEY not in text
     assert '"user": "REDACTED"' in text
     assert bare.run().code == 0
+
+
+def test_a_key_in_a_prompt_is_played_without_it(bare: Project, origin: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = bare.folder / "agent.py"
+    source.write_text(source.read_text().replace('"content": SYSTEM', '"content": os.environ["OPENAI_API_KEY"]'))
+    bare.run("--harness-record=missing", "-k", "weather", url=f"{origin}/{SCENARIO}/prompt")
+    assert '"content": "REDACTED"' in project.cassette(bare.folder).read_text()
+    monkeypatch.delenv("OPENAI_API_KEY")
+    assert bare.run("-k", "weather").outcomes == {"test_weather": "passed"}
+
+
+def test_what_a_lenient_server_takes_is_recorded_and_judged_without_keys_in_the_log(bare: Project) -> None:
+    def answer(request: HttpRequest) -> HttpResponse:
+        answered = json.loads(request.body)["messages"][-1]["role"] == "tool"
+        calls = [
+            {
+                "id": f"call-{city}",
+                "type": "function",
+                "function": {"name": KEY, "arguments": json.dumps({"city": city})},
+            }
+            for city in ("Paris", "Tokyo")
+        ]
+        message = {"role": "assistant", "content": "31"} if answered else {"role": "assistant", "tool_calls": calls}
+        body = {"model": "gpt-4o", "choices": [{"message": message, "finish_reason": "stop"}]}
+        return HttpResponse(200, {"content-type": "application/json"}, json.dumps(body).encode())
+
+    (unanswered,) = (each for each in FAULTS if "without its result" in each.name)
+    replace(unanswered, recorded=None).plant(bare.folder)
+    with serve(answer) as server:
+        done = bare.run("--harness-record=missing", "-k", "weather", url=f"{server.origin}/s")
+    assert done.outcomes == {"test_weather": "failed"}
+    check("broken while recording", done.told["test_weather"])
+    assert KEY not in project.cassette(bare.folder).read_text()
 
 
 def test_a_test_without_a_cassette_names_the_command_that_records_it(bare: Project) -> None:

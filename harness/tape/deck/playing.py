@@ -41,10 +41,16 @@ class Playing:
     A request gets the first answer that is left of those to requests that mean the same. Where there is none, it gets
     that of the request which differs least, so that the test goes on and all that differs is seen at once; the test is
     told what differs when it ends. What nothing is left for is refused, in a way that no client tries again.
+
+    `redactor` makes what takes the secrets of requests out of them, as it was done with the recorded ones.
     """
 
     def __init__(
-        self, cassette: Cassette | None, taken: Taken, redactor: Callable[[], Redactor], ignored: Sequence[str] = ()
+        self,
+        cassette: Cassette | None,
+        taken: Taken,
+        redactor: Callable[[Sequence[HttpRequest]], Redactor],
+        ignored: Sequence[str] = (),
     ) -> None:
         self.exchanges: list[Played] = []
         every = enumerate(cassette.interactions if cassette is not None else ())
@@ -87,7 +93,7 @@ class Playing:
         first = self._interactions[left[0]].request
         if (first.method, first.url, first.body) == (request.method, request.url, request.body):
             return left[0], ()
-        clean = self._clean.request(request)  # as the recorded ones are
+        clean = self._redactor([request]).request(request)  # as the recorded ones are
         same = self._index.get(key(clean), deque())
         while same and self._played[same[0]]:
             same.popleft()
@@ -108,10 +114,6 @@ class Playing:
             if not _weight(least):
                 break
         return found, least
-
-    @cached_property
-    def _clean(self) -> Redactor:
-        return self._redactor()  # most requests are spelled as they were, and need none
 
     @cached_property
     def _index(self) -> Mapping[Key, deque[int]]:
