@@ -15,12 +15,13 @@ from tests.serving.served import KEYS, PATHS, Served, first_body, next_body, ser
 
 PARALLEL = "call-parallel-same-tool"
 FAILING = "call-fails-then-answers"
+BARE = "call-without-parameters"
 APIS = sorted(PATHS)
 
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[Served]:
-    with serving(PARALLEL, "call-single", FAILING) as server:
+    with serving(PARALLEL, "call-single", FAILING, BARE) as server:
         yield server
 
 
@@ -42,6 +43,16 @@ def play(server: Served, api: str, session: str, *, swapped: bool = False) -> di
     assert last.status == 200, last.body
     told: dict[str, Any] = last.json
     return told
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_a_tool_without_parameters_is_told_as_every_api_takes_it(served: Served, api: str) -> None:
+    """The AI SDK of Vercel passes on what it is given, and `{}` would be refused."""
+    (tool,) = scenario(served, BARE)["tools"]
+    answer = served.ask(f"/{BARE}/bare-{api}{PATHS[api]}", first_body(api, scenario(served, BARE)), KEYS[api])
+
+    assert tool["parameters"] == {"type": "object", "properties": {}}
+    assert answer.status == 200, answer.body
 
 
 @pytest.mark.parametrize("api", APIS)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from http import HTTPStatus
 
 from harness.contract.loops import Conversation, ConversationTool
-from harness.contract.model import JSON, ToolCall, ToolResult
+from harness.contract.model import ToolCall, ToolResult
 from harness.contract.protocols import Capability
 from harness.scenarios.canonical import settings_of, user_message
 from harness.scenarios.schema import FaultSpec, Scenario, Variant
@@ -19,17 +19,13 @@ _LONG = 1.0
 """Seconds: a provider that asks to wait longer is left to those who have the time."""
 
 
-_NOTHING: Mapping[str, JSON] = {"type": "object", "properties": {}}
-"""What a tool takes that takes no arguments, as every API takes it."""
-
-
 def given(scenario: Scenario, variant: Variant, run: Callable[[ToolCall], ToolResult]) -> Conversation:
     """The scenario as a conversation, of which `run` runs the tools. Those that the loop has itself it is not given."""
     settings = settings_of(scenario, 0)
     return Conversation(
         turns=tuple(map(user_message, scenario.turns)),
         tools=tuple(
-            ConversationTool(tool.name, tool.description, dict(tool.parameters or _NOTHING), run)
+            ConversationTool(tool.name, tool.description, tool.arguments_schema, run)
             for tool in scenario.tools
             if tool.answered_by == "scenario"
         ),

@@ -20,7 +20,7 @@ def scenario_told(scenario: Scenario) -> dict[str, JSON]:
         "covers": [subject.value for subject in scenario.covers],
         "system": scenario.system,
         "tools": [
-            {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
+            {"name": tool.name, "description": tool.description, "parameters": tool.arguments_schema}
             for tool in scenario.tools
         ],
         "turns": [_turn(scenario, index) for index in range(len(scenario.turns))],

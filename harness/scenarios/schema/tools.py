@@ -9,6 +9,7 @@ from typing import Literal
 from pydantic import Field, JsonValue, field_validator, model_validator
 
 from harness.contract.model import (
+    JSON,
     Image,
     Text,
     Tool,
@@ -102,6 +103,11 @@ class ToolSpec(Strict):
         description="`client`: the client of `harness serve` has this tool itself, as a coding agent has its shell. "
         "What it answers is taken as it comes, and only served clients and loops play the scenario.",
     )
+
+    @property
+    def arguments_schema(self) -> dict[str, JSON]:
+        """The JSON Schema of the arguments in the form that every API takes of a tool without any as well."""
+        return dict(self.parameters) or {"type": "object", "properties": {}}
 
     def tool(self) -> Tool:
         """The canonical declaration."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -101,6 +102,7 @@ def _history(talk: Talk) -> None:
 
 
 _WHY = "Did the tool work? Answer yes or no."
+_NO = re.compile(r"\bno\b", re.IGNORECASE)
 
 
 def _failed(talk: Talk) -> None:
@@ -112,7 +114,7 @@ def _failed(talk: Talk) -> None:
         return "a conversation is refused in which a tool has failed"
 
     reply = talk.ask(asked, refused=refused)
-    talk.count("reads that a tool has failed", came_out="no" in helpful(reply).text.casefold())
+    talk.count("reads that a tool has failed", came_out=_NO.search(helpful(reply).text) is not None)
 
 
 _TOLD = (
