@@ -4,4 +4,5 @@ import sys
 
 from harness.cli.main import main
 
-sys.exit(main())
+if __name__ == "__main__":  # and not in a process that this one has begun
+    sys.exit(main())

@@ -106,6 +106,13 @@ def run(  # noqa: PLR0913 - a parameter for each option
         ),
     ] = False,
     max_age: MaxAge = None,
+    watch: Annotated[
+        bool,
+        typer.Option(
+            "--watch",
+            help="Play again whenever a scenario, a cassette, the adapter or the settings are saved; Ctrl-C ends.",
+        ),
+    ] = False,
     shard: Annotated[
         str | None,
         typer.Option(
@@ -180,6 +187,10 @@ def run(  # noqa: PLR0913 - a parameter for each option
             shard=shard,
             executor=executor,
         )
+        if watch:
+            from harness.cli.watch import watch as again  # noqa: PLC0415 - the same
+
+            return again(options, mode or "replay")
         return session.run(options, mode or "replay")
 
     subjects: Mapping[Kind, Subject] = {
@@ -205,6 +216,7 @@ def run(  # noqa: PLR0913 - a parameter for each option
                 "--maxfail": max_fail,
                 "--last-failed": last_failed or None,
                 "--max-age": max_age,
+                "--watch": watch or None,
                 "--shard": shard,
                 "--executor": executor,
             },
