@@ -67,7 +67,7 @@ def check(  # noqa: PLR0913 - a parameter for each option
         bool, typer.Option("--all", help="The whole suite, and every target of the API; takes minutes.")
     ] = False,
     variants: Variants = None,
-    jobs: Jobs | None = None,
+    jobs: Jobs = None,
     cell_timeout: CellTimeout = None,
     expected_failures: ExpectedFailures = None,
     strict: Strict = None,

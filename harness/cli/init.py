@@ -29,7 +29,8 @@ class _Piece:
 def init(
     *,
     adapter: Annotated[
-        bool, typer.Option("--adapter", help="Also my_adapter.py, an adapter to begin with, named in the settings.")
+        bool,
+        typer.Option("--with-adapter", help="Also my_adapter.py, an adapter to begin with, named in the settings."),
     ] = False,
     server: Annotated[
         Literal["github", "gitlab"],

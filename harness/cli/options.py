@@ -84,7 +84,7 @@ Variants: TypeAlias = Annotated[
         help="Answers as whole bodies, or streamed. Repeatable. Default: both, where the adapter can stream.",
     ),
 ]
-Jobs: TypeAlias = Annotated[str, typer.Option("-n", metavar="N", help="Cells played at a time, or auto.")]
+Jobs: TypeAlias = Annotated[str | None, typer.Option("-n", metavar="N", help="Cells played at a time, or auto.")]
 CellTimeout: TypeAlias = Annotated[
     float | None,
     typer.Option(

@@ -42,7 +42,7 @@ MaxRequests: TypeAlias = Annotated[
         min=1,
         show_default=False,
         rich_help_panel=_PANEL,
-        help="Send no more.",
+        help="Send no more than so many requests.",
     ),
 ]
 PriceOf: TypeAlias = Annotated[

@@ -461,9 +461,9 @@ def test_a_tool_runs_when_the_thread_asks_for_it_after_its_handler_was_told(
 ) -> None:
     order: list[str] = []
 
-    def answering(asked_of: Scenario, asked: ToolCall) -> ToolResult:
+    def answering(asked_of: Scenario, asked: ToolCall, before: Sequence[ToolCall]) -> ToolResult:
         order.append(f"runs {asked.id}")
-        return answer(asked_of, asked)
+        return answer(asked_of, asked, before)
 
     def used(self: CollectingHandler, asked: ToolCall) -> None:
         order.append(f"told {asked.id}")

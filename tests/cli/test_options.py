@@ -1,0 +1,46 @@
+"""An option that several commands have means the same in each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import typer
+
+from harness.cli.app import app
+from harness.cli.main import COMMANDS, HEADINGS
+
+NARROWER = {
+    "--model": {"serve", "list"},  # names a model alone, without a target
+    "--to": {"adopt", "accept"},  # where to: a folder, a file
+    "--strict": {"list"},  # what is not fresh fails
+}
+"""What takes another value somewhere, and where: known, and said in its help."""
+
+
+def options() -> Iterator[tuple[str, str, str | None, str]]:
+    """Option, command, what stands for its value (`None`: it takes none), and the help."""
+    for name, command in typer.main.get_command(app).commands.items():  # type: ignore[attr-defined]
+        for parameter in command.params:
+            for option in parameter.opts:
+                if option.startswith("-"):
+                    flag = getattr(parameter, "is_flag", False)
+                    yield option, name, None if flag else parameter.metavar or "", parameter.help or ""
+
+
+def test_an_option_takes_the_same_kind_of_value_in_every_command() -> None:
+    values: dict[str, dict[str | None, set[str]]] = {}
+    for option, command, value, _ in options():
+        if command not in NARROWER.get(option, ()):
+            values.setdefault(option, {}).setdefault(value, set()).add(command)
+
+    assert {option: told for option, told in values.items() if len(told) > 1} == {}
+
+
+def test_every_option_says_what_it_is_for() -> None:
+    assert [(command, option) for option, command, _, said in options() if not said and option != "--help"] == []
+
+
+def test_every_command_stands_under_one_of_the_four_headings() -> None:
+    assert len(HEADINGS) == 4
+    assert sorted(COMMANDS) == sorted(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+    assert "compare" in HEADINGS["Results"]
