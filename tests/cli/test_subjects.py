@@ -272,6 +272,10 @@ def test_a_server_or_a_gateway_is_read_strictly(harness: Command, folder: Path, 
             "--target: it is not for a run of a gateway. 'harness run --help' says what is.",
         ),
         (
+            "check local -n 2",
+            "-n: it is not for a check of a server. 'harness check --help' says what is.",
+        ),
+        (
             "run --repeat 3",
             "--repeat: it is not for a run of an adapter, only with --server. 'harness run --help' says what is.",
         ),
