@@ -1,0 +1,167 @@
+"""What goes over the wire besides a plain question and a plain answer, by each client, recorded and played."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import io
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from harness.contract.errors import CassetteError
+from harness.contract.http import HttpRequest, HttpResponse
+from harness.tape.deck import Playing, Recording
+from harness.tape.deck.recording import redactor
+from harness.tape.interception import intercepted
+from harness.tape.read import read
+from harness.tape.server import serve
+
+TEXT = "Ça va? " * 50
+
+
+def handle(request: HttpRequest) -> HttpResponse:
+    match request.url.rpartition("/")[2]:
+        case "packed":  # though nobody said that it may be
+            return HttpResponse(200, {"content-encoding": "gzip"}, gzip.compress(TEXT.encode()))
+        case "unknown":
+            return HttpResponse(200, {"content-encoding": "br"}, b"\x8b\x01\x80hi\x03")
+        case "moved":
+            return HttpResponse(302, {"location": "/there"})
+        case "empty":
+            return HttpResponse(204)
+        case _:
+            return HttpResponse(200, {"content-type": "text/plain"}, request.method.encode() + request.body)
+
+
+@pytest.fixture(scope="module")
+def origin() -> Iterator[str]:
+    with serve(handle) as server:
+        yield server.origin
+
+
+def by_httpx2(method: str, url: str, data: Any = None) -> tuple[int, str]:
+    answer = httpx2.request(method, url, content=data, follow_redirects=True)
+    return answer.status_code, answer.text
+
+
+def by_requests(method: str, url: str, data: Any = None) -> tuple[int, str]:
+    requests = pytest.importorskip("requests", reason="requests is not installed, so nobody's agent uses it")
+    answer = requests.request(method, url, data=data, timeout=5)
+    answer.encoding = "utf-8"
+    return answer.status_code, answer.text
+
+
+def by_aiohttp(method: str, url: str, data: Any = None) -> tuple[int, str]:
+    aiohttp = pytest.importorskip("aiohttp", reason="aiohttp is not installed, so nobody's agent uses it")
+
+    async def run() -> tuple[int, str]:
+        async with aiohttp.ClientSession() as session, session.request(method, url, data=data) as answer:
+            return answer.status, await answer.text("utf-8")
+
+    return asyncio.run(run())
+
+
+CLIENTS = {"httpx2": by_httpx2, "requests": by_requests, "aiohttp": by_aiohttp}
+Client = Callable[..., tuple[int, str]]
+
+
+def everything(_request: HttpRequest) -> bool:
+    return True
+
+
+def both(path: Path, send: Callable[[], object]) -> tuple[object, object, list[HttpRequest]]:
+    """What a client got while it was recorded, what it got from the recording, and the recorded requests."""
+    recording = Recording(everything)
+    with intercepted(recording.asked):
+        live = send()
+    recording.save(path)
+    cassette = read(path)
+    played = Playing(cassette, everything, redactor)
+    with intercepted(played.asked):
+        again = send()
+    assert not played.unused
+    return live, again, [each.request for each in cassette.interactions]
+
+
+ANSWERS = {
+    ("GET", "packed"): (200, TEXT),
+    ("GET", "moved"): (200, "GET"),
+    ("DELETE", "empty"): (204, ""),
+    ("HEAD", "head"): (200, ""),
+}
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("asked", ANSWERS, ids="-".join)
+def test_an_answer_is_the_same(origin: str, tmp_path: Path, client: str, asked: tuple[str, str]) -> None:
+    method, path = asked
+    live, again, _ = both(tmp_path / "tape.yaml", lambda: CLIENTS[client](method, f"{origin}/{path}"))
+    assert live == again == ANSWERS[asked]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_redirect_is_two_exchanges(origin: str, tmp_path: Path, client: str) -> None:
+    _, _, requests = both(tmp_path / "tape.yaml", lambda: CLIENTS[client]("GET", f"{origin}/moved"))
+    assert [each.url.removeprefix(origin) for each in requests] == ["/moved", "/there"]
+
+
+def pieces() -> Iterator[bytes]:
+    yield b"one "
+    yield b"two"
+
+
+async def pieces_async() -> AsyncIterator[bytes]:
+    yield b"one "
+    yield b"two"
+
+
+def file() -> io.BytesIO:
+    return io.BytesIO(b"one two")
+
+
+def text() -> str:
+    return "one two"
+
+
+@pytest.mark.parametrize(
+    ("client", "data"),
+    [
+        ("httpx2", pieces),
+        ("requests", pieces),
+        ("requests", file),
+        ("requests", text),
+        ("aiohttp", pieces_async),
+        ("aiohttp", file),
+    ],
+)
+def test_a_body_that_comes_in_pieces_is_sent_and_recorded(
+    origin: str, tmp_path: Path, client: str, data: Callable[[], Any]
+) -> None:
+    live, again, requests = both(tmp_path / "tape.yaml", lambda: CLIENTS[client]("POST", f"{origin}/a", data()))
+    assert live == again == (200, "POSTone two")
+    assert [each.body for each in requests] == [b"one two"]
+
+
+def test_an_answer_that_cannot_be_unpacked_is_not_written(origin: str, tmp_path: Path) -> None:
+    recording, path = Recording(everything), tmp_path / "tape.yaml"
+    with intercepted(recording.asked):
+        by_httpx2("GET", f"{origin}/unknown")
+    with pytest.raises(CassetteError) as raised:
+        recording.save(path)
+    assert str(raised.value).replace(str(path), "TAPE").replace(origin.removeprefix("http://"), "HERE") == (
+        "TAPE (interaction 0): the answer to GET HERE/unknown came as 'br', which cannot be unpacked here."
+    )
+    assert not path.exists()
+
+
+def test_a_folder_that_cannot_be_written_is_named(origin: str, tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("no folder")
+    recording = Recording(everything)
+    with intercepted(recording.asked):
+        by_httpx2("GET", f"{origin}/a")
+    with pytest.raises(CassetteError, match=r"cannot be written: .*\. What was there is unchanged\."):
+        recording.save(tmp_path / "taken" / "tape.yaml")
