@@ -21,6 +21,7 @@ from harness.cli.interruption import interruptible
 from harness.cli.outputs import presented, with_pipeline
 from harness.cli.progress import Progress
 from harness.cli.selection import described, scenarios_of
+from harness.cli.settings import scope_for, settings
 from harness.cli.standing import Standing
 from harness.cli.subject import Shared, own
 from harness.contract.errors import UnknownName, UsageError
@@ -174,6 +175,7 @@ def _played(asked: Held, by: Edition, standing: Standing, redactor: Redactor) ->
     scenarios, files = _scenarios(asked)
     file = asked.expected_failures
     expected = expected_failures.load(Path(file), findable(by) | judging.RULES) if file else []
+    scope = scope_for(asked.shared.rules, asked.shared.ignored, settings(), by)
     door = Door(asked.url.rstrip("/"), _key(pairs[0]), asked.typed.cell_timeout or _SECONDS)
     cells = _chosen(GatewayCheck.cells(pairs, scenarios, played), asked.shared.words)
     done = Spool(len(cells))
@@ -184,7 +186,7 @@ def _played(asked: Held, by: Edition, standing: Standing, redactor: Redactor) ->
             done.put(len(done), cell)
             progress(cell)
 
-        result = GatewayCheck(door, upstream, expected=expected, redactor=redactor)(cells, told)
+        result = GatewayCheck(door, upstream, expected=expected, redactor=redactor, scope=scope)(cells, told)
     return replace(result, invocation=_invocation(asked, pairs, files))
 
 

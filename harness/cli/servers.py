@@ -24,6 +24,7 @@ from harness.cli.interruption import interruptible
 from harness.cli.outputs import presented, with_pipeline
 from harness.cli.progress import Progress
 from harness.cli.server import LONGEST, ServerOptions
+from harness.cli.settings import scope_for, settings
 from harness.cli.standing import Standing
 from harness.cli.subject import Shared, own
 from harness.contract.errors import UnknownName, UsageError
@@ -54,6 +55,7 @@ def check(typed: ServerOptions, shared: Shared) -> int:
         key = _key(server)
         file = held.expected_failures
         expected = expected_failures.load(Path(file), RULES) if file else []
+        scope = scope_for(shared.rules, shared.ignored, settings(), edition(shared.as_of, shared.facts))
         wanted = with_pipeline(shared.reports or ())
         presentation, facts = presented(verbose=shared.verbose, quiet=shared.quiet), tuple(map(str, shared.facts))
         standing = Standing(wanted, "live", presentation, facts=facts)
@@ -65,7 +67,7 @@ def check(typed: ServerOptions, shared: Shared) -> int:
                 Progress(sum(1 for _ in asked.cells())) as progress,
             ):
                 command = tuple(_command(held))
-                inspection = Inspection(server, line, asked, redactor, price, command, expected, facts)
+                inspection = Inspection(server, line, asked, redactor, price, command, expected, facts, scope)
                 result = inspection(progress)
         except BaseException as error:
             standing.stop(error)

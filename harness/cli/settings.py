@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import cast
 from harness import catalog
 from harness.apis.facts import Edition
 from harness.catalog import MARK
+from harness.checking.scopes import scope
 from harness.cli.days import edition
 from harness.cli.options import Options
 from harness.contract.errors import UnknownName, UsageError
@@ -19,9 +19,8 @@ from harness.host.subjects import NamedGateway, NamedServer
 from harness.results import Mode
 from harness.rules.scope import Scope
 from harness.running.cells import VARIANTS
-from harness.running.scopes import scope
 from harness.scenarios import suite
-from harness.tape.age import Outdated, longest
+from harness.tape.age import Outdated
 from harness.tape.redact.address import shown
 
 CASSETTES = "cassettes"
@@ -104,9 +103,7 @@ def scope_for(rules: Sequence[str], ignored: Sequence[str], own: Project, by: Ed
 
 def outdated_for(given: str | None, own: Project) -> Outdated:
     """Which recordings are too old, as the option says, or the project. Raises `UsageError`: it is no age."""
-    most = own.max_age if given is None else given
-    place = "--max-age" if given is not None else own.at("max-age")
-    return Outdated(None if most is None else longest(most, place), dt.datetime.now(dt.UTC))
+    return Outdated.by(own.max_age, own.at("max-age")) if given is None else Outdated.by(given, "--max-age")
 
 
 def adapters(own: Project) -> list[str]:

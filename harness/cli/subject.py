@@ -21,7 +21,7 @@ _OF: Mapping[Kind, tuple[str, ...]] = {
     "adapter": (
         *("ADAPTER", "PATH", "--adapter", "--adapter-command", "--conversation", "--agent-command", "--target"),
         *("--mode", "--all", "--recut", "-n", "--cell-timeout", "--cassettes", "--strict", "--base-url"),
-        *("--all-differences", "--rule", "--ignore", "-x", "--maxfail", "--last-failed", "--max-age", "--shard"),
+        *("--all-differences", "-x", "--maxfail", "--last-failed", "--max-age", "--shard"),
         *("--executor", "--watch"),
     ),
     "server": ("--server", "--repeat", "--max-requests", "--max-tokens", "--price", "--only"),
@@ -47,6 +47,8 @@ class Shared:
     reports: Sequence[str] | None = None
     verbose: bool = False
     quiet: bool = False
+    rules: Sequence[str] = ()
+    ignored: Sequence[str] = ()
     as_of: str | None = None
     facts: tuple[Path, ...] = ()
 

@@ -14,6 +14,7 @@ import pytest
 from harness import catalog
 from harness.apis.facts import Edition
 from harness.apis.targets import Target, targets_for
+from harness.checking.scopes import scope
 from harness.contract.errors import ScenarioError, UnknownName, UsageError
 from harness.contract.protocols import Adapter
 from harness.host.project import Project, project
@@ -27,11 +28,11 @@ from harness.running.findable import findable
 from harness.running.judging import Judged
 from harness.running.plan import Plan, cell_seconds, variants
 from harness.running.run import Run
-from harness.running.scopes import scope
 from harness.running.stages import Cell
 from harness.running.workers.pool import Workers
 from harness.scenarios import suite
 from harness.scenarios.load import scenario_files
+from harness.tape.age import Outdated
 from harness.tape.library import Library
 
 _PLAYED = pytest.StashKey["Played"]()
@@ -210,6 +211,7 @@ def _plan(config: pytest.Config, own: Project, edition: Edition, scenarios: Sequ
         recuts=recuts,
         strict=config.getini("harness_strict") or bool(own.strict),
         scope=scope((), own.ignore, edition, own.at("ignore")),
+        outdated=Outdated.by(own.max_age, own.at("max-age")),
     )
 
 

@@ -38,6 +38,11 @@ class Outdated:
         self._most = most
         self._now = now
 
+    @staticmethod
+    def by(text: str | None, place: str) -> Outdated:
+        """What is so today, by the age that was given at a place. Raises `UsageError`: it is none."""
+        return Outdated(None if text is None else longest(text, place), dt.datetime.now(dt.UTC))
+
     def holds(self, present: Metadata, wanted: Metadata) -> bool:
         """Whether it is so of a cassette, where this recording is wanted. One of another model is another's."""
         if present.model_requested != wanted.model_requested:

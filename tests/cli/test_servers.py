@@ -202,6 +202,17 @@ def test_what_is_known_is_accepted_and_what_no_longer_fails_is_stale(
     assert "Expected failures that did not happen" in capsys.readouterr().out
 
 
+def test_what_is_ignored_fails_no_server_and_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    broken = faulty("openai-chat", fault("calls have no id").change)
+    only = ("--only", "server-call,server-call-id", "--variant", "whole", "-q")
+
+    assert checked(broken, *only) == 1
+    (folder / "pyproject.toml").write_text('[tool.harness]\nignore = ["server-call*", "result-swapped"]\n')
+    capsys.readouterr()
+    assert checked(broken, *only) == 0
+    assert "Ignored: server-call*, result-swapped; that hides 2 findings: " in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("status", "expected"),
     [

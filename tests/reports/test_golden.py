@@ -20,6 +20,7 @@ GOLDEN = Path(__file__).parent / "golden"
         ("terminal-100.txt", "terminal", Presentation(width=100)),
         ("terminal-72.txt", "terminal", Presentation(width=72)),
         ("terminal-verbose.txt", "terminal", Presentation(width=100, verbose=True)),
+        ("terminal-quiet.txt", "terminal", Presentation(width=100, quiet=True)),
         ("markdown.md", "markdown", Presentation()),
         ("junit.xml", "junit", Presentation()),
     ],

@@ -34,6 +34,7 @@ from harness.results import (
     worst,
 )
 from harness.rules.evidence import Evidence
+from harness.rules.scope import EVERYTHING, Scope
 from harness.running.cells import VARIANTS, cells, not_applicable
 from harness.running.expected_failures import ExpectedFailure, accepted, stale, unmatched
 from harness.running.plan import Plan
@@ -84,10 +85,12 @@ class GatewayCheck:
         *,
         expected: Sequence[ExpectedFailure] = (),
         redactor: Redactor | None = None,
+        scope: Scope = EVERYTHING,
     ) -> None:
         self._door = door
         self._upstream = upstream
         self._expected = expected
+        self._scope = scope
         self._redactor = redactor or Redactor()
         self._direct: dict[tuple[str, str, Variant], Direct] = {}
         self._reached: set[str] = set()
@@ -115,11 +118,15 @@ class GatewayCheck:
             "reference",
             results,
             (),
-            stale(self._expected, [each for each in results if each.verdict is not Verdict.NOT_APPLICABLE]),
+            stale(
+                self._expected, [each for each in results if each.verdict is not Verdict.NOT_APPLICABLE], self._scope
+            ),
             versions(),
             {"seconds": round(time.perf_counter() - started, 3)},
             played_at=at,
             unmatched=unmatched(self._expected, results),
+            rules=self._scope.only,
+            ignored=self._scope.ignored,
             check=Checked(gateway=tuple(_table(done))),
         )
 
@@ -146,11 +153,13 @@ class GatewayCheck:
         return self._result(result, each, what, said.findings), said
 
     def _result(self, result: CellResult, each: Pair, what: Played, found: Sequence[Finding]) -> CellResult:
-        findings = accepted(self._expected, result, tuple(found))
+        taken, hidden = self._scope.split(found)
+        findings = accepted(self._expected, result, taken)
         made = replace(
             result,
             verdict=worst(findings),
             findings=findings,
+            hidden=hidden,
             provenance=Provenance("reference", model_requested=each.upstream.model),
             exchanges=len(what.passages),
         )

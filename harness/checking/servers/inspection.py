@@ -21,6 +21,7 @@ from harness.contract.http import HttpResponse
 from harness.contract.model import ChatRequest, Message
 from harness.host.clock import now
 from harness.results import CellResult, Checked, Invocation, Provenance, Rate, RunResult, worst
+from harness.rules.scope import EVERYTHING, Scope
 from harness.running.costs import price_version
 from harness.running.expected_failures import ExpectedFailure, accepted, stale, unmatched
 from harness.running.play import BROKEN
@@ -129,6 +130,7 @@ class Inspection:
     command: tuple[str, ...] = ()
     expected: Sequence[ExpectedFailure] = ()
     facts: tuple[str, ...] = ()
+    scope: Scope = EVERYTHING
 
     def __call__(self, told: Callable[[CellResult], object] = lambda _cell: None) -> RunResult:
         """The result; each cell is told as soon as it is done.
@@ -166,8 +168,10 @@ class Inspection:
             invocation=self._invocation(watching),
             stopped=stopped,
             facts=self.facts,
-            stale=stale(self.expected, cells),
+            stale=stale(self.expected, cells, self.scope),
             unmatched=unmatched(self.expected, cells),
+            rules=self.scope.only,
+            ignored=self.scope.ignored,
             check=Checked(rates=tuple(_rates(self.server.name, playings))),
         )
         return self.redactor.result(result)
@@ -188,7 +192,10 @@ class Inspection:
         return judge.cell(check, variant, done), done
 
     def _weighed(self, cell: CellResult) -> CellResult:
-        """The cell with what is expected of it."""
+        """The cell with what counts, and with what is expected of it."""
+        taken, hidden = self.scope.split(cell.findings)
+        if hidden:
+            cell = replace(cell, findings=taken, hidden=hidden, verdict=worst(taken))
         findings = accepted(self.expected, cell, cell.findings)
         if findings == cell.findings:
             return cell

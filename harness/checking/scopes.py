@@ -27,12 +27,20 @@ def scope(rules: Sequence[str], ignored: Sequence[str], by: Edition, place: str 
             f"{place} {CASSETTE_UNREADABLE}: it cannot be ignored: nothing is judged where a cassette cannot be read. "
             "Record the cell again, or leave it out by -k."
         )
-    known = sorted(findable(by)) if rules or ignored else []
+    known = sorted(_known(by)) if rules or ignored else []
     for where, given in (("--rule", rules), (place, ignored)):
         for each in given:
             if not any(fnmatchcase(one, each) for one in known):
                 raise UsageError(f"{where} {each}: no finding has this id.{_guess(each, known)}")
     return Scope(tuple(rules), tuple(ignored))
+
+
+def _known(by: Edition) -> frozenset[str]:
+    """The ids of all findings that there can be: what a project ignores, it ignores wherever it is found."""
+    from harness.checking.gateways import judging as gateways  # noqa: PLC0415 - most runs leave nothing out
+    from harness.checking.servers import checks as servers  # noqa: PLC0415 - the same
+
+    return findable(by) | gateways.RULES | servers.RULES
 
 
 def _guess(given: str, known: Sequence[str]) -> str:
