@@ -158,6 +158,41 @@ def test_a_form_whose_parts_are_marked_anew_is_the_same() -> None:
     assert not played.exchanges[0].differences
 
 
+ANTHROPIC = {"model": "claude-opus-5-5", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi."}]}
+GEMINI = {"contents": [{"role": "user", "parts": [{"text": "Hi."}]}], "generationConfig": {"topK": 3}}
+CHAT_URL = "https://api.openai.com/v1/chat/completions"
+ANTHROPIC_URL = "https://api.anthropic.com/v1/messages"
+GEMINI_URL = "https://generativelanguage.googleapis.com/v1beta/models/gemini-2.5-pro:generateContent"
+CHANGES = {
+    "a seed": (CHAT_URL, first(seed=1), first(seed=2), ["body /seed: recorded 1, sent 2"]),
+    "a bias that is gone": (CHAT_URL, first(logit_bias={}), first(), ["body /logit_bias: recorded {}, sent nothing"]),
+    "top_k": (ANTHROPIC_URL, {**ANTHROPIC, "top_k": 1}, ANTHROPIC, ["body /top_k: recorded 1, sent nothing"]),
+    "topK": (
+        GEMINI_URL,
+        GEMINI,
+        {**GEMINI, "generationConfig": {"topK": 4}},
+        ["body /generationConfig/topK: recorded 3, sent 4"],
+    ),
+    "who asks": (CHAT_URL, first(user="me", metadata={"run": "1"}), first(user="you", store=True), []),
+    "another name": (CHAT_URL, first(max_tokens=9), first(max_completion_tokens=9), []),
+    "a text as a part": (
+        ANTHROPIC_URL,
+        ANTHROPIC,
+        {**ANTHROPIC, "messages": [{"role": "user", "content": [{"type": "text", "text": "Hi."}]}]},
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_setting_counts_even_if_no_view_reads_it(change: str) -> None:
+    url, before, now, expected = CHANGES[change]
+    recorded = HttpRequest("POST", url, {}, json.dumps(before).encode())
+    played = Playing(Cassette((Interaction(recorded, HttpResponse(200)),)), taken(()), redactor)
+    played.asked(replace(recorded, body=json.dumps(now).encode()))
+    assert [each.message for each in played.exchanges[0].differences if each.neutral] == expected
+
+
 def test_a_question_that_is_asked_as_a_stream_now_is_another() -> None:
     whole = HttpRequest("POST", "https://api.openai.com/v1/chat/completions", {}, json.dumps(first()).encode())
     played = Playing(Cassette((Interaction(whole, HttpResponse(200)),)), taken(()), redactor)

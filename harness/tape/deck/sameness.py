@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Container, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
-from harness.apis.jsonvalue import canonical, loads
+from harness.apis.api import Api
+from harness.apis.jsonvalue import canonical, join, keys, loads, resolve
 from harness.apis.view import WireError
 from harness.contract.http import HttpRequest
 from harness.tape.compare import RequestDifference, differences, in_bodies
@@ -18,6 +20,22 @@ from harness.tape.redact.address import bare
 from harness.tape.telling import asks_for_stream
 
 Key: TypeAlias = tuple[str, ...]
+
+_VOLATILE = frozenset(
+    {
+        "labels",
+        "metadata",
+        "prompt_cache_key",
+        "prompt_cache_retention",
+        "safety_identifier",
+        "service_tier",
+        "store",
+        "stream_options",
+        "user",
+    }
+)
+"""Fields of a request that say who asks, what is kept and how it is paid: they change from run to run, or with the
+version of a library, and no answer with them."""
 
 _BOUNDARY = re.compile(r"multipart/.*boundary=\"?([^\";,]+)", re.IGNORECASE)
 
@@ -56,12 +74,36 @@ def apart(
     if wire is None:
         found = [replace(each, neutral=True) for each in _outside_apis(recorded, sent)]
     else:
-        found = differences(recorded, sent, wire, issued=issued)
+        found = [_weighed(each, recorded, sent, wire) for each in differences(recorded, sent, wire, issued=issued)]
         before, now = asks_for_stream(wire, recorded), asks_for_stream(wire, sent)
         if before != now:
             message = f"stream: recorded {str(before).lower()}, sent {str(now).lower()}"
             found = [*found, RequestDifference("/stream", before, now, neutral=True, message=message)]
     return tuple(each for each in found if not any(is_below(each.pointer, pointer) for pointer in ignored))
+
+
+def _weighed(found: RequestDifference, recorded: HttpRequest, sent: HttpRequest, wire: Api) -> RequestDifference:
+    """A difference in spelling counts, too, if it is in a setting that no view reads, such as a seed: a provider does
+    read it. What the view reads means the same, and what is volatile changes no answer."""
+    steps = keys(found.pointer)
+    if found.neutral or not steps or steps[0] in _VOLATILE or any(step.isdigit() for step in steps):
+        return found
+    is_unread = all(_is_unread(steps, request, wire) for request in (recorded, sent))
+    return replace(found, neutral=True) if is_unread else found
+
+
+def _is_unread(steps: Sequence[str], request: HttpRequest, wire: Api) -> bool:
+    """Whether the view of a request is the same without what stands there."""
+    try:
+        body = loads(request.body)
+        holder = resolve(body, join("", *steps[:-1]))
+        if not isinstance(holder, dict) or steps[-1] not in holder:
+            return True
+        before = wire.view(request)
+        del holder[steps[-1]]
+        return wire.view(replace(request, body=json.dumps(body).encode())) == before
+    except (WireError, RecursionError):
+        return False
 
 
 def is_below(pointer: str, pattern: str) -> bool:
