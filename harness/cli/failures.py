@@ -46,8 +46,9 @@ class Failures:
         return cells
 
     def add(self, result: CellResult) -> None:
-        """This cell is done."""
-        self._now[result.scenario, result.target, result.variant] = result.verdict in _FAILED
+        """This cell is done. One at which nobody could look is as it was."""
+        if result.verdict is not Verdict.MISSING:
+            self._now[result.scenario, result.target, result.variant] = result.verdict in _FAILED
 
     def keep(self) -> None:
         """Remember which of the cells that are done have failed."""

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from harness.cli.colours import NoColour
-from harness.cli.options import AllDifferences, Reports, Verbose
+from harness.cli.options import AllDifferences, Quiet, Reports, Verbose
 from harness.contract.errors import UsageError
 
 
-def report(
+def report(  # noqa: PLR0913 - a parameter for each option
     run: Annotated[
         Path,
         typer.Argument(
@@ -31,6 +32,7 @@ def report(
         ),
     ] = None,
     verbose: Verbose = False,
+    quiet: Quiet = False,
     all_differences: AllDifferences = False,
     _: NoColour = False,
 ) -> int:
@@ -41,15 +43,14 @@ def report(
     Exit codes: those of the run.
     """
     from harness.cli.kept import read  # noqa: PLC0415 - `harness --help` loads no pydantic
-    from harness.cli.outputs import outputs  # noqa: PLC0415 - the same
-    from harness.results import Presentation  # noqa: PLC0415 - the same
+    from harness.cli.outputs import outputs, presented  # noqa: PLC0415 - the same
 
+    presentation = presented(verbose=verbose, quiet=quiet, all_differences=all_differences)
     wanted = outputs(reports or ())
     if against is not None and not any(each.report.compares for each in wanted):
         raise UsageError("--against: none of these reports compares runs: add --report html:PATH.")
     kept = read(run)
-    before = None if against is None else read(against, "--against")
-    presentation = Presentation(verbose=verbose, all_differences=all_differences, against=before)
+    presentation = replace(presentation, against=None if against is None else read(against, "--against"))
     for output in wanted:
         output.write(kept, presentation)
     return kept.exit_code

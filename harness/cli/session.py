@@ -200,11 +200,8 @@ def _played(  # noqa: PLR0913 - what a run is made of
     jobs, expected = _jobs(options.jobs), _expected(options)
     selection = select(options, workers)
     every = selection.cells
-    if check is not None:
-        selection = replace(selection, cells=check.chosen(every))
-    if failures is not None and options.last_failed:
-        selection = replace(selection, cells=failures.chosen(every))
-    whole = selection.cells
+    whole = _wanted(options, every, check, failures)
+    selection = replace(selection, cells=whole)
     shard = None if options.shard is None else Shard.parsed(options.shard)
     if shard is not None:
         selection = replace(selection, cells=shard.of_cells(whole))
@@ -253,6 +250,13 @@ def _played(  # noqa: PLR0913 - what a run is made of
         ignored=plan.scope.ignored,
         cassettes=options.folder if is_own and mode == "replay" else None,  # those that ship are not looked at for them
     )
+
+
+def _wanted(options: Options, every: Sequence[Cell], check: Check | None, failures: Failures | None) -> Sequence[Cell]:
+    """Those of the chosen cells that are played: the sample of a check, what failed before, or all."""
+    if check is not None:
+        return check.chosen(every)
+    return failures.chosen(every) if failures is not None and options.last_failed else every
 
 
 def _progressing(

@@ -138,11 +138,12 @@ def _environment() -> dict[str, str]:
 def test_the_quiet_report_has_what_fails_and_the_verdict(harness: Command, red: Path) -> None:
     assert red.is_dir()
 
-    green = harness("run", *SCENARIOS, *ANTHROPIC, "-q")
+    green = harness("run", *SCENARIOS, *ANTHROPIC, "-q", "--report=json:run.json", "--report=terminal")
     failed = harness("run", *SCENARIOS, *ANTHROPIC, "--facts=ours.yaml", "--quiet", "--ignore=usage")
 
     assert green.out.startswith("PASS  4 cells (whole): 4 pass")
     assert green.out.count("\n") == 1
+    assert harness("report", "run.json", "-q").out == green.out
     heads = [line for line in failed.out.splitlines() if line and not line.startswith(" ")]
     assert heads[0] == f"Cause 1: {RULE}: 2 cells, only for this"
     assert heads[-1].startswith("FAIL  4 cells (whole): 2 pass, 2 fail")

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 
 from harness import catalog
+from harness.cli.main import main
 from harness.scenarios import suite
+from harness.tape.library import Library
 from tests.pytest_plugin.project import FORGETFUL, WHOLE_ONLY, configure, play, play_apart, project, scenario
 
 __all__ = ["project"]
@@ -279,6 +282,24 @@ def test_what_the_project_ignores_fails_nothing_and_is_named(project: pytest.Pyt
     done = play(project, "scenarios/plain.yaml")
     assert done.ret == pytest.ExitCode.USAGE_ERROR
     done.stderr.fnmatch_lines(["ERROR: pyproject.toml at tool.harness.ignore openai-chat-our-[*]: no finding has *"])
+
+
+def test_a_recording_that_is_older_than_the_project_says_fails_where_it_is_strict(project: pytest.Pytester) -> None:
+    recorded = ["scenarios/plain.yaml", "--target=openai-chat", "--variant=whole", "--report=json:run.json"]
+    assert main(["record", "--from=reference", *recorded]) == 0
+    library = Library(project.path / "cassettes")
+    cassette = library.load("openai-chat", "plain", "whole")
+    assert cassette.metadata is not None
+    metadata = replace(cassette.metadata, origin="provider", recorded_at="2026-01-02T03:04:05+00:00")
+    library.save(replace(cassette, metadata=metadata), force=True)
+    (project.path / "pyproject.toml").write_text('[tool.harness]\nmax-age = "1d"\nvariants = ["whole"]\n')
+    replay = {**SCENARIOS, "harness_mode": "replay", "harness_adapters": "openai-chat"}
+    configure(project, **replay)
+    play(project, "scenarios/plain.yaml").assert_outcomes(passed=1)
+    configure(project, **replay, harness_strict="true")
+    strict = play(project, "scenarios/plain.yaml")
+    strict.assert_outcomes(failed=1)
+    strict.stdout.fnmatch_lines(["cassette-old (loss, error, blame: cassette): recorded on 2026-01-02, * days ago: *"])
 
 
 @pytest.mark.parametrize("processes", [0, 2])
