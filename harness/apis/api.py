@@ -56,6 +56,7 @@ class Api:
     `own_stops`: stop reasons that only this API can be made to have: what only it does, as the ends of two sentences.
     `traits`: in what it is unlike others.
     `one_call`: the fields of a request by which a turn may have one call only; none, if it cannot be asked for that.
+    `strict_tool`: the fields of a tool whose arguments have to conform to its schema; none, if that cannot be asked.
     `memory`: what its provider remembers of a conversation.
     `lift`: reads canonical values off its requests, for re-drives, if those can be had.
     `recognises(request)`: the request is a chat of this API, by path and body.
@@ -118,6 +119,7 @@ class Api:
     own_stops: Mapping[StopReason, tuple[str, str]] = field(default_factory=dict[StopReason, tuple[str, str]])
     traits: Traits = PLAIN
     one_call: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+    strict_tool: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
     memory: type[Memory] = Memory
     lift: type[Lift] | None = None
     column: int = 100

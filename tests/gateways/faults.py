@@ -189,6 +189,21 @@ class _Failing(Passing):
         return response if response.status < 400 else replace(response, status=500)
 
 
+def _unstrict(function: JsonDict) -> None:
+    function.pop("strict", None)
+
+
+class _Silent(Passing):
+    """Passes on errors, and not what they say."""
+
+    def response(self, response: HttpResponse) -> HttpResponse:
+        if response.status < 400:
+            return response
+        body = json.loads(response.body)
+        body["error"]["message"] = "the upstream has failed"
+        return replace(response, body=json.dumps(body).encode())
+
+
 class _Smoothing(Passing):
     """Ends a stream that broke off as if it were whole."""
 
@@ -354,6 +369,13 @@ FAULTS = (
         _with({"input_tokens": 0, "output_tokens": 0}, "usage"),
     ),
     Fault("retry-after dropped", "openai-chat", "gateway-retry-after", _Unwaiting, "gateway-retry-after"),
+    Fault("error text kept back", "anthropic", "error-400", _Silent, "gateway-error-text"),
+    _chat(
+        "strict dropped",
+        "gateway-strict-tool",
+        "gateway-tool-strict",
+        _functions(_unstrict),
+    ),
     Fault("errors made its own", "openai-chat", "gateway-retry-after", _Failing, "gateway-error"),
     Fault("cut stream ended", "openai-chat", "connection-cut", _Smoothing, "gateway-answer", "stream"),
     Fault("answered by itself", "openai-chat", "history-two-turns", _Remembering, "gateway-unasked"),

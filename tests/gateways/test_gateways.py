@@ -36,8 +36,10 @@ _SPOKEN = (
     "connection-cut",
     "gateway-temperature",
     "gateway-one-call",
+    "gateway-strict-tool",
     "gateway-file",
     "gateway-retry-after",
+    "error-400",
 )
 """Scenarios that say every fact between them; all of them take too long for a test."""
 

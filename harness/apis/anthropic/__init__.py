@@ -86,6 +86,7 @@ API = Api(
     ),
     memory=Memory,
     one_call={"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}},
+    strict_tool={"strict": True},
     lift=AnthropicLift,
     frontage=FRONTAGE,
     questions=QUESTIONS,

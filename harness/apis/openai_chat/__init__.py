@@ -74,6 +74,7 @@ API = Api(
     provocations=frozenset({Provocation.INTERLEAVED_CALLS, Provocation.RAW_LINE_SEPARATORS}),
     traits=Traits(calls_apart=True, counts_when_asked=True),
     one_call={"parallel_tool_calls": False},
+    strict_tool={"strict": True},
     lift=OpenAIChatLift,
     frontage=FRONTAGE,
     questions=QUESTIONS,

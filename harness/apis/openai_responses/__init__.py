@@ -22,6 +22,7 @@ from harness.apis.openai_responses.streams.building import build_stream, stream_
 from harness.apis.openai_responses.streams.failing import stream_error
 from harness.apis.smallest import Smallest
 from harness.apis.targets import Shipped
+from harness.apis.traits import Traits
 from harness.scenarios.schema import Provocation
 
 API = Api(
@@ -69,7 +70,9 @@ API = Api(
     base_url_variable="OPENAI_BASE_URL",
     least_body=b'{"input": []}',
     provocations=frozenset({Provocation.INTERLEAVED_CALLS, Provocation.RAW_LINE_SEPARATORS}),
+    traits=Traits(strict_unless_told=True),
     one_call={"parallel_tool_calls": False},
+    strict_tool={"strict": True},
     lift=OpenAIResponsesLift,
     frontage=FRONTAGE,
     questions=QUESTIONS,

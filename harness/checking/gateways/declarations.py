@@ -107,6 +107,8 @@ def _strict(passage: Passage) -> Iterable[Fared]:
         if tool.strict:
             if found.strict:
                 yield told(same=True)
+            elif found.strict is None and passage.way.upstream.traits.strict_unless_told:
+                yield told(same=False)
             else:
                 message = f"that the arguments of {tool.name} have to conform to their schema (strict) does not arrive"
                 yield lost(message, tool.pointer, found.pointer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from http import HTTPStatus
 
@@ -50,6 +51,28 @@ def _status(passage: Passage) -> Iterable[Fared]:
         )
         severity = Severity.WARNING if ended else Severity.ERROR  # nothing of the answer is missing
         yield lost(message, "", "", None, error.meant or error.status, severity)
+
+
+def _text(passage: Passage) -> Iterable[Fared]:
+    """What an error says is said to the client: as it is, or within words of the gateway's."""
+    found = _errors(passage)
+    if found is None or not found[0].message.strip():
+        return
+    theirs, ours = (" ".join(each.message.split()) for each in found)
+    escaped = json.dumps(theirs, ensure_ascii=False)[1:-1]  # some repeat the whole body as a text
+    if theirs == ours:
+        yield told(same=True)
+    elif theirs in ours or escaped in ours or json.dumps(theirs)[1:-1] in ours:
+        yield told(same=False)
+    else:
+        refused = (found[0].meant or found[0].status) in _FOR_THE_CLIENT
+        severity = Severity.ERROR if refused else Severity.WARNING
+        message = "what the upstream says of its error does not reach the client"
+        yield lost(message, "", "", found[1].message, found[0].message, severity)
+
+
+_FOR_THE_CLIENT = frozenset({400, 404, 409, 413, 422})
+"""What the client itself has to mend, and only the text says how. The rest a gateway may keep to itself."""
 
 
 def _own_status(passage: Passage, status: int) -> int:
@@ -136,6 +159,14 @@ FACTS = (
         "An error of the upstream reaches the client as one of the same kind.",
         "the client does not know whether to ask again",
         _status,
+        of_answer=True,
+    ),
+    Fact(
+        "gateway-error-text",
+        "error texts",
+        "What the upstream says of an error reaches the client.",
+        "the client does not know what to change",
+        _text,
         of_answer=True,
     ),
     Fact(

@@ -4,27 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from harness import catalog
 from harness.apis.api import Api
 from harness.apis.targets import Target
-from harness.contract.model import JSON, ChatRequest, File, Message, Part
+from harness.contract.model import JSON, ChatRequest, File, Message, Part, Tool
 from harness.contract.protocols import Endpoint
+
+Told = TypeVar("Told", ChatRequest, Tool)
 
 _PDF = b"%PDF-1.4\n1 0 obj<</Type/Catalog>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF\n"
 
 
 @dataclass(frozen=True, slots=True)
 class Extra:
-    """What is added to each request: `fields` of the client's API, and `parts` to what the user said first."""
+    """What is added to each request: `fields` of the client's API, to each tool its `tool_fields`, and `parts` to what
+    the user said first."""
 
     fields: Callable[[Api], Mapping[str, JSON]] = lambda _api: {}
+    tool_fields: Callable[[Api], Mapping[str, JSON]] = lambda _api: {}
     parts: tuple[Part, ...] = ()
 
 
 EXTRAS: Mapping[str, Extra] = {
     "gateway-one-call": Extra(lambda api: api.one_call),
+    "gateway-strict-tool": Extra(tool_fields=lambda api: api.strict_tool),
     "gateway-file": Extra(parts=(File("application/pdf", _PDF),)),
 }
 """By the id of the scenario that wants it said."""
@@ -33,7 +38,8 @@ EXTRAS: Mapping[str, Extra] = {
 def unsayable(scenario: str, target: Target) -> str | None:
     """Why a target's API cannot say what is added, if it cannot."""
     extra = EXTRAS.get(scenario)
-    if extra is None or extra.parts or extra.fields(catalog.api(target.api)):
+    api = catalog.api(target.api)
+    if extra is None or extra.parts or extra.fields(api) or extra.tool_fields(api):
         return None
     return f"the API {target.api} has no field for it"
 
@@ -43,10 +49,9 @@ def saying(scenario: str, target: Target) -> Target:
     extra = EXTRAS.get(scenario)
     if extra is None:
         return target
-    fields = extra.fields(catalog.api(target.api))
 
     def connect(endpoint: Endpoint, model: str) -> Any:
-        return _Client(target.adapter.connect(endpoint, model), target.api, fields, extra.parts)
+        return _Client(target.adapter.connect(endpoint, model), catalog.api(target.api), extra)
 
     return replace(target, adapter=replace(target.adapter, connect=connect))
 
@@ -54,11 +59,11 @@ def saying(scenario: str, target: Target) -> Target:
 class _Client:
     """A client that says more than it is asked to."""
 
-    def __init__(self, client: object, api: str, fields: Mapping[str, JSON], parts: tuple[Part, ...]) -> None:
+    def __init__(self, client: object, api: Api, extra: Extra) -> None:
         self._client = cast("Any", client)
-        self._api = api
-        self._fields = dict(fields)
-        self._parts = parts
+        self._api = api.name
+        self._fields, self._tool_fields = dict(extra.fields(api)), dict(extra.tool_fields(api))
+        self._parts = extra.parts
 
     def chat(self, request: ChatRequest) -> Any:
         return self._client.chat(self._said(request))
@@ -70,8 +75,16 @@ class _Client:
         return self._client.close()
 
     def _said(self, request: ChatRequest) -> ChatRequest:
-        metadata = {**request.provider_metadata, self._api: self._fields} if self._fields else request.provider_metadata
         first, *rest = request.messages
         return replace(
-            request, messages=(Message(first.role, (*self._parts, *first.parts)), *rest), provider_metadata=metadata
+            request,
+            messages=(Message(first.role, (*self._parts, *first.parts)), *rest),
+            tools=tuple(self._with(tool, self._tool_fields) for tool in request.tools),
+            provider_metadata=self._with(request, self._fields).provider_metadata,
         )
+
+    def _with(self, value: Told, fields: Mapping[str, JSON]) -> Told:
+        """A request or a tool with these fields of the API."""
+        if not fields:
+            return value
+        return replace(value, provider_metadata={**value.provider_metadata, self._api: dict(fields)})
