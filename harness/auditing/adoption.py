@@ -22,9 +22,9 @@ from harness.contract.errors import CassetteError
 from harness.host.file import contents
 from harness.results import Severity
 from harness.tape.cassette import Cassette, Interaction
+from harness.tape.deck.playing import load
 from harness.tape.deck.recording import is_secret, redactor, text
 from harness.tape.deck.taken import spoken
-from harness.tape.read import read
 from harness.tape.write import replace as put
 
 _MARK = re.compile(rb"\bmark\.vcr\b")
@@ -61,10 +61,10 @@ def adopted(paths: Sequence[Path], to: Path | None = None, edition: Edition = SH
     roots = [path for path in paths if path.is_dir()]
     for file, named in files(paths):
         try:
-            cassette = read(file)
+            cassette = load(file)
         except CassetteError as error:
             if named or marked(file):
-                yield Found(file, {}, _reason(error, file))
+                yield Found(file, {}, _reason(error))
             continue
         found = _looked_at(file, cassette, edition)
         yield found if to is None or found.unplayable else _kept(found, cassette, to / _place(file, roots))
@@ -139,7 +139,7 @@ def _kept(found: Found, cassette: Cassette, path: Path) -> Found:
     try:
         put(path, text(cassette, note, str(path)))
     except CassetteError as error:
-        return replace(found, unwritten=_reason(error, path))
+        return replace(found, unwritten=_reason(error))
     return replace(found, kept=path)
 
 
@@ -149,8 +149,8 @@ def _place(file: Path, roots: Sequence[Path]) -> Path:
     return inside.with_suffix(".yaml")
 
 
-def _reason(error: CassetteError, file: Path) -> str:
-    return str(error).removeprefix(str(file)).removeprefix(": ").strip()
+def _reason(error: CassetteError) -> str:
+    return f"{error.place}: {error.reason}" if error.place else error.reason
 
 
 def _has_mark(file: Path) -> bool:

@@ -29,11 +29,10 @@ from harness.reports._words import count
 from harness.results import Finding, Outcome, Severity
 from harness.rules.rule import Rule
 from harness.tape.cassette import Cassette, Interaction
-from harness.tape.deck.playing import Played, Playing
+from harness.tape.deck.playing import Played, Playing, load
 from harness.tape.deck.recording import Recording, redactor
 from harness.tape.deck.taken import taken
 from harness.tape.interception import intercepted
-from harness.tape.read import read
 
 _TAPE = pytest.StashKey["Tape"]()
 _SESSION = pytest.StashKey["Session"]()
@@ -209,7 +208,7 @@ def _session(config: pytest.Config) -> Session:
 def _cassette(path: Path) -> Cassette | None:
     """Raises `CassetteError`: what lies there is none."""
     try:
-        return read(path)
+        return load(path)
     except CassetteMissing:
         return None
 

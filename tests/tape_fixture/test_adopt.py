@@ -130,6 +130,8 @@ def plant(folder: Path) -> None:
     }
     write(folder / "test_other.yaml", {"version": 1, "interactions": [other]})
     write(folder / "test_silent.yaml", {"version": 1, "interactions": [{**other, "response": None}]})
+    scrubbed = {**other, "request": {**other["request"], "uri": "https://[scrubbed/v1"}}
+    write(folder / "test_scrubbed.yaml", {"version": 1, "interactions": [scrubbed]})
     write(folder / "test_empty.yaml", {"version": 1, "interactions": []})
 
 

@@ -7,14 +7,18 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from threading import Lock
+from urllib.parse import urlsplit
 
 from harness.apis.view import WireError
+from harness.contract.errors import CassetteError
 from harness.contract.http import EXHAUSTED, HttpRequest, HttpResponse
 from harness.tape.cassette import Cassette, Interaction
 from harness.tape.compare import RequestDifference
 from harness.tape.deck.sameness import Key, apart, is_comparable, key
 from harness.tape.deck.taken import Taken, spoken
+from harness.tape.read import read
 from harness.tape.redact import Redactor
 from harness.tape.redact.address import bare
 
@@ -33,6 +37,23 @@ class Played:
     def response(self) -> HttpResponse | None:
         """The answer; `None` if there was none to give."""
         return self.recorded.response if self.recorded is not None else None
+
+
+def load(path: Path) -> Cassette:
+    """A cassette of whomever's, to be played to a test.
+
+    Raises:
+        CassetteMissing: there is no such file.
+        CassetteError: it cannot be read, is no cassette, or the address of a request is none.
+    """
+    cassette = read(path)
+    for at, each in enumerate(cassette.interactions):
+        try:
+            urlsplit(each.request.url)
+        except ValueError as error:
+            reason = f"the address {each.request.url!r} is none ({error}): somebody has written over it."
+            raise CassetteError(str(path), reason, f"interaction {at}") from None
+    return cassette
 
 
 class Playing:
