@@ -42,13 +42,20 @@ class Output:
         """Whether it goes to a file that is there afterwards, rather than to the screen, a pipe or a device."""
         return self.path is not None and (self.path.is_file() or not self.path.exists())
 
+    @property
+    def form(self) -> str | None:
+        """The form that the ending of the file asks for; empty where nothing asks, `None` where it is none."""
+        if self.path is None or not self.report.forms:
+            return ""
+        ending = self.path.suffix.lower()
+        return ending if ending in self.report.forms else None if self.is_file else ""
+
     def write(self, run: RunResult, presentation: Presentation) -> None:
         """Render the run. Raises `UsageError` if the file cannot be written."""
         if isinstance(run.cells, Spool) and not self.report.wants_conversations:
             run = replace(run, cells=run.cells.bare())
-        form = self.path.suffix.lower() if self.path is not None and self.report.forms else ""
         root, today = pipeline.pipeline().root, dt.datetime.now(dt.UTC).date()
-        self._put(run, replace(presentation, root=root, form=form, today=today))
+        self._put(run, replace(presentation, root=root, form=self.form or "", today=today))
 
     def _put(self, run: RunResult, presentation: Presentation) -> None:
         shown = on_screen(presentation) if self.path is None else presentation
@@ -88,10 +95,11 @@ def outputs(given: Sequence[str]) -> list[Output]:
     """
     made = [Output(catalog.REPORTS.load(name), path) for name, path in destinations(given)]
     for each in made:
-        if each.path is not None and each.report.forms and each.path.suffix.lower() not in each.report.forms:
+        name, forms = each.report.name, each.report.forms
+        if each.form is None:
             raise UsageError(
-                f"--report {each.report.name}:{each.path}: it is written as {' or '.join(each.report.forms)}. "
-                f"Name a file that ends so, as in --report {each.report.name}:{each.report.name}{each.report.forms[0]}."
+                f"--report {name}:{each.path}: it is written as {' or '.join(forms)}. "
+                f"Name a file that ends so, as in --report {name}:{name}{forms[0]}."
             )
     return made
 

@@ -41,12 +41,11 @@ def _joined(names: Iterable[str]) -> str:
 
 
 def _versions(before: RunResult, run: RunResult) -> Iterator[str]:
-    names = dict.fromkeys((*before.versions, *run.versions))
     then, now = before.versions, run.versions
-    other = [f"{each} {then.get(each, 'none')} -> {now.get(each, 'none')}" for each in names]
-    other = [said for each, said in zip(names, other, strict=True) if then.get(each) != now.get(each)]
+    other = [each for each in dict.fromkeys((*then, *now)) if then.get(each) != now.get(each)]
     if other:
-        yield f"Other versions: {listed(other, _NAMES)}."
+        told = [f"{each} {then.get(each, 'none')} -> {now.get(each, 'none')}" for each in other]
+        yield f"Other versions: {listed(told, _NAMES)}."
 
 
 def _both(before: RunResult, run: RunResult, key: Callable[[CellResult], str]) -> list[str]:

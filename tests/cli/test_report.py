@@ -122,3 +122,11 @@ def test_a_badge_and_a_table_of_an_old_run_say_that_they_have_expired(harness: C
     assert json.loads((folder / "badge.json").read_text())["message"] == "expired 2020-03-31"
     assert ">expired 2020-03-31</text>" in (folder / "badge.svg").read_text()
     assert (folder / "table.md").read_text().startswith("**Expired on 2020-03-31: ")
+
+
+def test_a_device_takes_the_first_form_of_a_report(harness: Command, folder: Path) -> None:
+    (folder / "run.json").write_text('{"mode": "replay", "cells": []}')
+
+    outcome = harness("report", "run.json", "--report=badge:/dev/null", "--report=table:/dev/null")
+
+    assert (outcome.code, outcome.err) == (2, "")  # as the run, in which nothing was played
