@@ -13,14 +13,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from harness import catalog
 from harness.apis.api import Api
 from harness.apis.facts import SHIPPED, Edition
 from harness.apis.scrubbed import is_scrubbed
 from harness.auditing.dating import made_on
-from harness.auditing.redrive.redrive import Redrive
 from harness.contract.errors import CassetteError, CassetteMissing
 from harness.contract.model import JSON
 from harness.host.file import contents
@@ -50,6 +49,9 @@ from harness.rules.scope import EVERYTHING, Scope
 from harness.tape.cassette import Cassette, Interaction
 from harness.tape.read import read
 from harness.tape.redact import Redactor
+
+if TYPE_CHECKING:  # most audits drive nothing again
+    from harness.auditing.redrive.redrive import Redrive
 
 SUFFIXES = (".yaml", ".yml", ".json")
 """How the files end that are looked at in a folder. A file that is named itself may end as it likes."""

@@ -12,7 +12,6 @@ import pytest
 
 from harness.apis.facts import Edition
 from harness.contract.errors import UnknownName, UsageError
-from harness.running.findable import findable
 
 MARK = "tape"
 
@@ -69,6 +68,8 @@ def settings(item: pytest.Item, edition: Edition) -> Settings:
     pointers = tuple(each for each in ignored if each.startswith("/"))
     ids = frozenset(ignored) - {*pointers}
     if ids:
+        from harness.running.findable import findable  # noqa: PLC0415 - who ignores nothing need not wait for it
+
         known = findable(edition)
         for each in sorted(ids - {*known}):
             raise UnknownName("limit or rule", each, [*known], f"{item.nodeid}: ignore")
