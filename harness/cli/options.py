@@ -11,6 +11,7 @@ import typer
 
 from harness.catalog import MARK
 from harness.cli import completion
+from harness.cli.sending import NOTHING_SAID, Sending
 from harness.contract.errors import UsageError
 from harness.rules.scope import EVERYTHING, Scope
 
@@ -202,6 +203,7 @@ class Options:
     outdated: Outdated | None = None
     shard: str | None = None
     executor: str | None = None
+    sending: Sending = NOTHING_SAID
 
 
 def asked(*, cassettes: str | None = None, max_age: str | None = None) -> Options:

@@ -9,25 +9,35 @@ from typing import Self
 
 from rich.console import Console
 from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
-from rich.progress import TaskID
 
+from harness.reports._costs import money
 from harness.reports._words import label
-from harness.results import CellResult
+from harness.results import CellResult, Spending
 
 _PATIENCE = 1.0
 """Seconds that a run may take without a bar."""
 
 
 class Progress:
-    """Counts cells. Nothing is drawn for a run that is over at once, or where nobody watches."""
+    """Counts cells, and says how fast they go, how long the rest will take and, where they are `paid` for, what they
+    cost. Nothing is drawn for a run that is over at once, or where nobody watches."""
 
-    def __init__(self, total: int) -> None:
+    def __init__(self, total: int, *, paid: bool = False) -> None:
         self._total = total
+        self._paid = paid
+        self._spent: Spending | None = None
         self._done = 0
         self._started = time.monotonic()
         self._watched = sys.stderr.isatty()
-        self._bar = Bar(console=Console(stderr=True), transient=True)
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[pace]}"),
+        )
+        self._bar = Bar(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True)
         self._task: TaskID | None = None
 
     def __enter__(self) -> Self:
@@ -36,12 +46,20 @@ class Progress:
     def __call__(self, cell: CellResult) -> None:
         """One cell is done."""
         self._done += 1
+        if self._paid and cell.spending is not None:
+            self._spent = Spending.together([each for each in (self._spent, cell.spending) if each is not None])
         if self._task is None:
             if not self._watched or time.monotonic() - self._started < _PATIENCE:
                 return
             self._bar.start()
-            self._task = self._bar.add_task("", total=self._total)
-        self._bar.update(self._task, completed=self._done, description=escape(f"{label(cell)} {cell.target}"))
+            self._task = self._bar.add_task("", total=self._total, completed=self._done, pace="")
+        told = escape(f"{label(cell)} {cell.target}")
+        self._bar.update(self._task, completed=self._done, description=told, pace=self._pace())
+
+    def _pace(self) -> str:
+        seconds = max(time.monotonic() - self._started, 0.001)
+        dollars = None if self._spent is None else self._spent.dollars
+        return f"{self._done / seconds:.1f} cells/s" + ("" if dollars is None else f", {money(dollars)}")
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None

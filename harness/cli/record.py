@@ -33,6 +33,7 @@ from harness.cli.options import (
     adapters_of,
     enough,
 )
+from harness.cli.sending import Budget, Concurrency, Rates, sending
 from harness.contract.errors import UsageError
 
 
@@ -86,6 +87,9 @@ def record(  # noqa: PLR0913 - a parameter for each option
     ignored: Ignored = None,
     first_failure: FirstFailure = False,
     max_fail: MaxFail = None,
+    rates: Rates = None,
+    concurrency: Concurrency = None,
+    budget: Budget = None,
     facts: FactFiles = None,
     _: NoColour = False,
 ) -> int:
@@ -120,6 +124,7 @@ def record(  # noqa: PLR0913 - a parameter for each option
         ignored=tuple(ignored or ()),
         enough=enough(first_failure, max_fail),
         max_age=max_age,
+        sending=sending(rates, concurrency, budget),
     )
     if stale and missing:
         raise UsageError("--stale: it is for cells that have a cassette, and --missing for the others. Leave one out.")

@@ -39,6 +39,7 @@ from harness.cli.options import (
     adapters_of,
     enough,
 )
+from harness.cli.sending import Budget, Concurrency, Rates, Resume, sending
 from harness.cli.server import ServerOptions
 from harness.cli.subject import AdapterOptions, Kind, Shared, Subject, played
 
@@ -133,6 +134,10 @@ def run(  # noqa: PLR0913 - a parameter for each option
             "machine.",
         ),
     ] = None,
+    rates: Rates = None,
+    concurrency: Concurrency = None,
+    budget: Budget = None,
+    resume: Resume = None,
     as_of: AsOf = None,
     facts: FactFiles = None,
     server: of_server.Url = None,
@@ -186,6 +191,7 @@ def run(  # noqa: PLR0913 - a parameter for each option
             max_age=max_age,
             shard=shard,
             executor=executor,
+            sending=sending(rates, concurrency, budget, resume),
         )
         if watch:
             from harness.cli.watch import watch as again  # noqa: PLC0415 - the same
@@ -217,6 +223,7 @@ def run(  # noqa: PLR0913 - a parameter for each option
                 "--watch": watch or None,
                 "--shard": shard,
                 "--executor": executor,
+                **sending(rates, concurrency, budget, resume).given,
             },
             play,
         ),

@@ -18,7 +18,7 @@ import harness
 from harness import catalog
 from harness.apis.targets import Target
 from harness.checking.check import Check
-from harness.cli import _show_text, estimates, recordings
+from harness.cli import _show_text, estimates, live, recordings
 from harness.cli.days import edition
 from harness.cli.failures import Failures
 from harness.cli.interruption import interruptible
@@ -44,6 +44,7 @@ from harness.running.run import Elsewhere, Run
 from harness.running.shards import Shard
 from harness.running.stages import Cell
 from harness.running.stages.live import base_urls_of
+from harness.running.versions import versions
 from harness.running.workers.pool import Foreign, Workers
 from harness.scenarios import suite
 from harness.tape.library import Library
@@ -154,6 +155,8 @@ def _play(  # noqa: PLR0913 - what a run is made of
     wanted = with_pipeline(options.reports or ())
     presentation = presented(verbose=options.verbose, quiet=options.quiet, all_differences=options.all_differences)
     facts = tuple(map(str, options.facts))
+    live.check(options, mode)
+    earlier = live.earlier(options)
     standing = Standing(wanted, "record" if recorder else mode, presentation, cassettes, facts)
     try:
         with (
@@ -168,6 +171,7 @@ def _play(  # noqa: PLR0913 - what a run is made of
                 recorder,
                 workers=workers,
                 standing=standing,
+                earlier=earlier,
                 check=check,
                 failures=failures,
                 conversations=any(each.report.wants_conversations for each in wanted),
@@ -193,6 +197,7 @@ def _played(  # noqa: PLR0913 - what a run is made of
     *,
     workers: Workers,
     standing: Standing,
+    earlier: RunResult | None,
     check: Check | None,
     failures: Failures | None,
     conversations: bool,
@@ -205,7 +210,10 @@ def _played(  # noqa: PLR0913 - what a run is made of
     shard = None if options.shard is None else Shard.parsed(options.shard)
     if shard is not None:
         selection = replace(selection, cells=shard.of_cells(whole))
+    purse = live.purse(options, selection.targets)
     plan = Plan(
+        pace=live.pace(options, selection.targets),
+        purse=purse,
         mode=mode,
         libraries=libraries,
         own=frozenset(selection.files),
@@ -222,11 +230,33 @@ def _played(  # noqa: PLR0913 - what a run is made of
     invocation = _invocation(options, mode, selection, recording=recorder is not None)
     cells = selection.cells if recorder is None else _to_record(selection.cells, playing, plan, recorder)
     gathering = playing.gathering(cells)
-    standing.begin(cells, gathering.spool)
+    is_own = options.cassettes is None and all(cell.scenario.id in selection.files for cell in every)
+
+    def completed(run: RunResult) -> RunResult:
+        dealt = shard or (Shard(1, 1) if mode == "live" and recorder is None else None)
+        if shard is not None:
+            run = replace(run, stale=(), unmatched=())  # of which others may have seen more
+        return replace(
+            run,
+            versions=run.versions or versions(),
+            left_out=selection.left_out,
+            invocation=invocation,
+            definitions=definitions({cell.scenario.id: cell.scenario for cell in cells}.values(), selection.files),
+            rules=plan.scope.only,
+            ignored=plan.scope.ignored,
+            cassettes=options.folder if is_own and mode == "replay" else run.cassettes,  # others are not looked at
+            part=dealt and dealt.part(whole, expected, gathering.observed),
+        )
+
+    standing.begin(cells, gathering.spool, completed)
+    kept = live.resumed(options, earlier, cells)
+    gathering.keep(kept.cells, kept.observed)
+    if purse is not None:
+        purse.foresee([cell for number, cell in enumerate(cells) if number not in kept.cells])
     try:
         with _elsewhere(options, mode, plan, selection.targets) as elsewhere:
-            how = partial(playing, jobs=jobs, enough=options.enough, elsewhere=elsewhere)
-            result = _progressing(how, cells, gathering, failures)
+            how = partial(playing, jobs=jobs, enough=options.enough, elsewhere=elsewhere, skip=kept.cells)
+            result = _progressing(how, cells, gathering, failures, standing if mode == "live" else None)
     except BaseException:
         if recorder is not None:
             named = options.targets or options.adapters or options.models
@@ -235,21 +265,11 @@ def _played(  # noqa: PLR0913 - what a run is made of
         raise
     finally:
         recordings.notes(playing.notes)
+        live.spent(purse)
     if check is not None:
         said = check.said(every, cells, result, lambda tried: plan.run(selection.targets)(tried, jobs=jobs).cells)
         result = replace(result, check=said)
-    if shard is not None:
-        result = shard.result(result, whole, expected, gathering.observed)
-    is_own = options.cassettes is None and all(cell.scenario.id in selection.files for cell in every)
-    return replace(
-        result,
-        left_out=selection.left_out,
-        invocation=invocation,
-        definitions=definitions({cell.scenario.id: cell.scenario for cell in cells}.values(), selection.files),
-        rules=plan.scope.only,
-        ignored=plan.scope.ignored,
-        cassettes=options.folder if is_own and mode == "replay" else None,  # those that ship are not looked at for them
-    )
+    return completed(result)
 
 
 def _wanted(options: Options, every: Sequence[Cell], check: Check | None, failures: Failures | None) -> Sequence[Cell]:
@@ -260,14 +280,20 @@ def _wanted(options: Options, every: Sequence[Cell], check: Check | None, failur
 
 
 def _progressing(
-    playing: Callable[..., RunResult], cells: Sequence[Cell], gathering: Gathering, failures: Failures | None
+    playing: Callable[..., RunResult],
+    cells: Sequence[Cell],
+    gathering: Gathering,
+    failures: Failures | None,
+    standing: Standing | None,
 ) -> RunResult:
     try:
-        with Progress(len(cells)) as progress:
+        with Progress(len(cells), paid=standing is not None) as progress:
 
             def told(cell: CellResult) -> None:
                 if failures is not None:
                     failures.add(cell)
+                if standing is not None:
+                    standing.keep()
                 progress(cell)
 
             return playing(cells, progress=told, gathering=gathering)

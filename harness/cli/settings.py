@@ -13,6 +13,7 @@ from harness.catalog import MARK
 from harness.checking.scopes import scope
 from harness.cli.days import edition
 from harness.cli.options import Options
+from harness.cli.sending import Sending
 from harness.contract.errors import UnknownName, UsageError
 from harness.host.project import Project, project
 from harness.host.subjects import NamedGateway, NamedServer
@@ -93,7 +94,20 @@ def completed(options: Options, mode: Mode) -> Options:
         strict=bool(own.strict) if options.strict is None else options.strict,
         scope=scope_for(options.rules, options.ignored, own, edition(options.as_of, options.facts)),
         outdated=outdated_for(options.max_age, own),
+        sending=_sending(options, own) if mode == "live" else options.sending,
     )
+
+
+def _sending(options: Options, own: Project) -> Sending:
+    """How fast is sent: as options say, or the project, of the targets that are played."""
+    played = options.targets or own.targets
+    rates, concurrency = (
+        tuple(f"{target}={value}" for target, value in each.items() if not played or target in played)
+        for each in (own.rates, own.concurrency)
+    )
+    typed = options.sending
+    at_once = typed.concurrency or (concurrency if options.jobs in (None, "1") else ())
+    return replace(typed, rates=typed.rates or rates, concurrency=at_once)
 
 
 def scope_for(rules: Sequence[str], ignored: Sequence[str], own: Project, by: Edition) -> Scope:
@@ -132,6 +146,8 @@ def told(own: Project) -> list[Setting]:
         "expected-failures": (str(own.expected_failures),) if own.expected_failures else (),
         "ignore": own.ignore,
         "max-age": (own.max_age,) if own.max_age else (),
+        "rates": _pairs(own.rates.items()),
+        "concurrency": _pairs(own.concurrency.items()),
     }
     file = own.place.partition(" at ")[0]
     named = {"servers": own.servers, "gateways": own.gateways}
@@ -179,5 +195,7 @@ _DEFAULTS = {
     "expected-failures": "none",
     "ignore": "none",
     "max-age": "any",
+    "rates": "as fast as answers come",
+    "concurrency": "one cell after the other",
 }
 """What holds where nothing is said."""

@@ -3,13 +3,17 @@ can be taken for this one's, however this one ends."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 
 from harness.cli.outputs import Output
 from harness.contract.errors import HarnessError
 from harness.host.crash import said
 from harness.results import Mode, Presentation, RunResult, Spool
 from harness.running.stages import Cell
+
+_OFTEN = 10.0
+"""Seconds from one time that is written to the next."""
 
 _BEGUN = "the run was begun and did not come to its end"
 
@@ -37,23 +41,42 @@ class Standing:
         self._presentation = presentation
         self._cells: Sequence[Cell] = ()
         self._done = Spool(0)
+        self._completed: Callable[[RunResult], RunResult] = lambda run: run
+        self._written = time.monotonic()
         run = RunResult(mode, (), cassettes=cassettes, facts=facts, stopped=_BEGUN)
         for output in outputs:
             if output.is_file:
                 output.write(run, presentation)
 
-    def begin(self, cells: Sequence[Cell], done: Spool) -> None:
-        """These are the cells of the run, which begins to play them, and where those are that are done."""
+    def begin(
+        self, cells: Sequence[Cell], done: Spool, completed: Callable[[RunResult], RunResult] = lambda run: run
+    ) -> None:
+        """These are the cells of the run, which begins to play them, and where those are that are done. `completed`
+        adds what else is known of it by then."""
         self._cells = cells
         self._done = done
+        self._completed = completed
+        self._written = time.monotonic()
+
+    def keep(self) -> None:
+        """Write, from time to time, what was paid for: whatever ends the run, it can be gone on with."""
+        if time.monotonic() - self._written > _OFTEN:
+            for output in self._outputs:
+                if output.is_file and output.report.pieces is not None:
+                    output.write(self._until_now(_BEGUN), self._presentation)
+            self._written = time.monotonic()
 
     def stop(self, error: BaseException) -> None:
         """Write the reports of a run that `error` has ended; on the screen only if it has played cells, unless what has
         to change is said there."""
-        run = RunResult(self._mode, self._done.cells, cassettes=self._cassettes, facts=self._facts, stopped=_why(error))
+        run = self._until_now(_why(error))
         for output in self._outputs:
             if output.is_file or (self._cells and not isinstance(error, HarnessError)):
                 output.write(run, self._presentation)
+
+    def _until_now(self, stopped: str) -> RunResult:
+        run = RunResult(self._mode, self._done.cells, cassettes=self._cassettes, facts=self._facts, stopped=stopped)
+        return self._completed(run)
 
 
 def _why(error: BaseException) -> str:

@@ -22,7 +22,7 @@ _OF: Mapping[Kind, tuple[str, ...]] = {
         *("ADAPTER", "PATH", "--adapter", "--adapter-command", "--conversation", "--agent-command", "--target"),
         *("--mode", "--all", "--recut", "-n", "--cell-timeout", "--cassettes", "--strict", "--base-url"),
         *("--all-differences", "-x", "--maxfail", "--last-failed", "--max-age", "--shard"),
-        *("--executor", "--watch"),
+        *("--executor", "--watch", "--rate", "--concurrency", "--budget", "--resume"),
     ),
     "server": ("--server", "--repeat", "--max-requests", "--max-tokens", "--price", "--only"),
     "gateway": (

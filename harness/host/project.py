@@ -44,6 +44,8 @@ class Project:
     max_age: str | None = None
     servers: Mapping[str, NamedServer] = field(default_factory=dict[str, NamedServer])
     gateways: Mapping[str, NamedGateway] = field(default_factory=dict[str, NamedGateway])
+    rates: Mapping[str, str] = field(default_factory=dict[str, str])
+    concurrency: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def folder(self) -> Path:
@@ -109,6 +111,8 @@ _KEYS = {
     "expected-failures": Key(is_text, "a file", '"known-failures.yaml"'),
     "ignore": Key(is_list, "a list of rules", '["tool-unanswered"]'),
     "max-age": Key(is_text, "a number of days or weeks", '"90d"'),
+    "rates": Key(is_table, "a table of rates by target", '{openai-chat = "60/min"}'),
+    "concurrency": Key(is_table, "a table of numbers by target, as texts", '{openai-chat = "4"}'),
     "servers": Key(is_tables, "a table of servers", '{local = {url = "…", api = "openai-chat", model = "…"}}'),
     "gateways": Key(is_tables, "a table of gateways", '{mine = {url = "…", api = "openai-chat", upstreams = ["…"]}}'),
 }
@@ -153,6 +157,8 @@ class _Reader:
             self._table.get("max-age"),
             {name: server(name, table, at, self._file) for name, table, at in self._tables("servers")},
             {name: gateway(name, table, at, self._file) for name, table, at in self._tables("gateways")},
+            self._table.get("rates", {}),
+            self._table.get("concurrency", {}),
         )
 
     def _expected_failures(self) -> Path | None:

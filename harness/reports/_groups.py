@@ -304,7 +304,8 @@ _HIDDEN = 5
 
 def scope(run: RunResult) -> list[str]:
     """Which part of a run this is; which findings count, and how many that hides, if not all do. In sentences."""
-    shard = [] if run.part is None else [f"Shard {run.part.name}: 'harness merge' makes one run of all shards."]
+    part = run.part
+    shard = [f"Shard {part.name}: 'harness merge' makes one run of all shards."] if part and part.of > 1 else []
     if not (run.rules or run.ignored):
         return shard
     only = f"Only findings of {', '.join(run.rules)} count" if run.rules else ""

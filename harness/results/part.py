@@ -1,4 +1,4 @@
-"""What the result of a part of a run says beside its cells, for whoever puts the whole together."""
+"""What a part of a run says beside its cells, for whoever puts the whole together or goes on with it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Values: TypeAlias = Mapping[str, Mapping[str, tuple[str, ...]]]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Part `number` of `of`, counted from 1: a shard of a run.
+    """Part `number` of `of`, counted from 1: a shard of a run, or, as its one part, a live run, which may be stopped.
 
     `scenarios` are the ids of all scenarios of the whole, in the order of the run, each with the beginning of the
     digest of what it says. `expected` are all entries of expected failures: a shard alone cannot tell whether

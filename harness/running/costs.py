@@ -14,8 +14,9 @@ from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, version
 
 from harness import catalog
+from harness.apis.view import WireError
 from harness.contract.model import Usage
-from harness.results import Provenance, Spending, summed
+from harness.results import Exchange, Provenance, Spending, summed
 from harness.rules.evidence import EmbeddingReading, Evidence, Reading
 
 PACKAGE = "genai-prices"
@@ -114,6 +115,24 @@ def spending(evidence: Evidence, provenance: Provenance) -> Spending:
         sum(known, Decimal(0)) if known or not prices else None,
         len(prices) - len(known),
     )
+
+
+def paid(api: str, exchange: Exchange) -> Usage | None:
+    """The tokens that a request is paid for, by its answer; `None` where that does not say."""
+    wire, response = catalog.api(api), exchange.response
+    if response is None:
+        return None
+    if response.status >= 400:
+        return Usage(0, 0)
+    try:
+        view = wire.read(response)
+    except WireError:
+        view = None
+    if view is not None and view.usage.output_tokens is not None:
+        return view.usage
+    counted = wire.embeddings.usage if wire.embeddings is not None else None
+    usage = counted(response) if counted is not None else None
+    return usage if usage is not None and usage.input_tokens is not None else None
 
 
 def _asked(reading: Reading) -> str | None:

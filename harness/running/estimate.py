@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
 
 from harness import catalog
 from harness.apis.api import Api
@@ -15,6 +17,9 @@ from harness.results import Spending
 from harness.running.costs import cost
 from harness.running.play import BROKEN, play
 from harness.running.stages import Cell, Replay
+
+CellKey: TypeAlias = tuple[str, str, str]
+"""Scenario, target and variant."""
 
 _BYTES = 4
 """Bytes of JSON that count as one token: a rule of thumb for English."""
@@ -39,9 +44,30 @@ def estimate(
     return {target: Spending.together(parts) for target, parts in rehearsal.parts.items()}
 
 
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """One request as it is rehearsed: the tokens of its text and of the scripted answer, and the most that it allows
+    (`None`: it sets no bound; 0: of embeddings nothing is written)."""
+
+    read: int
+    written: int
+    bound: int | None
+
+
+def foreseen(cells: Sequence[Cell]) -> dict[CellKey, list[Foreseen]]:
+    """The requests of each cell; of one whose adapter cannot be rehearsed here there are none. Nothing leaves this
+    process."""
+    rehearsal = _Rehearsal({}, None)
+    with Replay(()) as stages:
+        for cell in cells:
+            rehearsal.play(cell, stages)
+    return rehearsal.requests
+
+
 class _Rehearsal:
     def __init__(self, base_urls: Mapping[str, str], max_requests: int | None) -> None:
         self.parts: dict[str, list[Spending]] = {}
+        self.requests: dict[CellKey, list[Foreseen]] = {}
         self._base_urls = base_urls
         self._max_requests = max_requests
         self._begun = 0
@@ -72,18 +98,24 @@ class _Rehearsal:
         self._begun += 1
 
     def _note(self, cell: Cell, wire: Api, request: HttpRequest, response: HttpResponse) -> None:
-        target, model, said = cell.target, cell.target.model, 0
+        target, model, said, most = cell.target, cell.target.model, 0, None
         if cell.scenario.embeddings is not None and wire.embeddings is not None:
-            model = wire.embeddings.view(request).model or model
+            model, most = wire.embeddings.view(request).model or model, 0
         else:
             said = _tokens(_said(wire.read(response)))
             bound = wire.view(request).settings.get("max_tokens")
             if bound is not None and isinstance(bound.value, int):
-                said = min(said, bound.value)
+                said, most = min(said, bound.value), bound.value
         usage = Usage(_tokens(request.body), said)
+        self.requests.setdefault(key_of(cell), []).append(Foreseen(_tokens(request.body), said, most))
         dollars = cost(target.api, model, usage, url=self._base_urls.get(target.name))
         part = Spending(model, 1, usage, dollars, int(dollars is None))
         self.parts.setdefault(target.name, []).append(part)
+
+
+def key_of(cell: Cell) -> CellKey:
+    """Which cell of a run it is."""
+    return cell.scenario.id, cell.target.name, cell.variant
 
 
 class _Enough(Exception):  # not an error: the recording may send nothing more

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from harness.results import CellResult, Mode, RunResult, Spool, Verdict
 from harness.results.part import Values
@@ -32,6 +32,14 @@ class Gathering:
         self._expectations.see(result, played=is_judged(result))
         if judged.observations is not None:
             self._observed[result.target].see(judged.observations)
+
+    def keep(self, cells: Mapping[int, CellResult], observed: Values) -> None:
+        """Cells that were played in an earlier run, by their numbers in this one, and what was observed there."""
+        for number, result in cells.items():
+            self.add(number, Judged(result))
+        for target, values in observed.items():
+            if target in self._observed:
+                self._observed[target].see(values)
 
     @property
     def observed(self) -> Values:

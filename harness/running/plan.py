@@ -13,6 +13,8 @@ from harness.results import Mode
 from harness.rules.scope import EVERYTHING, Scope
 from harness.running.cells import VARIANTS
 from harness.running.expected_failures import ExpectedFailure
+from harness.running.pace import Pace
+from harness.running.purse import Purse
 from harness.running.recorder import Recorder
 from harness.running.run import Run
 from harness.running.stages import Live, Reference, Replay, Stages
@@ -43,6 +45,8 @@ class Plan:
     conversations: bool = False
     scope: Scope = EVERYTHING
     outdated: Outdated | None = None
+    pace: Pace | None = None
+    purse: Purse | None = None
 
     def run(self, targets: Sequence[Target]) -> Run:
         """The run that plays cells of these targets.
@@ -60,6 +64,8 @@ class Plan:
             strict=self.strict,
             conversations=self.conversations,
             scope=self.scope,
+            pace=self.pace,
+            purse=self.purse,
         )
 
     def _check_loops(self, targets: Sequence[Target]) -> None:
@@ -77,7 +83,7 @@ class Plan:
             return Replay(self.libraries, self.own, self.outdated)
         if self.mode == "reference":
             return Reference()
-        live = Live(self.base_urls)
+        live = Live(self.base_urls, self.pace)
         for target in targets:
             live.check(target)
         return live

@@ -10,9 +10,9 @@ from harness.contract.errors import CassetteTaken
 from harness.host.clock import now
 from harness.results import EmbeddingTranscript, Transcript
 from harness.running.cells import not_applicable
+from harness.running.halted import Halted
 from harness.running.stages import Cell, Stages
 from harness.running.versions import sdk_version
-from harness.running.workers.pool import Halted
 from harness.scenarios.load import digest, sent_digest
 from harness.tape.age import Outdated
 from harness.tape.cassette import Metadata

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import time
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Container, Generator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing
 from dataclasses import replace
@@ -38,8 +38,10 @@ from harness.running.expected_failures import ExpectedFailure
 from harness.running.forks import WORTH, forked, possible, processors
 from harness.running.gathering import Gathering
 from harness.running.judging import Judge, Judged, unreadable
+from harness.running.pace import Pace
 from harness.running.patience import Patience
 from harness.running.play import BROKEN, EmbeddingPlaying, Playing
+from harness.running.purse import Purse
 from harness.running.recorder import Budget, Recorder, Withheld, is_complete, recording, served, surveyed, to_record
 from harness.running.retelling import retellings
 from harness.running.sharing import Shared
@@ -65,6 +67,7 @@ class Run:
     Every streamed answer is told to the adapter again as a whole one, and `recuts` times cut elsewhere. What breaks a
     convention is noted, and fails its cell only in a `strict` run: adapters of ours are held to them, others need not
     know them. With `conversations` each result has what was said and sent in its cell. Only findings in `scope` count.
+    What is sent to providers goes at a `pace`, as far as a `purse` lasts.
     """
 
     def __init__(  # noqa: PLR0913 - all but the first two have a default that most runs keep
@@ -78,6 +81,8 @@ class Run:
         strict: bool = False,
         conversations: bool = False,
         scope: Scope = EVERYTHING,
+        pace: Pace | None = None,
+        purse: Purse | None = None,
     ) -> None:
         self._stages = stages
         self._judge = Judge(rules, expected, strict, scope)
@@ -88,6 +93,8 @@ class Run:
         self._conversations = conversations
         self._room = room(1)
         self._budget = Budget(recorder.max_requests if recorder else None)
+        self._pace = pace or Pace()
+        self._purse = purse
         self._survey: Survey | None = None
         self._notes: list[str] = []
         self._recorded: list[Cell] = []
@@ -135,9 +142,11 @@ class Run:
         enough: int | None = None,
         gathering: Gathering | None = None,
         elsewhere: Elsewhere | None = None,
+        skip: Container[int] = (),
     ) -> RunResult:
         """Play the cells, `jobs` at a time; those of a recording are surveyed, if they were not. What is done goes to
-        `gathering`, for who wants to see it before the end. With `elsewhere` others play.
+        `gathering`, for who wants to see it before the end. With `elsewhere` others play. The
+        cells with the numbers `skip` are there already: they are not played. Only cells that are sent live can be.
 
         Without `jobs` it is one at a time, or one for each processor where processes of our own can play them. When
         `enough` of them have failed no other is begun.
@@ -160,7 +169,7 @@ class Run:
                     progress(judged.result)
 
         try:
-            self._play_all(cells, jobs, done, patience, elsewhere)
+            self._play_all(cells, jobs, done, patience, elsewhere, skip)
         finally:
             self._survey = None
         result = gathering.result(self.mode)
@@ -227,8 +236,14 @@ class Run:
         except Exception:  # noqa: BLE001 - it is raised where somebody hears of it
             return None
 
-    def _play_all(
-        self, cells: Sequence[Cell], jobs: int | None, done: Done, patience: Patience, elsewhere: Elsewhere | None
+    def _play_all(  # noqa: PLR0913, PLR0917 - as in `__call__`
+        self,
+        cells: Sequence[Cell],
+        jobs: int | None,
+        done: Done,
+        patience: Patience,
+        elsewhere: Elsewhere | None,
+        skip: Container[int],
     ) -> None:
         processes = min(jobs or processors(), len(cells) // WORTH)
         if elsewhere is None and processes > 1 and possible() and self._is_forkable(cells):
@@ -241,11 +256,12 @@ class Run:
                         break
             return
         with self:
-            left = Shared(enumerate(cells), until=lambda: patience.over)
-            if jobs is None or jobs == 1:
-                self._play_some(left, done)
+            lines = self._lines([each for each in enumerate(cells) if each[0] not in skip], jobs or 1)
+            shared = [(Shared(iter(each), until=lambda: patience.over), number) for each, number in lines]
+            if sum(number for _, number in shared) == 1:
+                self._play_some(shared[0][0], done)
             else:
-                self._at_a_time(left, cells, jobs, done)
+                self._at_a_time(shared, cells, done)
 
     def _again(self, cell: Cell) -> Judged:
         """A cell that raised elsewhere: what it raises, it raises here."""
@@ -266,14 +282,30 @@ class Run:
         for number, cell in left:
             done(number, self._without_evidence(cell))
 
-    def _at_a_time(self, left: Shared[tuple[int, Cell]], cells: Sequence[Cell], jobs: int, done: Done) -> None:
-        with ThreadPoolExecutor(jobs, thread_name_prefix="harness-cell") as pool:
+    def _lines(self, cells: list[tuple[int, Cell]], jobs: int) -> list[tuple[list[tuple[int, Cell]], int]]:
+        """The cells in the lines in which they wait, and how many of each are played at once: `jobs` of all, or as many
+        of each target as it is to have."""
+        at_once = self._pace.tempo.at_once
+        if not (at_once and cells):
+            return [(cells, jobs)]
+        by_target: dict[str, list[tuple[int, Cell]]] = {}
+        for number, cell in cells:
+            by_target.setdefault(cell.target.name, []).append((number, cell))
+        return [(each, at_once.get(target, at_once.get(None, 1))) for target, each in by_target.items()]
+
+    def _at_a_time(
+        self, lines: Sequence[tuple[Shared[tuple[int, Cell]], int]], cells: Sequence[Cell], done: Done
+    ) -> None:
+        with ThreadPoolExecutor(sum(number for _, number in lines), thread_name_prefix="harness-cell") as pool:
             try:
-                for thread in as_completed([pool.submit(self._play_some, left, done) for _ in range(jobs)]):
+                playing = [pool.submit(self._play_some, left, done) for left, number in lines for _ in range(number)]
+                for thread in as_completed(playing):
                     thread.result()
             except BaseException:
-                left.end()
+                for left, _ in lines:
+                    left.end()
                 self._budget.end()  # cells under way send nothing more; what they were answered is in their journals
+                self._pace.end()
                 halt(cell.target.adapter for cell in cells)  # else the cells under way would hold up the end
                 raise
 
@@ -363,6 +395,7 @@ class Run:
 
     def _on(self, cell: Cell, stage: Stage, tape: Recording | None = None) -> Playing:
         begun = returned = 0
+        account = self._purse.account(cell, stage.tap.exchanges) if self._purse else None
 
         def give_back() -> None:
             nonlocal returned
@@ -373,6 +406,8 @@ class Run:
         def begin(chat: int) -> None:
             nonlocal begun
             give_back()
+            if account:
+                account.open(chat)
             self._budget.spend()
             begun += 1
             stage.tap.chat = chat
@@ -381,6 +416,8 @@ class Run:
             return played(cell.scenario, cell.target, stage.endpoint, begin, cell.variant)
         finally:
             give_back()
+            if account:
+                account.settle()
 
 
 def _targets(cells: Sequence[Cell]) -> Iterable[str]:

@@ -57,14 +57,11 @@ class Shard:
             min(shards, key=len).extend(group)
         return shards[self.number - 1]
 
-    def result(
-        self, run: RunResult, cells: Sequence[Cell], expected: Sequence[ExpectedFailure], observed: Values
-    ) -> RunResult:
-        """The result of this shard, with what the whole, whose cells these are, needs of it."""
+    def part(self, cells: Sequence[Cell], expected: Sequence[ExpectedFailure], observed: Values) -> Part:
+        """What the whole, whose cells these are, needs of this shard beside its cells."""
         scenarios = {cell.scenario.id: cell.scenario for cell in cells}
         digests = {name: beginning(each) for name, each in scenarios.items()}
-        part = Part(self.number, self.of, digests, tuple(map(named, expected)), observed)
-        return replace(run, part=part, stale=(), unmatched=())
+        return Part(self.number, self.of, digests, tuple(map(named, expected)), observed)
 
 
 Named = tuple[str, RunResult]

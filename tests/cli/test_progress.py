@@ -1,11 +1,15 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
+from decimal import Decimal
 
 import pytest
 
 from harness.cli import progress
+from harness.contract.model import Usage
+from harness.results import Spending
 from tests.reports.runs import cell
 
 
@@ -37,3 +41,19 @@ def test_where_nobody_watches_nothing_is_drawn(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(progress, "_PATIENCE", 0.0)
 
     assert drawn(io.StringIO(), monkeypatch) == ""
+
+
+def test_it_says_how_fast_it_goes_and_what_was_paid(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = Terminal()
+    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.setattr(sys, "stderr", stream)
+    cost = Spending("m", 1, Usage(1, 1), Decimal("0.75"))
+
+    with progress.Progress(3, paid=True) as bar:
+        for number in range(3):
+            bar(cell(f"scenario-{number}", spending=cost))
+
+    assert "3/3" in stream.getvalue()
+    assert re.search(r"\d+\.\d cells/s, \$2\.25", stream.getvalue())

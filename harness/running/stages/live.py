@@ -19,6 +19,7 @@ from harness.host import keys
 from harness.kit import factories
 from harness.kit.processes import LocalRunner
 from harness.results import Mode, Provenance
+from harness.running.pace import Lane, Pace, Paced
 from harness.running.stages.routes import NO_KEY, Routes
 from harness.running.stages.stage import Cell, Stage
 from harness.tape.processes import TapRunner
@@ -30,12 +31,14 @@ from harness.tape.transport import Handler, TapTransport
 
 
 class Live(Routes):
-    """Against the providers. `base_urls` replaces a target's provider by another server that speaks its API."""
+    """Against the providers, at a `pace`. `base_urls` replaces a target's provider by another server that speaks its
+    API."""
 
     mode: Mode = "live"
 
-    def __init__(self, base_urls: Mapping[str, str]) -> None:
+    def __init__(self, base_urls: Mapping[str, str], pace: Pace | None = None) -> None:
         super().__init__()
+        self._pace = pace or Pace()
         self._base_urls = base_urls
         self._answered: set[str] = set()
 
@@ -106,7 +109,10 @@ class Live(Routes):
         """See `Stages.stage`."""
         target = cell.target
         key, url, provenance = self.key(target), self.address(target).rstrip("/"), self.provenance(target)
-        with _Upstream(url, key) as end, self.reached(target, end, url, keep) as (endpoint, tap):
+        with (
+            _Upstream(url, key, self._pace.lane(target.name)) as end,
+            self.reached(target, end, url, keep) as (endpoint, tap),
+        ):
             yield Stage(endpoint, tap, scripted=False, provenance=provenance)
         if target.adapter.route is not Route.PROCESS:
             self._check_answered(target, tap, end.line)
@@ -167,9 +173,10 @@ class _Upstream:
 
     client: httpx2.Client | None = None
 
-    def __init__(self, url: str, key: str) -> None:
+    def __init__(self, url: str, key: str, lane: Lane) -> None:
         self.key = key
         self.line = _Line(trust_env=False)
+        self._lane = lane
         self._url = url
         self._open = ExitStack()
 
@@ -181,10 +188,10 @@ class _Upstream:
         self.line.close()
 
     def handler(self, tap: Tap) -> Handler:
-        return self._open.enter_context(Proxy(tap.base_url, self._url, tap, self.line))
+        return self._open.enter_context(Proxy(tap.base_url, self._url, tap, Paced(self.line, self._lane)))
 
     def transport(self, tap: Tap) -> httpx2.BaseTransport:
-        return TapTransport(self.line, tap)
+        return TapTransport(Paced(self.line, self._lane), tap)
 
     def runner(self, tap: Tap) -> ProcessRunner:
         return TapRunner(LocalRunner(), tap)

@@ -14,6 +14,7 @@ from harness.contract.errors import PluginError, UsageError
 from harness.contract.model import ToolCall, ToolResult
 from harness.contract.protocols import Adapter, Capability, Embeddings, Endpoint, ProcessRunner, Route
 from harness.host.environment import leads_out
+from harness.running.halted import Halted
 from harness.running.play import Playing, play
 from harness.running.stages.stage import Cell
 from harness.running.workers.messages import Described, Driven, Job
@@ -46,10 +47,6 @@ class Foreign(Adapter):
     _: KW_ONLY
     spec: str
     workers: Workers
-
-
-class Halted(BaseException):
-    """The run has ended while this cell was played. Nothing is to be said of the cell."""
 
 
 class Workers:

@@ -1,0 +1,89 @@
+"""What a live run is held to, from what was typed: its pace, its purse, and what is kept of an earlier one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal, InvalidOperation
+
+import typer
+
+from harness.apis.targets import Target
+from harness.cli.kept import read
+from harness.cli.options import Options
+from harness.contract.errors import UsageError
+from harness.reports._costs import money
+from harness.reports._words import count
+from harness.results import Mode, RunResult
+from harness.running.pace import Pace, Tempo
+from harness.running.purse import Purse
+from harness.running.resuming import Kept, kept
+from harness.running.stages import Cell
+
+
+def check(options: Options, mode: Mode) -> None:
+    """Whether what was typed can be meant. Raises `UsageError`: nothing is sent live, or two options contradict."""
+    for option, value in options.sending.given.items():
+        if value is not None and mode != "live":
+            raise UsageError(f"{option}: it is for what is sent live: add --mode live, or record --from provider.")
+    if options.sending.concurrency and options.jobs not in (None, "1"):
+        raise UsageError("--concurrency: it counts the cells of each target, and -n those of all. Leave one out.")
+
+
+def pace(options: Options, targets: Sequence[Target]) -> Pace:
+    """How fast requests are sent.
+
+    Raises:
+        UsageError: a value is none, or names no target of the run.
+    """
+    names = [target.name for target in targets]
+    return Pace(Tempo.parsed(options.sending.rates, options.sending.concurrency, names))
+
+
+def purse(options: Options, targets: Sequence[Target]) -> Purse | None:
+    """What may be spent, if that is bounded.
+
+    Raises:
+        UsageError: it is no amount of dollars, or a price is not known.
+    """
+    given = options.sending.budget
+    if given is None:
+        return None
+    try:
+        limit = Decimal(given.removeprefix("$"))
+    except InvalidOperation:
+        limit = Decimal(0)
+    if not limit.is_finite() or limit <= 0:
+        raise UsageError(f"--budget {given!r}: it has to be an amount of US dollars above 0, as in --budget 2.50.")
+    Purse.check(targets)
+    return Purse(limit)
+
+
+def earlier(options: Options) -> RunResult | None:
+    """The run that `--resume` names, if it does: to be read before its file is written anew.
+
+    Raises:
+        UsageError: there is no such run.
+    """
+    file = options.sending.resume
+    return None if file is None else read(file, "--resume")
+
+
+def resumed(options: Options, run: RunResult | None, cells: Sequence[Cell]) -> Kept:
+    """What is kept of an earlier run; says how much that is.
+
+    Raises:
+        UsageError: it cannot be gone on with.
+    """
+    file = options.sending.resume
+    if run is None:
+        return Kept()
+    found = kept(run, str(file), cells)
+    left = len(cells) - len(found.cells)
+    typer.echo(f"--resume {file}: {count(len(found.cells), 'cell')} kept, {left} to play.", err=True)
+    return found
+
+
+def spent(purse: Purse | None) -> None:
+    """Say what is spent of a budget."""
+    if purse is not None:
+        typer.echo(f"Budget: {money(purse.spent)} of ${purse.limit:f} spent, by list prices.", err=True)
