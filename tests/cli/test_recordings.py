@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness import catalog
-from harness.cli import standing
+from harness.cli.progress import Progress
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.host import replacement
 from harness.reference.session import Session
@@ -230,17 +230,16 @@ def test_what_the_reference_server_has_recorded_is_missing_from_the_provider(pla
 
 def interrupted(place: Place, monkeypatch: pytest.MonkeyPatch, after: int, *words: str) -> Outcome:
     """The command, interrupted once so many cells are done."""
-    add, done = standing.Standing.add, 0
+    done = 0
 
-    def adding(self: standing.Standing, result: object) -> None:
+    def adding(self: Progress, result: object) -> None:
         nonlocal done
-        add(self, result)  # type: ignore[arg-type]
         done += 1
         if done == after:
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(standing.Standing, "add", adding)
+        patched.setattr(Progress, "__call__", adding)
         return place(*words)
 
 
