@@ -141,7 +141,8 @@ def check(typed: GatewayOptions, shared: Shared) -> int:
     standing = Standing(wanted, "reference", presentation, None, facts)
     try:
         with interruptible(), redactor.raising():
-            result = _played(asked, by, standing, redactor)
+            shown = any(each.report.wants_conversations for each in wanted)
+            result = _played(asked, by, standing, redactor, shown=shown)
     except BaseException as error:
         standing.stop(error)
         raise
@@ -169,7 +170,7 @@ def _held(typed: GatewayOptions, shared: Shared) -> Held:
     return asked
 
 
-def _played(asked: Held, by: Edition, standing: Standing, redactor: Redactor) -> RunResult:
+def _played(asked: Held, by: Edition, standing: Standing, redactor: Redactor, *, shown: bool) -> RunResult:
     pairs = _pairs(asked, by)
     played = variants(asked.variants, asked.place("variant", asked.shared.variants))
     scenarios, files = _scenarios(asked)
@@ -186,7 +187,8 @@ def _played(asked: Held, by: Edition, standing: Standing, redactor: Redactor) ->
             done.put(len(done), cell)
             progress(cell)
 
-        result = GatewayCheck(door, upstream, expected=expected, redactor=redactor, scope=scope)(cells, told)
+        gateway = GatewayCheck(door, upstream, expected=expected, redactor=redactor, scope=scope, conversations=shown)
+        result = gateway(cells, told)
     return replace(result, invocation=_invocation(asked, pairs, files))
 
 

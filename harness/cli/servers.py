@@ -67,7 +67,8 @@ def check(typed: ServerOptions, shared: Shared) -> int:
                 Progress(sum(1 for _ in asked.cells())) as progress,
             ):
                 command = tuple(_command(held))
-                inspection = Inspection(server, line, asked, redactor, price, command, expected, facts, scope)
+                shown = any(each.report.wants_conversations for each in wanted)
+                inspection = Inspection(server, line, asked, redactor, price, command, expected, facts, scope, shown)
                 result = inspection(progress)
         except BaseException as error:
             standing.stop(error)

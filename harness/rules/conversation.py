@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import cast
 
 from harness.apis.jsonvalue import loads
-from harness.apis.view import WireError
+from harness.apis.view import ResponseView, WireError
+from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import (
     JSON,
     ChatRequest,
@@ -51,18 +52,32 @@ def conversation(
     for which there is no room are left out. `indices` are those of the exchanges where they do not count from 0.
     """
     left = most
-    said: list[Said] = []
-    for each in _redacted(list(_said(evidence)), redactor):
-        told = replace(each, text=_text(each.text), name=each.name and _text(each.name), id=each.id and _text(each.id))
-        left -= len(told.text)
-        said.append(told if left >= 0 else replace(told, text="[left out]"))
-    sent: list[Sent] = []
+    words: list[Said] = []
+    for each in _shortened(_said(evidence), redactor):
+        left -= len(each.text)
+        words.append(each if left >= 0 else replace(each, text="[left out]"))
     numbers = indices or range(len(evidence.readings))
-    for number, reading in zip(numbers, evidence.readings, strict=True):
-        told = _sent(number, reading, redactor)
-        left -= len(told.sent or "") + len(told.received or "")
-        sent.append(told if left >= 0 else replace(told, sent=None, received=None, left_out=True))
-    return Conversation(tuple(said), tuple(sent))
+    exchanges = (_sent(number, each, redactor) for number, each in zip(numbers, evidence.readings, strict=True))
+    return Conversation(tuple(words), fitting(exchanges, left))
+
+
+def said(chats: Sequence[Chat], redactor: Redactor) -> tuple[Said, ...]:
+    """What was said in these chats, without secrets, each thing cut to a length."""
+    return tuple(_shortened(_chats(chats), redactor))
+
+
+def _shortened(every: Iterable[Said], redactor: Redactor) -> Iterator[Said]:
+    for each in _redacted(list(every), redactor):
+        yield replace(each, text=_text(each.text), name=each.name and _text(each.name), id=each.id and _text(each.id))
+
+
+def fitting(exchanges: Iterable[Sent], most: int) -> tuple[Sent, ...]:
+    """Exchanges in about `most` characters: those for which there is no room are left without their bodies."""
+    left, kept = most, list[Sent]()
+    for each in exchanges:
+        left -= len(each.sent or "") + len(each.received or "")
+        kept.append(each if left >= 0 else replace(each, sent=None, received=None, left_out=True))
+    return tuple(kept)
 
 
 def _redacted(said: list[Said], redactor: Redactor) -> list[Said]:
@@ -73,12 +88,23 @@ def _redacted(said: list[Said], redactor: Redactor) -> list[Said]:
 
 
 def _sent(number: int, reading: Reading, redactor: Redactor) -> Sent:
-    request, response, view = reading.exchange.request, reading.exchange.response, reading.response
+    exchange = reading.exchange
+    told = sent(number, exchange.request, exchange.response, reading.response, redactor)
+    return replace(told, chat=exchange.chat)
+
+
+def sent(
+    number: int,
+    request: HttpRequest,
+    response: HttpResponse | None,
+    view: ResponseView | None,
+    redactor: Redactor,
+) -> Sent:
+    """An exchange as reports show it, without secrets; `view` is the response as its witness reads it."""
     told = Sent(
         number,
         _text(f"{request.method} {redactor.url(request.url)}"),
         _body(_value(request.body), redactor) if request.body else None,
-        chat=reading.exchange.chat,
     )
     if response is None:
         return told
@@ -118,17 +144,21 @@ def _text(text: str) -> str:
 
 def _said(evidence: Evidence) -> Iterator[Said]:
     transcript = evidence.transcript
+    yield from _chats(transcript.chats)
+    if isinstance(transcript, EmbeddingTranscript):
+        for index, embedded in enumerate(transcript.embedded):
+            yield from _embedded(index, embedded)
+
+
+def _chats(chats: Iterable[Chat]) -> Iterator[Said]:
     before: Chat | None = None
-    for index, chat in enumerate(transcript.chats):
+    for index, chat in enumerate(chats):
         yield from _asked(index, chat.request, before)
         if chat.response is not None:
             yield from _message(index, chat.response.message)
         if chat.error is not None or chat.error_text:
             yield Said(index, "assistant", "error", f"{chat.error or 'IterationLimit'}: {chat.error_text}")
         before = chat
-    if isinstance(transcript, EmbeddingTranscript):
-        for index, embedded in enumerate(transcript.embedded):
-            yield from _embedded(index, embedded)
 
 
 def _asked(index: int, request: ChatRequest, before: Chat | None) -> Iterator[Said]:

@@ -12,11 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from harness.results import RunResult
 from harness.tape.server import serve
 from tests.cli.conftest import Command
 from tests.gateways.toy import Gate
 from tests.servers.faults import FAULTS
 from tests.servers.faulty import MODEL, faulty
+
+BEHIND = "gateway to upstream"
 
 
 @dataclass(frozen=True)
@@ -113,18 +116,25 @@ def test_a_server_of_the_project_is_checked_and_run_by_its_name(harness: Command
 @pytest.mark.usefixtures("project")
 def test_options_take_the_place_of_what_the_project_says_of_a_server(harness: Command) -> None:
     known = harness("check", "local", "--expected-failures=known.yaml")
-    other = harness("check", "local", "--only=server-text", "--variant=whole", "--report=json:run.json")
+    only = ("--only=server-text", "--variant=whole", "--repeat=2")
+    other = harness("check", "local", *only, "--report=json:run.json", "--report=archive:archive.json")
     whole = harness("check", "known", "--report=json:known.json")
 
     assert (known.code, other.code, whole.code) == (0, 0, 0)
     assert "it is being mended" in known.out
     assert set(cells(Path("run.json"))) == {("server-text", "local", "whole")}
+    (cell,) = RunResult.from_json(Path("archive.json").read_text()).cells
+    assert cell.conversation is not None
+    assert [(each.index, each.status) for each in cell.conversation.exchanges] == [(0, 200), (1, 200)]
+    assert '"content"' in (cell.conversation.exchanges[0].received or "")
+    assert RunResult.from_json(Path("run.json").read_text()).cells[0].conversation is None
     assert set(cells(Path("known.json"))) == {("server-text", "known", "whole")}
 
 
 @pytest.mark.usefixtures("project")
 def test_a_gateway_of_the_project_is_checked_and_run_by_its_name(harness: Command) -> None:
-    checked = harness("check", "call-single", "--gateway", "passing", "--report=json:checked.json")
+    reports = ("--report=json:checked.json", "--report=archive:archive.json", "--report=html:page.html")
+    checked = harness("check", "call-single", "--gateway", "passing", *reports)
     ran = harness("run", "call-single", "system-plain", "--gateway=passing", "-k", "system", "--report=json:ran.json")
 
     assert (checked.code, ran.code) == (0, 0)
@@ -132,6 +142,12 @@ def test_a_gateway_of_the_project_is_checked_and_run_by_its_name(harness: Comman
     assert cells(Path("checked.json")) == {("call-single", each, "whole"): "pass" for each in targets}
     assert cells(Path("ran.json")) == {("system-plain", each, "whole"): "pass" for each in targets}
     assert "  opus: opus of anthropic at http://127.0.0.1:" in ran.err
+    (first, second) = (cell.conversation for cell in RunResult.from_json(Path("archive.json").read_text()).cells)
+    assert first is not None
+    assert second is not None
+    assert [each.request.partition(": POST")[0] for each in second.exchanges] == 2 * ["client to gateway", BEHIND]
+    assert ("call", "get_weather") in [(each.what, each.name) for each in first.said]
+    assert BEHIND in Path("page.html").read_text()
     rerun = json.loads(Path("ran.json").read_text())["invocation"]
     assert rerun["rerun"] == ["harness", "run", "--gateway", "passing"]
     assert rerun["targets"]["anthropic>anthropic-opus-5"][:2] == ["--upstream", "anthropic-opus-5"]

@@ -17,6 +17,7 @@ from harness.checking.gateways.passage import Passage, Way
 from harness.checking.gateways.playing import Door, Played, played
 from harness.checking.gateways.sample import FIRST
 from harness.checking.gateways.saying import saying, unsayable
+from harness.checking.gateways.telling import told
 from harness.checking.gateways.upstream import Upstream
 from harness.contract.errors import ChatError, UsageError
 from harness.host.clock import now
@@ -33,6 +34,7 @@ from harness.results import (
     Verdict,
     worst,
 )
+from harness.rules.conversation import room
 from harness.rules.evidence import Evidence
 from harness.rules.scope import EVERYTHING, Scope
 from harness.running.cells import VARIANTS, cells, not_applicable
@@ -78,7 +80,7 @@ _Done: TypeAlias = tuple[Pair, CellResult, Judged]
 class GatewayCheck:
     """One check. `door` is the gateway, `upstream` the server behind it. The rest is as in a run."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a check is made of
         self,
         door: Door,
         upstream: Upstream,
@@ -86,12 +88,15 @@ class GatewayCheck:
         expected: Sequence[ExpectedFailure] = (),
         redactor: Redactor | None = None,
         scope: Scope = EVERYTHING,
+        conversations: bool = False,
     ) -> None:
         self._door = door
         self._upstream = upstream
         self._expected = expected
         self._scope = scope
         self._redactor = redactor or Redactor()
+        self._conversations = conversations
+        self._room = 0
         self._direct: dict[tuple[str, str, Variant], Direct] = {}
         self._reached: set[str] = set()
 
@@ -110,6 +115,7 @@ class GatewayCheck:
         """
         started, at = time.perf_counter(), now()
         done: list[_Done] = []
+        self._room = room(len(asked)) if self._conversations else 0
         for each, cell in asked:
             done.append((each, *self._cell(each, cell)))
             progress(done[-1][1])
@@ -169,7 +175,8 @@ class GatewayCheck:
         if crashed is not None and not any(finding.severity is Severity.ERROR for finding in findings):
             reason = f"{crashed.error}: {crashed.error_text}"
             made = replace(made, verdict=Verdict.ERROR, reason=reason, traceback=crashed.traceback)
-        return self._redactor.result(made)
+        made = self._redactor.result(made)
+        return replace(made, conversation=told(what, self._redactor, self._room)) if self._room else made
 
     def _directly(self, each: Pair, cell: Cell) -> Direct:
         """The cell without the gateway."""

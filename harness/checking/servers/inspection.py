@@ -21,6 +21,7 @@ from harness.contract.http import HttpResponse
 from harness.contract.model import ChatRequest, Message
 from harness.host.clock import now
 from harness.results import CellResult, Checked, Invocation, Provenance, Rate, RunResult, worst
+from harness.rules.conversation import room
 from harness.rules.scope import EVERYTHING, Scope
 from harness.running.costs import price_version
 from harness.running.expected_failures import ExpectedFailure, accepted, stale, unmatched
@@ -131,6 +132,8 @@ class Inspection:
     expected: Sequence[ExpectedFailure] = ()
     facts: tuple[str, ...] = ()
     scope: Scope = EVERYTHING
+    conversations: bool = False
+    """Whether the exchanges of each check are wanted in the result."""
 
     def __call__(self, told: Callable[[CellResult], object] = lambda _cell: None) -> RunResult:
         """The result; each cell is told as soon as it is done.
@@ -147,7 +150,8 @@ class Inspection:
         kind = "provider" if self.server.api.is_provider(url) else "server"
         provenance = Provenance(kind, model_requested=self.server.model, recorded_from=origin(url))
         try:
-            judge = Judge(greeted(self.server, self.line), provenance, self.redactor, self.price)
+            most = room(sum(1 for _ in self.asked.cells())) if self.conversations else 0
+            judge = Judge(greeted(self.server, self.line), provenance, self.redactor, self.price, most)
             for check, variant in self.asked.cells():
                 cell, done = self._cell(judge, watching, check, variant)
                 cells.append(cell)

@@ -11,9 +11,10 @@ from harness.checking.servers.evidence import piece
 from harness.checking.servers.line import Line
 from harness.checking.servers.price import Price, spending
 from harness.checking.servers.server import Server
-from harness.checking.servers.talk import Ended, Flaw, Inapplicable, Inconclusive, Talk, Watch
+from harness.checking.servers.talk import Ended, Flaw, Inapplicable, Inconclusive, Reply, Talk, Watch
 from harness.host.crash import located, traceback_of
-from harness.results import Blame, CellResult, Finding, Kind, Provenance, Severity, Verdict, worst
+from harness.results import Blame, CellResult, Conversation, Finding, Kind, Provenance, Severity, Verdict, worst
+from harness.rules.conversation import fitting, sent
 from harness.scenarios.schema import Variant
 from harness.tape.redact import Redactor
 
@@ -51,6 +52,8 @@ class Judge:
     provenance: Provenance
     redactor: Redactor
     price: Price | None
+    room: int = 0
+    """Characters that the exchanges of a cell may take in its result; 0: they are not wanted there."""
 
     def lacking(self, check: Check, variant: Variant, reason: str, playings: Sequence[Playing] = ()) -> CellResult:
         """The cell of a check that is not applicable, be it seen in the middle of it."""
@@ -104,16 +107,25 @@ class Judge:
             findings=findings,
             reason=reason,
             exchanges=len(replies),
+            conversation=self._conversation(replies) if self.room else None,
             covers=(check.subject,),
             spending=spent if replies else None,
         )
 
+    def _conversation(self, replies: Sequence[Reply]) -> Conversation:
+        """What was sent and came: of what was said nothing is known but this."""
+        told = (sent(at, each.request, each.response, each.view, self.redactor) for at, each in enumerate(replies))
+        return Conversation(exchanges=fitting(told, self.room))
+
     def _flaws(self, check: Check, playings: Sequence[Playing]) -> Iterator[Finding]:
+        before = 0
         for each in playings:
             for flaw in each.talk.flaws:
-                yield self._finding(check, each, flaw)
+                yield self._finding(check, each, flaw, before)
+            before += len(each.talk.replies)
 
-    def _finding(self, check: Check, playing: Playing, flaw: Flaw) -> Finding:
+    def _finding(self, check: Check, playing: Playing, flaw: Flaw, before: int) -> Finding:
+        """The finding of a flaw, in a playing that came behind so many exchanges."""
         reply, replies = flaw.reply, playing.talk.replies
         came = reply in replies
         return Finding(
@@ -126,7 +138,7 @@ class Judge:
             actual=flaw.actual,
             expected=flaw.expected,
             source=self.server.sources(check.source),
-            exchange=replies.index(reply) if came else None,
+            exchange=before + replies.index(reply) if came else None,
             of_response=True,
             piece=piece(reply.request, reply.response if came else None, self.redactor, flaw.pointer),
             subject=check.subject,
