@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
@@ -102,7 +103,7 @@ def execute(arguments: Sequence[str]) -> int:
         code = app(args=[*arguments], prog_name="harness", standalone_mode=False)
         sys.stdout.flush()
     except HarnessError as error:
-        return _failed(str(error))
+        return _USAGE if _annotated(error) else _failed(str(error))
     except typer.TyperException as error:
         # Without arguments there is no message: the help was shown.
         return _failed(_sentence(error.format_message())) if error.format_message() else _USAGE
@@ -116,6 +117,15 @@ def _sentence(message: str) -> str:
     """What typer says about wrong usage, and the way out."""
     said = message.replace("Value error, ", "").rstrip(".")
     return f"{said}{'' if said.endswith('?') else '.'} 'harness --help' shows the usage."
+
+
+def _annotated(error: HarnessError) -> bool:
+    """Whether the error was said to GitHub Actions, in the line of the file that it is about."""
+    if os.environ.get("GITHUB_ACTIONS") != "true":
+        return False
+    from harness.cli.pipeline import refuse  # noqa: PLC0415 - elsewhere nothing needs it
+
+    return refuse([error])
 
 
 def _failed(message: str) -> int:

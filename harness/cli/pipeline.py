@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.cli import streams
-from harness.results import Presentation, Report, RunResult
+from harness.contract.errors import FileError, HarnessError
+from harness.reports import github
+from harness.reports._places import Spot, within
+from harness.results import Presentation, Report, RunResult, Severity
 
 _MOST = 1_000_000
 """Bytes of the summary of one step. GitHub takes none of a summary of more than 1024k ("upload aborted, supports
@@ -48,6 +52,25 @@ def harmless(text: str) -> str:
     """What is shown to people in GitHub Actions, without what its runner would take for a command: a model, a server or
     an adapter may have said it."""
     return _COMMAND.sub(lambda match: f"{match[1]}: " if match[1] is not None else "## ", text)
+
+
+def refusal(error: HarnessError, root: str) -> str:
+    """What a command refuses, as an annotation for GitHub Actions: in the line of the file that it is about, if it is
+    about one."""
+    if not isinstance(error, FileError):
+        return github.command(Severity.ERROR, "harness", " ".join(str(error).split()), None)
+    file = within(error.file, root)
+    spot = Spot(file, error.line or 1) if file else None
+    said = f"{error.key}: {error.reason}" if error.key else error.reason
+    return github.command(Severity.ERROR, "harness", said if spot else str(error), spot)
+
+
+def refuse(errors: Sequence[HarnessError]) -> bool:
+    """Annotate what a command refuses, as much of it as GitHub shows; false where nobody reads annotations."""
+    server = pipeline()
+    for error in errors[: github.MOST] if server.annotates else ():
+        streams.tell(refusal(error, server.root))
+    return server.annotates
 
 
 def annotate(report: Report, run: RunResult, presentation: Presentation) -> None:

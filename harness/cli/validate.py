@@ -19,23 +19,26 @@ def validate(
     ] = None,
 ) -> int:
     """Check scenario files: every problem as file:line:column at key: reason. Exit code 2 if there is one, else 0."""
+    from harness.cli.pipeline import refuse  # noqa: PLC0415 - the same
     from harness.cli.settings import settings  # noqa: PLC0415 - the same
+    from harness.contract.errors import FileError, ScenarioError  # noqa: PLC0415 - the same
     from harness.scenarios import suite  # noqa: PLC0415 - `harness --help` loads no pydantic
     from harness.scenarios.load import problems, scenario_files  # noqa: PLC0415 - the same
 
     own = [path for each in settings().scenarios if (path := Path(each)).exists()]
     files = scenario_files(paths or own or [suite.shipped("scenarios")])
     taken: dict[str, Path] = {}
-    lines: list[str] = []
+    found: list[FileError] = []
     for file in files:
-        lines += map(str, problems(file))
+        found += problems(file)
         if file.stem in taken:  # a scenario is named after its file
-            lines.append(f"{file}: the id {file.stem!r} is taken by {taken[file.stem]}.")
+            found.append(ScenarioError(str(file), f"the id {file.stem!r} is taken by {taken[file.stem]}."))
         taken.setdefault(file.stem, file)
-    for line in lines:
-        typer.echo(line)
-    if lines:
-        typer.echo(f"{len(lines)} problem{'s' if len(lines) > 1 else ''} in {_scenarios(len(files))}.", err=True)
+    for each in found:
+        typer.echo(str(each))
+    if found:
+        refuse(found)
+        typer.echo(f"{len(found)} problem{'s' if len(found) > 1 else ''} in {_scenarios(len(files))}.", err=True)
         return 2
     typer.echo(f"{_scenarios(len(files))} {'is' if len(files) == 1 else 'are'} valid.")
     return 0

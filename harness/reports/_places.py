@@ -24,11 +24,15 @@ def spot(run: RunResult, presentation: Presentation, scenario: str, finding: Fin
     the recording's file.
     """
     definition = run.definitions.get(scenario, Definition("", file=scenario if run.audit is not None else None))
-    file = definition.file
-    if file is None:
-        return None
-    if presentation.root:
-        file = os.path.relpath(os.path.realpath(file), os.path.realpath(presentation.root))
+    file = definition.file and within(definition.file, presentation.root)
+    return Spot(file, definition.line_of(finding and finding.turn) or 1) if file else None
+
+
+def within(file: str, root: str) -> str | None:
+    """A file as it is named from the top of the repository, with slashes; `None` if it lies elsewhere. Without a root
+    it is named as it was."""
+    if root:
+        file = os.path.relpath(os.path.realpath(file), os.path.realpath(root))
         if Path(file).parts[0] == os.pardir:
             return None
-    return Spot(Path(os.path.normpath(file)).as_posix(), definition.line_of(finding and finding.turn) or 1)
+    return Path(os.path.normpath(file)).as_posix()

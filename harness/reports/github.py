@@ -40,10 +40,10 @@ def _lines(found: Sequence[Trouble], severity: Severity) -> Iterator[str]:
     shown, rest = found[:kept], found[kept:]
     for trouble, sign in _spread(shown, kept):
         message = f"{sign.name}\n{sign.text}\nWhat to do: {trouble.advice}" if trouble.advice else sign.text
-        yield _command(severity, f"{trouble.rule}: {trouble.extent}", message, sign.spot)
+        yield command(severity, f"{trouble.rule}: {trouble.extent}", message, sign.spot)
     if rest:
         names = listed(list(dict.fromkeys(each.rule for each in rest)), _NAMES)
-        yield _command(severity, f"and {count(len(rest), 'more cause')}", f"{names}: see the report of the run", None)
+        yield command(severity, f"and {count(len(rest), 'more cause')}", f"{names}: see the report of the run", None)
 
 
 def _spread(found: Sequence[Trouble], most: int) -> list[tuple[Trouble, Sign]]:
@@ -57,7 +57,8 @@ def _spread(found: Sequence[Trouble], most: int) -> list[tuple[Trouble, Sign]]:
     return first[:most]
 
 
-def _command(severity: Severity, title: str, message: str, spot: Spot | None) -> str:
+def command(severity: Severity, title: str, message: str, spot: Spot | None) -> str:
+    """The command, in a line, that annotates a file at a line, or a step."""
     properties = {"file": spot.file, "line": str(spot.line)} if spot is not None else {}
     properties["title"] = bounded(title, _TITLE)
     given = ",".join(f"{name}={_property(value)}" for name, value in properties.items())

@@ -112,6 +112,23 @@ def test_a_summary_that_cannot_be_written_changes_nothing(
     assert outcome.err == f"harness: GITHUB_STEP_SUMMARY {inside}: nothing is added to it: Is a directory.\n"
 
 
+def test_what_is_refused_is_annotated_in_the_line_of_its_file(harness: Command, inside: Path, github: Path) -> None:
+    assert github.is_file()
+    scenario = inside / "scenarios" / "two-cities.yaml"
+    text = scenario.read_text(encoding="utf-8")
+    scenario.write_text(text.replace("requires: [", "requires: [toools, "), encoding="utf-8")
+    at = f"file=packages/client/scenarios/two-cities.yaml,line={line_of(text, 'requires:')},title=harness"
+
+    unread, invalid = harness("run", "scenarios"), harness("validate", "scenarios")
+    elsewhere = harness("run", "gone, 100%")
+
+    assert unread.code == invalid.code == elsewhere.code == 2
+    assert unread.err.startswith(f"::error {at}::requires[0]: ")
+    assert invalid.out.startswith("scenarios/two-cities.yaml:")
+    assert invalid.err.startswith(f"::error {at}::requires[0]: ")
+    assert elsewhere.err.startswith("::error title=harness::gone, 100%25: there is no such file or folder")
+
+
 @pytest.mark.parametrize(
     "says",
     [{"GITLAB_CI": "true", "CI_PROJECT_DIR": "../.."}, {"JENKINS_URL": "http://ci.invalid", "WORKSPACE": "../.."}],
