@@ -122,11 +122,22 @@ def _message(line: bytes) -> dict[str, JSON]:
     return cast("dict[str, JSON]", message)
 
 
+def _arguments(message: Mapping[str, JSON]) -> JSON:
+    """The arguments of a call: by their text, which keeps what a language has no numbers for, before their value."""
+    text = message.get("arguments_json")
+    if not isinstance(text, str):
+        return message.get("arguments", {}) if text is None else None
+    try:
+        return cast("JSON", json.loads(text))
+    except (ValueError, RecursionError):
+        return None
+
+
 def _answer(message: Mapping[str, JSON], tools: Mapping[str, Any], program: str) -> dict[str, JSON]:
     """What a tool answers to a message."""
     if "unsupported" in message:
         raise Unsupported(program, str(message["unsupported"]), "the program says so")
-    name, arguments = message["call"], message.get("arguments", {})
+    name, arguments = message["call"], _arguments(message)
     if not isinstance(name, str) or not isinstance(arguments, dict):
         raise BrokenCommand(f"the program called a tool by {json.dumps(message)[:200]}, which has to be {_MESSAGES}")
     if name not in tools:

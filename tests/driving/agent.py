@@ -26,6 +26,13 @@ def ask(body: dict[str, Any]) -> dict[str, Any]:
         return message
 
 
+def called(function: dict[str, str]) -> dict[str, Any]:
+    """A call as JavaScript hands it on: whole numbers beyond 2^53 are right in its text alone."""
+    text, arguments = function["arguments"], json.loads(function["arguments"])
+    rounded = {name: float(each) if isinstance(each, int) else each for name, each in arguments.items()}
+    return {"call": function["name"], "arguments": rounded, "arguments_json": text}
+
+
 def main() -> None:
     given = json.loads(sys.stdin.readline())
     assert os.environ["OPENAI_BASE_URL"] == given["base_url"]
@@ -37,11 +44,13 @@ def main() -> None:
             say("Thinking about it.")
         case "agent-calls-another":
             say({"id": 1, "call": "get_time", "arguments": {}})
+        case "agent-garbles":
+            say({"id": 1, "call": "get_weather", "arguments_json": "{'city'"})
         case "agent-declines":
             say({"unsupported": "tools"})
         case _:
             pass
-    chat: list[dict[str, Any]] = [{"role": "developer", "content": given["system"]}]
+    chat: list[dict[str, Any]] = [{"role": "developer", "content": given["system"] or "Help."}]
     for turn in given["turns"]:
         chat.append({"role": "user", "content": turn["text"]})
         calls: list[Any] = [{}]
@@ -51,11 +60,10 @@ def main() -> None:
             chat.append(ask({**body, "tools": tools, "reasoning_effort": "none"}))
             calls = chat[-1].get("tool_calls") or []
             for number, call in enumerate(calls):
-                arguments = json.loads(call["function"]["arguments"])
                 if call["function"]["name"] == "clock":
                     chat.append({"role": "tool", "tool_call_id": call["id"], "content": "12:00"})
                     continue
-                answer = say({"id": number, "call": call["function"]["name"], "arguments": arguments})
+                answer = say({"id": number, **called(call["function"])})
                 assert answer["id"] == number
                 text = f"Error: {answer['text']}" if answer["is_error"] else json.dumps(answer["content"])
                 chat.append({"role": "tool", "tool_call_id": call["id"], "content": text})

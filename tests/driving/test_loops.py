@@ -22,6 +22,9 @@ AGENTS = {
     "is to say goes to standard error",
     "agent-calls-another": "the conversation broke off: the program called the tool 'get_time', and the conversation "
     "has none of this name",
+    "agent-garbles": 'the conversation broke off: the program called a tool by {"id": 1, "call": "get_weather", '
+    '"arguments_json": "{\'city\'"}, which has to be {"id": …, "call": NAME, "arguments": {…}} or {"unsupported": '
+    "WHAT}",
 }
 PROGRAM = shlex.join([sys.executable, str(Path(__file__).parent / "agent.py")])
 LOOPS = "tests.driving.ways"
@@ -133,6 +136,15 @@ def test_what_was_run_is_shown_beside_the_answers(tmp_path: Path, capsys: pytest
     assert main(["show", file, "--mode=reference", f"--conversation={LOOPS}:drive", "--api=openai-chat"]) == 1
 
     assert capsys.readouterr().out.count('runs get_weather({"city": "Paris"})') == 2
+
+
+def test_a_program_hands_on_arguments_as_their_text(tmp_path: Path) -> None:
+    """For a language whose numbers are doubles."""
+    report = tmp_path / "run.json"
+    asked = ["arguments-large-integers", "--mode=reference", f"--agent-command={PROGRAM}", "--api=openai-chat"]
+
+    assert main(["run", *asked, f"--report=json:{report}"]) == 0
+    assert [cell.verdict for cell in RunResult.from_json(report.read_text()).cells] == [Verdict.PASS]
 
 
 @pytest.fixture(scope="session")
