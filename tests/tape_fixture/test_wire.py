@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import io
+import urllib.request
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -65,7 +66,13 @@ def by_aiohttp(method: str, url: str, data: Any = None) -> tuple[int, str]:
     return asyncio.run(run())
 
 
-CLIENTS = {"httpx2": by_httpx2, "requests": by_requests, "aiohttp": by_aiohttp}
+def by_urllib(method: str, url: str, data: Any = None) -> tuple[int, str]:
+    asked = urllib.request.Request(url, data, method=method)  # noqa: S310 - the URL is ours
+    with urllib.request.urlopen(asked, timeout=5) as answer:  # noqa: S310
+        return answer.status, answer.read().decode()
+
+
+CLIENTS = {"urllib": by_urllib, "httpx2": by_httpx2, "requests": by_requests, "aiohttp": by_aiohttp}
 Client = Callable[..., tuple[int, str]]
 
 
@@ -130,6 +137,8 @@ def text() -> str:
 @pytest.mark.parametrize(
     ("client", "data"),
     [
+        ("urllib", pieces),
+        ("urllib", file),
         ("httpx2", pieces),
         ("requests", pieces),
         ("requests", file),

@@ -11,13 +11,14 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, TypeAlias
 
-from harness.tape.interception import aiohttp_connectors, httpx_transports, urllib3_pools
+from harness.tape.interception import aiohttp_connectors, http_client, httpx_transports, urllib3_pools
 from harness.tape.interception.seam import Asked, Patch
 
 _Patches: TypeAlias = Callable[[Any, Asked], Iterator[Patch]]
 
 _CLIENTS: Mapping[str, _Patches] = {
     "aiohttp": aiohttp_connectors.patches,
+    "http.client": http_client.patches,
     "httpx": httpx_transports.patches,
     "httpx2": httpx_transports.patches,
     "urllib3.connectionpool": urllib3_pools.patches,

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import http.client
 import importlib
-import io
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from threading import local
@@ -13,11 +11,11 @@ from typing import Any, cast
 from harness.contract.http import Ending, HttpRequest, HttpResponse
 from harness.tape.interception.kept import PLAIN, kept
 from harness.tape.interception.seam import Asked, Patch
-from harness.tape.interception.wire import RESET, spoken
+from harness.tape.interception.wire import read_off
 
 _PORTS = {"http": 80, "https": 443}
 
-_MOST = 1 << 16
+MOST = 1 << 16
 """Bytes that are read at once of an answer that comes in no chunks."""
 
 
@@ -30,8 +28,8 @@ def patches(module: Any, asked: Asked) -> Iterator[Patch]:
         if within.set:
             return sending(self, method, url, body, headers, **rest)
         headers = dict(self.headers if headers is None else headers)
-        body = _whole(body)
-        request = HttpRequest(method.upper(), _url(self, url), _plain(headers), body or b"")
+        body = whole(body)
+        request = HttpRequest(method.upper(), _url(self, url), plain(headers), body or b"")
         found = asked(request)
         if found is None:
             return sending(self, method, url, body, headers, **rest)
@@ -70,7 +68,7 @@ def _url(pool: Any, target: str) -> str:
     return f"{pool.scheme}://{host}{port}{target}"
 
 
-def _whole(body: Any) -> bytes | None:
+def whole(body: Any) -> bytes | None:
     """A body, be it a file or pieces that come one by one."""
     if body is None or isinstance(body, bytes):
         return body
@@ -78,13 +76,14 @@ def _whole(body: Any) -> bytes | None:
         return body.encode()
     if hasattr(body, "read"):
         read: Any = body.read()
-        return _whole(read)
+        return whole(read)
     if isinstance(body, bytearray | memoryview):
         return bytes(cast("bytearray", body))
-    return b"".join(_whole(piece) or b"" for piece in cast("Iterator[Any]", body))
+    return b"".join(whole(piece) or b"" for piece in cast("Iterator[Any]", body))
 
 
-def _plain(headers: dict[Any, Any]) -> dict[str, str]:
+def plain(headers: dict[Any, Any]) -> dict[str, str]:
+    """Headers as texts, their names in lower case."""
     return {_text(name).lower(): _text(value) for name, value in headers.items()}
 
 
@@ -98,7 +97,7 @@ def _received(response: Any) -> HttpResponse:
     pieces: list[bytes] = []
     ending: Ending = "complete"
     try:
-        for piece in response.stream(_MOST, decode_content=False):
+        for piece in response.stream(MOST, decode_content=False):
             pieces.append(piece)  # noqa: PERF402 - those that came before it broke off are kept
     except exceptions.ProtocolError as error:
         ending = "reset" if any(isinstance(each, ConnectionError) for each in error.args) else "cut"
@@ -109,8 +108,7 @@ def _received(response: Any) -> HttpResponse:
 def _response(answer: HttpResponse, method: str, options: dict[str, Any]) -> Any:
     """The answer as urllib3's own code reads it off a connection."""
     library: Any = importlib.import_module("urllib3.response")
-    read = http.client.HTTPResponse(cast("Any", _Connection(answer, method)), method=method)
-    read.begin()
+    read = read_off(answer, method)
     return library.HTTPResponse(
         body=read,
         headers=dict(read.headers.items()),
@@ -122,36 +120,3 @@ def _response(answer: HttpResponse, method: str, options: dict[str, Any]) -> Any
         original_response=read,
         request_method=method,
     )
-
-
-class _Connection:
-    """What `http.client` takes of a socket."""
-
-    def __init__(self, answer: HttpResponse, method: str) -> None:
-        self._answer = answer
-        self._method = method
-
-    def makefile(self, _mode: str) -> io.BufferedReader:
-        return io.BufferedReader(_Bytes(self._answer, self._method))
-
-
-class _Bytes(io.RawIOBase):
-    """An answer, a piece for each time it is read."""
-
-    def __init__(self, answer: HttpResponse, method: str) -> None:
-        self._pieces = spoken(answer, method)
-        self._reset = answer.delivery.ending == "reset"
-        self._left = b""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        """Raises `ConnectionResetError`: at the end of an answer that was broken off so."""
-        self._left = self._left or next(self._pieces, b"")
-        if not self._left and self._reset:
-            raise RESET
-        taken = self._left[: len(buffer)]
-        buffer[: len(taken)] = taken
-        self._left = self._left[len(taken) :]
-        return len(taken)

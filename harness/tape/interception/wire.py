@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import http.client
+import io
 from collections.abc import Iterator, Mapping
+from typing import Any, cast
 
 from harness.contract.http import HttpResponse
 
@@ -12,6 +14,13 @@ _FRAMING = frozenset({"connection", "content-encoding", "content-length", "trans
 _WITHOUT_BODY = frozenset({204, 304})
 
 RESET = ConnectionResetError(104, "Connection reset by peer")
+
+
+def read_off(answer: HttpResponse, method: str) -> http.client.HTTPResponse:
+    """The answer as Python's own library reads it off a connection."""
+    read = http.client.HTTPResponse(cast("Any", _Connection(answer, method)), method=method)
+    read.begin()
+    return read
 
 
 def spoken(response: HttpResponse, method: str) -> Iterator[bytes]:
@@ -32,3 +41,36 @@ def _head(status: int, headers: Mapping[str, str]) -> bytes:
     reason = http.client.responses.get(status, "")
     lines = [f"HTTP/1.1 {status} {reason}", *(f"{name}: {value}" for name, value in headers.items())]
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace")
+
+
+class _Connection:
+    """What `http.client` takes of a socket."""
+
+    def __init__(self, answer: HttpResponse, method: str) -> None:
+        self._answer = answer
+        self._method = method
+
+    def makefile(self, _mode: str) -> io.BufferedReader:
+        return io.BufferedReader(_Bytes(self._answer, self._method))
+
+
+class _Bytes(io.RawIOBase):
+    """An answer, a piece for each time it is read."""
+
+    def __init__(self, answer: HttpResponse, method: str) -> None:
+        self._pieces = spoken(answer, method)
+        self._reset = answer.delivery.ending == "reset"
+        self._left = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Raises `ConnectionResetError`: at the end of an answer that was broken off so."""
+        self._left = self._left or next(self._pieces, b"")
+        if not self._left and self._reset:
+            raise RESET
+        taken = self._left[: len(buffer)]
+        buffer[: len(taken)] = taken
+        self._left = self._left[len(taken) :]
+        return len(taken)
