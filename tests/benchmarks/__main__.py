@@ -15,7 +15,7 @@ from rich.table import Table
 
 from tests.benchmarks import growth, shipped, speed, starts
 from tests.benchmarks.bare import SDKS
-from tests.benchmarks.contenders import ALONE, FLOOR, JUDGED, contenders
+from tests.benchmarks.contenders import ALONE, FLOOR, JUDGED, RAW, contenders
 from tests.benchmarks.conversations import Conversation
 from tests.stages import shipped_targets
 
@@ -57,23 +57,27 @@ def _speed(console: Console, options: argparse.Namespace, folder: Path) -> list[
     for each in everybody:
         if each.missing:
             console.print(f"left out: {each.name}: {each.missing}")
-    table = Table("target", "contender", "× floor (median)", "× floor (of minima)", "ms per conversation (min)")
+    floors = ("× floor", "× raw", "× alone")
+    table = Table("target", "contender", "× floor (median)", *floors, "ms per conversation (min)")
     measured: list[speed.Speed] = []
     for name in options.target or SDKS:
         chosen = [Conversation(number) for number in range(options.conversations)]
         rows = speed.measure(shipped_targets()[name], taking_part, chosen, options.rounds, folder / name)
         measured += rows
-        floor = next(row for row in rows if row.contender == FLOOR)
+        least = {row.contender: row.least for row in rows}
         for row in rows:
-            table.add_row(name, row.contender, f"{row.ratio:.2f}", f"{row.least / floor.least:.2f}", f"{row.least:.2f}")
+            ratios = (f"{row.least / least[floor]:.2f}" for floor in (FLOOR, RAW, ALONE))
+            table.add_row(name, row.contender, f"{row.ratio:.2f}", *ratios, f"{row.least:.2f}")
         table.add_section()
-    console.print(f"{options.conversations} tool conversations of two requests per API, {options.rounds} rounds")
+    console.print(
+        f"{options.conversations} tool conversations of two requests per API, {options.rounds} rounds; ratios of minima"
+    )
     console.print(table)
     return [asdict(row) for row in measured]
 
 
 def _lengths(console: Console, options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
-    taking_part = [each for each in contenders(None) if each.name in (FLOOR, ALONE, JUDGED)]
+    taking_part = [each for each in contenders(None) if each.name in (FLOOR, RAW, ALONE, JUDGED)]
     table = Table("target", "calls", "contender", "× floor (median)", "ms per call (min)")
     measured: list[dict[str, Any]] = []
     for name in options.target or SDKS:

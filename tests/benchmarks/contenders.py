@@ -32,9 +32,11 @@ from harness.tape.cassette import REFERENCE_URL
 from harness.tape.library import Library
 from tests.benchmarks.bare import SDKS, Converse
 from tests.benchmarks.conversations import TOOL, Conversation
+from tests.benchmarks.raw import conversing
 from tests.benchmarks.recordings import Canned, bodies
 
 FLOOR = "bare SDK, in-memory transport"
+RAW = "the same SDK, raw bodies"
 
 ALONE = "our adapter and thread alone"
 JUDGED = "harness, all rules"
@@ -61,6 +63,11 @@ class Field:
     def recorded(self, conversations: Sequence[Conversation]) -> list[bytes]:
         """The bodies of the answers, in order."""
         return [body for each in conversations for body in bodies(self.library, each, self.target)]
+
+    def first(self) -> bytes:
+        """The body of the first request of the first conversation."""
+        cassette = self.library.load(self.target.cassettes, self.conversations[0].id, "whole")
+        return cassette.interactions[0].request.body
 
     def sdk(self, http_client: httpx2.Client, base_url: str | None = None) -> Converse:
         """The bare SDK on one client that all conversations share."""
@@ -103,6 +110,19 @@ def floor(field: Field) -> Generator[Round, None, None]:
     with httpx2.Client(transport=canned, trust_env=False) as client:
         converse = field.sdk(client)
         recorded = field.recorded(field.conversations)
+
+        def play() -> float:
+            canned.bodies.extend(recorded)
+            return timed(lambda: lead(converse, field.conversations))()
+
+        yield play
+
+
+def raw(field: Field) -> Generator[Round, None, None]:
+    canned = Canned()
+    recorded, first = field.recorded(field.conversations), field.first()
+    with httpx2.Client(transport=canned, trust_env=False) as client:
+        converse = conversing(field.target.name, field.base_url, field.target.model, client, first)
 
         def play() -> float:
             canned.bodies.extend(recorded)
@@ -243,6 +263,7 @@ def contenders(aimock_modules: Path | None) -> list[Contender]:
     no_aimock = None if aimock_modules else "needs --aimock FOLDER, where `npm install @copilotkit/aimock` was run"
     return [
         Contender(FLOOR, floor),
+        Contender(RAW, raw),
         Contender(ALONE, alone),
         Contender("harness, play and compare", harness(COMPARISON)),
         Contender(JUDGED, harness(catalog.rules())),
