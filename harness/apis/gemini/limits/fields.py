@@ -6,8 +6,10 @@ Payloads of the user (`args`, `response`, JSON schemas) and the settings of serv
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 
+from harness.apis.entries import remembered
 from harness.apis.gemini import limits
 from harness.apis.gemini.requests.proto import ProtoMessage, decoded, repeated, snake
 from harness.apis.jsonvalue import join
@@ -184,6 +186,20 @@ _SOURCES = {
 }
 
 
+_SAID_AGAIN = ("Content", "Tool")
+"""What stands in lists of the request that all requests behind it repeat."""
+
+
+@cache
+def _by_itself(kind: str, source: str, path: str) -> Callable[[JSON, str], Sequence[Violation]]:
+    """What is wrong with an element of such a list, told once."""
+
+    def of(item: JSON, pointer: str) -> Sequence[Violation]:
+        return [*_value(item, kind, source, pointer, f"{path}[{pointer.rpartition('/')[2]}]")]
+
+    return remembered(of)
+
+
 def misfits(body: JSON) -> list[Violation]:
     """Unknown fields (`gemini-unknown-field`) and values of a wrong type (`gemini-field-type`) of a request."""
     return list(_value(body, "GenerateContentRequest", "gemini-no-unknown-fields", "", ""))
@@ -191,9 +207,12 @@ def misfits(body: JSON) -> list[Violation]:
 
 def _value(value: JSON, kind: str, source: str, pointer: str, path: str) -> Iterator[Violation]:
     if kind.endswith(REPEATED):
-        listed = isinstance(value, list)
+        listed, member = isinstance(value, list), kind.removesuffix(REPEATED)
         for index, (item, place) in enumerate(repeated(value, pointer)):
-            yield from _value(item, kind.removesuffix(REPEATED), source, place, f"{path}[{index}]" if listed else path)
+            if listed and member in _SAID_AGAIN:
+                yield from _by_itself(member, source, path)(item, place)
+            else:
+                yield from _value(item, member, source, place, f"{path}[{index}]" if listed else path)
     elif kind.endswith(MAP) and isinstance(value, dict):
         for index, (key, item) in enumerate(value.items()):
             yield from _value(item, kind.removesuffix(MAP), source, join(pointer, key), f"{path}[{index}].value")

@@ -7,19 +7,22 @@ quotes a refusal: recorded requests with them were accepted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 
 from harness.apis.bodies import parsed
+from harness.apis.entries import remembered
 from harness.apis.gemini import limits
 from harness.apis.gemini.limits import fields, generation, pairing, signatures, tools
 from harness.apis.gemini.requests import on_vertex, view
 from harness.apis.gemini.requests.parts import DATA_FIELDS
-from harness.apis.gemini.requests.proto import ProtoMessage
+from harness.apis.gemini.requests.proto import ProtoMessage, repeated
 from harness.apis.law import Law
 from harness.apis.limit import Violation, severity_of
 from harness.apis.profile import Profile
 from harness.apis.view import CallView, RequestView, WireError
 from harness.contract.http import HttpRequest
+from harness.contract.model import JSON
 
 
 def violations(request: HttpRequest, law: Law) -> list[Violation]:
@@ -53,30 +56,47 @@ def _unreadable(error: WireError) -> Violation:
 
 
 def _contents(body: ProtoMessage, profile: Profile, *, vertex: bool) -> Iterator[Violation]:
-    contents = body.messages("contents")
+    contents = repeated(body.get("contents"), body.at("contents"))
     if not contents:
         message = "* GenerateContentRequest.contents: contents is not specified\n"
         yield limits.CONTENTS_EMPTY.broken(message, body.at("contents"))
-    for index, content in enumerate(contents):
-        yield from _role(content, profile, vertex=vertex)
-        parts = content.messages("parts")
-        if not parts:
-            message = (
-                "Unable to submit request because it must include at least one parts field."
-                if vertex
-                else f"* GenerateContentRequest.contents[{index}].parts: contents.parts must not be empty.\n"
-            )
-            yield limits.PARTS_EMPTY.broken(message, content.at("parts"))
-        for position, part in enumerate(parts):
-            yield from _part(content, part, f"GenerateContentRequest.contents[{index}].parts[{position}]")
+    by_itself = _by_itself(vertex=vertex, strict_pairing=profile.strict_pairing)
+    for content, pointer in contents:
+        yield from by_itself(content, pointer)
 
 
-def _role(content: ProtoMessage, profile: Profile, *, vertex: bool) -> Iterator[Violation]:
+@cache
+def _by_itself(*, vertex: bool, strict_pairing: bool) -> Callable[[JSON, str], Sequence[Violation]]:
+    """What is wrong with a content, told once though all requests behind it repeat it."""
+
+    def of(content: JSON, pointer: str) -> Sequence[Violation]:
+        message = ProtoMessage.of(content, pointer)
+        return [*_role(message, vertex=vertex, strict_pairing=strict_pairing), *_parts(message, vertex=vertex)]
+
+    return remembered(of)
+
+
+def _parts(content: ProtoMessage, *, vertex: bool) -> Iterator[Violation]:
+    index = content.pointer.rpartition("/")[2]
+    path = f"contents[{index if index.isdigit() else 0}].parts"  # one object may stand for a list of one
+    parts = content.messages("parts")
+    if not parts:
+        message = (
+            "Unable to submit request because it must include at least one parts field."
+            if vertex
+            else f"* GenerateContentRequest.{path}: contents.parts must not be empty.\n"
+        )
+        yield limits.PARTS_EMPTY.broken(message, content.at("parts"))
+    for position, part in enumerate(parts):
+        yield from _part(content, part, f"GenerateContentRequest.{path}[{position}]")
+
+
+def _role(content: ProtoMessage, *, vertex: bool, strict_pairing: bool) -> Iterator[Violation]:
     role = content.get("role")
     if role in ("user", "model") or (not role and not vertex):  # the Developer API reads a missing role as user
         return
     message = "Please use a valid role: user, model."
-    older = role == "function" and not profile.strict_pairing
+    older = role == "function" and not strict_pairing
     limit = limits.ROLE_FUNCTION if older else limits.ROLE
     yield limit.broken(message, content.at("role"), actual=role, expected=["user", "model"])
 

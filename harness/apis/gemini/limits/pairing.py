@@ -7,7 +7,6 @@ Recordings show that the server reads adjacent model contents as one turn: a ste
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import takewhile
 from typing import Literal
 
 from harness.apis.gemini import limits
@@ -50,7 +49,10 @@ def _results(turns: Sequence[TurnView]) -> list[ResultView]:
 
 
 def _run(turns: Sequence[TurnView], start: int, belongs: Callable[[TurnView], bool]) -> Sequence[TurnView]:
-    return [*takewhile(belongs, turns[start:])]
+    end = start
+    while end < len(turns) and belongs(turns[end]):
+        end += 1
+    return turns[start:end]
 
 
 def _misplaced_result(turn: TurnView) -> Violation:

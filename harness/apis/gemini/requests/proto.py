@@ -27,6 +27,7 @@ def camel(key: str) -> str:
     return _UNDERSCORED.sub(lambda match: match[1].upper(), key)
 
 
+@lru_cache(4096)
 def snake(key: str) -> str:
     """The snake_case spelling of a field's name, which the provider's messages use."""
     return _CAPITAL.sub(lambda match: f"_{match[1].lower()}", key)

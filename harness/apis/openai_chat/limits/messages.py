@@ -4,8 +4,11 @@ openai-chat-result-text-only)."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from typing import NamedTuple
 
+from harness.apis.entries import remembered
 from harness.apis.jsonvalue import join, loads
 from harness.apis.limit import Violation
 from harness.apis.openai_chat import limits
@@ -40,20 +43,36 @@ def violations(chat: Chat) -> Iterator[Violation]:
             actual=messages,
         )
         return
+    takes_system = Capability.SYSTEM_PROMPT not in chat.profile.lacks
+    by_itself = _by_itself(_Manner(chat.openai, chat.law.service == MISTRAL, takes_system))
     for index, message in enumerate(messages):
-        pointer = join("/messages", index)
-        if isinstance(message, dict):
-            yield from _message(chat, message, pointer)
-        else:
-            yield limits.MESSAGE_TYPE.broken(
-                f"Invalid type for '{param(pointer)}': expected an object, but got {type_name(message)} instead.",
-                pointer,
-                actual=message,
-                code="invalid_type",
-            )
+        yield from by_itself(message, join("/messages", index))
 
 
-def _message(chat: Chat, message: dict[str, JSON], pointer: str) -> Iterator[Violation]:
+class _Manner(NamedTuple):
+    """What a message is judged by, whatever else is in the request: whether OpenAI's own rules hold, or Mistral's, and
+    whether the model takes a system prompt."""
+
+    openai: bool
+    mistral: bool
+    takes_system: bool
+
+
+@cache
+def _by_itself(manner: _Manner) -> Callable[[JSON, str], Sequence[Violation]]:
+    """What is wrong with a message, told once though all requests behind it repeat it."""
+    return remembered(lambda message, pointer: [*_message(manner, message, pointer)])
+
+
+def _message(manner: _Manner, message: JSON, pointer: str) -> Iterator[Violation]:
+    if not isinstance(message, dict):
+        yield limits.MESSAGE_TYPE.broken(
+            f"Invalid type for '{param(pointer)}': expected an object, but got {type_name(message)} instead.",
+            pointer,
+            actual=message,
+            code="invalid_type",
+        )
+        return
     role = message.get("role")
     if not isinstance(role, str) or role not in _ROLES:
         yield limits.ROLE_UNKNOWN.broken(
@@ -64,16 +83,16 @@ def _message(chat: Chat, message: dict[str, JSON], pointer: str) -> Iterator[Vio
             code="invalid_value",
         )
         return
-    if role in ("system", "developer") and Capability.SYSTEM_PROMPT in chat.profile.lacks:
+    if role in ("system", "developer") and not manner.takes_system:
         yield limits.SYSTEM_UNSUPPORTED.broken(
             f"Unsupported value: '{param(pointer)}.role' does not support '{role}' with this model.",
             join(pointer, "role"),
             actual=role,
             code="unsupported_value",
         )
-    yield from _content(chat, message, role, pointer)
-    yield from _name(chat, message, role, pointer)
-    yield from _calls(chat, message, role, pointer)
+    yield from _content(manner, message, role, pointer)
+    yield from _name(manner, message, role, pointer)
+    yield from _calls(manner, message, role, pointer)
     if role == "tool" and not isinstance(message.get("tool_call_id"), str):
         yield limits.RESULT_ID_MISSING.broken(
             f"Missing required parameter: '{param(pointer)}.tool_call_id'.",
@@ -83,18 +102,18 @@ def _message(chat: Chat, message: dict[str, JSON], pointer: str) -> Iterator[Vio
         )
 
 
-def _content(chat: Chat, message: dict[str, JSON], role: str, pointer: str) -> Iterator[Violation]:
+def _content(manner: _Manner, message: dict[str, JSON], role: str, pointer: str) -> Iterator[Violation]:
     content, place = message.get("content"), join(pointer, "content")
     if content is None:
         excused = role == "function" or (role == "assistant" and any(map(message.get, _INSTEAD_OF_CONTENT)))
-        if chat.openai and not excused:
+        if manner.openai and not excused:
             yield limits.CONTENT_MISSING.broken(
                 "Invalid value for 'content': expected a string, got null.",
                 place if "content" in message else pointer,
                 expected="a string or content parts",
             )
     elif isinstance(content, list):
-        if chat.openai:
+        if manner.openai:
             yield from _parts(content, role, place)
     elif not isinstance(content, str):
         yield limits.CONTENT_TYPE.broken(
@@ -121,13 +140,13 @@ def _parts(content: list[JSON], role: str, pointer: str) -> Iterator[Violation]:
             )
 
 
-def _name(chat: Chat, message: dict[str, JSON], role: str, pointer: str) -> Iterator[Violation]:
+def _name(manner: _Manner, message: dict[str, JSON], role: str, pointer: str) -> Iterator[Violation]:
     name = message.get("name")
-    if chat.openai and role != "tool" and isinstance(name, str) and not NAME.fullmatch(name):
+    if manner.openai and role != "tool" and isinstance(name, str) and not NAME.fullmatch(name):
         yield _bad_name(name, join(pointer, "name"))
 
 
-def _calls(chat: Chat, message: dict[str, JSON], role: str, pointer: str) -> Iterator[Violation]:
+def _calls(manner: _Manner, message: dict[str, JSON], role: str, pointer: str) -> Iterator[Violation]:
     calls, place = message.get("tool_calls"), join(pointer, "tool_calls")
     if role != "assistant" or calls is None:
         return
@@ -139,13 +158,13 @@ def _calls(chat: Chat, message: dict[str, JSON], role: str, pointer: str) -> Ite
             code="invalid_type",
         )
     for at, call in calls_of(message, pointer):
-        yield from _call(chat, call, at)
+        yield from _call(manner, call, at)
 
 
-def _call(chat: Chat, call: dict[str, JSON], pointer: str) -> Iterator[Violation]:
-    yield from _call_id(chat, call, pointer)
+def _call(manner: _Manner, call: dict[str, JSON], pointer: str) -> Iterator[Violation]:
+    yield from _call_id(manner, call, pointer)
     kind = call.get("type")
-    if kind not in ("function", "custom") and (kind is not None or chat.openai):
+    if kind not in ("function", "custom") and (kind is not None or manner.openai):
         yield limits.CALL_TYPE.broken(
             f"Invalid value for '{param(pointer)}.type': {shown(kind)}. Supported are: function, custom.",
             join(pointer, "type") if "type" in call else pointer,
@@ -164,12 +183,12 @@ def _call(chat: Chat, call: dict[str, JSON], pointer: str) -> Iterator[Violation
         )
         return
     name = function["name"]
-    if chat.openai and isinstance(name, str) and not NAME.fullmatch(name):
+    if manner.openai and isinstance(name, str) and not NAME.fullmatch(name):
         yield _bad_name(name, join(pointer, "function", "name"))
     yield from _arguments(function, join(pointer, "function"))
 
 
-def _call_id(chat: Chat, call: dict[str, JSON], pointer: str) -> Iterator[Violation]:
+def _call_id(manner: _Manner, call: dict[str, JSON], pointer: str) -> Iterator[Violation]:
     call_id, place = call.get("id"), join(pointer, "id")
     if not isinstance(call_id, str):
         yield limits.CALL_ID_MISSING.broken(
@@ -178,7 +197,7 @@ def _call_id(chat: Chat, call: dict[str, JSON], pointer: str) -> Iterator[Violat
             actual=call_id,
             code="missing_required_parameter",
         )
-    elif chat.law.service == MISTRAL and not _MISTRAL_ID.fullmatch(call_id):
+    elif manner.mistral and not _MISTRAL_ID.fullmatch(call_id):
         yield limits.CALL_ID_MISTRAL.broken(
             f"Tool call id was {call_id} but must be a-z, A-Z, 0-9, with a length of 9.",
             place,

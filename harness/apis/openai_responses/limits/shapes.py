@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 
+from harness.apis.entries import remembered
 from harness.apis.jsonvalue import join
 from harness.apis.law import Law
 from harness.apis.limit import Limit, Violation
@@ -88,19 +90,29 @@ def is_strict(law: Law) -> bool:
 
 def item_limits(entries: JSON, law: Law) -> Iterator[Violation]:
     """What is refused in each item of `input`, seen alone."""
+    by_itself = _by_itself(own=law.is_own, strict=is_strict(law))
     for index, item in enumerate(entries if isinstance(entries, list) else ()):
-        pointer = join("/input", index)
-        if not isinstance(item, dict):
-            text = f"Invalid type for '{parameter(pointer)}': expected an object."
-            yield limits.ITEM_TYPE.broken(text, pointer, code=WRONG_TYPE, actual=item)
-            continue
-        kind = item_kind(item)
-        if kind not in _FIELDS and kind not in _OTHERS:
-            yield _unknown_type(item, pointer)
-            continue
-        yield from _fields(kind, item, pointer)
-        yield from _ids(kind, item, pointer, law)
-        yield from _details(kind, item, pointer, law)
+        yield from by_itself(item, join("/input", index))
+
+
+@cache
+def _by_itself(*, own: bool, strict: bool) -> Callable[[JSON, str], Sequence[Violation]]:
+    """What is refused in an item, told once though all requests behind it repeat it."""
+    return remembered(lambda item, pointer: [*_item(item, pointer, own=own, strict=strict)])
+
+
+def _item(item: JSON, pointer: str, *, own: bool, strict: bool) -> Iterator[Violation]:
+    if not isinstance(item, dict):
+        text = f"Invalid type for '{parameter(pointer)}': expected an object."
+        yield limits.ITEM_TYPE.broken(text, pointer, code=WRONG_TYPE, actual=item)
+        return
+    kind = item_kind(item)
+    if kind not in _FIELDS and kind not in _OTHERS:
+        yield _unknown_type(item, pointer)
+        return
+    yield from _fields(kind, item, pointer)
+    yield from _ids(kind, item, pointer, strict=strict)
+    yield from _details(kind, item, pointer, own=own)
 
 
 def _unknown_type(item: dict[str, JSON], pointer: str) -> Violation:
@@ -124,7 +136,7 @@ def _fields(kind: str, item: dict[str, JSON], pointer: str) -> Iterator[Violatio
             yield limit.broken(text, place, code=WRONG_TYPE, actual=value)
 
 
-def _ids(kind: str, item: dict[str, JSON], pointer: str, law: Law) -> Iterator[Violation]:
+def _ids(kind: str, item: dict[str, JSON], pointer: str, *, strict: bool) -> Iterator[Violation]:
     for key, limit in (("id", limits.ITEM_ID), ("call_id", limits.ITEM_CALL_ID)):
         value, place = item.get(key), join(pointer, key)
         if not isinstance(value, str):
@@ -132,17 +144,17 @@ def _ids(kind: str, item: dict[str, JSON], pointer: str, law: Law) -> Iterator[V
         if not value:
             text = f"Invalid '{parameter(place)}': empty string. Expected at least one character."
             yield limit.broken(text, place, code=EMPTY)
-        elif is_strict(law) and len(value) > _ID_LENGTH:
+        elif strict and len(value) > _ID_LENGTH:
             text = f"Invalid '{parameter(place)}': string too long, {len(value)} characters of at most {_ID_LENGTH}."
             yield limit.broken(text, place, code=TOO_LONG, actual=value)
     identity, prefix = item.get("id"), _PREFIXES.get(kind)
-    if is_strict(law) and prefix and isinstance(identity, str) and not identity.startswith(prefix):
+    if strict and prefix and isinstance(identity, str) and not identity.startswith(prefix):
         place = join(pointer, "id")
         text = f"Invalid '{parameter(place)}': '{identity}'. Expected an ID that begins with '{prefix}'."
         yield limits.ITEM_ID.broken(text, place, code=WRONG_VALUE, actual=identity)
 
 
-def _details(kind: str, item: dict[str, JSON], pointer: str, law: Law) -> Iterator[Violation]:
+def _details(kind: str, item: dict[str, JSON], pointer: str, *, own: bool) -> Iterator[Violation]:
     if kind in ("function_call", "custom_tool_call"):
         yield from name_limits(item.get("name"), join(pointer, "name"), limits.CALL_NAME)
     elif kind in ("function_call_output", "custom_tool_call_output"):
@@ -150,7 +162,7 @@ def _details(kind: str, item: dict[str, JSON], pointer: str, law: Law) -> Iterat
     elif kind == "message":
         yield from _message(item, pointer)
     elif kind == "reasoning" and "status" in item:
-        seen_refused = law.is_own and item["status"] is not None
+        seen_refused = own and item["status"] is not None
         yield limits.REASONING_STATUS.broken(
             f"Unknown parameter: '{parameter(pointer)}.status'.",
             join(pointer, "status"),
