@@ -24,7 +24,7 @@ class State(StrEnum):
 
     FRESH = "fresh"
     STALE = "stale"
-    """What the scenario sends has changed since."""
+    """What the scenario sends has changed since, or the model that is asked."""
     OLD = "old"
     """Older than it may be."""
     UNUSED = "unused"
@@ -79,6 +79,9 @@ class Inventory:
             return State.UNUSED, unplayed
         if not metadata.is_of(digest(scenario), sent_digest(scenario)):
             return State.STALE, "what the scenario sends has changed"
+        model = self._cells[metadata.target, metadata.scenario, metadata.variant].target.model
+        if metadata.model_requested != model:
+            return State.STALE, f"the target's model is {model} now: harness record --force replaces it"
         old = self._outdated and self._outdated.too_old(metadata.recorded_at)
         return (State.FRESH, "") if old is None else (State.OLD, old)
 

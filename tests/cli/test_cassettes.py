@@ -103,6 +103,19 @@ def test_a_cassette_in_another_s_place_is_named(harness: Command, mine: Path) ->
     assert states["call-single/anthropic.yaml"] == ("fresh", "-")
 
 
+def test_a_cassette_of_the_target_s_former_model_is_stale(harness: Command, mine: Path) -> None:
+    library = Library(mine / "cassettes")
+    cassette = library.load("anthropic", "json-mode", "whole")
+    assert cassette.metadata is not None
+    present = cassette.metadata.model_requested
+    library.save(replace(cassette, metadata=replace(cassette.metadata, model_requested="claude-1")), force=True)
+
+    assert listed(harness("list", "cassettes"))["json-mode/anthropic.yaml"] == (
+        "stale",
+        f"the target's model is {present} now: harness record --force replaces it",
+    )
+
+
 def test_only_fresh_cassettes_are_conformant_where_it_is_strict(harness: Command, mine: Path) -> None:
     found = harness("list", "cassettes", "--strict")
     for gone in (*mine.glob("cassettes/*/*.stream.yaml"), *mine.glob("cassettes/*/gemini-3.yaml")):
