@@ -112,8 +112,15 @@ class Cassette:
 
 def checksum(metadata: Metadata, interactions: Sequence[Interaction]) -> str:
     """Digest by which a cassette that was cut or edited by hand is noticed. No protection against malice."""
-    content = json.dumps([metadata.to_dict(), [_plain(each) for each in interactions]], sort_keys=True)
-    return f"sha256:{hashlib.sha256(content.encode()).hexdigest()}"
+    digest = hashlib.sha256(b"[" + _json(metadata.to_dict()) + b", [")  # in pieces: the whole is twice the cassette
+    for index, each in enumerate(interactions):
+        digest.update((b", " if index else b"") + _json(_plain(each)))
+    digest.update(b"]]")
+    return f"sha256:{digest.hexdigest()}"
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, sort_keys=True).encode()
 
 
 def _plain(interaction: Interaction) -> list[Any]:

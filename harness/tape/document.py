@@ -15,8 +15,8 @@ import yaml
 from harness.contract.errors import CassetteError
 from harness.host.shortened import shortened
 
-MAX_BYTES = 32 << 20
-"""Bound on a cassette, and on all that its bodies unpack to."""
+MAX_BYTES = 48 << 20
+"""Bound on a cassette, some 14,000 exchanges of one short call, and on all that its bodies unpack to."""
 
 MAX_DEPTH = 100
 
@@ -68,9 +68,12 @@ def parse(data: bytes, file: str) -> Any:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise CassetteError(file, f"not UTF-8 text. {RESTORE}", f"byte {error.start}") from None
-    if not text.strip():
+    if not text or text.isspace():
         raise CassetteError(file, f"the file is empty: whatever wrote it was cut short. {RESTORE}")
-    return _parse_json(text, file) if text.lstrip().startswith("{") else _parse_yaml(text, file)
+    if text.lstrip().startswith("{"):
+        return _parse_json(text, file)
+    del text  # libyaml reads the bytes: a large file is not in memory thrice
+    return _parse_yaml(data, file)
 
 
 def _parse_json(text: str, file: str) -> Any:
@@ -85,9 +88,9 @@ def _parse_json(text: str, file: str) -> Any:
         raise CassetteError(file, f"this JSON cannot be read: {str(error).rstrip('.')}. {RESTORE}") from None
 
 
-def _parse_yaml(text: str, file: str) -> Any:
+def _parse_yaml(data: bytes, file: str) -> Any:
     try:
-        return _built(text, file)
+        return _built(data, file)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         reason = f"not complete YAML: {error.problem or error.context}. The file was cut or edited. {RESTORE}"
@@ -97,10 +100,10 @@ def _parse_yaml(text: str, file: str) -> Any:
         raise CassetteError(file, f"this YAML cannot be read: {problem}. {RESTORE}") from None
 
 
-def _built(text: str, file: str) -> Any:
+def _built(data: bytes, file: str) -> Any:
     """The values of a YAML document, built while its events are looked over."""
     builder = _Builder(file)
-    loader = _SAFE_LOADER(text)
+    loader = _SAFE_LOADER(data)
     try:
         for event in iter(loader.get_event, None):  # half the calls of `yaml.parse`, which asks before each
             builder.add(event)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -37,15 +38,18 @@ def read(path: Path) -> Cassette:
         CassetteMissing: there is no such file.
         CassetteError: it cannot be read, or it is no whole cassette.
     """
+    return _Reader(str(path)).cassette(parse(_data(path), str(path)))  # which are not held longer than it takes
+
+
+def _data(path: Path) -> bytes:
     try:
-        data = contents(path, MAX_BYTES)
+        return contents(path, MAX_BYTES)
     except FileNotFoundError:
         if path.is_symlink():
             raise CassetteError(str(path), "a symbolic link that leads nowhere. Remove the link.") from None
         raise CassetteMissing(str(path), "there is no such cassette.") from None
     except OSError as error:
         raise CassetteError(str(path), f"cannot be opened: {error.strerror}.") from None
-    return loads(data, str(path))
 
 
 def loads(data: bytes, file: str) -> Cassette:
@@ -82,7 +86,11 @@ class _Reader:
         entries: Any = document["interactions"]
         if not _is_list(entries):
             self._refuse(f"`interactions` is {_kind(entries)} and not a list. {RESTORE}", "interactions")
-        interactions = tuple(self._interaction(entry, index) for index, entry in enumerate(entries))
+        made: list[Interaction] = []
+        for index, entry in enumerate(entries):
+            made.append(self._interaction(entry, index))
+            entries[index] = None  # nobody reads it again: a large cassette is not in memory twice
+        interactions = tuple(made)
         metadata: Any = document.get("metadata")
         if not _is_mapping(metadata) or not str(metadata.get("format")).startswith("harness "):
             return Cassette(interactions)
@@ -144,7 +152,7 @@ class _Reader:
 
     def _request(self, stored: dict[Any, Any], place: str) -> HttpRequest:
         headers, body = self._content(stored, "body", place)
-        method = self._text(stored.get("method"), f"{place}.method").upper()
+        method = sys.intern(self._text(stored.get("method"), f"{place}.method").upper())
         return HttpRequest(method, self._text(stored.get("uri"), f"{place}.uri"), headers, body)
 
     def _response(self, stored: dict[Any, Any], place: str) -> HttpResponse:
@@ -186,8 +194,8 @@ class _Reader:
         headers: dict[str, str] = {}
         for name, value in stored.items():
             values: list[Any] = value if _is_list(value) else [value]
-            key = self._text(name, place).lower()
-            joined = ", ".join(self._text(each, f"{place}.{key}") for each in values if each is not None)
+            key = sys.intern(self._text(name, place).lower())  # all exchanges have the same
+            joined = sys.intern(", ".join(self._text(each, f"{place}.{key}") for each in values if each is not None))
             headers[key] = f"{headers[key]}, {joined}" if key in headers else joined
         return headers
 
