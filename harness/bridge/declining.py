@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.contract.errors import Unsupported
-from harness.contract.model import ChatRequest, Image, JsonMode, JsonSchema, NamedTool
+from harness.contract.model import ChatRequest, File, Image, JsonMode, JsonSchema, NamedTool
 from harness.contract.protocols import Capability
 
 
@@ -27,6 +27,8 @@ def asked(request: ChatRequest) -> frozenset[Capability]:
             if isinstance(result.content, tuple)
             for part in result.content
         ),
+        Capability.FILES: any(isinstance(part, File) and not _is_sound(part) for part in parts),
+        Capability.AUDIO: any(isinstance(part, File) and _is_sound(part) for part in parts),
         Capability.THINKING: request.thinking is not None,
         Capability.CACHE_MARKS: request.cache,
         Capability.PROVIDER_TOOLS: any(
@@ -34,6 +36,10 @@ def asked(request: ChatRequest) -> frozenset[Capability]:
         ),
     }
     return frozenset(capability for capability, used in uses.items() if used)
+
+
+def _is_sound(part: File) -> bool:
+    return part.media_type.startswith("audio/")
 
 
 def decline(adapter: str, request: ChatRequest, *cannot: Capability, reason: str = "the library has no way to") -> None:

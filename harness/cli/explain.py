@@ -105,6 +105,8 @@ _CAPABILITIES: Mapping[Capability, str] = {
     Capability.PROVIDER_TOOLS: "Offers tools that the provider runs itself.",
     Capability.VISION: "Sends pictures.",
     Capability.IMAGE_RESULTS: "Sends pictures inside the results of tools.",
+    Capability.FILES: "Sends documents of the user.",
+    Capability.AUDIO: "Sends sound of the user.",
     Capability.THINKING: "Asks for reasoning, and hands it back as it came.",
     Capability.CACHE_MARKS: "Sets the cache marks that are asked for.",
     Capability.HISTORY: "Takes a conversation of several turns.",

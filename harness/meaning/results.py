@@ -233,5 +233,13 @@ def _strings(value: JSON) -> list[str]:
 def same_medium(view: MediaView, part: Image | File) -> bool:
     """The medium on the wire is the given one: to the byte and of its type, or by its address."""
     if part.data is not None:
-        return view.data == part.data and view.media_type == part.media_type
+        return view.data == part.data and _kind(view.media_type) == _kind(part.media_type)
     return view.uri == part.uri
+
+
+def _kind(media_type: str | None) -> str | None:
+    """A media type under one of its names: OpenAI's APIs have `mp3` and `wav`."""
+    return _NAMES.get(media_type, media_type) if media_type is not None else None
+
+
+_NAMES = {"audio/mp3": "audio/mpeg", "audio/x-wav": "audio/wav", "audio/wave": "audio/wav"}

@@ -99,6 +99,8 @@ def _capabilities(request: ChatRequest) -> frozenset[Capability]:
         Capability.JSON_WITH_TOOLS: form is not None and bool(request.tools),
         Capability.VISION: any(isinstance(part, Image) for message in said for part in message.parts),
         Capability.IMAGE_RESULTS: any(isinstance(part, Image) for result in results for part in _parts(result)),
+        Capability.FILES: any(_is_file(part) for message in said for part in message.parts),
+        Capability.AUDIO: any(_is_sound(part) for message in said for part in message.parts),
         Capability.THINKING: request.thinking is not None,
         Capability.CACHE_MARKS: request.cache,
         Capability.HISTORY: len(said) > 1,
@@ -133,6 +135,8 @@ def _uncommon_parts(message: Message) -> Iterator[str]:
         yield "a message that says nothing"
     for part in message.parts:
         match part:
+            case File() if _is_file(part) or _is_sound(part):
+                continue
             case File() | Opaque() | Refusal() | Thinking():
                 yield type(part).__name__
             case ToolResult(is_error=True):
@@ -141,6 +145,15 @@ def _uncommon_parts(message: Message) -> Iterator[str]:
                 yield "a result of several parts"
             case _:
                 continue
+
+
+def _is_file(part: object) -> bool:
+    """Whether it is a document of a kind that whoever takes files has said to take."""
+    return isinstance(part, File) and part.media_type in ("application/pdf", "text/plain")
+
+
+def _is_sound(part: object) -> bool:
+    return isinstance(part, File) and part.media_type in ("audio/wav", "audio/mp3")
 
 
 def _parts(result: ToolResult) -> tuple[object, ...]:

@@ -238,26 +238,27 @@ def _result_media(message: Message) -> Iterator[Image | File]:
 
 
 def _media(evidence: Evidence) -> Iterator[Flaw]:
-    """Each image that was given is there, behind as much text as it was given behind."""
+    """Each medium of the user is there, behind as much text as it was given behind."""
     for asked in evidence.asked:
         if asked.view.stateful:
             continue
         sent = _sent_media(asked)
         told = "".join(part.text for _, part in _sent_texts(asked) if part)
         complete = told == "".join(text for _, text in _given_texts(asked) if text)  # else text-changed says it
-        for image, behind in _given_images(asked):
-            same = [(medium, before) for medium, before in sent if same_medium(medium, image)]
+        for given, behind in _given_media(asked):
+            what = "an image" if isinstance(given, Image) else "a file"
+            same = [(medium, before) for medium, before in sent if same_medium(medium, given)]
             if not same:
                 yield Flaw(
-                    "an image of the conversation is missing or changed",
+                    f"{what} of the conversation is missing or changed",
                     asked.reading.index,
                     sent[0][0].pointer if sent else "",
                     [f"{medium.media_type}, {len(medium.data or b'')} bytes" for medium, _ in sent],
-                    f"{image.media_type}, {len(image.data or b'')} bytes",
+                    f"{given.media_type}, {len(given.data or b'')} bytes",
                 )
             elif complete and behind not in [before for _, before in same]:
                 yield Flaw(
-                    "an image of the conversation stands in another place",
+                    f"{what} of the conversation stands in another place",
                     asked.reading.index,
                     same[0][0].pointer,
                     f"behind {same[0][1]} characters of text",
@@ -265,14 +266,14 @@ def _media(evidence: Evidence) -> Iterator[Flaw]:
                 )
 
 
-def _given_images(asked: Asked) -> Iterator[tuple[Image, int]]:
-    """The user's images, each with the length of the text in front of it."""
+def _given_media(asked: Asked) -> Iterator[tuple[Image | File, int]]:
+    """The user's media, each with the length of the text in front of it."""
     behind = 0
     for message in asked.chat.request.messages:
         for part in message.parts:
             if isinstance(part, Text):
                 behind += len(part.text)
-            elif isinstance(part, Image) and message.role is Role.USER:
+            elif isinstance(part, Image | File) and message.role is Role.USER:
                 yield part, behind
 
 

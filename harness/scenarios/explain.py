@@ -47,6 +47,7 @@ _VOCABULARIES = {
     "name": "error",
     "status": "status",
     "stream_error": "status",
+    "media_type": "media type",
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -279,3 +280,46 @@ def test_any_json_survives_the_round_trip(name: str, arguments: dict[str, Any], 
     body = wire.sent(Message.user("?"), response.message, user(ToolResult(call.id, "f", {"it": result})))
     assert wire.called(body) == [("call_1", arguments)]
     assert wire.answered(body) == [("call_1", {"it": result})]
+
+
+PDF, SOUND = File("application/pdf", b"%PDF-1.4"), File("audio/mpeg", b"ID3")
+_PDF, _SOUND = "JVBERi0xLjQ=", "SUQz"
+MEDIA: dict[str, dict[str, Any]] = {
+    "anthropic": {
+        "file": {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": _PDF}}
+    },
+    "openai-chat": {
+        "file": {
+            "type": "file",
+            "file": {"filename": "file.pdf", "file_data": f"data:application/pdf;base64,{_PDF}"},
+        },
+        "sound": {"type": "input_audio", "input_audio": {"data": _SOUND, "format": "mp3"}},
+    },
+    "openai-responses": {
+        "file": {
+            "type": "input_file",
+            "filename": "file.pdf",
+            "file_data": f"data:application/pdf;base64,{_PDF}",
+        }
+    },
+    "gemini": {
+        "file": {"inlineData": {"mimeType": "application/pdf", "data": _PDF}},
+        "sound": {"inlineData": {"mimeType": "audio/mpeg", "data": _SOUND}},
+    },
+}
+"""What a document and sound are on each API that takes them."""
+
+
+@pytest.mark.parametrize(("kind", "part"), [("file", PDF), ("sound", SOUND)])
+def test_documents_and_sound_of_the_user_are_sent_or_refused(wire: Wire, kind: str, part: Part) -> None:
+    on_wire = MEDIA.get(wire.adapter.api, {}).get(kind)
+    if on_wire is None:
+        assert refused(wire, ChatRequest(messages=(user(Text("?"), part),))).feature
+    else:
+        assert json.dumps(on_wire) in json.dumps(wire.sent(user(Text("?"), part)))
+
+
+def test_a_file_of_chat_completions_keeps_its_name_beside_its_data() -> None:
+    named = replace(PDF, provider_metadata={"openai-chat": {"file": {"filename": "invoice.pdf"}}})
+    held = {"filename": "invoice.pdf", "file_data": f"data:application/pdf;base64,{_PDF}"}
+    assert json.dumps({"type": "file", "file": held}) in json.dumps(WIRES["openai-chat"].sent(user(named)))

@@ -211,6 +211,8 @@ def test_media_are_read_inline_and_by_reference() -> None:
         {"type": "input_audio", "input_audio": {"data": data, "format": "wav"}},
         {"type": "file", "file": {"file_data": f"data:application/pdf;base64,{data}", "filename": "a.pdf"}},
         {"type": "file", "file": {"file_id": "file-1"}},
+        {"type": "file", "file": {"file_data": data, "filename": "a.pdf"}},
+        {"type": "file", "file": {"file_data": data}},
         {"type": "image_url", "image_url": {"url": "data:image/png;base64,***"}},
         {"type": "video_url", "video_url": {"url": "https://example.com/a.mp4"}},
     ]
@@ -223,8 +225,10 @@ def test_media_are_read_inline_and_by_reference() -> None:
         MediaView("audio/wav", f"{place}/2", data=b"pixels"),
         MediaView("application/pdf", f"{place}/3", data=b"pixels"),
         MediaView(None, f"{place}/4", uri="file-1"),
-        OpaqueView("image_url", parts[5], f"{place}/5"),
-        OpaqueView("video_url", parts[6], f"{place}/6"),
+        MediaView("application/pdf", f"{place}/5", data=b"pixels"),
+        MediaView(None, f"{place}/6", data=b"pixels"),
+        OpaqueView("image_url", parts[7], f"{place}/7"),
+        OpaqueView("video_url", parts[8], f"{place}/8"),
     )
 
 

@@ -329,6 +329,8 @@ def test_a_crash_stays_a_crash() -> None:
         (ChatRequest(tool_choice="required"), Capability.FORCED_TOOL_CHOICE),
         (ChatRequest(response_format="json"), Capability.JSON_MODE),
         (ChatRequest(cache=True), Capability.CACHE_MARKS),
+        (ChatRequest(messages=(Message("user", [File("application/pdf", b"")]),)), Capability.FILES),
+        (ChatRequest(messages=(Message("user", [File("audio/wav", b"")]),)), Capability.AUDIO),
         (ChatRequest(provider_metadata={"gemini": {"tools": []}}), Capability.PROVIDER_TOOLS),
     ],
 )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
 
-from harness.contract.model import ChatRequest, Image, Message, Opaque, Part, Role, Text, Thinking, ToolResult
+from harness.contract.model import ChatRequest, File, Image, Message, Opaque, Part, Role, Text, Thinking, ToolResult
 from tests.broken.fault import (
     GEMINI,
     THINKING,
@@ -99,6 +99,10 @@ def _image_first(message: Message) -> Message:
     return replace(message, parts=tuple(sorted(message.parts, key=lambda part: not isinstance(part, Image))))
 
 
+def _file_first(message: Message) -> Message:
+    return replace(message, parts=tuple(sorted(message.parts, key=lambda part: not isinstance(part, File))))
+
+
 def _thinking_edited(_api: str, body: dict[str, Any]) -> None:
     for message in body["messages"]:
         for block in message["content"] if isinstance(message["content"], list) else ():
@@ -178,6 +182,33 @@ FAULTS = (
         "media-changed",
         everywhere(".+"),
         0,
+    ),
+    Fault("file-dropped", asks_parts(_is(File)), "file-from-user", "media-changed", BODY, 0),
+    Fault(
+        "file-read-as-text",
+        asks_parts(lambda p: Text((p.data or b"").decode()) if isinstance(p, File) else p),
+        "file-of-text",
+        "media-changed",
+        BODY,
+        1,
+    ),
+    Fault(
+        "file-first",
+        asks_messages(lambda ms: tuple(map(_file_first, ms))),
+        "file-from-user",
+        "media-changed",
+        everywhere(".+"),
+        0,
+    ),
+    Fault("sound-dropped", asks_parts(_is(File)), "audio-from-user", "media-changed", BODY, 0, GEMINI),
+    Fault(
+        "sound-as-a-file-of-bytes",
+        asks_parts(lambda p: replace(p, media_type="application/octet-stream") if isinstance(p, File) else p),
+        "audio-from-user",
+        "media-changed",
+        everywhere(".+"),
+        0,
+        GEMINI,
     ),
     Fault(
         "signature-lost",

@@ -411,3 +411,11 @@ def test_the_shipped_suite_is_green_even_strictly_from_anywhere_in_sixty_lines()
 
     assert played.returncode == 0, played.stdout + played.stderr
     assert len(played.stdout.splitlines()) <= 60
+
+
+def test_sound_is_sent_by_the_models_that_are_made_for_it(harness: Command) -> None:
+    words = ("run", "--mode", "reference", "audio-from-user", "--target", "openai-chat")
+    others, made = harness(*words), harness(*words, "--model", "openai-chat=gpt-audio")
+    assert (others.code, made.code) == (2, 0)
+    assert "does not have: audio" in " ".join(others.out.split())
+    assert made.out.startswith("PASS  2 cells")

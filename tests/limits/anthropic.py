@@ -11,6 +11,7 @@ OLDER = "claude-haiku-4-5"
 """It takes manual thinking, forced calls and a prefilled answer, and knows no system message."""
 
 _CLOSED = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
+_WORKBOOK = {"type": "document", "source": {"type": "base64", "media_type": "text/csv", "data": "YSxi"}}
 _DOCUMENT = {"type": "document", "source": {"type": "url", "url": "https://example.com/a.pdf"}}
 _MARKED = {"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}
 _CALL = {"type": "tool_use", "id": "toolu_1", "name": "get_weather", "input": {}}
@@ -53,6 +54,7 @@ CASES = (
     _case("result-text-empty", put(f"{_ANSWERS}.0.content", [_EMPTY])),
     _case("message-empty", insert("messages.0", {"role": "user", "content": []})),
     _case("prefill", append("messages", {"role": "assistant", "content": "{"}), PLAIN),
+    _case("media-type", insert("messages.0.content.0", _WORKBOOK)),
     _case("document-role", insert("messages.1.content.0", _DOCUMENT)),
     _case("user-citations", put("messages.0.content.0.citations", [{"type": "page_location"}])),
     _case("cache-marks", put("system", [_MARKED] * 5), PLAIN),

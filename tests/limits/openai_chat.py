@@ -29,6 +29,10 @@ def _renamed(call_id: str) -> Edit:
     return together(put(f"{_CALLS}.0.id", call_id), put("messages.2.tool_call_id", call_id))
 
 
+def _sound(form: str) -> Any:
+    return {"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": form}}
+
+
 CASES = (
     _case("body", raw(b'{"model": '), PLAIN),
     _case("unknown-field", put("plugins", [])),
@@ -45,6 +49,8 @@ CASES = (
     _case("content-missing", put("messages.0.content", None)),
     _case("content-type", put("messages.0.content", {"text": "Hello."})),
     _case("content-part", put("messages.2.content", [_IMAGE])),
+    _case("audio-format", put("messages.0.content", [_sound("flac")]), model="gpt-audio", severity="warning"),
+    _case("audio-model", put("messages.0.content", [_sound("wav")]), severity="warning"),
     _case("name-pattern", put("messages.0.name", "J. Doe")),
     _case("calls-type", insert("messages.0", {"role": "assistant", "content": "Hm.", "tool_calls": {}})),
     _case("call-type", put(f"{_CALLS}.0.type", "tool_use")),

@@ -97,7 +97,7 @@ MISTAKES: list[tuple[dict[str, Any], str, object, str]] = [
      "embeddings, errors, history, id-matching, json-mode, limits, requests, responses, streaming, "
      "system-prompt, tools.")),
     (MINIMAL, "requires", ["json-shema"], ("requires[0]: unknown capability 'json-shema'. Did you mean 'json-schema'? "
-     "Known: cache-marks, embeddings, forced-tool-choice, history, image-results, json-mode, "
+     "Known: audio, cache-marks, embeddings, files, forced-tool-choice, history, image-results, json-mode, "
      "json-schema, json-with-tools, parallel-tool-calls, provider-tools, retries, streaming, system-prompt, thinking, "
      "tool-choice, tools, truncation, vision.")),
     (MINIMAL, "provider_tools", {"gemeni": [{"googleSearch": {}}]}, ("provider_tools.gemeni: unknown API 'gemeni'. "
@@ -145,7 +145,24 @@ MISTAKES: list[tuple[dict[str, Any], str, object, str]] = [
     (MINIMAL, "turns.0", "hello", "turns[0]: must be a mapping, not the text 'hello'."),
     (MINIMAL, "turns.0.user", 5, "turns[0].user: must be a text or a list of parts."),
     (MINIMAL, "turns.0.user", [], "turns[0].user: must not be empty."),
-    (MINIMAL, "turns.0.user", [{}], "turns[0].user[0]: give text or image, and not both."),
+    (MINIMAL, "turns.0.user", [{}], "turns[0].user[0]: give one of text, image, file, audio."),
+    (MINIMAL, "turns.0.user", [{"text": "see", "file": {"media_type": "text/plain", "data": "aGk="}}],
+     "turns[0].user[0]: give one of text, image, file, audio."),
+    (MINIMAL, "turns.0.user", [{"file": {"media_type": "text/csv", "data": "aGk="}}],
+     "turns[0].user[0].file.media_type: unknown media type 'text/csv'. Known: application/pdf, text/plain."),
+    (MINIMAL, "turns.0.user", [{"audio": {"media_type": "audio/wave", "data": "aGk="}}],
+     ("turns[0].user[0].audio.media_type: unknown media type 'audio/wave'. Did you mean 'audio/wav'? Known: audio/mp3, "
+      "audio/wav.")),
+    (MINIMAL, "turns.0.user", [{"file": {"media_type": "text/plain"}}],
+     "turns[0].user[0].file: give data or uri, and not both."),
+    (MINIMAL, "turns.0.user", [{"audio": {"media_type": "audio/wav", "data": "%"}}],
+     "turns[0].user[0].audio.data: not base64."),
+    (MINIMAL, "turns.0.user", [{"file": {"media_type": "text/plain", "data": "aGk="}}],
+     "requires: the scenario uses 'files'. Add it here."),
+    (MINIMAL, "turns.0.user", [{"audio": {"media_type": "audio/wav", "data": "aGk="}}],
+     "requires: the scenario uses 'audio'. Add it here."),
+    (WITH_TOOLS, "tools.0.results.0", {"parts": [{"file": {"media_type": "text/plain", "data": "aGk="}}]},
+     "tools[0].results[0].parts[0].file: unknown key 'file'. Known: image, text."),
     (MINIMAL, "turns.0.user", [{"image": {"media_type": "image/png"}}],
      "turns[0].user[0].image: give data or uri, and not both."),
     (MINIMAL, "turns.0.user", [{"image": {"media_type": "image/png", "data": "%"}}],

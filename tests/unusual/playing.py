@@ -42,7 +42,8 @@ def _written(form: Form, place: Path) -> str:
     """The form's scenario with a text that names the form."""
     scenario: dict[str, Any] = cast("Any", read(form.path.read_bytes(), str(form.path)).value)
     scenario["id"] = form.name
-    scenario["turns"][0]["user"] += mark(form)
+    turn = scenario["turns"][0]
+    turn["user"] += mark(form) if isinstance(turn["user"], str) else [{"text": mark(form)}]
     file = place / f"{form.name}.yaml"
     file.write_text(json.dumps(scenario))
     return str(file)

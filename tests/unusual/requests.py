@@ -50,7 +50,73 @@ def _level(word: str) -> Wrap:
     return sends(sent)
 
 
+def _file_named(name: str) -> Wrap:
+    """A file by its data alone, whose name tells what it is."""
+
+    def sent(api: str, body: dict[str, Any]) -> None:
+        entry = body["messages"][-1] if api == "openai-chat" else body["input"][-1]
+        for part in entry["content"]:
+            held = part.get("file") if part["type"] == "file" else part if part["type"] == "input_file" else None
+            if held is not None:
+                held |= {"filename": name, "file_data": held["file_data"].partition(",")[2]}
+
+    return sends(sent)
+
+
+def _sound_underscored(*, cut: bool) -> Wrap:
+    """Media under the names that protobuf has for them."""
+
+    def sent(_api: str, body: dict[str, Any]) -> None:
+        for part in body["contents"][0]["parts"]:
+            if "inlineData" in part:
+                given = part.pop("inlineData")
+                data = given["data"][: -4 if cut else None]
+                part["inline_data"] = {"mime_type": given["mimeType"], "data": data}
+
+    return sends(sent)
+
+
+def _titled(*, drop: bool) -> Wrap:
+    """Documents have a title; or the last line of what stands in them is not there."""
+
+    def sent(_api: str, body: dict[str, Any]) -> None:
+        for block in body["messages"][0]["content"]:
+            if block["type"] == "document":
+                block["title"] = "boiler.txt"
+                if drop:
+                    block["source"]["data"] = block["source"]["data"].rpartition("\n2026")[0]
+
+    return sends(sent)
+
+
 FORMS = (
+    Form(
+        "file-named",
+        "a document whose data have no media type, but a name",
+        "file-from-user",
+        OPENAI,
+        _file_named("invoice.pdf"),
+        _file_named("invoice.txt"),
+        "media-changed",
+    ),
+    Form(
+        "sound-underscored",
+        "sound under the names that protobuf has",
+        "audio-from-user",
+        GEMINI,
+        _sound_underscored(cut=False),
+        _sound_underscored(cut=True),
+        "media-changed",
+    ),
+    Form(
+        "text-file-titled",
+        "a text file with a title of its own",
+        "file-of-text",
+        ("anthropic",),
+        _titled(drop=False),
+        _titled(drop=True),
+        "media-changed",
+    ),
     Form(
         "effort-in-capitals",
         "an effort as the enumeration that Gemini's documents have",

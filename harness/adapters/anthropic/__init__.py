@@ -62,6 +62,7 @@ ADAPTER = Adapter(
             Capability.JSON_WITH_TOOLS,
             Capability.VISION,
             Capability.IMAGE_RESULTS,
+            Capability.FILES,
             Capability.THINKING,
             Capability.CACHE_MARKS,
             Capability.PROVIDER_TOOLS,

@@ -68,6 +68,8 @@ ADAPTER = Adapter(
             Capability.JSON_WITH_TOOLS,
             Capability.VISION,
             Capability.IMAGE_RESULTS,
+            Capability.FILES,
+            Capability.AUDIO,
             Capability.THINKING,
             Capability.CACHE_MARKS,
             Capability.PROVIDER_TOOLS,

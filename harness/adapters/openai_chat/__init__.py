@@ -68,6 +68,8 @@ ADAPTER = Adapter(
             Capability.JSON_WITH_TOOLS,
             Capability.VISION,
             Capability.IMAGE_RESULTS,
+            Capability.FILES,
+            Capability.AUDIO,
             Capability.CACHE_MARKS,
             Capability.HISTORY,
             Capability.TRUNCATION,

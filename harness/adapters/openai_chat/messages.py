@@ -24,7 +24,7 @@ from harness.contract.model import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from harness.contract.model import JSON, Part
 
@@ -189,13 +189,19 @@ def _parts(parts: Iterable[Part]) -> list[JSON]:
                 )
             case File():
                 fields = own(part.provider_metadata, API)
-                result.append(merged({"type": "file"} if "file" in fields else _file(part), fields))
+                result.append(merged({"type": "file"} if _is_elsewhere(fields) else _file(part), fields))
             case Opaque(api=api, raw=raw):
                 if api == API:
                     result.append(raw)
             case _:
                 raise unsupported(API, part, "it belongs to the assistant")
     return result
+
+
+def _is_elsewhere(fields: Mapping[str, JSON]) -> bool:
+    """Whether the file is named by what the provider has of it, not by its own data."""
+    held = fields.get("file")
+    return isinstance(held, dict) and bool({"file_id", "file_data"} & held.keys())
 
 
 def _file(part: File) -> dict[str, JSON]:

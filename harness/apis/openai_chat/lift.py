@@ -6,7 +6,10 @@ from typing_extensions import override
 
 from harness.apis.lift import Lift, System, without
 from harness.apis.view import MediaView, ResultView, TextView
-from harness.contract.model import JSON, ToolResult
+from harness.contract.model import JSON, Opaque, ToolResult
+
+_HELD = {"image_url": ("url",), "input_audio": ("data", "format"), "file": ("file_data",)}
+"""Kind of a content part → the fields of what it holds that have a canonical place."""
 
 
 class OpenAIChatLift(Lift):
@@ -29,7 +32,11 @@ class OpenAIChatLift(Lift):
         raw = self.raw(view)
         message = raw if isinstance(raw, dict) else {}
         content = message.get("content")
-        parts = tuple(self.part(part) for part in view.payload)
+        # results hold text only (openai-chat-result-text-only): a medium among them is the client's own, and stays
+        parts = tuple(
+            Opaque(self.api, self.raw(part)) if isinstance(part, MediaView) else self.part(part)
+            for part in view.payload
+        )
         fields = self._kept(without(message, "role", "tool_call_id", "content"))
         return ToolResult(call_id, name, content if isinstance(content, str) else parts, provider_metadata=fields)
 
@@ -40,6 +47,11 @@ class OpenAIChatLift(Lift):
 
     @override
     def _bare(self, raw: dict[str, JSON], view: TextView | MediaView) -> dict[str, JSON] | None:
-        # results hold text only (openai-chat-result-text-only): a medium among them is the client's own, and stays as
-        # it is
-        return without(raw, "type", "text") if isinstance(view, TextView) else None
+        if isinstance(view, TextView):
+            return without(raw, "type", "text")
+        kind = raw.get("type")
+        held = raw.get(kind) if isinstance(kind, str) and kind in _HELD else None
+        if not isinstance(kind, str) or not isinstance(held, dict):
+            return None
+        rest = without(held, *_HELD[kind])
+        return {**without(raw, "type", kind), **({kind: rest} if rest else {})}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.apis.view import MediaView
-from harness.contract.model import Image, Text
+from harness.contract.model import File, Image, Text
 from harness.meaning.results import same_medium
 from harness.meaning.schemas import change
 from harness.rules.evidence import Heard
@@ -88,9 +88,9 @@ def _unseen(heard: Heard, scenario: Scenario, turn: int) -> Iterator[Flaw]:
     sent = [part for each in heard.view.turns for part in each.parts if isinstance(part, MediaView)]
     for spec in scenario.turns[: turn + 1]:
         for part in user_message(spec).parts:
-            if isinstance(part, Image) and not any(same_medium(view, part) for view in sent):
+            if isinstance(part, Image | File) and not any(same_medium(view, part) for view in sent):
                 yield Flaw(
-                    "an image of the user is not in the request",
+                    f"{'an image' if isinstance(part, Image) else 'a file'} of the user is not in the request",
                     heard.reading.index,
                     "",
                     [view.media_type for view in sent],

@@ -27,6 +27,7 @@ def needs(scenario: Scenario) -> frozenset[Capability]:
     every = [scenario.settings, *(turn.settings for turn in scenario.turns if turn.settings)]
     formats = {type(settings.format()).__name__ for settings in every} - {"NoneType"}
     steps = [step for turn in scenario.turns for step in turn.model]
+    said = [part for turn in scenario.turns if not isinstance(turn.user, str) for part in turn.user]
     uses = {
         Capability.SYSTEM_PROMPT: any([scenario.system, *(turn.system for turn in scenario.turns)]),
         Capability.TOOLS: bool(scenario.tools or any(message.calls for message in scenario.history)),
@@ -36,8 +37,10 @@ def needs(scenario: Scenario) -> frozenset[Capability]:
         Capability.JSON_MODE: "JsonMode" in formats,
         Capability.JSON_SCHEMA: "JsonSchema" in formats,
         Capability.JSON_WITH_TOOLS: bool(formats and scenario.tools),
-        Capability.VISION: any(_has_image(turn.user) for turn in scenario.turns),
+        Capability.VISION: any(part.image for part in said),
         Capability.IMAGE_RESULTS: any(_has_image(result.parts) for tool in scenario.tools for result in tool.results),
+        Capability.FILES: any(part.file for part in said),
+        Capability.AUDIO: any(part.audio for part in said),
         Capability.THINKING: any(settings.thinking is not None for settings in every),
         Capability.CACHE_MARKS: any(settings.cache for settings in every),
         Capability.HISTORY: bool(len(scenario.turns) > 1 or scenario.history),
@@ -48,5 +51,5 @@ def needs(scenario: Scenario) -> frozenset[Capability]:
     return frozenset(capability for capability, used in uses.items() if used)
 
 
-def _has_image(parts: str | Iterable[PartSpec] | None) -> bool:
-    return not isinstance(parts, str) and any(part.image is not None for part in parts or ())
+def _has_image(parts: Iterable[PartSpec] | None) -> bool:
+    return any(part.image is not None for part in parts or ())

@@ -17,11 +17,12 @@ from harness.scenarios.schema.history import HistoryCall, HistoryMessage, Histor
 from harness.scenarios.schema.scenario import Name, Scenario, json_schema
 from harness.scenarios.schema.settings import JsonSchemaSpec, NamedToolSpec, Settings, ThinkingSpec
 from harness.scenarios.schema.side import SideSpec
-from harness.scenarios.schema.tools import ImageSpec, PartSpec, ResultSpec, ToolSpec
+from harness.scenarios.schema.tools import AudioSpec, FileSpec, ImageSpec, PartSpec, ResultSpec, ToolSpec, UserPartSpec
 from harness.scenarios.schema.turns import StepSpec, TurnSpec
 from harness.scenarios.schema.words import ErrorName, Provocation, Subject, Variant
 
 __all__ = [
+    "AudioSpec",
     "CallMatcher",
     "CountMatcher",
     "EmbeddingsSpec",
@@ -30,6 +31,7 @@ __all__ = [
     "Expectation",
     "FaultSpec",
     "FaultStatus",
+    "FileSpec",
     "HandlerWord",
     "HistoryCall",
     "HistoryMessage",
@@ -53,6 +55,7 @@ __all__ = [
     "ToolSpec",
     "TrimSpec",
     "TurnSpec",
+    "UserPartSpec",
     "Variant",
     "json_schema",
 ]

@@ -7,9 +7,11 @@ import binascii
 from typing import Literal
 
 from pydantic import Field, JsonValue, field_validator, model_validator
+from typing_extensions import override
 
 from harness.contract.model import (
     JSON,
+    File,
     Image,
     Text,
     Tool,
@@ -20,12 +22,11 @@ from harness.scenarios.fields import (
 )
 
 
-class ImageSpec(Strict):
-    """A picture, as base64 or by its address."""
+class MediumSpec(Strict):
+    """A medium, as base64 or by its address."""
 
-    media_type: str = Field(description="For example image/png.")
     data: str | None = Field(default=None, description="The bytes, as base64.")
-    uri: str | None = Field(default=None, description="Where the picture lies.")
+    uri: str | None = Field(default=None, description="Where it lies.")
 
     @field_validator("data")
     @classmethod
@@ -38,30 +39,65 @@ class ImageSpec(Strict):
         return data
 
     @model_validator(mode="after")
-    def _has_one_source(self) -> ImageSpec:
+    def _has_one_source(self) -> MediumSpec:
         if (self.data is None) == (self.uri is None):
             raise ValueError("give data or uri, and not both.")
         return self
 
+    @property
+    def source(self) -> tuple[bytes | None, str | None]:
+        """The bytes, or the address."""
+        return None if self.data is None else base64.b64decode(self.data), self.uri
+
+
+class ImageSpec(MediumSpec):
+    """A picture, as base64 or by its address."""
+
+    media_type: str = Field(description="For example image/png.")
+
+
+class FileSpec(MediumSpec):
+    """A document, as base64 or by its address."""
+
+    media_type: Literal["application/pdf", "text/plain"] = Field(description="What every API takes that takes files.")
+
+
+class AudioSpec(MediumSpec):
+    """Sound, as base64 or by its address."""
+
+    media_type: Literal["audio/wav", "audio/mp3"] = Field(description="What every API takes that takes sound.")
+
 
 class PartSpec(Strict):
-    """One part of a user message or of a tool result: text or an image."""
+    """One part of a tool result: text or an image."""
 
     text: str | None = None
     image: ImageSpec | None = None
 
     @model_validator(mode="after")
     def _is_one_part(self) -> PartSpec:
-        if (self.text is None) == (self.image is None):
-            raise ValueError("give text or image, and not both.")
+        kinds = type(self).model_fields
+        if sum(getattr(self, kind) is not None for kind in kinds) != 1:
+            raise ValueError(f"give one of {', '.join(kinds)}.")
         return self
 
-    def part(self) -> Text | Image:
+    def part(self) -> Text | Image | File:
         """The canonical part."""
         if self.image is not None:
-            data = None if self.image.data is None else base64.b64decode(self.image.data)
-            return Image(self.image.media_type, data, self.image.uri)
+            return Image(self.image.media_type, *self.image.source)
         return Text(self.text or "")
+
+
+class UserPartSpec(PartSpec):
+    """One part of what the user says: text, an image, a document or sound."""
+
+    file: FileSpec | None = None
+    audio: AudioSpec | None = None
+
+    @override
+    def part(self) -> Text | Image | File:
+        medium = self.file or self.audio
+        return super().part() if medium is None else File(medium.media_type, *medium.source)
 
 
 class ResultSpec(Strict):

@@ -18,7 +18,7 @@ from harness.scenarios.fields import (
 )
 from harness.scenarios.schema.expectation import Expectation
 from harness.scenarios.schema.settings import Settings
-from harness.scenarios.schema.tools import PartSpec
+from harness.scenarios.schema.tools import UserPartSpec
 
 
 class StepSpec(Strict):
@@ -88,7 +88,7 @@ class TurnSpec(Strict):
     """What the user says, and what the model does until it has answered."""
 
     user: Annotated[
-        Annotated[str, Tag(TEXT)] | Annotated[list[PartSpec], Field(min_length=1), Tag(LIST)],
+        Annotated[str, Tag(TEXT)] | Annotated[list[UserPartSpec], Field(min_length=1), Tag(LIST)],
         either("a text or a list of parts"),
     ] = Field(description="What the user says: a text, or parts.")
     model: list[StepSpec] = Field(min_length=1)

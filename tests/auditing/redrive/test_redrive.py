@@ -268,6 +268,21 @@ def test_system_text_and_tools_make_the_round_trip() -> None:
     assert kinds(result) == []
 
 
+def test_media_of_the_user_make_the_round_trip() -> None:
+    """Pictures, documents and sound, each with a field of its own beside what has a canonical place."""
+    parts: list[dict[str, Any]] = [
+        {"type": "text", "text": "And these?"},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk=", "detail": "low"}},
+        {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,aGk="}},
+        {"type": "file", "file": {"file_id": "file-1"}},
+        {"type": "input_audio", "input_audio": {"data": "aGk=", "format": "mp3"}, "prompt_cache_breakpoint": {}},
+        {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}},
+    ]
+    assert kinds(chat_pair(chat_answer(CALL), SPOKEN, RESULT, {"role": "user", "content": parts})) == []
+    fewer = [part for part in parts if part["type"] != "input_audio"]
+    assert kinds(chat_pair(chat_answer(CALL), SPOKEN, {**RESULT, "content": fewer[:3]})) == []
+
+
 def test_what_stands_between_calls_and_results_makes_the_round_trip() -> None:
     calls = [{"type": "function_call", "call_id": f"call_{n}", "name": "weather", "arguments": "{}"} for n in (1, 2)]
     outputs = [{"type": "function_call_output", "call_id": f"call_{n}", "output": "18"} for n in (1, 2)]

@@ -42,6 +42,11 @@ BLOCK_TYPE = Limit(
     "Every content block is of a type that may stand where it does.",
     "anthropic-no-extra-inputs",
 )
+MEDIA_TYPE = Limit(
+    "anthropic-media-type",
+    "As base64 a picture is JPEG, PNG, GIF or WebP, and a document PDF.",
+    "anthropic-media-types",
+)
 BLOCK_ROLE = Limit("anthropic-block-role", "Calls are the assistant's, results the user's.", "anthropic-call-fields")
 TEXT_EMPTY = Limit(
     "anthropic-text-empty",

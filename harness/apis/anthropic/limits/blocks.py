@@ -73,6 +73,10 @@ _SHAPES = {
     "redacted_thinking": Shape("anthropic-thinking-verbatim", {"data": STRING}, {"type": STRING}),
     "tool_reference": Shape("anthropic-block-fields", {"tool_name": STRING}, _MARKED),
 }
+_MEDIA_TYPES = {
+    "image": ("image/jpeg", "image/png", "image/gif", "image/webp"),
+    "document": ("application/pdf",),
+}
 _MESSAGE_KINDS = frozenset(_SHAPES) - {"tool_reference"} | {"container_upload"}
 _BETA_KINDS = frozenset({"compaction", "fallback", "mcp_tool_listing"})
 _SYSTEM_KINDS = frozenset({"text", "tool_addition", "tool_removal"})
@@ -134,10 +138,23 @@ def _block(block: Block, known: frozenset[str], surface: Surface) -> Iterator[Vi
         )
     elif block.kind in _SHAPES:
         yield from _SHAPES[block.kind].limits(block.data, block.pointer, surface)
+    if block.kind in _MEDIA_TYPES:
+        yield from _media_type(block)
     if block.kind == "text" and block.data.get("text") == "":
         message = f"{block.path}: text content blocks must be non-empty"
         limit = limits.RESULT_TEXT_EMPTY if known is _RESULT_KINDS else limits.TEXT_EMPTY
         yield limit.broken(message, block.pointer)
+
+
+def _media_type(block: Block) -> Iterator[Violation]:
+    """anthropic-media-types."""
+    source, legal = block.data.get("source"), _MEDIA_TYPES[block.kind]
+    if not isinstance(source, dict) or source.get("type") != "base64" or source.get("media_type") in legal:
+        return
+    place = join(block.pointer, "source", "media_type")
+    expected = " or ".join(part for part in (", ".join(map(repr, legal[:-1])), repr(legal[-1])) if part)
+    message = f"{block.path}.{block.kind}.source.base64.media_type: Input should be {expected}"
+    yield limits.MEDIA_TYPE.broken(message, place, actual=source.get("media_type"), expected=[*legal])
 
 
 def _withdrawn(entry: Entry, block: Block) -> Iterator[Violation]:

@@ -56,6 +56,12 @@ CONTENT_PART = Limit(
     "Each role gets only content parts of its own kinds.",
     "openai-chat-message-form, openai-chat-result-text-only",
 )
+AUDIO_FORMAT = Limit("openai-chat-audio-format", "Sound is WAV or MP3.", "openai-chat-audio-form")
+AUDIO_MODEL = Limit(
+    "openai-chat-audio-model",
+    "Models that are not made for sound get none.",
+    "openai-chat-audio-models",
+)
 NAME_PATTERN = Limit(
     "openai-chat-name-pattern", "Names in the history match ^[a-zA-Z0-9_-]{1,64}$.", "openai-chat-names"
 )

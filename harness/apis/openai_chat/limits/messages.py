@@ -29,6 +29,9 @@ _PARTS = {
 }
 """Role → the kinds of content parts that it takes (openai-chat-result-text-only and the SDK's message types)."""
 
+_SOUNDS = ("wav", "mp3")
+"""Formats of sound (openai-chat-audio-form)."""
+
 _INSTEAD_OF_CONTENT = ("tool_calls", "function_call", "refusal", "audio")
 _MISTRAL_ID = re.compile(r"[a-zA-Z0-9]{9}")
 
@@ -43,19 +46,21 @@ def violations(chat: Chat) -> Iterator[Violation]:
             actual=messages,
         )
         return
-    takes_system = Capability.SYSTEM_PROMPT not in chat.profile.lacks
-    by_itself = _by_itself(_Manner(chat.openai, chat.law.service == MISTRAL, takes_system))
+    lacks = chat.profile.lacks
+    takes = Capability.SYSTEM_PROMPT not in lacks, Capability.AUDIO not in lacks
+    by_itself = _by_itself(_Manner(chat.openai, chat.law.service == MISTRAL, *takes))
     for index, message in enumerate(messages):
         yield from by_itself(message, join("/messages", index))
 
 
 class _Manner(NamedTuple):
     """What a message is judged by, whatever else is in the request: whether OpenAI's own rules hold, or Mistral's, and
-    whether the model takes a system prompt."""
+    whether the model takes a system prompt, and sound."""
 
     openai: bool
     mistral: bool
     takes_system: bool
+    takes_sound: bool
 
 
 @cache
@@ -115,6 +120,7 @@ def _content(manner: _Manner, message: dict[str, JSON], role: str, pointer: str)
     elif isinstance(content, list):
         if manner.openai:
             yield from _parts(content, role, place)
+            yield from _sound(manner, content, place)
     elif not isinstance(content, str):
         yield limits.CONTENT_TYPE.broken(
             f"Invalid type for '{param(place)}': expected a string or an array, but got {type_name(content)} instead.",
@@ -136,6 +142,28 @@ def _parts(content: list[JSON], role: str, pointer: str) -> Iterator[Violation]:
                 place,
                 actual=kind,
                 expected=[*allowed],
+                code="invalid_value",
+            )
+
+
+def _sound(manner: _Manner, content: list[JSON], pointer: str) -> Iterator[Violation]:
+    for index, part in enumerate(content):
+        if not isinstance(part, dict) or part.get("type") != "input_audio":
+            continue
+        place, audio = join(pointer, index), part.get("input_audio")
+        if not manner.takes_sound:
+            yield limits.AUDIO_MODEL.broken(
+                f"Invalid value for '{param(place)}': content blocks of this model are text, image_url or file.",
+                place,
+                actual="input_audio",
+                code="invalid_value",
+            )
+        if not isinstance(audio, dict) or audio.get("format") not in _SOUNDS:
+            yield limits.AUDIO_FORMAT.broken(
+                f"Invalid value for '{param(place)}.input_audio.format'. Supported are: {', '.join(_SOUNDS)}.",
+                place,
+                actual=audio.get("format") if isinstance(audio, dict) else audio,
+                expected=[*_SOUNDS],
                 code="invalid_value",
             )
 

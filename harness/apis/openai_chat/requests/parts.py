@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import mimetypes
 from typing import TypeAlias
 
 from harness.apis.jsonvalue import join, loads
@@ -170,8 +171,14 @@ def _media_view(part: dict[str, JSON], kind: str, pointer: str) -> MediaView | N
     if isinstance(data, str):
         return _inline(data, f"audio/{audio}" if isinstance(audio, str) else None, pointer)
     if isinstance(file_data, str):
-        return _by_url(file_data, pointer) if file_data.startswith("data:") else _inline(file_data, None, pointer)
+        bare = not file_data.startswith("data:")
+        return _inline(file_data, _named_type(held.get("filename")), pointer) if bare else _by_url(file_data, pointer)
     return MediaView(None, pointer, uri=file_id) if isinstance(file_id, str) else None
+
+
+def _named_type(filename: JSON) -> str | None:
+    """The media type that a file's name tells."""
+    return mimetypes.guess_type(filename)[0] if isinstance(filename, str) else None
 
 
 def _by_url(url: str, pointer: str) -> MediaView | None:

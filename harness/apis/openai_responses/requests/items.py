@@ -6,6 +6,7 @@ Total: whatever has no type of its own becomes an `OpaqueView` in its place.
 from __future__ import annotations
 
 import base64
+import mimetypes
 import re
 
 from harness.apis.jsonvalue import equal, join, loads
@@ -88,7 +89,8 @@ def _media(kind: str, part: dict[str, JSON], pointer: str) -> MediaView | None:
         sound = string(audio.get("format"))
         return _inline(string(audio.get("data")) or "", f"audio/{sound}" if sound else None, pointer)
     if kind == "input_file" and isinstance(part.get("file_data"), str):
-        return _inline(str(part["file_data"]), None, pointer)
+        name = string(part.get("filename"))  # which tells what it is where the data do not
+        return _inline(str(part["file_data"]), mimetypes.guess_type(name)[0] if name else None, pointer)
     keys = {"input_image": ("image_url", "file_id"), "input_file": ("file_url", "file_id")}.get(kind, ())
     reference = next((value for key in keys if isinstance(value := part.get(key), str)), None)
     if reference is None:
