@@ -5,23 +5,25 @@ messages behind ours; streamed chunks as events; errors by their status; declini
 use what. The shipped adapters use none of it.
 """
 
-from harness.bridge.answers import response, stop_reason
+from harness.bridge.answers import completion, response, stop_reason
 from harness.bridge.chunks import Chunks, events
 from harness.bridge.declining import asked, decline
 from harness.bridge.failures import failures
 from harness.bridge.memory import Memory
-from harness.bridge.requests import messages, response_format, tool_choice, tools
+from harness.bridge.requests import messages, response_format, settings, tool_choice, tools
 
 __all__ = [
     "Chunks",
     "Memory",
     "asked",
+    "completion",
     "decline",
     "events",
     "failures",
     "messages",
     "response",
     "response_format",
+    "settings",
     "stop_reason",
     "tool_choice",
     "tools",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from harness.bridge.memory import Memory
@@ -39,6 +39,36 @@ _STOP_REASONS = {
     "malformed_function_call": StopReason.MALFORMED_CALL,
     "error": StopReason.ERROR,
 }
+
+
+def completion(  # noqa: PLR0913 - what an answer is made of
+    text: str = "",
+    calls: Iterable[Mapping[str, Any]] = (),
+    *,
+    reason: str | None = None,
+    model: str | None = None,
+    refusal: str | None = None,
+    thinking: str | None = None,
+    read: int | None = None,
+    written: int | None = None,
+    cached: int | None = None,
+    reasoned: int | None = None,
+) -> dict[str, Any]:
+    """An answer, or a piece of one, in the form that `response` and `events` take, of a library that has another.
+
+    Each of the calls has `id`, `name` and `args`, the arguments or their text, and a piece of a stream its `index`.
+    Tokens are those `read`, of which some were `cached`, and those `written`, some of them `reasoned`.
+    """
+    made = [{**call, "function": {"name": call.get("name"), "arguments": call.get("args")}} for call in calls]
+    usage = {
+        "prompt_tokens": read,
+        "completion_tokens": written,
+        "prompt_tokens_details": {"cached_tokens": cached},
+        "completion_tokens_details": {"reasoning_tokens": reasoned},
+    }
+    message = {"content": text, "tool_calls": made, "refusal": refusal, "reasoning_content": thinking}
+    counted = None if read is None and written is None else usage
+    return {"choices": [{"message": message, "finish_reason": reason}], "model": model, "usage": counted}
 
 
 def response(

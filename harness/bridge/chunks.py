@@ -21,13 +21,22 @@ from harness.contract.model import (
 )
 
 Whole = Callable[[list[Any]], object]
-"""A library's own way to make a completion of its chunks."""
+"""A library's own way to make an answer of its chunks."""
+Read = Callable[[Any], object]
+"""What a chunk or an answer of a library says, as `completion` has it."""
 
 
 def events(
-    chunks: Iterable[object], request: ChatRequest, memory: Memory | None = None, *, whole: Whole | None = None
+    chunks: Iterable[object],
+    request: ChatRequest,
+    memory: Memory | None = None,
+    *,
+    whole: Whole | None = None,
+    read: Read | None = None,
 ) -> Iterator[StreamEvent]:
-    """The events of a stream, with its `Finish`. `whole` puts the chunks together, where the library can do that.
+    """The events of a stream, with its `Finish`. `whole` puts the chunks together, where the library can do that;
+    `read` says what a chunk says, and what they come to, of a library that has neither in OpenAI's form: what they come
+    to is then what `memory` keeps.
 
     Raises:
         ConnectionFailed: the stream ended without saying why the model stopped.
@@ -35,9 +44,11 @@ def events(
     made, taken = Chunks(request), list[object]()
     for chunk in chunks:
         taken.append(chunk)
-        yield from made.add(chunk)
+        yield from made.add(read(chunk) if read else chunk)
     made.check()
-    yield from made.end(response(whole(taken) if whole else made.completion, request, memory))
+    answer = whole(taken) if whole else made.completion
+    own = answer if read and whole else None
+    yield from made.end(response(read(answer) if read and whole else answer, request, memory, own=own))
 
 
 class Chunks:
@@ -62,7 +73,7 @@ class Chunks:
             self._body[name] = said.get(name) or self._body.get(name)
         for choice in map(plain, said.get("choices") or []):
             self._reason = choice.get("finish_reason") or self._reason
-            delta = plain(choice.get("delta"))
+            delta = plain(choice.get("delta") or choice.get("message"))
             for name, kind in (("reasoning_content", ThinkingDelta), ("content", TextDelta), ("refusal", None)):
                 if text := delta.get(name):
                     self._message[name] = self._message.get(name, "") + text

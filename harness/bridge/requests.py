@@ -59,6 +59,17 @@ def messages(
     return found
 
 
+def settings(request: ChatRequest) -> dict[str, Any]:
+    """What is asked of the length and the sampling of an answer, by OpenAI's names: only what is asked for."""
+    named = {
+        "max_tokens": request.max_tokens,
+        "temperature": request.temperature,
+        "top_p": request.top_p,
+        "stop": list(request.stop) or None,
+    }
+    return {name: value for name, value in named.items() if value is not None}
+
+
 def tools(request: ChatRequest) -> list[dict[str, Any]]:
     """The tools as functions. One without arguments says that it is an object without properties."""
     return [

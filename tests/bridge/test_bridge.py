@@ -110,6 +110,12 @@ def test_settings_have_their_words() -> None:
     assert bridge.response_format(request) == {"type": "json_schema", "json_schema": {"name": "shape", "schema": {}}}
     assert bridge.response_format(ChatRequest(response_format=JsonMode())) == {"type": "json_object"}
     assert (bridge.tool_choice(ASKED), bridge.response_format(ASKED)) == (None, None)
+    assert bridge.settings(ChatRequest(max_tokens=9, temperature=0.0, stop=["END"])) == {
+        "max_tokens": 9,
+        "temperature": 0.0,
+        "stop": ["END"],
+    }
+    assert bridge.settings(ASKED) == {}
 
 
 def test_an_answer_is_read_from_a_dictionary_and_from_objects() -> None:
@@ -225,6 +231,39 @@ def test_chunks_are_events_and_the_whole_answer_is_the_last() -> None:
     assert finish.response.text == "Let me."
     assert finish.response.tool_calls == (ToolCall("a", "look", {"n": 1}),)
     assert finish.response.usage.output_tokens == 7
+
+
+def test_a_library_with_forms_of_its_own_says_what_is_in_them() -> None:
+    """As LangChain has them: pieces that add up to its own message, which is what goes back to it."""
+
+    def read(each: dict[str, Any]) -> dict[str, Any]:
+        words = {"reason": each.get("why"), "model": each.get("of"), "read": 5, "written": 7, "cached": 2}
+        return bridge.completion(each.get("text", ""), each.get("calls", ()), thinking=each.get("thoughts"), **words)
+
+    memory, own = bridge.Memory(), {"text": "Let me.", "calls": [{"id": "a", "name": "look", "args": {"n": 1}}]}
+    own |= {"why": "tool_use", "of": "m-1"}
+    pieces = [
+        {"thoughts": "hm"},
+        {"text": "Let me."},
+        {"calls": [{"id": "a", "name": "look", "args": '{"n"', "index": 1}]},
+        {"calls": [{"id": None, "name": None, "args": ": 1}", "index": 1}]},
+        {"why": "tool_use"},
+    ]
+
+    *events, finish = bridge.events(pieces, ASKED, memory, whole=lambda _pieces: own, read=read)
+
+    assert events == [
+        ThinkingDelta("hm"),
+        TextDelta("Let me."),
+        ToolCallStart(0, "a", "look"),
+        ArgumentsDelta(0, '{"n"'),
+        ArgumentsDelta(0, ": 1}"),
+        ToolCallEnd(0),
+    ]
+    assert isinstance(finish, Finish)
+    assert finish.response == bridge.response(read(own), ASKED)
+    assert (finish.response.model, finish.response.usage.cache_read_tokens) == ("m-1", 2)
+    assert memory.own(1, finish.response.message) is own
 
 
 @pytest.mark.parametrize("index", [0, None])

@@ -4,6 +4,8 @@ Try it with `harness check tests.examples.langchain_wrapped:ANTHROPIC`, where la
 """
 
 from collections.abc import Iterator
+from functools import reduce
+from operator import add
 from typing import Any
 
 from langchain_anthropic import ChatAnthropic
@@ -15,27 +17,17 @@ from harness import Adapter, Capability, ChatRequest, ChatResponse, Endpoint, St
 class Client:
     def __init__(self, endpoint: Endpoint, model: str) -> None:
         where = {"base_url": endpoint.base_url, "api_key": endpoint.api_key, "max_retries": 0}
-        self._model = ChatAnthropic(model=model, **where)
-        self._memory = bridge.Memory()
+        self._model, self._memory = ChatAnthropic(model=model, **where), bridge.Memory()
 
     def chat(self, request: ChatRequest) -> ChatResponse:
         with bridge.failures():
             answer = self._bound(request).invoke(self._messages(request))
-        return bridge.response(told(answer, calls(answer)), request, self._memory, own=answer)
+        return bridge.response(told(answer), request, self._memory, own=answer)
 
     def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
-        made, whole = bridge.Chunks(request), None
         with bridge.failures():
-            for chunk in self._bound(request).stream(self._messages(request)):
-                whole = chunk if whole is None else whole + chunk
-                pieces = [
-                    {**each, "function": {"name": each["name"], "arguments": each["args"]}}
-                    for each in chunk.tool_call_chunks
-                ]
-                yield from made.add(told(chunk, pieces, "delta"))
-            made.check()
-        answer = message_chunk_to_message(whole)
-        yield from made.end(bridge.response(told(answer, calls(answer)), request, self._memory, own=answer))
+            chunks = self._bound(request).stream(self._messages(request))
+            yield from bridge.events(chunks, request, self._memory, whole=whole, read=told)
 
     def close(self) -> None: ...
 
@@ -43,29 +35,20 @@ class Client:
         return bridge.messages(request, self._memory, failed={"status": "error"})
 
     def _bound(self, request: ChatRequest) -> Any:
-        settings = {"max_tokens": request.max_tokens, "temperature": request.temperature, "top_p": request.top_p}
-        settings |= {"stop": list(request.stop) or None}
-        given = {name: value for name, value in settings.items() if value is not None}
-        return self._model.bind_tools(bridge.tools(request), **given) if request.tools else self._model.bind(**given)
+        bound = self._model.bind_tools(bridge.tools(request)) if request.tools else self._model
+        return bound.bind(**bridge.settings(request))
 
 
-def told(said: AIMessage, made: list[dict[str, Any]], name: str = "message") -> dict[str, Any]:
-    """What LangChain has of an answer, or of a piece of one, in OpenAI's form."""
-    about, used = said.response_metadata, said.usage_metadata
-    message = {"content": said.text, "tool_calls": made, "refusal": said.additional_kwargs.get("refusal")}
-    reason = about.get("finish_reason") or about.get("stop_reason")
-    usage = used and {
-        "prompt_tokens": used["input_tokens"],
-        "completion_tokens": used["output_tokens"],
-        "prompt_tokens_details": {"cached_tokens": used.get("input_token_details", {}).get("cache_read")},
-        "completion_tokens_details": {"reasoning_tokens": used.get("output_token_details", {}).get("reasoning")},
-    }
-    return {"choices": [{name: message, "finish_reason": reason}], "model": about.get("model_name"), "usage": usage}
+def whole(chunks: list[Any]) -> AIMessage:
+    return message_chunk_to_message(reduce(add, chunks))
 
 
-def calls(answer: AIMessage) -> list[dict[str, Any]]:
-    every = [*answer.tool_calls, *answer.invalid_tool_calls]
-    return [{"id": call["id"], "function": {"name": call["name"], "arguments": call["args"]}} for call in every]
+def told(said: AIMessage) -> dict[str, Any]:
+    about, used = said.response_metadata, said.usage_metadata or {}
+    calls = said.tool_call_chunks if hasattr(said, "tool_call_chunks") else [*said.tool_calls, *said.invalid_tool_calls]
+    reason, tokens = about.get("stop_reason"), {"read": used.get("input_tokens"), "written": used.get("output_tokens")}
+    cached = used.get("input_token_details", {}).get("cache_read")
+    return bridge.completion(said.text, calls, reason=reason, model=about.get("model_name"), cached=cached, **tokens)
 
 
 CAN = frozenset(

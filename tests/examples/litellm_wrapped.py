@@ -36,13 +36,10 @@ class Client:
     def _settings(self, request: ChatRequest) -> dict[str, Any]:
         settings = {
             "messages": bridge.messages(request, self._memory),
-            "max_tokens": request.max_tokens,
-            "temperature": request.temperature,
-            "top_p": request.top_p,
-            "stop": list(request.stop) or None,
             "tools": bridge.tools(request) or None,
             "tool_choice": bridge.tool_choice(request) if request.tools else None,
             "response_format": bridge.response_format(request),
+            **bridge.settings(request),
         }
         return {name: value for name, value in settings.items() if value is not None}
 

@@ -15,7 +15,7 @@ WRAPPERS = {
     "litellm_wrapped": ("litellm", "anthropic"),
     "langchain_wrapped": ("langchain_core", "langchain_anthropic"),
 }
-LINES = {"litellm_wrapped": 30, "langchain_wrapped": 50}
+LINES = {"litellm_wrapped": 28, "langchain_wrapped": 30}
 FEW = (
     "call-parallel-same-tool",
     "history-two-turns",
