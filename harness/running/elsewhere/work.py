@@ -58,7 +58,9 @@ class Work:
         """What is to be sent of a plan."""
         shipped = suite.shipped("cassettes")
         folders = tuple(None if each.root == shipped else each.root.absolute() for each in plan.libraries)
-        return Work(replace(plan, libraries=()), cells, folders)
+        return Work(
+            replace(plan, libraries=(), pace=None, purse=None), cells, folders
+        )  # which are of what is sent live
 
     def here(self) -> Plan:
         """The plan, in the process that has received it."""
