@@ -47,6 +47,8 @@ SAMPLE = frozenset(
         "json-with-tools",
         "schema-references",
         "image-from-user",
+        "file-from-user",
+        "audio-from-user",
         "thinking-tool-loop",
         "thinking-provider-tool",
         "seeds-code-generator-cache",
