@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast, get_args
@@ -147,7 +148,7 @@ class Held:
                 place = self._place("variants", self.shared.variants).replace("--variants", "--variant")
                 raise UnknownName("variant", each, get_args(Variant), place)
         if self.shared.words is not None:
-            only = _matching(self.shared.words) & (only or RULES)
+            only = _matching(self.shared.words, only or RULES)
         repeat = self.typed.repeat or (self.named and self.named.repeat) or 1
         asked = Asked(only or None, cast("tuple[Variant, ...]", variants), repeat)
         if not any(asked.cells()):
@@ -183,13 +184,13 @@ def _checks(given: Sequence[str], place: str) -> frozenset[str]:
     return frozenset(ids)
 
 
-def _matching(words: str) -> frozenset[str]:
-    """The checks and promises that an expression matches. Raises `UsageError`: it is none, or matches nothing."""
+def _matching(words: str, among: AbstractSet[str]) -> frozenset[str]:
+    """The checks and promises that an expression matches. Raises `UsageError`: it is none, or matches none of them."""
     wanted = keywords.parse(words)
     every = (*PROMISES.values(), *CHECKS.values())
-    found = frozenset(each.id for each in every if wanted.match(f"{each.id} {each.subject}"))
+    found = frozenset(each.id for each in every if each.id in among and wanted.match(f"{each.id} {each.subject}"))
     if not found:
-        raise UsageError(f"-k {words!r} matches no check of a server. 'harness list rules' has them: server-...")
+        raise UsageError(f"-k {words!r} matches none of the checks. 'harness list rules' has them: server-...")
     return found
 
 

@@ -297,7 +297,11 @@ def test_a_server_or_a_gateway_is_read_strictly(harness: Command, folder: Path, 
         ),
         (
             "run --server local -k nothing",
-            "-k 'nothing' matches no check of a server. 'harness list rules' has them: server-...",
+            "-k 'nothing' matches none of the checks. 'harness list rules' has them: server-...",
+        ),
+        (
+            "run --server local -k server-text",
+            "-k 'server-text' matches none of the checks. 'harness list rules' has them: server-...",
         ),
         (
             "run --gateway passing -k nothing",
