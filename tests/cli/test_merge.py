@@ -19,7 +19,7 @@ from tests.cli.conftest import NO_SUCH_TOOL, Command
 from tests.stages import shipped_scenarios, shipped_targets
 
 KNOWN = """\
-- {scenario: '*', target: anthropic, rule: anthropic-ours-no-weather, reason: known}
+- {scenario: '*', target: anthropic, rule: 'anthropic-ours-no-weather', reason: known}
 - {scenario: '*', target: openai-chat, rule: usage, reason: never seen}
 - {scenario: nowhere, target: '*', rule: usage, reason: not played}
 """

@@ -51,7 +51,6 @@ SAID_AS_WELL = {
     "gemini-vertex-parameters-not-object-refused": "gemini-schema-type",
     "openai-chat-copilot-tool-name-empty": "openai-chat-tool-name",
     "openai-chat-gpt-6-astra-max-tokens-refused": "openai-chat-max-tokens",
-    "openai-chat-gpt-6-luna-tools-effort-none-only": "openai-chat-tools-with-reasoning",
     "openai-chat-gpt-6-tools-responses-only": "openai-chat-tools-unsupported",
     "openai-chat-kimi-k3-1-pro-effort-off": "openai-chat-kimi-coding-effort-none",
     "openai-chat-kimi-k3-1-pro-temperature": "openai-chat-moonshot-temperature-fixed-thinking-absent",

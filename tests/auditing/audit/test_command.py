@@ -156,7 +156,7 @@ def test_junit_has_a_case_for_each_recording(run: Run, mixed: Path) -> None:
     assert error is not None
     assert f"at: {mixed / 'bad.yaml'}, interaction 0 /messages/1/tool_calls/0" in (failure.text or "")
     assert (error.get("message") or "").startswith(f"could not look: {mixed / 'cut.yaml'} (line ")
-    assert error.text is None
+    assert (error.text or "").endswith(f"\nin {mixed / 'cut.yaml'}, line 1")
     assert [*cases["good.yaml"]] == []
 
 
@@ -180,7 +180,13 @@ def test_reports_go_to_files(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--report", "xml"), "unknown report 'xml'. Known: archive, html, json, junit, markdown, terminal."),
+        (
+            ("--report", "xml"),
+            (
+                "unknown report 'xml'. Known: archive, badge, github, gitlab, html, json, junit, "
+                "markdown, table, terminal, xunit."
+            ),
+        ),
         (
             ("--report", "json", "--report", "terminal"),
             (
