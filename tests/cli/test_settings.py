@@ -61,7 +61,7 @@ def test_it_holds_in_the_folders_below_and_options_take_its_place(
 
 
 def test_an_adapter_of_the_project_is_played_and_checked_strictly(harness: Command, folder: Path) -> None:
-    begun = harness("init", "--adapter")
+    begun = harness("init", "--with-adapter")
     with (folder / "pyproject.toml").open("a") as file:
         file.write("strict = true\n")
 
