@@ -1,16 +1,18 @@
-"""What a live run is held to, from what was typed: its pace, its purse, and what is kept of an earlier one."""
+"""What a live run is held to, from what was typed: where it goes, its pace, its purse, what is kept of another run."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 
 import typer
 
+from harness import catalog
 from harness.apis.targets import Target
 from harness.cli.kept import read
-from harness.cli.options import Options
-from harness.contract.errors import UsageError
+from harness.cli.options import Options, named_values
+from harness.contract.errors import UnknownName, UsageError
+from harness.kit import factories
 from harness.reports._costs import money
 from harness.reports._words import count
 from harness.results import Mode, RunResult
@@ -18,6 +20,7 @@ from harness.running.pace import Pace, Tempo
 from harness.running.purse import Purse
 from harness.running.resuming import Kept, kept
 from harness.running.stages import Cell
+from harness.running.stages.live import base_urls_of
 
 
 def check(options: Options, mode: Mode) -> None:
@@ -87,3 +90,23 @@ def spent(purse: Purse | None) -> None:
     """Say what is spent of a budget."""
     if purse is not None:
         typer.echo(f"Budget: {money(purse.spent)} of ${purse.limit:f} spent, by list prices.", err=True)
+
+
+def base_urls_for(given: Sequence[str] | None, mode: Mode, targets: Sequence[Target]) -> Mapping[str, str]:
+    """The servers in place of the providers of these targets: as given, or by the environment.
+
+    Raises:
+        UsageError: one is no URL, is for no target, or nothing is sent live.
+    """
+    base_urls = named_values("--base-url", given, "URL")
+    known = sorted({target.name for target in targets} | {shipped.name for shipped in catalog.targets()})
+    for target, url in base_urls.items():
+        if mode != "live":
+            raise UsageError("--base-url: it is for what is sent live: add --mode live, or record --from provider.")
+        if target not in known:
+            raise UnknownName("target", target, known, "--base-url")
+        if not factories.is_base_url(url):
+            raise UsageError(f"--base-url {target}: {factories.NO_BASE_URL}")
+    if mode != "live":
+        return {}
+    return base_urls_of(base_urls, targets)

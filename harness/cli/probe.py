@@ -63,7 +63,7 @@ def probe(  # noqa: PLR0913 - a parameter for each option
     Exit codes: 1 a fact no longer holds; 2 wrong usage, or nothing could be told; 130 interrupted; else 0.
     """
     from harness.cli.interruption import interruptible  # noqa: PLC0415 - `harness --help` loads none of a run
-    from harness.cli.session import base_urls_for  # noqa: PLC0415 - the same
+    from harness.cli.live import base_urls_for  # noqa: PLC0415 - the same
     from harness.running.probing.probe import Probe  # noqa: PLC0415 - the same
     from harness.running.probing.question import questions  # noqa: PLC0415 - the same
     from harness.running.stages import Live  # noqa: PLC0415 - the same
