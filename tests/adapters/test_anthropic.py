@@ -81,6 +81,7 @@ def results(*parts: Any) -> Message:
 def test_capabilities() -> None:
     assert (ADAPTER.name, ADAPTER.api) == ("anthropic", "anthropic")
     assert set(Capability) - ADAPTER.capabilities == {
+        Capability.AUDIO,
         Capability.EMBEDDINGS,
         Capability.RETRIES,
     }

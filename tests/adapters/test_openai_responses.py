@@ -473,6 +473,7 @@ def test_every_item_goes_back_as_it_came() -> None:
 def test_capabilities() -> None:
     assert (ADAPTER.name, ADAPTER.api) == (API, API)
     assert set(Capability) - ADAPTER.capabilities == {
+        Capability.AUDIO,
         Capability.EMBEDDINGS,
         Capability.RETRIES,
     }

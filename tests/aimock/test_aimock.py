@@ -141,8 +141,8 @@ def test_its_departures_are_found(recorded: Recorded) -> None:
         ("chat-refused", "openai-chat"),
         ("provider-id-missing", "gemini-3"),
         ("provider-signature-missing", "gemini-3"),
-        ("provider-stop-reason", "gemini-3"),
-        ("provider-stop-reason", "gemini-2.5"),
+        ("provider-signature-missing", "gemini-4"),
+        *(("provider-stop-reason", each.name) for each in SERVED if each.api == "gemini"),
         *(("provider-usage-missing", each.name) for each in SERVED if each.name != "openai-chat"),
     }
     assert {str(f.actual) for _, _, f in findings(recorded.result) if f.rule == "provider-stop-reason"} == {
