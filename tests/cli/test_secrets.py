@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness import catalog
-from harness.cli import session
+from harness.cli import playing
 from harness.contract.errors import UsageError
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.kit import factories
@@ -172,7 +172,7 @@ def test_an_error_that_ends_a_run_names_no_key(
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(session, "select", fail)
+    monkeypatch.setattr(playing, "select", fail)
     try:
         said = harness("run", "--mode", "live", "--report", "json:run.json").err
     except RuntimeError as raised:
