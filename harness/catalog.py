@@ -10,6 +10,7 @@ import importlib
 import pkgutil
 import re
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, EntryPoints, entry_points
@@ -157,6 +158,12 @@ def target(name: str) -> Shipped:
         if each.name == name:
             return each
     raise UnknownName("target", name, [each.name for each in targets()])
+
+
+def loops_of(conversations: Iterable[str], agents: Iterable[str], api: str | None) -> list[str]:
+    """What owns its loop, in the form in which an adapter is named; `api` is what it speaks that does not say so."""
+    given = [*((DRIVE, each) for each in conversations), *((AGENT, each) for each in agents)]
+    return [f"{kind}@{api} {what}" if api else f"{kind} {what}" for kind, what in given]
 
 
 def words_of(adapter: str) -> tuple[str, str]:

@@ -125,7 +125,7 @@ def check(  # noqa: PLR0913 - a parameter for each option
             reports=reports,
             verbose=verbose,
             all_differences=False,
-            recuts=RECUTS,
+            recuts=0 if variants and "stream" not in variants else RECUTS,
             strict=strict,
             cell_timeout=cell_timeout,
             as_of=as_of,

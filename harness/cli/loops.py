@@ -7,7 +7,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from harness.catalog import AGENT, DRIVE
+from harness import catalog
 from harness.contract.errors import UsageError
 
 Conversations: TypeAlias = Annotated[
@@ -51,19 +51,15 @@ def loops_of(
     Raises:
         UsageError: nobody is there to speak the API, or a target is none.
     """
-    given = [*((DRIVE, each) for each in conversations or ()), *((AGENT, each) for each in agents or ())]
-    if not given:
+    if not (conversations or agents):
         if api is not None:
             raise UsageError(
                 f"--api {api}: it says what --conversation or --agent-command speaks, and neither is given."
             )
         return []
-    spoken = api or _of_targets(targets)
-    return [f"{kind}@{spoken} {what}" if spoken else f"{kind} {what}" for kind, what in given]
+    return catalog.loops_of(conversations or (), agents or (), api or _of_targets(targets))
 
 
 def _of_targets(names: Sequence[str] | None) -> str | None:
-    from harness import catalog  # noqa: PLC0415 - only who names a target pays for the APIs
-
     apis = {catalog.target(name).api for name in names or ()}
     return apis.pop() if len(apis) == 1 else None

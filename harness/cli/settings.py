@@ -12,6 +12,7 @@ from harness.apis.facts import Edition
 from harness.catalog import MARK
 from harness.checking.scopes import scope
 from harness.cli.days import edition
+from harness.cli.loops import loops_of
 from harness.cli.options import Options
 from harness.cli.sending import Sending
 from harness.contract.errors import UnknownName, UsageError
@@ -55,11 +56,18 @@ def settings() -> Project:
     for each in found.variants:
         if each not in VARIANTS:
             raise UnknownName("variant", each, VARIANTS, found.at("variants"))
+    _check_subjects(found)
+    return found
+
+
+def _check_subjects(found: Project) -> None:
+    """Whether what can be played is named as it can be. Raises `UsageError`."""
+    if found.api and not (found.conversations or found.agent_commands):
+        raise UsageError(f"{found.at('api')}: it says what conversations and agent-commands speak, and there are none.")
     for key, names in (("servers", found.servers), ("gateways", found.gateways)):
         for each in names:
             if each in catalog.ADAPTERS.names():
                 raise UsageError(f"{found.at(key)}.{each}: an adapter has this name. Name the {key[:-1]} otherwise.")
-    return found
 
 
 def _scenarios(found: Project) -> list[str]:
@@ -121,8 +129,9 @@ def outdated_for(given: str | None, own: Project) -> Outdated:
 
 
 def adapters(own: Project) -> list[str]:
-    """The project's adapters, as options name them."""
-    return [*own.adapters, *(f"{MARK}{command}" for command in own.adapter_commands)]
+    """The project's adapters, and what owns its tool loop, as options name them."""
+    commands = (f"{MARK}{command}" for command in own.adapter_commands)
+    return [*own.adapters, *commands, *loops_of(own.conversations, own.agent_commands, own.api, own.targets)]
 
 
 def folder(own: Project) -> str:
@@ -137,6 +146,9 @@ def told(own: Project) -> list[Setting]:
         "cassettes": (str(own.cassettes),) if own.cassettes else (),
         "adapters": own.adapters,
         "adapter-commands": own.adapter_commands,
+        "conversations": own.conversations,
+        "agent-commands": own.agent_commands,
+        "api": (own.api,) if own.api else (),
         "targets": own.targets,
         "models": _pairs(own.models.items()),
         "variants": own.variants,
@@ -186,6 +198,9 @@ _DEFAULTS = {
     "cassettes": f"{CASSETTES}, for shipped scenarios then the shipped ones",
     "adapters": "those of the targets",
     "adapter-commands": "none",
+    "conversations": "none",
+    "agent-commands": "none",
+    "api": "what each says itself, or the targets",
     "targets": "all that the adapters can play",
     "models": "those of the targets",
     "variants": "whole and stream, where the adapter can stream",

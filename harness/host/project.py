@@ -46,6 +46,9 @@ class Project:
     gateways: Mapping[str, NamedGateway] = field(default_factory=dict[str, NamedGateway])
     rates: Mapping[str, str] = field(default_factory=dict[str, str])
     concurrency: Mapping[str, str] = field(default_factory=dict[str, str])
+    conversations: tuple[str, ...] = ()
+    agent_commands: tuple[str, ...] = ()
+    api: str | None = None
 
     @property
     def folder(self) -> Path:
@@ -102,6 +105,9 @@ _KEYS = {
     "cassettes": Key(is_text, "a folder", '"cassettes"'),
     "adapters": Key(is_list, "a list of adapters", '["mypackage.adapter:ADAPTER"]'),
     "adapter-commands": Key(is_list, "a list of commands", '["node adapter.mjs"]'),
+    "conversations": Key(is_list, "a list of what owns its tool loop", '["mypackage.loop:drive"]'),
+    "agent-commands": Key(is_list, "a list of commands", '["./agent"]'),
+    "api": Key(is_text, "the API that conversations and agents speak", '"openai-chat"'),
     "targets": Key(is_list, "a list of targets", '["anthropic", "gemini-3"]'),
     "models": Key(is_table, "a table of models by target", '{gemini-3 = "gemini-3.6-pro"}'),
     "variants": Key(is_list, "a list of variants", '["whole", "stream"]'),
@@ -159,6 +165,9 @@ class _Reader:
             {name: gateway(name, table, at, self._file) for name, table, at in self._tables("gateways")},
             self._table.get("rates", {}),
             self._table.get("concurrency", {}),
+            tuple(self._table.get("conversations", ())),
+            tuple(self._table.get("agent-commands", ())),
+            self._table.get("api"),
         )
 
     def _expected_failures(self) -> Path | None:

@@ -136,7 +136,9 @@ class Played:
 
 def _specs(config: pytest.Config, own: Project) -> list[str]:
     given: list[str] = config.getini("harness_adapters")
-    return given or [*own.adapters, *(f"{catalog.MARK}{command}" for command in own.adapter_commands)]
+    commands = (f"{catalog.MARK}{command}" for command in own.adapter_commands)
+    loops = catalog.loops_of(own.conversations, own.agent_commands, own.api)
+    return given or [*own.adapters, *commands, *loops]
 
 
 def _shipped(targets: Sequence[str]) -> dict[str, None]:

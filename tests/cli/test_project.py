@@ -79,8 +79,8 @@ def test_nothing_beyond_the_repository_counts(harness: Command, inside: Path) ->
             "fact = []",
             (
                 "pyproject.toml at tool.harness: unknown key 'fact'. Did you mean 'facts'? Known: adapter-commands, "
-                "adapters, base-urls, cassettes, concurrency, expected-failures, facts, gateways, ignore, max-age, "
-                "models, rates, scenarios, servers, strict, targets, variants."
+                "adapters, agent-commands, api, base-urls, cassettes, concurrency, conversations, expected-failures, "
+                "facts, gateways, ignore, max-age, models, rates, scenarios, servers, strict, targets, variants."
             ),
         ),
         (

@@ -77,6 +77,21 @@ def test_an_adapter_of_the_project_is_played_and_checked_strictly(harness: Comma
     assert {cell["adapter"] for cell in json.loads(checked.out)["cells"]} == {"my-adapter"}
 
 
+def test_what_owns_its_tool_loop_is_named_there_too(harness: Command, folder: Path) -> None:
+    (folder / "pyproject.toml").write_text(
+        '[tool.harness]\nconversations = ["tests.examples.runner_loop:drive"]\napi = "anthropic"\n'
+    )
+
+    played = harness("run", "--mode=reference", "call-single", "--report=json")
+    checked = harness("check", "--report=json", "--target=anthropic", "--variant=whole")
+    told = harness("config").out
+
+    assert {cell["adapter"] for cell in json.loads(played.out)["cells"]} == {"runner_loop"}
+    assert (played.code, checked.code) == (0, 0), checked.err
+    assert {cell["adapter"] for cell in json.loads(checked.out)["cells"]} == {"runner_loop"}
+    assert re.search(r"^conversations +tests.examples.runner_loop:drive +pyproject.toml$", told, re.MULTILINE)
+
+
 def test_what_holds_is_shown_with_its_origin(harness: Command, mine: Path) -> None:
     (mine / "known.yaml").write_text("[]")
     with (mine / "pyproject.toml").open("a") as file:
@@ -128,6 +143,11 @@ def test_base_urls_hold_where_something_is_sent_live_and_nowhere_else(harness: C
         (
             "adapters = [1]",
             '.adapters: it has to be a list of adapters, as in adapters = ["mypackage.adapter:ADAPTER"].',
+        ),
+        ("api = 'anthropic'", ".api: it says what conversations and agent-commands speak, and there are none."),
+        (
+            "agent-commands = 'x'",
+            '.agent-commands: it has to be a list of commands, as in agent-commands = ["./agent"].',
         ),
         ("adapter-commands = 'x'", ".adapter-commands: it has to be a list of commands, as in adapter-commands = ["),
     ],
