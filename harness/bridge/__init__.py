@@ -10,13 +10,21 @@ from harness.bridge.chunks import Chunks, events
 from harness.bridge.declining import asked, decline
 from harness.bridge.failures import failures
 from harness.bridge.memory import Memory
-from harness.bridge.requests import messages, response_format, settings, tool_choice, tools
+from harness.bridge.requests import (
+    completion_request,
+    messages,
+    response_format,
+    settings,
+    tool_choice,
+    tools,
+)
 
 __all__ = [
     "Chunks",
     "Memory",
     "asked",
     "completion",
+    "completion_request",
     "decline",
     "events",
     "failures",

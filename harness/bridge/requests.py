@@ -59,6 +59,31 @@ def messages(
     return found
 
 
+def completion_request(
+    request: ChatRequest,
+    memory: Memory | None = None,
+    *,
+    system: str = "system",
+    failed: Mapping[str, Any] | None = None,
+    longest_id: int | None = None,
+) -> dict[str, Any]:
+    """The request as keyword arguments of who speaks OpenAI's form, but for the model: only what is asked for.
+
+    `memory` and what follows it are as in `messages`.
+
+    Raises:
+        Unsupported: a part that the form does not have.
+    """
+    named = {
+        "messages": messages(request, memory, system=system, failed=failed, longest_id=longest_id),
+        "tools": tools(request) or None,
+        "tool_choice": tool_choice(request) if request.tools else None,
+        "response_format": response_format(request),
+        **settings(request),
+    }
+    return {name: value for name, value in named.items() if value is not None}
+
+
 def settings(request: ChatRequest) -> dict[str, Any]:
     """What is asked of the length and the sampling of an answer, by OpenAI's names: only what is asked for."""
     named = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -116,6 +117,19 @@ def test_settings_have_their_words() -> None:
         "stop": ["END"],
     }
     assert bridge.settings(ASKED) == {}
+
+
+def test_a_whole_request_has_only_what_is_asked_for() -> None:
+    alone = ChatRequest("m", (Message.user("Hi."),), tool_choice="required")
+    full = replace(alone, system="Be brief.", tools=(Tool("look", "Looks.", {}),), max_tokens=9)
+
+    assert bridge.completion_request(alone) == {"messages": bridge.messages(alone)}
+    assert bridge.completion_request(full, system="developer") == {
+        "messages": bridge.messages(full, system="developer"),
+        "tools": bridge.tools(full),
+        "tool_choice": "required",
+        "max_tokens": 9,
+    }
 
 
 def test_an_answer_is_read_from_a_dictionary_and_from_objects() -> None:

@@ -6,7 +6,6 @@ Try it with `harness check tests.examples.litellm_wrapped:ANTHROPIC`, where lite
 import os
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else it asks the network when it is imported
 import litellm
@@ -24,26 +23,18 @@ class Client:
 
     def chat(self, request: ChatRequest) -> ChatResponse:
         with bridge.failures():
-            return bridge.response(self._ask(**self._settings(request)), request, self._memory)
+            answer = self._ask(**bridge.completion_request(request, self._memory))
+            return bridge.response(answer, request, self._memory)
 
     def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
         with bridge.failures():
-            chunks = self._ask(**self._settings(request), stream=True, stream_options={"include_usage": True})
+            chunks = self._ask(**bridge.completion_request(request, self._memory), stream=True, stream_options=COUNTED)
             yield from bridge.events(chunks, request, self._memory, whole=litellm.stream_chunk_builder)
 
     def close(self) -> None: ...
 
-    def _settings(self, request: ChatRequest) -> dict[str, Any]:
-        settings = {
-            "messages": bridge.messages(request, self._memory),
-            "tools": bridge.tools(request) or None,
-            "tool_choice": bridge.tool_choice(request) if request.tools else None,
-            "response_format": bridge.response_format(request),
-            **bridge.settings(request),
-        }
-        return {name: value for name, value in settings.items() if value is not None}
 
-
+COUNTED = {"include_usage": True}
 CAN = frozenset(map(Capability, ("system-prompt", "tools", "parallel-tool-calls", "tool-choice", "forced-tool-choice")))
 CAN |= frozenset(map(Capability, ("json-mode", "json-schema", "vision", "history", "truncation", "streaming")))
 ANTHROPIC = Adapter("litellm-anthropic", "anthropic", CAN, Client)
