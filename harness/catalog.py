@@ -160,10 +160,28 @@ def target(name: str) -> Shipped:
     raise UnknownName("target", name, [each.name for each in targets()])
 
 
-def loops_of(conversations: Iterable[str], agents: Iterable[str], api: str | None) -> list[str]:
-    """What owns its loop, in the form in which an adapter is named; `api` is what it speaks that does not say so."""
-    given = [*((DRIVE, each) for each in conversations), *((AGENT, each) for each in agents)]
-    return [f"{kind}@{api} {what}" if api else f"{kind} {what}" for kind, what in given]
+def adapters_of(  # noqa: PLR0913 - a parameter for each way to name one
+    names: Iterable[str] = (),
+    commands: Iterable[str] = (),
+    conversations: Iterable[str] = (),
+    agents: Iterable[str] = (),
+    *,
+    api: str | None = None,
+    targets: Iterable[str] = (),
+) -> list[str]:
+    """Adapters, commands that are one, and what owns its loop, in the form that `adapter` takes.
+
+    `api` is spoken by the loops that do not say so themselves; without it that of the targets, where they have one.
+
+    Raises:
+        UnknownName: a target is none.
+    """
+    loops = [*((DRIVE, each) for each in conversations), *((AGENT, each) for each in agents)]
+    if loops and api is None:
+        spoken = {target(name).api for name in targets}
+        api = spoken.pop() if len(spoken) == 1 else None
+    owned = (f"{kind}@{api} {what}" if api else f"{kind} {what}" for kind, what in loops)
+    return [*names, *(f"{MARK}{command}" for command in commands), *owned]
 
 
 def words_of(adapter: str) -> tuple[str, str]:

@@ -57,9 +57,4 @@ def loops_of(
                 f"--api {api}: it says what --conversation or --agent-command speaks, and neither is given."
             )
         return []
-    return catalog.loops_of(conversations or (), agents or (), api or _of_targets(targets))
-
-
-def _of_targets(names: Sequence[str] | None) -> str | None:
-    apis = {catalog.target(name).api for name in names or ()}
-    return apis.pop() if len(apis) == 1 else None
+    return catalog.adapters_of(conversations=conversations or (), agents=agents or (), api=api, targets=targets or ())

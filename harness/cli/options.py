@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from harness.catalog import MARK
+from harness import catalog
 from harness.cli import completion
 from harness.cli.sending import NOTHING_SAID, Sending
 from harness.contract.errors import UsageError
@@ -222,7 +222,7 @@ def adapters_of(
     names: Sequence[str] | None, commands: Sequence[str] | None, loops: Sequence[str] = ()
 ) -> list[str] | None:
     """The adapters that are asked for, by name, by command, or as what owns its loop; none, if none is."""
-    return [*(names or ()), *(f"{MARK}{command}" for command in commands or ()), *loops] or None
+    return [*catalog.adapters_of(names or (), commands or ()), *loops] or None
 
 
 def named_values(option: str, values: Sequence[str] | None, what: str) -> Mapping[str, str]:

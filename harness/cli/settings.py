@@ -9,10 +9,8 @@ from typing import cast
 
 from harness import catalog
 from harness.apis.facts import Edition
-from harness.catalog import MARK
 from harness.checking.scopes import scope
 from harness.cli.days import edition
-from harness.cli.loops import loops_of
 from harness.cli.options import Options
 from harness.cli.sending import Sending
 from harness.contract.errors import UnknownName, UsageError
@@ -130,8 +128,9 @@ def outdated_for(given: str | None, own: Project) -> Outdated:
 
 def adapters(own: Project) -> list[str]:
     """The project's adapters, and what owns its tool loop, as options name them."""
-    commands = (f"{MARK}{command}" for command in own.adapter_commands)
-    return [*own.adapters, *commands, *loops_of(own.conversations, own.agent_commands, own.api, own.targets)]
+    return catalog.adapters_of(
+        own.adapters, own.adapter_commands, own.conversations, own.agent_commands, api=own.api, targets=own.targets
+    )
 
 
 def folder(own: Project) -> str:

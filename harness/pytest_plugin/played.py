@@ -136,9 +136,9 @@ class Played:
 
 def _specs(config: pytest.Config, own: Project) -> list[str]:
     given: list[str] = config.getini("harness_adapters")
-    commands = (f"{catalog.MARK}{command}" for command in own.adapter_commands)
-    loops = catalog.loops_of(own.conversations, own.agent_commands, own.api)
-    return given or [*own.adapters, *commands, *loops]
+    return given or catalog.adapters_of(
+        own.adapters, own.adapter_commands, own.conversations, own.agent_commands, api=own.api, targets=own.targets
+    )
 
 
 def _shipped(targets: Sequence[str]) -> dict[str, None]:

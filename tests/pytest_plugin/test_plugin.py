@@ -473,6 +473,19 @@ def test_a_library_user_gets_a_client_that_works_offline(project: pytest.Pyteste
     play(project, "tests/test_clients.py").assert_outcomes(passed=8)
 
 
+def test_what_owns_its_tool_loop_speaks_the_api_of_the_projects_targets(pytester: pytest.Pytester) -> None:
+    scenario = (suite.shipped("scenarios") / "call-single.yaml").read_text()
+    settings = 'conversations = ["tests.examples.runner_loop:drive"]\ntargets = ["anthropic"]\nvariants = ["whole"]'
+    pytester.makefile(".toml", pyproject=f"[tool.harness]\nscenarios = ['llm']\n{settings}\n")
+    (pytester.path / "llm").mkdir()
+    (pytester.path / "llm" / "call-single.yaml").write_text(scenario)
+
+    played = pytester.runpytest("-p", "no:cacheprovider", "--harness-mode=reference", "-v", "llm")
+
+    played.assert_outcomes(passed=1)
+    played.stdout.fnmatch_lines(["*runner_loop*PASSED*"])
+
+
 def test_the_settings_of_the_project_are_those_of_its_tests(pytester: pytest.Pytester) -> None:
     scenario = (suite.shipped("scenarios") / "call-single.yaml").read_text()
     pytester.makefile(".toml", pyproject='[tool]\nharness = {scenarios = ["llm"], targets = ["anthropic"]}\n')
