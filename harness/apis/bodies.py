@@ -1,8 +1,9 @@
 """Bodies of requests, each parsed once.
 
 Every request of a conversation repeats all that was said before it. What stands at the head of a list of a body as it
-stood in one just before, letter for letter, is therefore the same object here: whoever goes over entries can tell by
-their identity what he has been over already. What is read here is everybody's, and nobody may change it.
+stood in one just before, letter for letter, is therefore the same object here, and so is a list that is the same as a
+whole: whoever goes over entries can tell by their identity what he has been over already. What is read here is
+everybody's, and nobody may change it.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _MOST_LISTS = 8
 """Lists whose heads may come again: of a body each, as there may be several conversations at once."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _List:
     """A list of a body: its text from the bracket on, and where in it each of its elements ends."""
 
@@ -125,12 +126,17 @@ class Bodies:
             position = comma.end()
         if _behind(_END, text, position) != len(text):
             raise _Unusual
-        self._lists.extendleft(lists)
+        for each in lists:
+            if each in self._lists:  # it is the latest again
+                self._lists.remove(each)
+            self._lists.appendleft(each)
         return found, len(text) - repeated
 
     def _list(self, text: str, begin: int) -> tuple[_List, int]:
         """The list that begins there, and how many characters of it stood at the head of another."""
         known, count = _longest(self._lists, text, begin)
+        if known is not None and text.startswith(known.text, begin):
+            return known, len(known.text)
         values, ends = ([*known.values[:count]], [*known.ends[:count]]) if known else ([], [])
         position = begin + ends[-1] if ends else begin + 1
         repeated = position - begin

@@ -91,19 +91,23 @@ def scan(text: str, position: int) -> tuple[JSON, int]:
 
 def equal(one: JSON, other: JSON) -> bool:
     """JSON equality: integers exact, other numbers as doubles, `true` is not `1`, key order free."""
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    if isinstance(one, int | float) and isinstance(other, int | float):
-        return one == other  # Python compares an int with a float exactly, so that no digit is lost unseen
-    if isinstance(one, dict) and isinstance(other, dict):
-        if one.keys() != other.keys():
+    if one is other:  # as what a body repeats is
+        return True
+    if isinstance(one, str):
+        return type(one) is type(other) and one == other
+    if isinstance(one, dict):
+        if not isinstance(other, dict) or one.keys() != other.keys():
             return False
         for key, value in one.items():  # noqa: SIM110 - a generator would halve the depth that can be followed
             if not equal(value, other[key]):
                 return False
         return True
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(equal, one, other))
+    if isinstance(one, list):
+        return isinstance(other, list) and len(one) == len(other) and all(map(equal, one, other))
+    if isinstance(one, bool) or isinstance(other, bool):
+        return False
+    if isinstance(one, int | float) and isinstance(other, int | float):
+        return one == other  # Python compares an int with a float exactly, so that no digit is lost unseen
     return type(one) is type(other) and one == other
 
 

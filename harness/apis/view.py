@@ -247,7 +247,7 @@ class ErrorView:
     retry_after_rounded: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ResponseView:
     """A response, whole or folded from its event stream. `complete` is false for a stream without its end."""
 
@@ -262,12 +262,12 @@ class ResponseView:
     complete: bool = True
     error: ErrorView | None = None
 
-    @property
+    @cached_property
     def calls(self) -> tuple[CallView, ...]:
         """The tool calls, in their order."""
         return tuple(part for part in self.parts if isinstance(part, CallView))
 
-    @property
+    @cached_property
     def text(self) -> str:
         """All text, joined without a separator."""
         return "".join(part.text for part in self.parts if isinstance(part, TextView))

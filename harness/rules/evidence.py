@@ -35,7 +35,7 @@ from harness.tape.cassette import REFERENCE_URL
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Reading:
     """One exchange as the witness reads it. A side that cannot be read is `None`, with the reason in `unread`."""
 
@@ -45,13 +45,13 @@ class Reading:
     response: ResponseView | None
     unread: str | None = None
 
-    @property
+    @cached_property
     def answer(self) -> ResponseView | None:
         """The response, if it is a whole answer: no error, and nothing of it missing."""
         view = self.response
         return None if view is None or view.error is not None or self.is_cut else view
 
-    @property
+    @cached_property
     def is_cut(self) -> bool:
         """The response ends too early: on its connection, or as a stream without the event that makes it complete."""
         response, view = self.exchange.response, self.response
@@ -64,7 +64,7 @@ class Reading:
         return self.exchange.response is not None and EXHAUSTED in self.exchange.response.headers
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EmbeddingReading(Reading):
     """One exchange for embeddings: its sides are `asked` and `vectors`. A failure of the provider has no vectors."""
 
@@ -288,8 +288,11 @@ class Evidence:
 
     def answer(self, chat: int) -> Reading | None:
         """The exchange whose response the adapter gave back: the last one of the chat with a whole answer."""
-        answered = [reading for reading in self.exchanges(chat) if reading.answer is not None]
-        return answered[-1] if answered else None
+        return self._answers.get(chat)
+
+    @cached_property
+    def _answers(self) -> Mapping[int | None, Reading]:
+        return {reading.exchange.chat: reading for reading in self.readings if reading.answer is not None}
 
     def expected_calls(self, chat: int) -> tuple[ExpectedCall, ...]:
         """The calls that a chat has to carry, in their order; results of earlier turns may be trimmed."""

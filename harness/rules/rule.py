@@ -60,20 +60,24 @@ class Rule:
     def findings(self, evidence: Evidence) -> Iterator[Finding]:
         """The rule's findings on one transcript."""
         for flaw in self.check(evidence):
-            blame = flaw.blame or self.blame
-            kind = flaw.kind or self.kind
-            yield Finding(
-                rule=flaw.rule or self.id,
-                kind=Kind.CONVENTION if evidence.is_unheard_of and blame is Blame.ADAPTER else kind,
-                severity=flaw.severity or self.severity,
-                blame=blame,
-                message=flaw.message,
-                pointer=flaw.pointer,
-                actual=flaw.actual,
-                expected=flaw.expected,
-                source=flaw.source or self.source,
-                exchange=flaw.exchange,
-                of_response=flaw.of_response,
-                subject=self.subject,
-                raised=flaw.raised,
-            )
+            yield self.finding(flaw, evidence)
+
+    def finding(self, flaw: Flaw, evidence: Evidence) -> Finding:
+        """What is reported of a flaw."""
+        blame = flaw.blame or self.blame
+        kind = flaw.kind or self.kind
+        return Finding(
+            rule=flaw.rule or self.id,
+            kind=Kind.CONVENTION if evidence.is_unheard_of and blame is Blame.ADAPTER else kind,
+            severity=flaw.severity or self.severity,
+            blame=blame,
+            message=flaw.message,
+            pointer=flaw.pointer,
+            actual=flaw.actual,
+            expected=flaw.expected,
+            source=flaw.source or self.source,
+            exchange=flaw.exchange,
+            of_response=flaw.of_response,
+            subject=self.subject,
+            raised=flaw.raised,
+        )

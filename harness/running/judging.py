@@ -66,7 +66,9 @@ class Judge:
     def judged(self, result: CellResult, stage: Stage, evidence: Evidence, redactor: Redactor) -> CellResult:
         """The result of a cell that was played. What findings show of bodies is redacted."""
         transcript = evidence.transcript
-        findings = tuple(self._weighed(finding) for rule in self.rules for finding in rule.findings(evidence))
+        findings = tuple(
+            self._weighed(rule.finding(flaw, evidence)) for rule in self.rules for flaw in rule.check(evidence)
+        )
         if not any(finding.severity is Severity.ERROR for finding in findings):
             # else the tool was asked something that nobody had meant to ask
             findings += tuple(_unanswered(execution) for execution in transcript.executions if execution.unanswered)

@@ -88,9 +88,11 @@ def model_of(request: HttpRequest) -> str | None:
 def body_of(request: HttpRequest) -> JSON:
     """The body as the Messages API itself takes it: a host's model and stream are in its path. Raises `WireError`."""
     body = parsed(request.body)
+    if not isinstance(body, dict) or "anthropic_version" not in body:
+        return body
     path = urlsplit(request.url).path
     hosted = _HOSTED.search(path)
-    if hosted is None or not isinstance(body, dict) or "anthropic_version" not in body:
+    if hosted is None:
         return body
     own: dict[str, JSON] = {"model": unquote(hosted["bedrock"] or hosted["vertex"])}
     if "stream" in path:

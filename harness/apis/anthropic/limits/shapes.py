@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from harness.apis.anthropic import limits
 from harness.apis.anthropic.limits.conversation import dotted
@@ -35,7 +36,7 @@ def _no_keys() -> dict[str, tuple[type, ...]]:
     return {}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Shape:
     """The keys of an object with the types they take. `beta` are those that only the beta surface knows.
 
@@ -47,19 +48,30 @@ class Shape:
     optional: Mapping[str, tuple[type, ...]] = field(default_factory=_no_keys)
     beta: Mapping[str, tuple[type, ...]] = field(default_factory=_no_keys)
 
+    @cached_property
+    def _plain(self) -> Mapping[str, tuple[type, ...]]:
+        return {**self.required, **self.optional}
+
+    @cached_property
+    def _all(self) -> Mapping[str, tuple[type, ...]]:
+        return {**self._plain, **self.beta}
+
     def limits(self, data: dict[str, JSON], pointer: str, surface: Surface) -> Iterator[Violation]:
         """What is missing (by `source`), of a wrong type, or too much (anthropic-no-extra-inputs)."""
-        known = {**self.required, **self.optional, **(self.beta if surface.beta else {})}
-        for key in (key for key in self.required if key not in data):
-            message = f"{dotted(join(pointer, key))}: Field required"
-            yield limits.FIELD_MISSING.broken(message, pointer, expected=key, source=self.source)
+        for key in self.required:
+            if key not in data:
+                message = f"{dotted(join(pointer, key))}: Field required"
+                yield limits.FIELD_MISSING.broken(message, pointer, expected=key, source=self.source)
+        known = self._all if surface.beta else self._plain
         for key, value in data.items():
-            place = join(pointer, key)
-            if key not in known:
+            kinds = known.get(key)
+            if kinds is None:
+                place = join(pointer, key)
                 message = f"{dotted(place)}: Extra inputs are not permitted"
                 yield limits.EXTRA_INPUT.broken(message, place, actual=key, severity=surface.unknown)
-            elif not (_fits(value, known[key]) or (value is None and key not in self.required)):
-                words = " or ".join(_WORDS.get(kind, "value") for kind in known[key])
+            elif type(value) not in kinds and kinds is not ANY and (value is not None or key in self.required):
+                place = join(pointer, key)
+                words = " or ".join(_WORDS[kind] for kind in kinds)
                 message = f"{dotted(place)}: Input should be a valid {words}"
                 yield limits.FIELD_TYPE.broken(message, place, actual=value, expected=words, source=self.source)
 
@@ -72,8 +84,3 @@ def member_limits(members: JSON, pointer: str) -> Iterator[Violation]:
             message = f"{dotted(place)}: Input should be an object"
             yield limits.FIELD_TYPE.broken(message, place, actual=member, expected="object")
 
-
-def _fits(value: JSON, kinds: tuple[type, ...]) -> bool:
-    if isinstance(value, bool):
-        return bool in kinds or object in kinds
-    return isinstance(value, kinds)
