@@ -1,38 +1,56 @@
-"""Entries of a conversation, each looked at once: every request repeats all that was said before it, and
-`harness.apis.bodies` gives what is repeated as the same objects."""
+"""Lists of a body whose elements are looked at once: every request repeats the tools and all that was said before it,
+and `harness.apis.bodies` gives what is repeated as the same objects."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from itertools import takewhile
+from operator import is_
+from typing import Any, NamedTuple, TypeVar, cast
 
-from harness.contract.model import JSON
+from harness.apis.jsonvalue import join
 
 T = TypeVar("T")
 
-_MOST = 2048
-"""Entries that are remembered: those of some long conversations."""
-
-_LONGEST = 20_000
-"""Characters of an entry that is remembered: images would fill the memory."""
+_MOST = 4
+"""Lists that are remembered: of a body each, as there may be several conversations at once."""
 
 
-def remembered(read: Callable[[Any, str], T]) -> Callable[[Any, str], T]:
-    """`read`, which gives the same for an entry that is the same object at the same place: it has to be a function of
-    these two alone. What it raises is raised again."""
-    kept: dict[tuple[int, str], tuple[JSON, T]] = {}
+class _Read(NamedTuple):
+    entries: list[Any]
+    pointer: str
+    made: tuple[Any, ...]
 
-    def of(entry: JSON, pointer: str) -> T:
-        key = id(entry), pointer
-        found = kept.get(key)
-        if found is not None and found[0] is entry:
-            return found[1]
-        made = read(entry, pointer)
-        if len(json.dumps(entry)) <= _LONGEST:
-            if len(kept) >= _MOST:
-                kept.clear()
-            kept[key] = entry, made
+    def head(self, entries: list[Any]) -> int:
+        """How many of its elements stand at the head of other ones, as the same objects."""
+        if self.entries[0] is not entries[0]:
+            return 0
+        return sum(takewhile(bool, map(is_, self.entries, entries)))
+
+
+def entrywise(read: Callable[[Any, str], T]) -> Callable[[object, str], Sequence[T]]:
+    """What `read` makes of each element of a list and its pointer, of what is no list nothing. Elements that stood at
+    the same place in one of the lists before, as the same objects, are not read again: it has to be a function of the
+    two alone."""
+    latest: tuple[_Read, ...] = ()
+
+    def of(listed: object, pointer: str) -> Sequence[T]:
+        nonlocal latest
+        if not isinstance(listed, list) or not listed:
+            return ()
+        entries = cast("list[Any]", listed)
+        best, most = None, 0
+        for known in latest:
+            if known.pointer == pointer and (same := known.head(entries)) > most:
+                best, most = known, same
+                if same == len(entries):
+                    break
+        if best is not None and most == len(entries) == len(best.entries):
+            return best.made
+        head: tuple[T, ...] = best.made[:most] if best else ()
+        made = (*head, *(read(entry, join(pointer, index)) for index, entry in enumerate(entries[most:], most)))
+        kept = [known for known in latest if known is not best or most < len(known.entries)]
+        latest = (_Read(entries, pointer, made), *kept[: _MOST - 1])
         return made
 
     return of

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from harness.apis.conditions import Asked, Conditions, Holds, SchemaPlaces, Step, Test, steps_of
-from harness.apis.entries import remembered
+from harness.apis.entries import entrywise
 from harness.apis.subschemas import subschemas
 from harness.contract.model import JSON
 
@@ -43,7 +43,7 @@ class _Place:
     tests: list[tuple[int, Holds]] = field(default_factory=list["tuple[int, Holds]"])
     members: dict[str, list[_Place]] = field(default_factory=dict[str, "list[_Place]"])
     elements: _Place | None = None
-    each: Callable[[JSON, str], int] | None = None
+    each: Callable[[JSON, str], Sequence[int]] | None = None
     numbered: dict[int, _Place] = field(default_factory=dict[int, "_Place"])
     schemas: dict[str, _Schemas] = field(default_factory=dict[str, _Schemas])
     strict_schemas: dict[str, _Schemas] = field(default_factory=dict[str, _Schemas])
@@ -94,8 +94,8 @@ class _Place:
             if -len(value) <= index < len(value):
                 found |= place.of(value[index])
         if self.each is not None:
-            for element in value:
-                found |= self.each(element, "")
+            for passed in self.each(value, ""):
+                found |= passed
         elif self.elements is not None:
             for element in value:
                 found |= self.elements.of(element)
@@ -112,7 +112,7 @@ class Sieve:
         for places in self._body.members.values():
             for place in places:
                 if place.elements is not None:  # entries and tools, which the next request repeats
-                    place.each = remembered(_of(place.elements))
+                    place.each = entrywise(_of(place.elements))
 
     def passing(self, asked: Asked) -> Iterator[int]:
         """The numbers of the conditions that a request may meet, each before the next is looked for."""

@@ -33,6 +33,7 @@ from harness.scenarios.tools import ToolFailure, Unanswered, UnknownTool, answer
 from harness.tape.cassette import REFERENCE_URL
 
 T = TypeVar("T")
+H = TypeVar("H", bound="Heard")
 
 
 @dataclass(frozen=True)
@@ -134,7 +135,7 @@ class Evidence:
         scenario = self.transcript.scenario
         return scenario is not None and Provocation.INTERLEAVED_CALLS in scenario.provocations
 
-    def once(self, derive: Callable[[Evidence, Heard], T], asked: Heard) -> T:
+    def once(self, derive: Callable[[Evidence, H], T], asked: H) -> T:
         """What `derive` makes of a request: several rules look at the same pairs, and pairing is most of their work."""
         key = (derive, asked.index)
         if key not in self._derived:

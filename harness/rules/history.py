@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby, takewhile
 from operator import is_
@@ -105,7 +105,8 @@ def _texts(evidence: Evidence) -> Iterator[Flaw]:
         if asked.view.stateful:
             continue
         thoughts = [*_foreign_thoughts(evidence, asked)]
-        retold = [part for _, part in _sent_texts(asked) if part and _tells(part, thoughts, asked)]
+        given_texts, sent_texts = evidence.once(_given_texts, asked), evidence.once(_sent_texts, asked)
+        retold = [part for _, part in sent_texts if thoughts and part and _tells(part, thoughts, given_texts)]
         for part in retold:
             yield Flaw(
                 "reasoning of another model is told as a text of the conversation",
@@ -114,8 +115,8 @@ def _texts(evidence: Evidence) -> Iterator[Flaw]:
                 part.text,
                 severity=Severity.WARNING,  # nothing that was given is lost, and no API has a place for it
             )
-        wanted = [*_runs(_given_texts(asked))]
-        sent = [*_runs((role, part) for role, part in _sent_texts(asked) if part not in retold)]
+        wanted = [*_runs(given_texts)]
+        sent = [*_runs((role, part) for role, part in sent_texts if part not in retold)]
         for position in range(max(len(wanted), len(sent))):
             role, given = wanted[position] if position < len(wanted) else ("", [])
             found_role, found = sent[position] if position < len(sent) else ("", [])
@@ -166,11 +167,9 @@ def _foreign_thoughts(evidence: Evidence, asked: Asked) -> Iterator[str]:
                 yield part.text.strip()
 
 
-def _tells(part: TextView, thoughts: list[str], asked: Asked) -> bool:
+def _tells(part: TextView, thoughts: list[str], given_texts: Sequence[tuple[str, str | None]]) -> bool:
     """A text that nobody gave, and that holds such reasoning."""
-    return any(thought in part.text for thought in thoughts) and not any(
-        part.text == given for _, given in _given_texts(asked)
-    )
+    return any(thought in part.text for thought in thoughts) and not any(part.text == given for _, given in given_texts)
 
 
 def _runs(texts: Iterable[tuple[str, T | None]]) -> Iterator[tuple[str, list[T]]]:
@@ -181,29 +180,33 @@ def _runs(texts: Iterable[tuple[str, T | None]]) -> Iterator[tuple[str, list[T]]
             yield role, run
 
 
-def _given_texts(asked: Asked) -> Iterator[tuple[str, str | None]]:
+def _given_texts(_evidence: Evidence, asked: Asked) -> Sequence[tuple[str, str | None]]:
+    found: list[tuple[str, str | None]] = []
     for message in asked.chat.request.messages:
         for part in message.parts:
             if isinstance(part, ToolResult):
-                yield message.role.value, None
+                found.append((message.role.value, None))
             elif isinstance(part, Text) and part.text:
-                yield message.role.value, part.text
+                found.append((message.role.value, part.text))
+    return found
 
 
-def _sent_texts(asked: Asked) -> Iterator[tuple[str, TextView | None]]:
+def _sent_texts(evidence: Evidence, asked: Asked) -> Sequence[tuple[str, TextView | None]]:
     """The texts of the conversation, without those that an API makes necessary: the instruction of JSON mode, and what
     is said of media that cannot stand inside a result (openai-chat-result-text-only)."""
+    found: list[tuple[str, TextView | None]] = []
     for turn in asked.view.turns:
         for part in turn.parts:
             if isinstance(part, ResultView):
-                yield turn.role, None
+                found.append((turn.role, None))
             elif (
                 isinstance(part, TextView)
                 and part.text
                 and not _is_instruction(asked, part)
-                and not _is_caption(asked, turn.parts, part)
+                and not _is_caption(evidence, asked, turn.parts, part)
             ):
-                yield turn.role, part
+                found.append((turn.role, part))
+    return found
 
 
 def _is_instruction(asked: Asked, text: TextView) -> bool:
@@ -215,19 +218,15 @@ def _is_system(asked: Asked, found: TextView | None) -> bool:
     return bool(system and found and system in found.text)
 
 
-def _is_caption(asked: Asked, parts: tuple[PartView, ...], text: TextView) -> bool:
+def _is_caption(evidence: Evidence, asked: Asked, parts: tuple[PartView, ...], text: TextView) -> bool:
     """A text right beside a medium of a tool result that had to move into a user turn, and none that was given."""
-    if any(given == text.text for _, given in _given_texts(asked)):
-        return False
     position = next(index for index, part in enumerate(parts) if part is text)
     beside = (*parts[max(position - 1, 0) : position], *parts[position + 1 : position + 2])
+    media = [part for part in beside if isinstance(part, MediaView)]
+    if not media or any(given == text.text for _, given in evidence.once(_given_texts, asked)):
+        return False
     moved = [part for message in asked.chat.request.messages for part in _result_media(message)]
-    return any(
-        part.data == near.data and part.uri == near.uri
-        for near in beside
-        if isinstance(near, MediaView)
-        for part in moved
-    )
+    return any(part.data == near.data and part.uri == near.uri for near in media for part in moved)
 
 
 def _result_media(message: Message) -> Iterator[Image | File]:
@@ -240,12 +239,14 @@ def _result_media(message: Message) -> Iterator[Image | File]:
 def _media(evidence: Evidence) -> Iterator[Flaw]:
     """Each medium of the user is there, behind as much text as it was given behind."""
     for asked in evidence.asked:
-        if asked.view.stateful:
+        given_media = [] if asked.view.stateful else [*_given_media(asked)]
+        if not given_media:
             continue
-        sent = _sent_media(asked)
-        told = "".join(part.text for _, part in _sent_texts(asked) if part)
-        complete = told == "".join(text for _, text in _given_texts(asked) if text)  # else text-changed says it
-        for given, behind in _given_media(asked):
+        given_texts, sent_texts = evidence.once(_given_texts, asked), evidence.once(_sent_texts, asked)
+        sent = _sent_media(asked, sent_texts)
+        told = "".join(part.text for _, part in sent_texts if part)
+        complete = told == "".join(text for _, text in given_texts if text)  # else text-changed says it
+        for given, behind in given_media:
             what = "an image" if isinstance(given, Image) else "a file"
             same = [(medium, before) for medium, before in sent if same_medium(medium, given)]
             if not same:
@@ -277,9 +278,9 @@ def _given_media(asked: Asked) -> Iterator[tuple[Image | File, int]]:
                 yield part, behind
 
 
-def _sent_media(asked: Asked) -> list[tuple[MediaView, int]]:
+def _sent_media(asked: Asked, sent_texts: Sequence[tuple[str, TextView | None]]) -> list[tuple[MediaView, int]]:
     """The media of the conversation, each with the length of the text in front of it."""
-    texts = {id(text) for _, text in _sent_texts(asked) if text}
+    texts = {id(text) for _, text in sent_texts if text}
     behind = 0
     found: list[tuple[MediaView, int]] = []
     for turn in asked.view.turns:

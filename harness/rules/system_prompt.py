@@ -74,16 +74,16 @@ def _missing(evidence: Evidence) -> Iterator[Flaw]:
 def _in_message(evidence: Evidence) -> Iterator[Flaw]:
     for asked in evidence.asked:
         system = _wanted(asked)
-        if system is None or system in _given_texts(asked):
+        found = [part for part in _texts(asked) if system is not None and system in part.text]
+        if system is None or not found or system in _given_texts(asked):
             continue
-        for part in _texts(asked):
-            if system in part.text:
-                yield Flaw(
-                    "the system prompt stands in a message of the conversation",
-                    asked.reading.index,
-                    part.pointer,
-                    part.text,
-                )
+        for part in found:
+            yield Flaw(
+                "the system prompt stands in a message of the conversation",
+                asked.reading.index,
+                part.pointer,
+                part.text,
+            )
 
 
 def _repeated(evidence: Evidence) -> Iterator[Flaw]:

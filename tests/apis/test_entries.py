@@ -48,9 +48,25 @@ def test_an_entry_that_says_something_else_has_not(api: str, value: JSON) -> Non
     assert type(call.arguments["a"]) is type(value)
 
 
+def calling(api: str, name: str) -> JSON:
+    called: JSON = json.loads(json.dumps(CALL[api]).replace('"f"', f'"{name}"'))
+    return called
+
+
 @pytest.mark.parametrize("api", CALL)
-def test_a_long_one_is_read_each_time(api: str) -> None:
-    long: dict[str, JSON] = json.loads(json.dumps(CALL[api]).replace('"f"', f'"{"f" * 20_001}"'))
-    one, other = view(api, long), view(api, long)
+def test_entries_behind_others_are_read_once_and_what_follows_an_other_one_anew(api: str) -> None:
+    first, second, third, other = (calling(api, name) for name in "abcd")
+    before, now = view(api, first, second, third), view(api, first, other, third)
+    assert now.turns[0] is before.turns[0]
+    assert [call.name for call in now.calls] == ["a", "d", "c"]
+    assert now.turns[2] is not before.turns[2]
+
+
+@pytest.mark.parametrize("api", CALL)
+def test_only_what_was_said_last_is_remembered(api: str) -> None:
+    one = view(api, CALL[api])
+    for number in range(20):
+        view(api, calling(api, f"f{number}"))
+    other = view(api, CALL[api])
     assert one.turns == other.turns
     assert one.turns[0] is not other.turns[0]

@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from harness.apis.anthropic.limits.conversation import objects
 from harness.apis.bodies import parsed
-from harness.apis.entries import remembered
+from harness.apis.entries import entrywise
 from harness.apis.jsonvalue import equal, join
 from harness.apis.view import (
     CallView,
@@ -105,27 +105,24 @@ def view(request: HttpRequest) -> RequestView:
     body = _object(body_of(request), "")
     turns: list[TurnView] = []
     system = [SystemView(text.text, "system", text.pointer) for text in _texts(body.get("system"), "/system")]
-    for index, message in enumerate(_list(body.get("messages"), "/messages")):
-        pointer = join("/messages", index)
-        entry = _object(message, pointer)
-        if entry.get("role") != "system":
-            turns.append(_turn(entry, pointer))
+    for turn in _turns(_list(body.get("messages"), "/messages"), "/messages"):
+        if turn.wire_role != "system":
+            turns.append(turn)
             continue
-        parts = content_parts(entry.get("content"), join(pointer, "content"))
         system.extend(
             SystemView(part.text, "message:system", part.pointer, len(turns))
-            for part in parts
+            for part in turn.parts
             if isinstance(part, TextView)
         )
-        others = tuple(part for part in parts if not isinstance(part, TextView))
+        others = tuple(part for part in turn.parts if not isinstance(part, TextView))
         if others:  # tool_addition and its kin change the tools in mid-conversation: no text, and not to be lost
-            turns.append(TurnView("user", others, pointer, "system"))
+            turns.append(TurnView("user", others, turn.pointer, "system"))
     return RequestView(
         api="anthropic",
         model=_string(body.get("model")),
         system=tuple(system),
         turns=tuple(turns),
-        tools=tuple(_tools(body.get("tools"))),
+        tools=tuple(_tools(_list(body.get("tools"), "/tools"), "/tools")),
         tool_choice=_choice(body.get("tool_choice")),
         response_format=_format(body),
         settings=dict(_settings(body)),
@@ -179,8 +176,9 @@ def content_parts(content: JSON, pointer: str) -> tuple[PartView, ...]:
     return tuple(parts)
 
 
-@remembered
-def _turn(entry: dict[str, JSON], pointer: str) -> TurnView:
+@entrywise
+def _turns(message: JSON, pointer: str) -> TurnView:
+    entry = _object(message, pointer)
     role = entry.get("role")
     parts = content_parts(entry.get("content"), join(pointer, "content"))
     return TurnView("assistant" if role == "assistant" else "user", parts, pointer, _string(role) or "")
@@ -265,19 +263,18 @@ def _texts(system: JSON, pointer: str) -> Iterator[TextView]:
             yield part
 
 
-def _tools(tools: JSON) -> Iterator[ToolView]:
-    for index, member in enumerate(_list(tools, "/tools")):
-        pointer = join("/tools", index)
-        tool = _object(member, pointer)
-        kind = _string(tool.get("type")) or "custom"
-        yield ToolView(
-            name=_string(tool.get("name")) or "",
-            description=_string(tool.get("description")),
-            parameters=tool.get("input_schema"),
-            pointer=pointer,
-            strict=True if tool.get("strict") is True else None,  # false is the documented default
-            kind="function" if kind == "custom" else kind,
-        )
+@entrywise
+def _tools(member: JSON, pointer: str) -> ToolView:
+    tool = _object(member, pointer)
+    kind = _string(tool.get("type")) or "custom"
+    return ToolView(
+        name=_string(tool.get("name")) or "",
+        description=_string(tool.get("description")),
+        parameters=tool.get("input_schema"),
+        pointer=pointer,
+        strict=True if tool.get("strict") is True else None,  # false is the documented default
+        kind="function" if kind == "custom" else kind,
+    )
 
 
 def _choice(choice: JSON) -> ChoiceView | None:

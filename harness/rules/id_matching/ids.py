@@ -61,8 +61,10 @@ def _synthesised(evidence: Evidence) -> Iterator[tuple[int, CallView, ToolCall, 
         reading = evidence.answer(index)
         if reading is None or reading.response is None or chat.response is None:
             continue
-        used = {call.id for message in chat.request.messages for call in message.tool_calls}
         issued = [call for call in reading.response.calls if call.malformed is None]
+        if all(call.id for call in issued):
+            continue
+        used = {call.id for message in chat.request.messages for call in message.tool_calls}
         for call, given in zip(issued, chat.response.tool_calls, strict=False):
             if not call.id:
                 yield reading.index, call, given, frozenset(used)

@@ -78,7 +78,6 @@ def _result_misplaced(evidence: Evidence) -> Iterator[Flaw]:
         order = [part for turn in view.turns for part in turn.parts]
         roles = [turn.role for turn in view.turns for _ in turn.parts]
         places = {id(part): place for place, part in enumerate(order)}
-        given = _media_of_results(evidence, exchange)
         for call, results in zip(pairing.calls, pairing.results, strict=True):
             for result in results[:1]:
                 start, end = places[id(call)] + 1, places[id(result)]
@@ -89,7 +88,7 @@ def _result_misplaced(evidence: Evidence) -> Iterator[Flaw]:
                     seen_result = seen_result or isinstance(part, ResultView)
                     said = isinstance(part, TextView) and part.text != ""
                     if isinstance(part, MediaView):
-                        moved = any(same_medium(part, each) for each in given)
+                        moved = any(same_medium(part, each) for each in _media_of_results(evidence, exchange))
                         said = not moved or _turn_of(view, part) != _turn_of(view, result)
                     user_text = role == "user" and said
                     new_answer = seen_result and isinstance(part, CallView)
@@ -120,6 +119,8 @@ def _results_split(evidence: Evidence) -> Iterator[Flaw]:
         return
     for exchange, view in _requests(evidence):
         for run, replies in pairwise([*turn] for _, turn in groupby(view.turns, key=lambda turn: turn.role)):
+            if len(replies) < 2:
+                continue
             ids = {part.id for turn in run for part in turn.parts if isinstance(part, CallView)}
             carriers = [turn for turn in replies if turn.role == "user" and _answers_any(turn, ids)]
             if len(carriers) > 1:

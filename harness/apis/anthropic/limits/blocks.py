@@ -12,7 +12,6 @@ from harness.apis.anthropic.limits.conversation import (
     blocks,
     dotted,
     entries,
-    entry_of,
     is_server_work,
     marked,
     nested,
@@ -29,7 +28,7 @@ from harness.apis.anthropic.limits.shapes import (
     member_limits,
 )
 from harness.apis.anthropic.limits.terms import Surface, Terms
-from harness.apis.entries import remembered
+from harness.apis.entries import entrywise
 from harness.apis.jsonvalue import join
 from harness.apis.limit import Violation, severity_of
 from harness.contract.model import JSON
@@ -88,8 +87,8 @@ def block_limits(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
     anthropic-roles, anthropic-no-prefill, anthropic-no-extra-inputs, anthropic-four-cache-marks, and what the version
     of 2026-10-21 took away."""
     conversation, by_itself = entries(body), _by_itself(terms.surface)
-    for entry in conversation:
-        yield from by_itself(entry.data, entry.pointer)
+    for found in by_itself(conversation, ""):
+        yield from found
     if conversation:
         yield from _last(conversation[-1], terms)
     for entry in conversation[:-1]:
@@ -99,15 +98,14 @@ def block_limits(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
 
 
 @cache
-def _by_itself(surface: Surface) -> Callable[[dict[str, JSON], str], Sequence[Violation]]:
-    """What is wrong with a message by itself, told once though all requests behind it repeat it."""
+def _by_itself(surface: Surface) -> Callable[[list[Entry], str], Sequence[Sequence[Violation]]]:
+    """What is wrong with each message by itself, told once though all requests behind it repeat it."""
 
-    def of(data: dict[str, JSON], pointer: str) -> Sequence[Violation]:
-        entry = entry_of(data, pointer)
+    def of(entry: Entry, pointer: str) -> Sequence[Violation]:  # noqa: ARG001 - the entry knows where it stands
         shape = _SYSTEM_MESSAGE if entry.role == "system" else _MESSAGE
-        return [*shape.limits(data, pointer, surface), *_entry(entry, surface)]
+        return [*shape.limits(entry.data, entry.pointer, surface), *_entry(entry, surface)]
 
-    return remembered(of)
+    return entrywise(of)
 
 
 def _entry(entry: Entry, surface: Surface) -> Iterator[Violation]:

@@ -9,7 +9,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
 
-from harness.apis.entries import remembered
+from harness.apis.entries import entrywise
 from harness.apis.jsonvalue import join
 from harness.apis.limit import Violation
 from harness.contract.model import JSON
@@ -97,12 +97,13 @@ def blocks(content: JSON, pointer: str) -> tuple[Block, ...]:
 
 def entries(body: dict[str, JSON]) -> list[Entry]:
     """The members of `messages` that are objects."""
-    return [entry_of(data, place) for place, data in objects(body.get("messages"), "/messages")]
+    return [entry for entry in _entries(body.get("messages"), "/messages") if entry is not None]
 
 
-@remembered
-def entry_of(data: dict[str, JSON], pointer: str) -> Entry:
-    """A member of `messages`, read once though all requests behind it repeat it."""
+@entrywise
+def _entries(data: JSON, pointer: str) -> Entry | None:
+    if not isinstance(data, dict):
+        return None
     return Entry(_word(data.get("role")), pointer, data, blocks(data.get("content"), join(pointer, "content")))
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from itertools import pairwise, takewhile
 
 from harness.apis.anthropic import limits
-from harness.apis.anthropic.limits.conversation import Block, Turn, dotted, entry_of, is_server_work, turns
+from harness.apis.anthropic.limits.conversation import Block, Entry, Turn, dotted, entries, is_server_work, turns
 from harness.apis.anthropic.requests import is_continued
-from harness.apis.entries import remembered
+from harness.apis.entries import entrywise
 from harness.apis.jsonvalue import join
 from harness.apis.limit import Limit, Violation
 from harness.contract.model import JSON
@@ -32,9 +32,8 @@ def pairing_limits(body: dict[str, JSON]) -> Iterator[Violation]:
         if not known or known[0][0] is not following:  # else the request before had the two as well
             turn.wrong[:] = known = [(following, [*_pair(turn, following)])]
         yield from known[0][1]
-    for turn in conversation:
-        for entry in turn.entries:
-            yield from _misplaced(entry.data, entry.pointer)
+    for misplaced in _misplaced(entries(body), ""):
+        yield from misplaced
 
 
 def _pair(turn: Turn, following: Turn) -> Iterator[Violation]:
@@ -45,9 +44,9 @@ def _pair(turn: Turn, following: Turn) -> Iterator[Violation]:
         yield from _results(following, turn)
 
 
-@remembered
-def _misplaced(data: dict[str, JSON], pointer: str) -> list[Violation]:
-    entry, found = entry_of(data, pointer), list[Violation]()
+@entrywise
+def _misplaced(entry: Entry, _pointer: str) -> list[Violation]:
+    found: list[Violation] = []
     for block in entry.blocks:
         home = _HOMES.get(block.kind, entry.role)
         if home != entry.role:

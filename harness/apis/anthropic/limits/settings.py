@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 
 from harness.apis.anthropic import limits
 from harness.apis.anthropic.limits import strictness
@@ -21,9 +22,10 @@ from harness.apis.anthropic.limits.shapes import (
     Shape,
     member_limits,
 )
-from harness.apis.anthropic.limits.terms import Terms
+from harness.apis.anthropic.limits.terms import Surface, Terms
 from harness.apis.anthropic.limits.tools import is_custom
 from harness.apis.anthropic.requests import is_continued
+from harness.apis.entries import entrywise
 from harness.apis.jsonvalue import join
 from harness.apis.limit import Violation
 from harness.contract.model import JSON
@@ -135,14 +137,23 @@ def _sizes(body: dict[str, JSON]) -> Iterator[Violation]:
 
 
 def _tools(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
-    for pointer, tool in objects(body.get("tools"), "/tools"):
-        if is_custom(tool):
-            yield from _TOOL.limits(tool, pointer, terms.surface)
+    for found in _shapes(terms.surface)(body.get("tools"), "/tools"):
+        yield from found
     if not body.get("tools") and not is_continued(body):
         used = [block for entry in entries(body) for block in entry.blocks if block.kind in ("tool_use", "tool_result")]
         if used:
             message = "Requests which include `tool_use` or `tool_result` blocks must define tools."
             yield limits.TOOLS_MISSING.broken(message, used[0].pointer)
+
+
+@cache
+def _shapes(surface: Surface) -> Callable[[JSON, str], Sequence[Sequence[Violation]]]:
+    """What is wrong with the fields of each tool that the caller runs."""
+
+    def of(tool: JSON, pointer: str) -> Sequence[Violation]:
+        return [*_TOOL.limits(tool, pointer, surface)] if isinstance(tool, dict) and is_custom(tool) else ()
+
+    return entrywise(of)
 
 
 def _choice(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:

@@ -83,4 +83,3 @@ def member_limits(members: JSON, pointer: str) -> Iterator[Violation]:
             place = join(pointer, index)
             message = f"{dotted(place)}: Input should be an object"
             yield limits.FIELD_TYPE.broken(message, place, actual=member, expected="object")
-

@@ -9,6 +9,7 @@ from harness.apis.anthropic import limits
 from harness.apis.anthropic.limits import strictness
 from harness.apis.anthropic.limits.conversation import dotted, objects
 from harness.apis.anthropic.limits.schemas import example_limits, schema_limits
+from harness.apis.entries import entrywise
 from harness.apis.jsonvalue import join
 from harness.apis.limit import Violation
 from harness.contract.model import JSON
@@ -21,16 +22,16 @@ def tool_limits(body: dict[str, JSON]) -> Iterator[Violation]:
     """anthropic-tool-name-pattern, anthropic-tool-names-differ, anthropic-tool-schema-object,
     anthropic-tool-examples-valid, anthropic-strict-closed. Which keys a declaration may have is for `settings`."""
     names: set[str] = set()
-    for pointer, tool in objects(body.get("tools"), "/tools"):
-        name = tool.get("name")
+    tools = body.get("tools")
+    for index, found in enumerate(_by_itself(tools, "/tools")):
+        tool = tools[index] if isinstance(tools, list) else None
+        name = tool.get("name") if isinstance(tool, dict) else None
         if isinstance(name, str):
             if name in names:
-                yield limits.TOOL_NAME_DUPLICATE.broken(
-                    "tools: Tool names must be unique.", join(pointer, "name"), actual=name
-                )
+                place = join("/tools", index, "name")
+                yield limits.TOOL_NAME_DUPLICATE.broken("tools: Tool names must be unique.", place, actual=name)
             names.add(name)
-        if is_custom(tool):
-            yield from _custom(tool, pointer)
+        yield from found
     yield from _strict(body)
 
 
@@ -49,6 +50,11 @@ def _strict(body: dict[str, JSON]) -> Iterator[Violation]:
 def is_custom(tool: dict[str, JSON]) -> bool:
     """Whether the caller runs this tool; the provider's own have a type of their own."""
     return tool.get("type") in (None, "custom")
+
+
+@entrywise
+def _by_itself(tool: JSON, pointer: str) -> list[Violation]:
+    return [*_custom(tool, pointer)] if isinstance(tool, dict) and is_custom(tool) else []
 
 
 def _custom(tool: dict[str, JSON], pointer: str) -> Iterator[Violation]:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 
-from harness.apis.entries import remembered
+from harness.apis.entries import entrywise
 from harness.apis.gemini import limits
 from harness.apis.gemini.requests.proto import ProtoMessage, decoded, repeated, snake
 from harness.apis.jsonvalue import join
@@ -191,13 +191,13 @@ _SAID_AGAIN = ("Content", "Tool")
 
 
 @cache
-def _by_itself(kind: str, source: str, path: str) -> Callable[[JSON, str], Sequence[Violation]]:
-    """What is wrong with an element of such a list, told once."""
+def _by_itself(kind: str, source: str, path: str) -> Callable[[JSON, str], Sequence[Sequence[Violation]]]:
+    """What is wrong with each element of such a list, told once."""
 
     def of(item: JSON, pointer: str) -> Sequence[Violation]:
         return [*_value(item, kind, source, pointer, f"{path}[{pointer.rpartition('/')[2]}]")]
 
-    return remembered(of)
+    return entrywise(of)
 
 
 def misfits(body: JSON) -> list[Violation]:
@@ -208,11 +208,12 @@ def misfits(body: JSON) -> list[Violation]:
 def _value(value: JSON, kind: str, source: str, pointer: str, path: str) -> Iterator[Violation]:
     if kind.endswith(REPEATED):
         listed, member = isinstance(value, list), kind.removesuffix(REPEATED)
+        if listed and member in _SAID_AGAIN:
+            for found in _by_itself(member, source, path)(value, pointer):
+                yield from found
+            return
         for index, (item, place) in enumerate(repeated(value, pointer)):
-            if listed and member in _SAID_AGAIN:
-                yield from _by_itself(member, source, path)(item, place)
-            else:
-                yield from _value(item, member, source, place, f"{path}[{index}]" if listed else path)
+            yield from _value(item, member, source, place, f"{path}[{index}]" if listed else path)
     elif kind.endswith(MAP) and isinstance(value, dict):
         for index, (key, item) in enumerate(value.items()):
             yield from _value(item, kind.removesuffix(MAP), source, join(pointer, key), f"{path}[{index}].value")

@@ -11,12 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 
 from harness.apis.bodies import parsed
-from harness.apis.entries import remembered
 from harness.apis.gemini import limits
 from harness.apis.gemini.limits import fields, generation, pairing, signatures, tools
 from harness.apis.gemini.requests import on_vertex, view
 from harness.apis.gemini.requests.parts import DATA_FIELDS
-from harness.apis.gemini.requests.proto import ProtoMessage, repeated
+from harness.apis.gemini.requests.proto import ProtoMessage, entrywise_repeated, repeated
 from harness.apis.law import Law
 from harness.apis.limit import Violation, severity_of
 from harness.apis.profile import Profile
@@ -56,24 +55,24 @@ def _unreadable(error: WireError) -> Violation:
 
 
 def _contents(body: ProtoMessage, profile: Profile, *, vertex: bool) -> Iterator[Violation]:
-    contents = repeated(body.get("contents"), body.at("contents"))
-    if not contents:
+    contents = body.get("contents")
+    if not repeated(contents, ""):
         message = "* GenerateContentRequest.contents: contents is not specified\n"
         yield limits.CONTENTS_EMPTY.broken(message, body.at("contents"))
     by_itself = _by_itself(vertex=vertex, strict_pairing=profile.strict_pairing)
-    for content, pointer in contents:
-        yield from by_itself(content, pointer)
+    for found in by_itself(contents, body.at("contents")):
+        yield from found
 
 
 @cache
-def _by_itself(*, vertex: bool, strict_pairing: bool) -> Callable[[JSON, str], Sequence[Violation]]:
-    """What is wrong with a content, told once though all requests behind it repeat it."""
+def _by_itself(*, vertex: bool, strict_pairing: bool) -> Callable[[JSON, str], Sequence[Sequence[Violation]]]:
+    """What is wrong with each content, told once though all requests behind it repeat it."""
 
     def of(content: JSON, pointer: str) -> Sequence[Violation]:
         message = ProtoMessage.of(content, pointer)
         return [*_role(message, vertex=vertex, strict_pairing=strict_pairing), *_parts(message, vertex=vertex)]
 
-    return remembered(of)
+    return entrywise_repeated(of)
 
 
 def _parts(content: ProtoMessage, *, vertex: bool) -> Iterator[Violation]:

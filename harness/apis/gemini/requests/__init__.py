@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from harness.apis.bodies import parsed
-from harness.apis.entries import remembered
 from harness.apis.gemini.limits.schemas import schema_view
 from harness.apis.gemini.requests.parts import part_views
-from harness.apis.gemini.requests.proto import ProtoMessage, repeated
+from harness.apis.gemini.requests.proto import ProtoMessage, entrywise_repeated, repeated
 from harness.apis.view import (
     ChoiceView,
     FormatView,
@@ -74,8 +74,8 @@ def _view(request: HttpRequest, body: ProtoMessage) -> RequestView:
         api="gemini",
         model=model_of(request),
         system=tuple(_system(body)),
-        turns=tuple(_turn(*content) for content in repeated(body.get("contents"), body.at("contents"))),
-        tools=tuple(tool for declared in body.messages("tools") for tool in _tools(declared)),
+        turns=tuple(_turns(body.get("contents"), body.at("contents"))),
+        tools=tuple(chain.from_iterable(_tools(body.get("tools"), body.at("tools")))),
         tool_choice=_choice(body.message("toolConfig")),
         response_format=_format(config),
         settings=dict(_settings(config)),
@@ -110,8 +110,8 @@ def _system(body: ProtoMessage) -> Iterator[SystemView]:
             yield SystemView(text, "systemInstruction", part.at("text"))
 
 
-@remembered
-def _turn(entry: JSON, pointer: str) -> TurnView:
+@entrywise_repeated
+def _turns(entry: JSON, pointer: str) -> TurnView:
     content = ProtoMessage.of(entry, pointer)
     role = content.text("role") or "user"
     return TurnView(
@@ -119,7 +119,12 @@ def _turn(entry: JSON, pointer: str) -> TurnView:
     )
 
 
-def _tools(tool: ProtoMessage) -> Iterator[ToolView]:
+@entrywise_repeated
+def _tools(entry: JSON, pointer: str) -> tuple[ToolView, ...]:
+    return tuple(_declared(ProtoMessage.of(entry, pointer)))
+
+
+def _declared(tool: ProtoMessage) -> Iterator[ToolView]:
     for declaration in tool.messages("functionDeclarations"):
         openapi = "parameters" in declaration.names
         yield ToolView(

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any, TypeVar
 
+from harness.apis.entries import entrywise
 from harness.apis.jsonvalue import join
 from harness.apis.view import WireError
 from harness.contract.model import JSON
+
+T = TypeVar("T")
 
 _UNDERSCORED = re.compile(r"(?<=[a-z0-9])_([a-z0-9])")
 _CAPITAL = re.compile(r"(?<=[a-z0-9])([A-Z])")
@@ -100,6 +104,16 @@ class ProtoMessage:
     def camelised(self) -> dict[str, JSON]:
         """The object with its own keys in camelCase and its nested values as they are."""
         return {name: value for name, (_, value) in self._fields.items()}
+
+
+def entrywise_repeated(read: Callable[[Any, str], T]) -> Callable[[JSON, str], Sequence[T]]:
+    """`harness.apis.entries.entrywise` for the values of a repeated field."""
+    of_list = entrywise(read)
+
+    def of(value: JSON, pointer: str) -> Sequence[T]:
+        return of_list(value, pointer) if value is None or isinstance(value, list) else (read(value, pointer),)
+
+    return of
 
 
 def repeated(value: JSON, pointer: str) -> list[tuple[JSON, str]]:

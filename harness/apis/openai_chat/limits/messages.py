@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from harness.apis.entries import remembered
+from harness.apis.entries import entrywise
 from harness.apis.jsonvalue import join, loads
 from harness.apis.limit import Violation
 from harness.apis.openai_chat import limits
@@ -49,8 +49,8 @@ def violations(chat: Chat) -> Iterator[Violation]:
     lacks = chat.profile.lacks
     takes = Capability.SYSTEM_PROMPT not in lacks, Capability.AUDIO not in lacks
     by_itself = _by_itself(_Manner(chat.openai, chat.law.service == MISTRAL, *takes))
-    for index, message in enumerate(messages):
-        yield from by_itself(message, join("/messages", index))
+    for found in by_itself(messages, "/messages"):
+        yield from found
 
 
 class _Manner(NamedTuple):
@@ -64,9 +64,9 @@ class _Manner(NamedTuple):
 
 
 @cache
-def _by_itself(manner: _Manner) -> Callable[[JSON, str], Sequence[Violation]]:
-    """What is wrong with a message, told once though all requests behind it repeat it."""
-    return remembered(lambda message, pointer: [*_message(manner, message, pointer)])
+def _by_itself(manner: _Manner) -> Callable[[JSON, str], Sequence[Sequence[Violation]]]:
+    """What is wrong with each message, told once though all requests behind it repeat it."""
+    return entrywise(lambda message, pointer: [*_message(manner, message, pointer)])
 
 
 def _message(manner: _Manner, message: JSON, pointer: str) -> Iterator[Violation]:

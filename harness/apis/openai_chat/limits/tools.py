@@ -3,8 +3,10 @@ openai-chat-strict-schema)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 
+from harness.apis.entries import entrywise
 from harness.apis.jsonvalue import join
 from harness.apis.limit import Violation
 from harness.apis.openai_chat import limits
@@ -40,15 +42,27 @@ def violations(chat: Chat) -> Iterator[Violation]:
             code="array_above_max_length",
         )
     names: set[str] = set()
-    for pointer, tool in chat.tools:
-        yield from _tool(chat, tool, pointer)
-        yield from _repeated(tool, pointer, names)
+    for index, found in enumerate(_by_itself(openai=chat.openai)(tools, "/tools")):
+        yield from found
+        tool = tools[index] if isinstance(tools, list) else None
+        if isinstance(tool, dict):
+            yield from _repeated(tool, join("/tools", index), names)
     yield from _choice(chat)
 
 
-def _tool(chat: Chat, tool: dict[str, JSON], pointer: str) -> Iterator[Violation]:
+@cache
+def _by_itself(*, openai: bool) -> Callable[[JSON, str], Sequence[Sequence[Violation]]]:
+    """What is wrong with each tool, told once though all requests of a conversation repeat it."""
+
+    def of(tool: JSON, pointer: str) -> Sequence[Violation]:
+        return [*_tool(tool, pointer, openai=openai)] if isinstance(tool, dict) else ()
+
+    return entrywise(of)
+
+
+def _tool(tool: dict[str, JSON], pointer: str, *, openai: bool) -> Iterator[Violation]:
     kind = tool.get("type")
-    if chat.openai and kind not in ("function", "custom"):
+    if openai and kind not in ("function", "custom"):
         yield limits.TOOL_TYPE.broken(
             f"Invalid value for '{param(pointer)}.type': {shown(kind)}. Supported are: function, custom.",
             join(pointer, "type") if "type" in tool else pointer,
@@ -76,10 +90,10 @@ def _tool(chat: Chat, tool: dict[str, JSON], pointer: str) -> Iterator[Violation
             expected="^[a-zA-Z0-9_-]{1,64}$",
             code="invalid_value",
         )
-    yield from _parameters(chat, function, name, place)
+    yield from _parameters(function, name, place, openai=openai)
 
 
-def _parameters(chat: Chat, function: dict[str, JSON], name: str, pointer: str) -> Iterator[Violation]:
+def _parameters(function: dict[str, JSON], name: str, pointer: str, *, openai: bool) -> Iterator[Violation]:
     parameters, place = function.get("parameters"), join(pointer, "parameters")
     code = "invalid_function_parameters"
     if parameters is None:
@@ -91,14 +105,14 @@ def _parameters(chat: Chat, function: dict[str, JSON], name: str, pointer: str) 
             actual=parameters,
             code="invalid_type",
         )
-    elif chat.openai and "type" not in parameters and any(key in parameters for key in _UNIONS):
+    elif openai and "type" not in parameters and any(key in parameters for key in _UNIONS):
         yield limits.TOOL_PARAMETERS_UNION.broken(
             f"Invalid schema for function '{name}': schema must be a JSON Schema of 'type: \"object\"', got 'None'.",
             place,
             expected="object",
             code=code,
         )
-    elif chat.openai and parameters.get("type") != "object":
+    elif openai and parameters.get("type") != "object":
         yield limits.TOOL_PARAMETERS_ROOT.broken(
             f"Invalid schema for function '{name}': the root must be of type "
             f"'object', got {shown(parameters.get('type'))}.",
@@ -107,7 +121,7 @@ def _parameters(chat: Chat, function: dict[str, JSON], name: str, pointer: str) 
             expected="object",
             code=code,
         )
-    elif chat.openai:
+    elif openai:
         yield from schemas.bare_arrays(parameters, place, f"function '{name}'", code)
         if function.get("strict") is True:
             yield from schemas.violations(parameters, place, f"function '{name}'", code)

@@ -7,7 +7,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from harness.apis.bodies import parsed
-from harness.apis.entries import remembered
+from harness.apis.entries import entrywise
 from harness.apis.jsonvalue import canonical, join, loads
 from harness.apis.openai_chat.requests.parts import assistant_views, content_views, is_blank, other_fields
 from harness.apis.view import (
@@ -85,7 +85,7 @@ def view(request: HttpRequest) -> RequestView:
         model=model_of(request),
         system=tuple(system),
         turns=tuple(turns),
-        tools=tuple(_tools(body)),
+        tools=(*_tools(body.get("tools"), "/tools"), *_functions(body.get("functions"), "/functions")),
         tool_choice=_choice(body),
         response_format=_format(body.get("response_format")),
         settings=_settings(body),
@@ -105,35 +105,35 @@ def _conversation(messages: JSON) -> tuple[list[SystemView], list[TurnView]]:
         raise WireError("messages is no list", "/messages")
     system: list[SystemView] = []
     turns: list[TurnView] = []
-    for index, message in enumerate(messages):
-        pointer = join("/messages", index)
-        if not isinstance(message, dict):
-            raise WireError("a message is no object", pointer)
-        role = message.get("role")
-        if role in _SYSTEM_ROLES:
-            texts, rest = _system(message, pointer)
-            system += [SystemView(text.text, f"message:{role}", text.pointer, len(turns)) for text in texts]
+    for turn in _turns(messages, "/messages"):
+        if turn.wire_role in _SYSTEM_ROLES:
+            place = f"message:{turn.wire_role}"
+            texts = [part for part in turn.parts if isinstance(part, TextView)]
+            system += [SystemView(text.text, place, text.pointer, len(turns)) for text in texts]
+            rest = tuple(part for part in turn.parts if not isinstance(part, TextView))
             if rest:
-                turns.append(TurnView("user", tuple(rest), pointer, str(role)))
+                turns.append(TurnView("user", rest, turn.pointer, turn.wire_role))
         else:
-            turns.append(_turn(message, pointer))
+            turns.append(turn)
     return system, turns
 
 
-def _system(message: dict[str, JSON], pointer: str) -> tuple[list[TextView], list[PartView]]:
+def _said_by_system(message: dict[str, JSON], pointer: str) -> list[PartView]:
     """The texts of a system message, and what is not text."""
     place = join(pointer, "content")
     views = content_views(message.get("content"), place)
-    texts = [view for view in views if isinstance(view, TextView)]
-    rest: list[PartView] = [view for view in views if not isinstance(view, TextView)]
     if not views:  # an empty system message is still one
-        texts = [TextView("", place if "content" in message else pointer)]
-    return texts, [*rest, *other_fields(message, pointer)]
+        views = [TextView("", place if "content" in message else pointer)]
+    return [*views, *other_fields(message, pointer)]
 
 
-@remembered
-def _turn(message: dict[str, JSON], pointer: str) -> TurnView:
+@entrywise
+def _turns(message: JSON, pointer: str) -> TurnView:
+    if not isinstance(message, dict):
+        raise WireError("a message is no object", pointer)
     role = message.get("role")
+    if role in _SYSTEM_ROLES:
+        return TurnView("user", tuple(_said_by_system(message, pointer)), pointer, str(role))
     wire_role = role if isinstance(role, str) else ""
     if role == "assistant":
         return TurnView("assistant", tuple(assistant_views(message, pointer)), pointer, wire_role)
@@ -169,17 +169,8 @@ def _error_mark(text: str) -> ErrorMark | None:
     return "error-text" if text.lstrip()[:5].lower() == "error" else None
 
 
-def _tools(body: dict[str, JSON]) -> list[ToolView]:
-    tools, functions = body.get("tools"), body.get("functions")
-    views: list[ToolView] = []
-    if isinstance(tools, list):
-        views += [_tool(tool, join("/tools", index)) for index, tool in enumerate(tools)]
-    if isinstance(functions, list):
-        views += [_function(function, join("/functions", index)) for index, function in enumerate(functions)]
-    return views
-
-
-def _tool(tool: JSON, pointer: str) -> ToolView:
+@entrywise
+def _tools(tool: JSON, pointer: str) -> ToolView:
     if not isinstance(tool, dict):
         return ToolView("", None, None, pointer, kind="unknown")
     if isinstance(tool.get("function"), dict):
@@ -208,6 +199,9 @@ def _function(function: JSON, pointer: str) -> ToolView:
         pointer,
         strict=True if function.get("strict") is True else None,
     )
+
+
+_functions = entrywise(_function)
 
 
 def _choice(body: dict[str, JSON]) -> ChoiceView | None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 
-from harness.apis.entries import remembered
+from harness.apis.entries import entrywise
 from harness.apis.jsonvalue import join
 from harness.apis.law import Law
 from harness.apis.limit import Limit, Violation
@@ -91,14 +91,14 @@ def is_strict(law: Law) -> bool:
 def item_limits(entries: JSON, law: Law) -> Iterator[Violation]:
     """What is refused in each item of `input`, seen alone."""
     by_itself = _by_itself(own=law.is_own, strict=is_strict(law))
-    for index, item in enumerate(entries if isinstance(entries, list) else ()):
-        yield from by_itself(item, join("/input", index))
+    for found in by_itself(entries, "/input"):
+        yield from found
 
 
 @cache
-def _by_itself(*, own: bool, strict: bool) -> Callable[[JSON, str], Sequence[Violation]]:
-    """What is refused in an item, told once though all requests behind it repeat it."""
-    return remembered(lambda item, pointer: [*_item(item, pointer, own=own, strict=strict)])
+def _by_itself(*, own: bool, strict: bool) -> Callable[[JSON, str], Sequence[Sequence[Violation]]]:
+    """What is refused in each item, told once though all requests behind it repeat it."""
+    return entrywise(lambda item, pointer: [*_item(item, pointer, own=own, strict=strict)])
 
 
 def _item(item: JSON, pointer: str, *, own: bool, strict: bool) -> Iterator[Violation]:

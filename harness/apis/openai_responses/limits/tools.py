@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 
+from harness.apis.entries import entrywise
 from harness.apis.jsonvalue import join
 from harness.apis.law import Law
 from harness.apis.limit import Violation
@@ -22,26 +24,33 @@ _SCHEMA_CODE = "invalid_function_parameters"
 def tool_limits(body: dict[str, JSON], law: Law) -> Iterator[Violation]:
     """What is refused in the tools that a request declares, and in the choice among them."""
     declared = list(_declared(body))
-    for pointer, tool in declared:
-        yield from _tool(tool, pointer, law)
+    by_itself = _by_itself(own=law.is_own)
+    for tools, pointer in _lists(body):
+        for found in by_itself(tools, pointer):
+            yield from found
     yield from _duplicates([(pointer, tool) for pointer, tool in declared if pointer.count("/") == 2])
     yield from _choice(body.get("tool_choice"), declared)
 
 
 def _declared(body: dict[str, JSON]) -> Iterator[tuple[str, JSON]]:
     """Every declaration with its pointer: those of the request, of namespaces, and of `additional_tools` items."""
-    yield from _members(body.get("tools"), "/tools")
+    for tools, pointer in _lists(body):
+        for place, tool in _listed(tools, pointer):
+            yield from _members(tool, place)
+
+
+def _lists(body: dict[str, JSON]) -> Iterator[tuple[JSON, str]]:
+    yield body.get("tools"), "/tools"
     entries = body.get("input")
     for index, item in enumerate(entries if isinstance(entries, list) else ()):
         if isinstance(item, dict) and item.get("type") == "additional_tools":
-            yield from _members(item.get("tools"), join("/input", index, "tools"))
+            yield item.get("tools"), join("/input", index, "tools")
 
 
-def _members(tools: JSON, pointer: str) -> Iterator[tuple[str, JSON]]:
-    for place, tool in _listed(tools, pointer):
-        yield place, tool
-        if isinstance(tool, dict) and tool.get("type") == "namespace":
-            yield from _listed(tool.get("tools"), join(place, "tools"))
+def _members(tool: JSON, pointer: str) -> Iterator[tuple[str, JSON]]:
+    yield pointer, tool
+    if isinstance(tool, dict) and tool.get("type") == "namespace":
+        yield from _listed(tool.get("tools"), join(pointer, "tools"))
 
 
 def _listed(tools: JSON, pointer: str) -> Iterator[tuple[str, JSON]]:
@@ -49,7 +58,18 @@ def _listed(tools: JSON, pointer: str) -> Iterator[tuple[str, JSON]]:
         yield join(pointer, index), tool
 
 
-def _tool(tool: JSON, pointer: str, law: Law) -> Iterator[Violation]:
+@cache
+def _by_itself(*, own: bool) -> Callable[[JSON, str], Sequence[Sequence[Violation]]]:
+    """What is refused in each tool, and in those of a namespace, told once though all requests of a conversation repeat
+    it."""
+
+    def of(tool: JSON, pointer: str) -> Sequence[Violation]:
+        return [found for place, member in _members(tool, pointer) for found in _tool(member, place, own=own)]
+
+    return entrywise(of)
+
+
+def _tool(tool: JSON, pointer: str, *, own: bool) -> Iterator[Violation]:
     kind = tool.get("type") if isinstance(tool, dict) else None
     if not isinstance(tool, dict) or not isinstance(kind, str):
         text = f"Missing required parameter: '{parameter(pointer)}.type'."
@@ -61,10 +81,10 @@ def _tool(tool: JSON, pointer: str, law: Law) -> Iterator[Violation]:
             yield limits.TOOL_SHAPE.broken(text, pointer, code=MISSING, actual=tool)
         yield from name_limits(name, place, limits.TOOL_NAME)
         if kind == "function":
-            yield from _function(tool, pointer, law)
+            yield from _function(tool, pointer, own=own)
 
 
-def _function(tool: dict[str, JSON], pointer: str, law: Law) -> Iterator[Violation]:
+def _function(tool: dict[str, JSON], pointer: str, *, own: bool) -> Iterator[Violation]:
     name, schema, place = string(tool.get("name")) or "", tool.get("parameters"), join(pointer, "parameters")
     description, strict = tool.get("description"), tool.get("strict")
     for key, value, kind in (("description", description, str), ("strict", strict, bool)):
@@ -84,7 +104,7 @@ def _function(tool: dict[str, JSON], pointer: str, law: Law) -> Iterator[Violati
         text = f"Invalid schema for function '{name}': {fault}"
         yield limits.TOOL_SCHEMA.broken(text, place, code=_SCHEMA_CODE, actual=schema)
     else:
-        for where, sentence in array_faults(schema, place) if law.is_own else ():
+        for where, sentence in array_faults(schema, place) if own else ():
             text = f"Invalid schema for function '{name}': {sentence}"
             yield limits.TOOL_ARRAY_ITEMS.broken(text, where, code=_SCHEMA_CODE)
         for where, sentence in strict_faults(schema, place) if strict is True else ():

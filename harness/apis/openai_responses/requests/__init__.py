@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from itertools import chain
 from urllib.parse import urlsplit
 
 from harness.apis.bodies import parsed
-from harness.apis.entries import remembered
+from harness.apis.entries import entrywise
 from harness.apis.jsonvalue import join
 from harness.apis.openai_responses.limits.refusals import NAME
-from harness.apis.openai_responses.requests.items import item_kind, item_parts, message_parts, string
+from harness.apis.openai_responses.requests.items import item_kind, item_parts, string
 from harness.apis.view import (
     ChoiceView,
     FormatView,
@@ -27,6 +27,7 @@ from harness.contract.model import JSON
 _SETTINGS = {"max_output_tokens": "max_tokens", "temperature": "temperature", "top_p": "top_p"}
 _STATE = ("previous_response_id", "conversation")
 _STATE_ITEMS = ("item_reference", "compaction")
+_SYSTEM_ROLES = ("system", "developer")
 _HALLMARKS = ("model", "input", "prompt", *_STATE)
 
 
@@ -59,7 +60,7 @@ def view(request: HttpRequest) -> RequestView:
         model=string(body.get("model")),
         system=system,
         turns=turns,
-        tools=tuple(_tools(body.get("tools"))),
+        tools=tuple(chain.from_iterable(_tools(_list(body.get("tools"), "/tools"), "/tools"))),
         tool_choice=_choice(body.get("tool_choice")),
         response_format=_format(body.get("text")),
         settings=_settings(body),
@@ -77,9 +78,13 @@ def state(body: dict[str, JSON]) -> str | None:
     for key in _STATE:
         if body.get(key) is not None:
             return key
-    entries = body.get("input")
-    kinds = {item_kind(item) for item in entries if isinstance(item, dict)} if isinstance(entries, list) else ()
+    kinds = _kinds(body.get("input"), "/input")
     return next((kind for kind in _STATE_ITEMS if kind in kinds), None)
+
+
+@entrywise
+def _kinds(item: JSON, _pointer: str) -> str | None:
+    return item_kind(item) if isinstance(item, dict) else None
 
 
 def _conversation(body: dict[str, JSON]) -> tuple[tuple[SystemView, ...], tuple[TurnView, ...]]:
@@ -91,25 +96,24 @@ def _conversation(body: dict[str, JSON]) -> tuple[tuple[SystemView, ...], tuple[
     if isinstance(entries, str):  # short for one user message
         turns.append(TurnView("user", (TextView(entries, "/input"),), "/input", "user"))
     elif isinstance(entries, list):
-        for index, entry in enumerate(entries):
-            pointer = join("/input", index)
-            item = _object(entry, pointer)
-            if item_kind(item) == "message" and item.get("role") in ("system", "developer"):
-                place, parts = f"message:{item['role']}", message_parts(item, pointer)
-                texts = [part for part in parts if isinstance(part, TextView)]
+        for turn in _turns(entries, "/input"):
+            if turn.wire_role in _SYSTEM_ROLES:
+                texts = [part for part in turn.parts if isinstance(part, TextView)]
+                place = f"message:{turn.wire_role}"
                 system.extend(SystemView(part.text, place, part.pointer, len(turns)) for part in texts)
-                others = tuple(part for part in parts if not isinstance(part, TextView))
+                others = tuple(part for part in turn.parts if not isinstance(part, TextView))
                 if others:  # no text, and not to be lost
-                    turns.append(TurnView("user", others, pointer, str(item["role"])))
+                    turns.append(TurnView("user", others, turn.pointer, turn.wire_role))
             else:
-                turns.append(_turn(item, pointer))
+                turns.append(turn)
     elif entries is not None:
         raise WireError("neither a string nor a list", "/input")
     return tuple(system), tuple(turns)
 
 
-@remembered
-def _turn(item: dict[str, JSON], pointer: str) -> TurnView:
+@entrywise
+def _turns(entry: JSON, pointer: str) -> TurnView:
+    item = _object(entry, pointer)
     kind = item_kind(item)
     wire_role = (string(item.get("role")) or "") if kind == "message" else kind
     spoken = wire_role == "assistant" or _by_model(kind)
@@ -120,20 +124,19 @@ def _by_model(kind: str) -> bool:
     return kind.endswith("_call") or kind in ("reasoning", "mcp_list_tools", "mcp_approval_request", "program")
 
 
-def _tools(tools: JSON) -> Iterator[ToolView]:
-    for tool, pointer in _declarations(tools, "/tools"):
-        yield _tool(tool, pointer)
-        if tool.get("type") == "namespace":
-            for member, place in _declarations(tool.get("tools"), join(pointer, "tools")):
-                yield _tool(member, place)
+@entrywise
+def _tools(member: JSON, pointer: str) -> tuple[ToolView, ...]:
+    """A tool, and those of a namespace behind it."""
+    tool, place = _object(member, pointer), join(pointer, "tools")
+    held = _list(tool.get("tools"), place) if tool.get("type") == "namespace" else []
+    places = [join(place, index) for index in range(len(held))]
+    return (_tool(tool, pointer), *(_tool(_object(*inner), inner[1]) for inner in zip(held, places, strict=True)))
 
 
-def _declarations(tools: JSON, pointer: str) -> Iterator[tuple[dict[str, JSON], str]]:
-    if tools is not None and not isinstance(tools, list):
+def _list(value: JSON, pointer: str) -> list[JSON]:
+    if value is not None and not isinstance(value, list):
         raise WireError("not a list", pointer)
-    for index, tool in enumerate(tools or ()):
-        place = join(pointer, index)
-        yield _object(tool, place), place
+    return value or []
 
 
 def _tool(tool: dict[str, JSON], pointer: str) -> ToolView:
