@@ -55,6 +55,12 @@ def _loader() -> Any:
 _LOADER = _loader()
 
 
+def is_text(scalar: str) -> bool:
+    """Whether a scalar without quotes is text by its look, and no number, truth value or nothing."""
+    resolvers = _LOADER.yaml_implicit_resolvers.get(scalar[:1])
+    return not resolvers or not any(pattern.match(scalar) for _, pattern in resolvers)
+
+
 def parse(data: bytes, file: str) -> Any:
     """The values of a cassette file.
 

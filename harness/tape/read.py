@@ -22,7 +22,7 @@ from pydantic import ValidationError
 from harness.contract.errors import CassetteError, CassetteMissing
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.host.file import contents
-from harness.tape import delivery, spelling
+from harness.tape import delivery, layout, spelling
 from harness.tape.cassette import FORMATS, Cassette, Interaction, Metadata, checksum
 from harness.tape.content_encoding import decode
 from harness.tape.document import MAX_BYTES, RESTORE, parse
@@ -38,7 +38,8 @@ def read(path: Path) -> Cassette:
         CassetteMissing: there is no such file.
         CassetteError: it cannot be read, or it is no whole cassette.
     """
-    return _Reader(str(path)).cassette(parse(_data(path), str(path)))  # which are not held longer than it takes
+    # Read again for the other way: a large file is not held while values are made of what YAML has read.
+    return by_layout(_data(path)) or as_yaml(_data(path), str(path))
 
 
 def _data(path: Path) -> bytes:
@@ -58,7 +59,24 @@ def loads(data: bytes, file: str) -> Cassette:
     Raises:
         CassetteError: it is no whole cassette.
     """
+    return by_layout(data) or as_yaml(data, file)
+
+
+def as_yaml(data: bytes, file: str) -> Cassette:
+    """The same as every reader of YAML reads it. Raises `CassetteError`."""
     return _Reader(file).cassette(parse(data, file))
+
+
+def by_layout(data: bytes) -> Cassette | None:
+    """The same for one of ours, by its layout; nothing for any other, and where the checksum is another."""
+    found = layout.parse(data)
+    if found is None:
+        return None
+    stored, interactions = found
+    try:
+        return Cassette(interactions, _Reader("").metadata(stored, interactions))
+    except CassetteError:
+        return None
 
 
 def _is_mapping(value: Any) -> TypeGuard[dict[Any, Any]]:
@@ -94,9 +112,9 @@ class _Reader:
         metadata: Any = document.get("metadata")
         if not _is_mapping(metadata) or not str(metadata.get("format")).startswith("harness "):
             return Cassette(interactions)
-        return Cassette(interactions, self._metadata(metadata, interactions))
+        return Cassette(interactions, self.metadata(metadata, interactions))
 
-    def _metadata(self, stored: dict[Any, Any], interactions: tuple[Interaction, ...]) -> Metadata:
+    def metadata(self, stored: dict[Any, Any], interactions: tuple[Interaction, ...]) -> Metadata:
         if stored["format"] not in FORMATS:
             known = " and ".join(map(repr, FORMATS))
             reason = f"written in the format {stored['format']!r}; this version reads {known}. Record it again."
