@@ -31,6 +31,12 @@ def contents(path: Path, most: int) -> bytes:
         what = next((name for is_kind, name in _KINDS if is_kind(kind)), "something else")
         raise OSError(errno.EINVAL, f"this is {what}, not a file", str(path))
     # Between the two looks a pipe may have taken the file's place: to open that must not wait either.
-    with os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
-        # Not more than there is: Python makes room for all that it is told to read before it looks.
-        return file.read(min(os.fstat(file.fileno()).st_size, most) + 1)
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        size = min(os.fstat(handle).st_size, most)
+        data = os.read(handle, size + 1)  # not more than there is: Python makes room for all that it is told to read
+        while len(data) < size and (more := os.read(handle, size + 1 - len(data))):
+            data += more
+    finally:
+        os.close(handle)
+    return data

@@ -41,8 +41,10 @@ class Library:
             if not pattern.fullmatch(name) or len(name) > _LONGEST_NAME:
                 raise CassetteError(str(self.root), f"the {kind} {name!r} cannot name a file. Give it another name.")
         ending = f"{'.stream' if variant == 'stream' else ''}.yaml"
-        path = self._inside(self.root / scenario / f"{target}{ending}")
-        before = self.root / target / f"{scenario}{ending}"
+        path = self._inside(self.root.joinpath(scenario, f"{target}{ending}"))
+        if not os.path.lexists(self.root / target):
+            return path
+        before = self.root.joinpath(target, f"{scenario}{ending}")
         if not _is_begun(before) or not _is_of(self._inside(before), (target, scenario, variant)):
             return path
         if _is_begun(path):
@@ -52,7 +54,7 @@ class Library:
     def _inside(self, path: Path) -> Path:
         """A path two levels below the root, unless a link leads out of it."""
         # Below the root only links lead elsewhere, and a name that is none costs one look instead of one per folder.
-        linked = path.is_symlink() or path.parent.is_symlink()
+        linked = os.path.islink(path) or os.path.islink(path.parent)  # noqa: PTH114 - half the time, for each cell
         # `resolve` refuses links that go in a circle, of which whoever opens the file will say so.
         if linked and not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(self.root)):
             raise CassetteError(str(path), "a symbolic link leads out of the cassette folder. Remove the link.")

@@ -60,6 +60,6 @@ def exact(body: bytes, name: object) -> bytes:
 
 
 def _loaded(text: str) -> Any:
-    if sum(map(text.count, "[{,")) > MAX_VALUES:
+    if len(text) > MAX_VALUES and sum(map(text.count, "[{,")) > MAX_VALUES:
         raise ValueError(f"more than {MAX_VALUES} values")
     return json.loads(text)
