@@ -32,7 +32,18 @@ TIMEOUT = 600.0
 API_VERSION = "v1"
 """The SDK's own default, given so that GOOGLE_GENAI_API_VERSION does not replace it."""
 
+_NOTHING = types.Content()
+"""What is said, for the SDK: which asks a text for each field that a part can have."""
+
 _VERSIONED = re.compile(r"(?P<base>.+)/(?P<version>v\d+(?:(?:alpha|beta)\d*)?)/?")
+
+
+class _Config(types.GenerateContentConfig):
+    """Settings that are quickly looked through: the SDK asks for each of its fields whether it is in them, to which the
+    answer is always no, and which pydantic finds out by walking all of them."""
+
+    def __contains__(self, _field: object) -> bool:
+        return False
 
 
 class GeminiClient:
@@ -116,13 +127,13 @@ class GeminiClient:
         # gemini-sdk-drops-fields): the body goes beside them in both directions.
         body = cast("dict[str, Any]", encode.body(request, self._model))
         _check_text(body)
-        config = types.GenerateContentConfig(
+        config = _Config(
             automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
             automatic_continuation=False,
             http_options=types.HttpOptions(extra_body=body),
             **settings,
         )
-        return {"model": request.model or self._model, "contents": "replaced by extra_body", "config": config}
+        return {"model": request.model or self._model, "contents": _NOTHING, "config": config}
 
 
 def _check_text(body: dict[str, Any]) -> None:
