@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from http import HTTPStatus
 from threading import Lock
 
 from harness import catalog
 from harness.apis.api import Api
+from harness.apis.jsonvalue import equal
+from harness.apis.view import ResponseView
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.reference.session import exhausted
 from harness.results import Retelling
@@ -24,10 +27,14 @@ from harness.tape.redact import REDACTED
 from harness.tape.telling import asks_for_stream, one_body
 
 
-def retellings(cell: Cell, evidence: Evidence, stages: Stages, recuts: int) -> Iterator[Retelling]:
+def retellings(
+    cell: Cell, evidence: Evidence, stages: Stages, recuts: int, beside: Evidence | None = None
+) -> Iterator[Retelling]:
     """A streamed cell as whole answers, if each of its streams amounts to one, and with `recuts` other cuts of them.
 
-    Whole ones are told to an adapter that asks for them; who always asks for a stream gets the stream.
+    Whole ones are told to an adapter that asks for them; who always asks for a stream gets the stream. `beside` is the
+    whole cell of the same scenario and target: if it was given the same answers, it is what they amount to, and nothing
+    is played again for them.
 
     Raises what connecting and closing the adapter's client raises, and what `harness.running.workers.pool.played` does.
     """
@@ -36,15 +43,20 @@ def retellings(cell: Cell, evidence: Evidence, stages: Stages, recuts: int) -> I
     answered = [reading for reading in evidence.readings if reading.exchange.response is not None]
     if not any(reading.response is not None and reading.response.streamed for reading in answered):
         return
-    whole = [_whole(reading) for reading in answered]
-    if None not in whole:
+    if beside is not None and _has_whole(beside, answered):
+        yield Retelling(_WHOLE, "whole", beside.transcript.chats)
+    elif None not in (whole := [_whole(reading) for reading in answered]):
         streams = [*_responses(answered)]
         answers = [_Answer(one, stream) for one, stream in zip(whole, streams, strict=True) if one is not None]
-        yield _retold(cell, stages, "as a whole body", "whole", answers)
+        yield _retold(cell, stages, _WHOLE, "whole", answers)
     for number in range(recuts):
         told = [recut(response, number, _seed(cell)) for response in _responses(answered)]
         ways = dict.fromkeys(way for _, way in told)
         yield _retold(cell, stages, "; ".join(ways), "stream", [_Answer(response, response) for response, _ in told])
+
+
+_WHOLE = "as a whole body"
+_JSON = "application/json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +105,29 @@ def _whole(reading: Reading) -> HttpResponse | None:
     response, view = reading.exchange.response, reading.response
     if view is None or response is None or not view.streamed:
         return response and replace(response, headers=_known(response.headers))
-    if view.error is not None or not view.complete or response.delivery.ending != "complete":
-        return None
-    return one_body(view)
+    return one_body(view) if _is_good(response, view) else None
+
+
+def _is_good(response: HttpResponse, view: ResponseView) -> bool:
+    """The answer is there to its end, and no error."""
+    return view.error is None and view.complete and response.delivery.ending == "complete"
+
+
+def _has_whole(beside: Evidence, answered: Sequence[Reading]) -> bool:
+    """Whether the whole cell was given these answers: those of streams as the bodies that they amount to."""
+    given = beside.readings
+    return len(given) == len(answered) and all(map(_is_whole_of, given, answered))
+
+
+def _is_whole_of(given: Reading, told: Reading) -> bool:
+    response, other = given.exchange.response, told.exchange.response
+    view, streamed = given.response, told.response
+    if response is None or other is None or view is None or streamed is None or view.streamed:
+        return False
+    if not streamed.streamed:
+        return replace(response, headers=_known(response.headers)) == replace(other, headers=_known(other.headers))
+    is_body = response.status == HTTPStatus.OK and response.headers.get("content-type", "").startswith(_JSON)
+    return is_body and _is_good(response, view) and _is_good(other, streamed) and equal(view.body, streamed.body)
 
 
 def _known(headers: Mapping[str, str]) -> dict[str, str]:

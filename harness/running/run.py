@@ -64,10 +64,10 @@ Elsewhere = Callable[[Sequence[Cell]], Generator[tuple[int, Judged | None]]]
 class Run:
     """One run over some cells: how they are staged, judged, and what failures are known.
 
-    Every streamed answer is told to the adapter again as a whole one, and `recuts` times cut elsewhere. What breaks a
-    convention is noted, and fails its cell only in a `strict` run: adapters of ours are held to them, others need not
-    know them. With `conversations` each result has what was said and sent in its cell. Only findings in `scope` count.
-    What is sent to providers goes at a `pace`, as far as a `purse` lasts.
+    Every streamed answer is told to the adapter again as a whole one, unless the whole cell before had it, and `recuts`
+    times cut elsewhere. What breaks a convention is noted, and fails its cell only in a `strict` run: adapters of ours
+    are held to them, others need not know them. With `conversations` each result has what was said and sent in its
+    cell. Only findings in `scope` count. What is sent to providers goes at a `pace`, as far as a `purse` lasts.
     """
 
     def __init__(  # noqa: PLR0913 - all but the first two have a default that most runs keep
@@ -98,6 +98,7 @@ class Run:
         self._survey: Survey | None = None
         self._notes: list[str] = []
         self._recorded: list[Cell] = []
+        self._whole: tuple[Cell, Evidence] | None = None  # the last whole cell: the next one is often its stream
         self._lock = Lock()
 
     def __enter__(self) -> Self:
@@ -329,7 +330,10 @@ class Run:
             stage, transcript = self._play(cell)
             evidence = Evidence(transcript)
             if cell.variant == "stream":
-                evidence = evidence.retold(tuple(retellings(cell, evidence, self._stages, self._recuts)))
+                made = retellings(cell, evidence, self._stages, self._recuts, self._beside(cell))
+                evidence = evidence.retold(tuple(made))
+            else:
+                self._whole = cell, evidence
             told = self._judge.judged(result, stage, evidence, self._stages.redactor())
             return Judged(told, observe(evidence), evidence)
         except (CassetteMissing, Withheld) as error:
@@ -347,6 +351,13 @@ class Run:
             told = replace(result, traceback=traceback_of(error))
             reason = f"{type(error).__name__}: {located(error)}"
             return Judged(replace(told, verdict=Verdict.ERROR, reason=reason))
+
+    def _beside(self, cell: Cell) -> Evidence | None:
+        """What was played of the same scenario and target, if that was the last whole cell."""
+        if self._whole is None:
+            return None
+        whole, evidence = self._whole
+        return evidence if whole.scenario is cell.scenario and whole.target is cell.target else None
 
     def _driven(self, cell: Cell, result: CellResult) -> Judged:
         """A cell of what owns its loop. It has no differences: what it was asked to send is not known to the word."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from harness.apis.targets import Target
-from harness.contract.http import HttpRequest, HttpResponse
+from harness.contract.http import Delivery, HttpRequest, HttpResponse
+from harness.contract.protocols import Endpoint
 from harness.results import Kind, Transcript
 from harness.rules.evidence import Evidence
 from harness.rules.rule import Flaw, Rule
@@ -85,3 +87,97 @@ def test_what_asks_more_often_than_the_cell_did_is_told_so(target: Target) -> No
     (whole,) = retellings(cell, short, InProcess(), 0)
     assert [chat.error for chat in whole.chats] == [None, "ServerError"]
     assert "fewer requests than it is retold with" in (whole.chats[1].error_text or "")
+
+
+class Counting:
+    """A target whose clients count what they are asked, whole and streamed."""
+
+    def __init__(self, target: Target) -> None:
+        self.asked: list[Variant] = []
+        connect = target.adapter.connect
+
+        def counted(endpoint: Endpoint, model: str) -> Any:
+            client: Any = connect(endpoint, model)
+            chat, stream = client.chat, client.stream
+            client.chat = lambda request: self.asked.append("whole") or chat(request)
+            client.stream = lambda request: self.asked.append("stream") or stream(request)
+            return client
+
+        self.target = replace(target, adapter=replace(target.adapter, connect=counted))
+
+
+def test_what_a_whole_cell_was_given_is_not_told_again() -> None:
+    scenario, others = shipped_scenarios()["call-single"], shipped_scenarios()["call-after-text"]
+    ours = Counting(shipped_targets()["anthropic"])
+    whole, stream = (Cell(scenario, ours.target, variant) for variant in ("whole", "stream"))
+    looked: list[Transcript] = []
+    rule = Rule(
+        "look",
+        Subject.STREAMING,
+        "It is looked at.",
+        "us",
+        lambda each: looked.append(each.transcript) or [],
+        Kind.LOSS,
+        "",
+    )
+
+    def played(*cells: Cell) -> list[Variant]:
+        ours.asked.clear()
+        Run(Reference(), [rule])(cells, jobs=1)
+        return [*ours.asked]
+
+    alone: list[Variant] = ["stream", "stream", "whole", "whole"]
+    assert played(stream) == alone
+    assert played(whole, stream) == ["whole", "whole", "stream", "stream"]
+    assert played(whole, Cell(others, ours.target, "whole"), stream) == ["whole"] * 4 + alone
+    (told,), (spared,) = looked[0].retellings, looked[2].retellings
+    assert (told.way, told.variant) == (spared.way, spared.variant)
+    assert [chat.response for chat in told.chats] == [chat.response for chat in spared.chats]
+
+
+def test_a_whole_cell_that_was_given_other_answers_spares_nothing() -> None:
+    def other(request: HttpRequest, session: Handler) -> HttpResponse:
+        response = session(request)
+        whole = response.headers.get("content-type", "").startswith("application/json")
+        return (
+            replace(response, body=response.body.replace(b'"stop_sequence": null', b'"stop_sequence": 0'))
+            if whole
+            else response
+        )
+
+    ours = Counting(shipped_targets()["anthropic"])
+    cells = [Cell(shipped_scenarios()["call-single"], ours.target, variant) for variant in ("whole", "stream")]
+    Run(InProcess(other), [])(cells, jobs=1)
+    assert ours.asked[-2:] == ["whole", "whole"]
+    assert ours.asked.count("whole") == 4
+
+
+@pytest.mark.parametrize(
+    ("edit", "is_spared"),
+    [
+        (lambda response: response, True),
+        (lambda response: replace(response, headers={**response.headers, "content-type": "text/plain"}), False),
+        (lambda response: replace(response, status=201), False),
+        (lambda response: replace(response, delivery=Delivery(ending="cut")), False),
+        (
+            lambda response: replace(
+                response, body=response.body.replace(b'"stop_sequence": null', b'"stop_sequence": 0')
+            ),
+            False,
+        ),
+        (lambda _response: None, False),
+    ],
+    ids=["the same", "another type", "another status", "cut off", "another field", "none"],
+)
+def test_the_answers_of_a_whole_cell_are_the_same_to_the_value(
+    edit: Callable[[HttpResponse], HttpResponse | None], *, is_spared: bool
+) -> None:
+    target = shipped_targets()["anthropic"]
+    cell = Cell(shipped_scenarios()["call-single"], target, "stream")
+    streamed, whole = (transcript("call-single", target, variant=variant) for variant in ("stream", "whole"))
+    first, last = whole.exchanges
+    assert first.response is not None
+    exchanges = (replace(first, response=edit(first.response)), last)
+    beside = Evidence(replace(whole, exchanges=exchanges))
+    (told,) = retellings(cell, Evidence(streamed), InProcess(), 0, beside)
+    assert (told.chats is whole.chats) is is_spared
