@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from harness.apis.api import Api
 from harness.apis.limit import Limit, Violation
 from harness.contract.http import HttpRequest
@@ -23,6 +21,7 @@ def turned_away(wire: Api, request: HttpRequest, *, embedded: bool = False) -> V
     a body that is no chat is refused for what is wrong with it.
     """
     embeddings = wire.embeddings if embedded else None
-    if embeddings.recognises(request) if embeddings else wire.recognises(replace(request, body=wire.least_body)):
+    asked = request if embeddings else HttpRequest(request.method, request.url, request.headers, wire.least_body)
+    if (embeddings or wire).recognises(asked):
         return wire.misheaded(request)
     return PATH_UNKNOWN.broken(f"no such endpoint: {request.method} {request.url}", "", status=404)

@@ -23,8 +23,6 @@ class _Read(NamedTuple):
 
     def head(self, entries: list[Any]) -> int:
         """How many of its elements stand at the head of other ones, as the same objects."""
-        if self.entries[0] is not entries[0]:
-            return 0
         return sum(takewhile(bool, map(is_, self.entries, entries)))
 
 
@@ -41,7 +39,7 @@ def entrywise(read: Callable[[Any, str], T]) -> Callable[[object, str], Sequence
         entries = cast("list[Any]", listed)
         best, most = None, 0
         for known in latest:
-            if known.pointer == pointer and (same := known.head(entries)) > most:
+            if known.entries[0] is entries[0] and known.pointer == pointer and (same := known.head(entries)) > most:
                 best, most = known, same
                 if same == len(entries):
                     break

@@ -24,7 +24,7 @@ from harness.contract.http import EXHAUSTED
 from harness.contract.model import JSON, ToolCall, ToolResult
 from harness.kit.thread import failure
 from harness.kit.trimming import trimmed_result
-from harness.meaning.pairing import Pairing, paired
+from harness.meaning.pairing import Ledger, Pairing
 from harness.meaning.results import carries
 from harness.results import Blame, Chat, EmbeddingTranscript, Exchange, Retelling, ServedTranscript, Transcript
 from harness.scenarios.canonical import history
@@ -112,6 +112,7 @@ class Evidence:
         self.api: Api = catalog.api(transcript.api)
         self._derived: dict[tuple[object, int], Any] = {}
         self._pairings: dict[int, Pairing] = {}
+        self._ledger: tuple[Sequence[TurnView], Ledger] = (), Ledger()
         self._carried: dict[tuple[int, int], tuple[ResultView, ToolResult, bool]] = {}
 
     def retold(self, retellings: tuple[Retelling, ...]) -> Evidence:
@@ -143,10 +144,16 @@ class Evidence:
         return self._derived[key]
 
     def pairing(self, view: RequestView) -> Pairing:
-        """The calls of one of the requests with their results."""
-        if id(view) not in self._pairings:
-            self._pairings[id(view)] = paired(view)
-        return self._pairings[id(view)]
+        """The calls of one of the requests with their results; of what it repeats of the one before they are known."""
+        known = self._pairings.get(id(view))
+        if known is None:
+            turns, ledger = self._ledger
+            if not is_head(turns, view.turns):
+                turns, ledger = (), Ledger()
+            ledger.add(view.turns[len(turns) :])
+            self._ledger = view.turns, ledger
+            known = self._pairings[id(view)] = ledger.pairing()
+        return known
 
     def carries(self, view: ResultView, result: ToolResult, request: RequestView) -> bool:
         """The payload of a result is the tool's answer; told once, though each request behind it has it again."""
@@ -370,6 +377,12 @@ class Evidence:
             return None
         executed = [e.result for e in self.transcript.executions if e.chat == chat and e.call is call]
         return executed[0] if executed else None
+
+
+def is_head(turns: Sequence[TurnView], others: Sequence[TurnView]) -> bool:
+    """Whether turns stand at the head of others, letter for letter: of what it has read the witness has the same
+    views."""
+    return len(turns) <= len(others) and all(map(is_, turns, others))
 
 
 def _trimmed(call: ExpectedCall, tools: Collection[str]) -> ExpectedCall:

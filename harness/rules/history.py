@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby, takewhile
-from operator import is_
 from typing import TypeVar
 
 from harness.apis.bodies import parsed
@@ -18,7 +17,7 @@ from harness.meaning.requests import meant
 from harness.meaning.results import same_medium
 from harness.meaning.texts import is_told
 from harness.results import Kind, Severity
-from harness.rules.evidence import Asked, Evidence
+from harness.rules.evidence import Asked, Evidence, is_head
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
 
@@ -32,7 +31,7 @@ def _append_only(evidence: Evidence) -> Iterator[Flaw]:
         previous = asked
         if before is None or asked.view.stateful or before.view.stateful:
             continue
-        if _is_repeated(before.view, asked.view):
+        if is_head(before.view.turns, asked.view.turns):
             continue
         trims = _trims(evidence, before, asked)
         then = meant(_uninstructed(before, before.view)).turns
@@ -50,11 +49,6 @@ def _append_only(evidence: Evidence) -> Iterator[Flaw]:
                     _written(before, turn),
                 )
                 break
-
-
-def _is_repeated(before: RequestView, now: RequestView) -> bool:
-    """All that was sent is sent again, letter for letter: of what it has read the witness has the same views."""
-    return len(before.turns) <= len(now.turns) and all(map(is_, before.turns, now.turns))
 
 
 def _uninstructed(asked: Asked, view: RequestView) -> RequestView:

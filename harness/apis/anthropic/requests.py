@@ -72,7 +72,7 @@ def recognises(request: HttpRequest) -> bool:
 
 def is_invoked(request: HttpRequest) -> bool:
     """Whether the request is in the form that Bedrock takes, whoever answers it."""
-    hosted = _HOSTED.search(urlsplit(request.url).path)
+    hosted = _HOSTED.search(urlsplit(request.url).path) if "/model/" in request.url else None
     return hosted is not None and hosted["bedrock"] is not None
 
 

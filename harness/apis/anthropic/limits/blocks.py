@@ -11,7 +11,6 @@ from harness.apis.anthropic.limits.conversation import (
     Entry,
     blocks,
     dotted,
-    entries,
     is_server_work,
     marked,
     nested,
@@ -82,12 +81,11 @@ _SYSTEM_KINDS = frozenset({"text", "tool_addition", "tool_removal"})
 _RESULT_KINDS = frozenset({"text", "image", "document", "search_result", "tool_reference", "browser_state"})
 
 
-def block_limits(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
+def block_limits(body: dict[str, JSON], conversation: list[Entry], terms: Terms) -> Iterator[Violation]:
     """anthropic-call-fields, anthropic-result-content, anthropic-no-empty-text, anthropic-no-empty-text-in-result,
     anthropic-roles, anthropic-no-prefill, anthropic-no-extra-inputs, anthropic-four-cache-marks, and what the version
     of 2026-10-21 took away."""
-    conversation, by_itself = entries(body), _by_itself(terms.surface)
-    for found in by_itself(conversation, ""):
+    for found in _by_itself(terms.surface)(conversation, ""):
         yield from found
     if conversation:
         yield from _last(conversation[-1], terms)

@@ -107,9 +107,9 @@ def _entries(data: JSON, pointer: str) -> Entry | None:
     return Entry(_word(data.get("role")), pointer, data, blocks(data.get("content"), join(pointer, "content")))
 
 
-def turns(body: dict[str, JSON]) -> list[Turn]:
+def turns(conversation: Iterable[Entry]) -> list[Turn]:
     """The entries, consecutive ones of a role combined."""
-    found = [(role, tuple(group)) for role, group in groupby(entries(body), key=attrgetter("role"))]
+    found = [(role, tuple(group)) for role, group in groupby(conversation, key=attrgetter("role"))]
     return [
         group[0].alone
         if len(group) == 1

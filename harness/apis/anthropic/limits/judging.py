@@ -6,6 +6,7 @@ import re
 
 from harness.apis.anthropic import limits
 from harness.apis.anthropic.limits.blocks import block_limits
+from harness.apis.anthropic.limits.conversation import entries, turns
 from harness.apis.anthropic.limits.pairing import pairing_limits
 from harness.apis.anthropic.limits.settings import setting_limits
 from harness.apis.anthropic.limits.systems import system_limits
@@ -40,13 +41,14 @@ def violations(request: HttpRequest, law: Law) -> list[Violation]:
     if isinstance(messages, list) and len(messages) > _MOST_MESSAGES:  # before any of them is looked at
         message = f"messages: at most {_MOST_MESSAGES} messages are allowed"
         return [limits.MESSAGES_MANY.broken(message, "/messages", actual=len(messages), expected=_MOST_MESSAGES)]
-    terms = terms_of(request, law)
+    terms, conversation = terms_of(request, law), entries(body)
+    combined = turns(conversation)
     return [
-        *setting_limits(body, terms),
-        *system_limits(body, terms),
+        *setting_limits(body, conversation, terms),
+        *system_limits(body, combined, terms),
         *tool_limits(body),
-        *block_limits(body, terms),
-        *pairing_limits(body),
+        *block_limits(body, conversation, terms),
+        *pairing_limits(body, conversation, combined),
     ]
 
 

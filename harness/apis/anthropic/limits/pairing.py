@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise, takewhile
 
 from harness.apis.anthropic import limits
-from harness.apis.anthropic.limits.conversation import Block, Entry, Turn, dotted, entries, is_server_work, turns
+from harness.apis.anthropic.limits.conversation import Block, Entry, Turn, dotted, is_server_work
 from harness.apis.anthropic.requests import is_continued
 from harness.apis.entries import entrywise
 from harness.apis.jsonvalue import join
@@ -19,12 +19,11 @@ _EMPTY = Turn("", (), ())
 _HOMES = {"tool_use": "assistant", "tool_result": "user"}
 
 
-def pairing_limits(body: dict[str, JSON]) -> Iterator[Violation]:
+def pairing_limits(body: dict[str, JSON], entries: list[Entry], conversation: Sequence[Turn]) -> Iterator[Violation]:
     """anthropic-call-fields, anthropic-call-answered-next, anthropic-results-first, anthropic-result-has-call,
     anthropic-one-result-a-call, anthropic-server-call-alone, anthropic-toolset-echoed. Consecutive messages of a role
     count as one turn (anthropic-roles). What continues a thread begins behind calls that the server remembers
     (anthropic-thread-continue)."""
-    conversation = turns(body)
     if conversation and not is_continued(body):
         yield from _pair(_EMPTY, conversation[0])
     for turn, following in pairwise([*conversation, _EMPTY]):
@@ -32,7 +31,7 @@ def pairing_limits(body: dict[str, JSON]) -> Iterator[Violation]:
         if not known or known[0][0] is not following:  # else the request before had the two as well
             turn.wrong[:] = known = [(following, [*_pair(turn, following)])]
         yield from known[0][1]
-    for misplaced in _misplaced(entries(body), ""):
+    for misplaced in _misplaced(entries, ""):
         yield from misplaced
 
 

@@ -8,7 +8,7 @@ from functools import cache
 from harness.apis.anthropic import limits
 from harness.apis.anthropic.limits import strictness
 from harness.apis.anthropic.limits.blocks import is_prefill
-from harness.apis.anthropic.limits.conversation import entries, nested, objects
+from harness.apis.anthropic.limits.conversation import Entry, nested, objects
 from harness.apis.anthropic.limits.gates import gate_limits
 from harness.apis.anthropic.limits.shapes import (
     ANY,
@@ -104,7 +104,7 @@ _EFFORTS = ("low", "medium", "high", "xhigh", "max")
 _SAMPLING = ("temperature", "top_p", "top_k")
 
 
-def setting_limits(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
+def setting_limits(body: dict[str, JSON], conversation: Sequence[Entry], terms: Terms) -> Iterator[Violation]:
     """anthropic-required-fields, anthropic-tools-with-history, anthropic-choice-form, anthropic-parallel-switch,
     anthropic-no-extra-inputs, anthropic-output-format, anthropic-effort-levels, anthropic-thinking-form, and what holds
     for some models only."""
@@ -115,10 +115,10 @@ def setting_limits(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
             if key in body:
                 message = f"{key}: Extra inputs are not permitted"
                 yield limits.SAMPLING.broken(message, f"/{key}", actual=body[key])
-    yield from _tools(body, terms)
+    yield from _tools(body, conversation, terms)
     yield from _choice(body, terms)
     yield from _thinking(body, terms)
-    yield from _output(body, terms)
+    yield from _output(body, conversation, terms)
     yield from gate_limits(body, terms)
 
 
@@ -136,11 +136,11 @@ def _sizes(body: dict[str, JSON]) -> Iterator[Violation]:
         yield limits.FIELD_MISSING.broken(message, "/model", actual="")
 
 
-def _tools(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
+def _tools(body: dict[str, JSON], conversation: Sequence[Entry], terms: Terms) -> Iterator[Violation]:
     for found in _shapes(terms.surface)(body.get("tools"), "/tools"):
         yield from found
     if not body.get("tools") and not is_continued(body):
-        used = [block for entry in entries(body) for block in entry.blocks if block.kind in ("tool_use", "tool_result")]
+        used = [block for entry in conversation for block in entry.blocks if block.kind in ("tool_use", "tool_result")]
         if used:
             message = "Requests which include `tool_use` or `tool_result` blocks must define tools."
             yield limits.TOOLS_MISSING.broken(message, used[0].pointer)
@@ -207,7 +207,7 @@ def _thinking(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
         yield limits.THINKING_BUDGET.broken(message, place, actual=budget, expected=most)
 
 
-def _output(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
+def _output(body: dict[str, JSON], conversation: Sequence[Entry], terms: Terms) -> Iterator[Violation]:
     config = body.get("output_config")
     if not isinstance(config, dict):
         return
@@ -226,11 +226,10 @@ def _output(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
         yield limits.FORMAT_TYPE.broken(message, place, actual=kind, expected="json_schema")
     if isinstance(schema, dict):
         yield from strictness.schema_limits(schema, join(place, "schema"))
-    yield from _format_company(body, place)
+    yield from _format_company(conversation, place)
 
 
-def _format_company(body: dict[str, JSON], place: str) -> Iterator[Violation]:
-    conversation = entries(body)
+def _format_company(conversation: Sequence[Entry], place: str) -> Iterator[Violation]:
     if conversation and is_prefill(conversation[-1]):
         message = "output_config.format: not supported together with a prefilled assistant message"
         yield limits.FORMAT_PREFILL.broken(message, place)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from harness.apis.anthropic import limits
-from harness.apis.anthropic.limits.conversation import Turn, blocks, dotted, is_server_work, turns
+from harness.apis.anthropic.limits.conversation import Turn, blocks, dotted, is_server_work
 from harness.apis.anthropic.limits.shapes import member_limits
 from harness.apis.anthropic.limits.terms import Terms
 from harness.apis.jsonvalue import join
@@ -15,11 +15,10 @@ from harness.contract.model import JSON
 _MESSAGE_BLOCKS = ("text", "tool_addition", "tool_removal")
 
 
-def system_limits(body: dict[str, JSON], terms: Terms) -> Iterator[Violation]:
+def system_limits(body: dict[str, JSON], conversation: Sequence[Turn], terms: Terms) -> Iterator[Violation]:
     """anthropic-no-empty-text, anthropic-system-field, anthropic-system-in-messages, anthropic-system-not-first,
     anthropic-system-directive, anthropic-sonnet-5-system-role, anthropic-system-role-unknown."""
     yield from _field(body.get("system"))
-    conversation = turns(body)
     for index, turn in enumerate(conversation):
         if turn.role != "system":
             continue

@@ -58,7 +58,7 @@ def terms_of(request: HttpRequest, law: Law) -> Terms:
     own = law.is_own or law.service == BEDROCK
     surface = Surface(
         strict_version=request.headers.get("anthropic-version", "") >= _STRICT_VERSION,
-        beta=named or "beta" in parse_qs(urlsplit(request.url).query),
+        beta=named or ("?" in request.url and "beta" in parse_qs(urlsplit(request.url).query)),
         betas_named=named,
         own=own,
     )

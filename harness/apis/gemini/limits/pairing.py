@@ -7,8 +7,9 @@ Recordings show that the server reads adjacent model contents as one turn: a ste
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
+from harness.apis.entries import entrywise
 from harness.apis.gemini import limits
 from harness.apis.limit import Violation
 from harness.apis.profile import Profile
@@ -16,14 +17,30 @@ from harness.apis.view import CallView, RequestView, ResultView, TurnView
 from harness.contract.model import JSON
 
 
+class _Turn(NamedTuple):
+    """A turn with the calls that it makes and the results that it holds."""
+
+    pointer: str
+    role: str
+    calls: tuple[CallView, ...]
+    results: tuple[ResultView, ...]
+
+
+@entrywise
+def _turns(turn: TurnView, pointer: str) -> _Turn:  # noqa: ARG001 - the turn knows where it stands
+    calls = tuple(part for part in turn.parts if isinstance(part, CallView) and turn.role == "assistant")
+    results = tuple(part for part in turn.parts if isinstance(part, ResultView))
+    return _Turn(turn.pointer, turn.role, calls, results)
+
+
 def violations(view: RequestView, profile: Profile) -> Iterator[Violation]:
     """Calls out of place, results out of place, and results that do not answer their calls."""
-    turns = view.turns
+    turns = _turns([*view.turns], "")
     index = 0
     while index < len(turns):
         turn = turns[index]
-        if not _calls(turn):
-            if _results([turn]):
+        if not turn.calls:
+            if turn.results:
                 yield _misplaced_result(turn)
             index += 1
             continue
@@ -34,35 +51,27 @@ def violations(view: RequestView, profile: Profile) -> Iterator[Violation]:
             )
             limit = limits.CALL_AFTER_MODEL if index else limits.CALL_MISPLACED
             yield limit.broken(message, turn.pointer)
-        step = _run(turns, index, lambda turn: bool(_calls(turn)))
-        answers = _run(turns, index + len(step), lambda turn: turn.role == "user" and bool(_results([turn])))
+        step = _run(turns, index, lambda turn: bool(turn.calls))
+        answers = _run(turns, index + len(step), lambda turn: turn.role == "user" and bool(turn.results))
         yield from _answered(step, answers, profile)
         index += len(step) + len(answers)
 
 
-def _calls(turn: TurnView) -> list[CallView]:
-    return [part for part in turn.parts if isinstance(part, CallView) and turn.role == "assistant"]
-
-
-def _results(turns: Sequence[TurnView]) -> list[ResultView]:
-    return [part for turn in turns for part in turn.parts if isinstance(part, ResultView)]
-
-
-def _run(turns: Sequence[TurnView], start: int, belongs: Callable[[TurnView], bool]) -> Sequence[TurnView]:
+def _run(turns: Sequence[_Turn], start: int, belongs: Callable[[_Turn], bool]) -> Sequence[_Turn]:
     end = start
     while end < len(turns) and belongs(turns[end]):
         end += 1
     return turns[start:end]
 
 
-def _misplaced_result(turn: TurnView) -> Violation:
+def _misplaced_result(turn: _Turn) -> Violation:
     message = "Please ensure that function response turn comes immediately after a function call turn."
     return limits.RESULT_MISPLACED.broken(message, turn.pointer)
 
 
-def _answered(step: Sequence[TurnView], answers: Sequence[TurnView], profile: Profile) -> Iterator[Violation]:
-    calls = [call for turn in step for call in _calls(turn)]
-    results = _results(answers)
+def _answered(step: Sequence[_Turn], answers: Sequence[_Turn], profile: Profile) -> Iterator[Violation]:
+    calls = [call for turn in step for call in turn.calls]
+    results = [result for turn in answers for result in turn.results]
     message = (
         "Please ensure that the number of function response parts is equal to the number of function call parts of the "
         "function call turn."
@@ -75,7 +84,7 @@ def _answered(step: Sequence[TurnView], answers: Sequence[TurnView], profile: Pr
         yield limits.RESULTS_SPLIT.broken(
             message, answers[1].pointer, actual=len(answers), expected=1, severity=_severity(profile)
         )
-    yield from (_misplaced_result(turn) for turn in step if _results([turn]))
+    yield from (_misplaced_result(turn) for turn in step if turn.results)
     yield from _matched(calls, results, profile)
 
 
