@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import gc
 import os
+import tracemalloc
 import weakref
 from collections.abc import Sequence
 from dataclasses import replace
@@ -70,7 +71,8 @@ def test_evidence_leaves_memory_and_what_cells_have_in_common_is_there_once() ->
         origin = Provenance("provider", model_served="one" * 2, versions={"openai": "1"})
         spool.put(at, runs.cell(provenance=origin, covers=tuple(covers)))
 
-    assert spool[0] is not spool[0]
+    assert spool[0].findings == runs.failed().findings
+    assert spool[0].findings[0] is not spool[0].findings[0]
     assert spool[1] is spool[1]
     assert spool[1].provenance is spool[2].provenance
     assert spool[1].covers is spool[2].covers
@@ -88,6 +90,23 @@ def test_conversations_are_read_by_who_wants_them_alone() -> None:
     assert isinstance(spool, Spool)
     assert any(cell.conversation for cell in spool)
     assert not any(cell.conversation for cell in spool.bare())
+
+
+@pytest.mark.parametrize("name", ["terminal", "markdown", "github", "json"])
+def test_a_report_does_not_hold_all_findings_in_memory(name: str) -> None:
+    spool = Spool(200, room=0)
+    for at in range(200):
+        spool.put(at, runs.failed(f"case-{at}", "anthropic", runs.finding(actual=f"{at} " * 5_000)))
+    run, report = RunResult("replay", spool.cells), catalog.REPORTS.load(name)
+    tracemalloc.start()
+    try:
+        written = sum(len(piece) for piece in report.made(run, Presentation()))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert written > 100
+    assert peak < 1_000_000  # all findings together have four
 
 
 def test_a_full_disk_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,9 +4,11 @@ from others."""
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from harness.reports._groups import Place, cells_of, grouped, places_of
 from harness.reports._words import count, listed
@@ -63,16 +65,22 @@ class Cause:
         return f"and {total} that {'follow' if total > 1 else 'follows'} from it: {listed(names, 5)}"
 
 
+_Key: TypeAlias = tuple[str, Kind, Severity, Blame, str | None, str, str]
+"""What findings of one cause have in common: the last two are the API and the place."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Hit:
+    """A finding of a cell by its index, and the rules of what follows from it: those of a long run are not in
+    memory."""
+
     cell: CellResult
-    finding: Finding
+    index: int
+    followers: tuple[str, ...]
 
     @property
-    def key(self) -> tuple[str, Kind, Severity, Blame, str | None, str, str]:
-        finding = self.finding
-        what = finding.rule, finding.kind, finding.severity, finding.blame, finding.raised
-        return *what, self.cell.api, spot(finding)
+    def finding(self) -> Finding:
+        return self.cell.findings[self.index]
 
 
 def spot(finding: Finding) -> str:
@@ -89,56 +97,62 @@ def spot(finding: Finding) -> str:
 def causes(run: RunResult, severity: Severity) -> list[Cause]:
     """The causes of one severity, those that nobody expects: first those for which alone the most cells fail, then the
     most widespread."""
-    hits = [
-        _Hit(cell, finding)
-        for cell in run.cells
-        for finding in cell.findings
-        if finding.severity is severity and finding.accepted is None and finding.follows is None
-    ]
-    found = list(_together([members for _, members in grouped(hits, lambda hit: hit.key)]))
-    in_cell = Counter(cell for members in found for cell in {id(hit.cell) for hit in members})
-    made = [_cause(run, members, in_cell) for members in found]
+    hits: dict[_Key, list[_Hit]] = {}
+    for cell in run.cells:
+        findings = tuple(cell.findings)
+        for index, finding in enumerate(findings):
+            if finding.severity is severity and finding.accepted is None and finding.follows is None:
+                hits.setdefault(_key(cell, finding), []).append(_Hit(cell, index, _followers(findings, index)))
+    found = list(_together(list(hits.items())))
+    in_cell = Counter(cell for _, members in found for cell in {id(hit.cell) for hit in members})
+    made = [_cause(run, at, members, in_cell) for at, members in found]
     return sorted(made, key=lambda cause: (-cause.alone, -cause.cells))
 
 
-def _together(parts: Sequence[list[_Hit]]) -> Iterator[list[_Hit]]:
+def _key(cell: CellResult, finding: Finding) -> _Key:
+    what = finding.rule, finding.kind, finding.severity, finding.blame, finding.raised
+    return *what, cell.api, spot(finding)
+
+
+def _followers(findings: Sequence[Finding], index: int) -> tuple[str, ...]:
+    """The rules of what follows from a finding, but for the same that is sent again."""
+    rule = findings[index].rule
+    return tuple(sys.intern(each.rule) for each in findings if each.follows == index and each.rule != rule)
+
+
+_At: TypeAlias = tuple[tuple[str, str], ...]
+"""APIs, each with a place in its bodies."""
+
+
+def _together(parts: Sequence[tuple[_Key, list[_Hit]]]) -> Iterator[tuple[_At, list[_Hit]]]:
     """Causes of which only the API differs as one."""
-    for _, alike in grouped(parts, lambda hits: (hits[0].key[:5], hits[0].finding.source, _common(hits))):
-        apis = [hits[0].cell.api for hits in alike]
-        if len(set(apis)) == len(apis):
-            yield [hit for hits in alike for hit in hits]
+    for _, alike in grouped(parts, lambda part: (part[0][:5], part[1][0].finding.source, _common(part[1][0]))):
+        at = tuple((api, place) for (*_, api, place), _ in alike)
+        if len({api for api, _ in at}) == len(at):
+            yield at, [hit for _, hits in alike for hit in hits]
         else:
-            yield from alike
+            yield from (((each,), hits) for each, (_, hits) in zip(at, alike, strict=True))
 
 
-def _common(hits: Sequence[_Hit]) -> str:
+def _common(hit: _Hit) -> str:
     """What a cause says, whichever call and value it is about: where only the API differs it is shown once."""
-    first = hits[0]
-    text = _NAMED.sub("", first.finding.message)
-    return text if first.finding.kind is not Kind.LIMIT else f"{first.cell.api} {spot(first.finding)} {text}"
+    finding = hit.finding
+    text = _NAMED.sub("", finding.message)
+    return text if finding.kind is not Kind.LIMIT else f"{hit.cell.api} {spot(finding)} {text}"
 
 
-def _cause(run: RunResult, hits: Sequence[_Hit], in_cell: Counter[int]) -> Cause:
+def _cause(run: RunResult, at: _At, hits: Sequence[_Hit], in_cell: Counter[int]) -> Cause:
     """`in_cell` counts the causes of each cell."""
     first = hits[0].finding
-    by_cell = [(hit[0].cell, tuple(each.finding for each in hit)) for _, hit in grouped(hits, lambda hit: id(hit.cell))]
+    by_cell = [(hit[0].cell, tuple(each.index for each in hit)) for _, hit in grouped(hits, lambda hit: id(hit.cell))]
     return Cause(
         first.rule,
         first.kind,
         first.severity,
         first.blame,
         first.source,
-        tuple(dict.fromkeys((hit.cell.api, spot(hit.finding)) for hit in hits)),
+        at,
         places_of(run, by_cell, both=" [whole and stream]"),
         sum(in_cell[id(cell)] == 1 for cell, _ in by_cell),
-        tuple(Counter(each.rule for each in _followers(hits)).most_common()),
+        tuple(Counter(rule for hit in hits for rule in hit.followers).most_common()),
     )
-
-
-def _followers(hits: Sequence[_Hit]) -> Iterator[Finding]:
-    """What follows from the findings, but for the same that is sent again."""
-    for hit in hits:
-        for other in hit.cell.findings:
-            cause = None if other.follows is None else hit.cell.findings[other.follows]
-            if cause is hit.finding and other.rule != hit.finding.rule:
-                yield other

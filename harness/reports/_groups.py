@@ -29,12 +29,18 @@ class Row:
 class Place:
     """A scenario with a target, in the variants in which the same was found.
 
-    `name` says which variant, where it is not to be taken for both.
+    `name` says which variant, where it is not to be taken for both. `found` are the indices of what was found among
+    the findings of the first cell: those of a long run are not in memory.
     """
 
     name: str
     cells: tuple[CellResult, ...]
-    findings: tuple[Finding, ...] = ()
+    found: tuple[int, ...] = ()
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What was found."""
+        return chosen(self.cells[0], self.found)
 
     @property
     def target(self) -> str:
@@ -111,19 +117,27 @@ def _which(cells: list[CellResult]) -> list[tuple[str, Verdict]]:
     return [(cell.variant, cell.verdict) for cell in cells]
 
 
+def chosen(cell: CellResult, indices: Iterable[int]) -> tuple[Finding, ...]:
+    """Some findings of a cell."""
+    findings = tuple(cell.findings)
+    return tuple(findings[index] for index in indices)
+
+
 def places_of(
-    run: RunResult, found: Iterable[tuple[CellResult, tuple[Finding, ...]]], *, both: str = ""
+    run: RunResult, found: Iterable[tuple[CellResult, tuple[int, ...]]], *, both: str = ""
 ) -> tuple[Place, ...]:
-    """The places of some cells. `both` is added to a scenario's name if the same was found in both of its variants."""
+    """The places of some cells, each with the indices of what was found there. `both` is added to a scenario's name if
+    the same was found in both of its variants."""
     paired = _paired(run)
     places: list[Place] = []
     for (scenario, target), members in grouped(found, lambda each: (each[0].scenario, each[0].target)):
-        if len(members) > 1 and all(findings == members[0][1] for _, findings in members):
-            places.append(Place(scenario + both, tuple(cell for cell, _ in members), members[0][1]))
+        first = members[0]
+        if len(members) > 1 and all(chosen(*each) == chosen(*first) for each in members[1:]):
+            places.append(Place(scenario + both, tuple(cell for cell, _ in members), first[1]))
             continue
-        for cell, findings in members:
+        for cell, indices in members:
             name = f"{scenario} [{cell.variant}]" if (scenario, target) in paired else label(cell)
-            places.append(Place(name, (cell,), findings))
+            places.append(Place(name, (cell,), indices))
     return tuple(places)
 
 

@@ -11,7 +11,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated, Any, Literal, TypeAlias, cast
 
-from pydantic import AfterValidator, TypeAdapter
+from pydantic import AfterValidator, GetPydanticSchema, TypeAdapter
 
 from harness.contract.model import Usage
 from harness.results.audit import Audited
@@ -24,6 +24,9 @@ from harness.results.invocation import Invocation
 from harness.results.part import Part
 from harness.results.transcript import Mode
 from harness.scenarios.schema import Variant
+
+_AS_TUPLE = GetPydanticSchema(lambda _, schema: schema(tuple[Finding, ...]))
+"""Findings are a tuple, but those that a spool keeps in its file."""
 
 Origin: TypeAlias = Literal["reference", "provider", "server"]
 
@@ -122,7 +125,7 @@ class CellResult:
     variant: Variant
     verdict: Verdict
     provenance: Provenance | None = None
-    findings: tuple[Finding, ...] = ()
+    findings: Annotated[Sequence[Finding], _AS_TUPLE] = ()
     reason: str | None = None
     exchanges: int = 0
     covers: tuple[str, ...] = ()
@@ -268,7 +271,8 @@ class RunResult:
         between = ""
         for cell in self.cells:
             apart = {"seconds": True, "conversation": not conversations, "hidden": not cell.hidden}
-            dumped = _CELL.dump_python(cell, mode="json", exclude={name for name, out in apart.items() if out})
+            whole = replace(cell, findings=tuple(cell.findings))
+            dumped = _CELL.dump_python(whole, mode="json", exclude={name for name, out in apart.items() if out})
             yield between + "\n    " + _dumped(dumped).replace("\n", "\n    ")
             between = ","
         yield ("\n  ]" if between else "]") + tail + "\n"

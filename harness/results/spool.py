@@ -1,9 +1,9 @@
 """The results of the cells of a run, kept while it is played and while its reports are written: those of a long run
 leave memory for a file.
 
-What a long run is mostly made of, cells with nothing to say, stays in memory: such a cell is a few references to what
-all of them have in common. Evidence (findings, conversations, what was printed) is what would fill it, so a cell with
-any of that lies in a temporary file that has no name, and is read back by whoever looks at it.
+What all cells have stays in memory: it is a few references to what they have in common. Evidence (findings,
+conversations, what was printed) is what would fill it, so that lies in a temporary file that has no name, and is read
+back by whoever looks at it.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from dataclasses import fields, replace
 from typing import Any, NamedTuple, TypeVar, cast, overload
 
 from harness.contract.errors import HarnessError
+from harness.results.findings import Finding
 from harness.results.run import CellResult, Provenance
 
 V = TypeVar("V")
@@ -29,12 +30,13 @@ ROOM = 4096
 _NOTHING: Mapping[str, int] = {}
 
 
-class _Place(NamedTuple):
-    """Where in the file a cell lies: it is `length` bytes long, and behind it stands its conversation."""
+class _Talking(NamedTuple):
+    """A cell without its texts and its conversation, and where these lie in the file: so many bytes of each."""
 
+    cell: CellResult
     start: int
-    length: int
-    conversation: int = 0
+    texts: int
+    conversation: int
 
 
 class Spool(Sequence[CellResult]):
@@ -44,7 +46,7 @@ class Spool(Sequence[CellResult]):
     """
 
     def __init__(self, number: int, room: int = ROOM) -> None:
-        self._slots: list[CellResult | _Place | None] = [None] * number
+        self._slots: list[CellResult | _Talking | None] = [None] * number
         self._file = _File() if number > room else None
         self._is_bare = False
         self._common: dict[Hashable, Any] = {}
@@ -55,7 +57,7 @@ class Spool(Sequence[CellResult]):
         Raises:
             HarnessError: there is no room for it on the disk.
         """
-        self._slots[at] = self._written(result) if self._file and _has_evidence(result) else self._light(result)
+        self._slots[at] = self._written(result) if self._file else self._light(result)
 
     def bare(self) -> Spool:
         """The same without conversations, for who has no use for them: they are not even read."""
@@ -106,23 +108,25 @@ class Spool(Sequence[CellResult]):
     def _shared(self, value: V, key: Hashable) -> V:
         return self._common.setdefault(key, value)
 
-    def _written(self, result: CellResult) -> _Place:
+    def _written(self, result: CellResult) -> CellResult | _Talking:
         assert self._file is not None  # noqa: S101 - who asks has looked
-        bare, conversation = replace(result, conversation=None), result.conversation
-        parts = [pickle.dumps(each, pickle.HIGHEST_PROTOCOL) for each in (bare, conversation) if each is not None]
-        return _Place(self._file.append(b"".join(parts)), *map(len, parts))
+        findings = _Findings(self._file, result.findings) if result.findings else ()
+        light = self._light(replace(result, findings=findings, printed=None, traceback=None, conversation=None))
+        if not (result.printed or result.traceback or result.conversation):
+            return light
+        texts = pickle.dumps((result.printed, result.traceback), pickle.HIGHEST_PROTOCOL)
+        conversation = pickle.dumps(result.conversation, pickle.HIGHEST_PROTOCOL) if result.conversation else b""
+        return _Talking(light, self._file.append(texts + conversation), len(texts), len(conversation))
 
-    def _read(self, slot: CellResult | _Place) -> CellResult:
+    def _read(self, slot: CellResult | _Talking) -> CellResult:
         if isinstance(slot, CellResult):
             return slot
-        result: CellResult = self._loaded(slot.start, slot.length)
-        if self._is_bare or not slot.conversation:
-            return result
-        return replace(result, conversation=self._loaded(slot.start + slot.length, slot.conversation))
-
-    def _loaded(self, start: int, length: int) -> Any:
         assert self._file is not None  # noqa: S101 - else nothing was written
-        return pickle.loads(self._file.read(start, length))  # noqa: S301 - ours: the file has no name
+        printed, traceback = self._file.load(slot.start, slot.texts)
+        conversation = None
+        if slot.conversation and not self._is_bare:
+            conversation = self._file.load(slot.start + slot.texts, slot.conversation)
+        return replace(slot.cell, printed=printed, traceback=traceback, conversation=conversation)
 
 
 class _File:
@@ -149,13 +153,41 @@ class _File:
             ) from None
         return start
 
-    def read(self, start: int, length: int) -> bytes:
-        """A part of what was added."""
-        return os.pread(self._file.fileno(), length, start)
+    def load(self, start: int, length: int) -> Any:
+        """A value that was added, pickled."""
+        return pickle.loads(os.pread(self._file.fileno(), length, start))  # noqa: S301 - ours: the file has no name
 
 
-def _has_evidence(result: CellResult) -> bool:
-    return bool(result.findings or result.conversation or result.printed or result.traceback)
+class _Findings(Sequence[Finding]):
+    """The findings of a cell, which lie in the file: read by whoever looks at them, each time."""
+
+    __slots__ = ("_file", "_length", "_number", "_start")
+
+    def __init__(self, file: _File, findings: Sequence[Finding]) -> None:
+        data = pickle.dumps(tuple(findings), pickle.HIGHEST_PROTOCOL)
+        self._file = file
+        self._start, self._length, self._number = file.append(data), len(data), len(findings)
+
+    def __len__(self) -> int:
+        return self._number
+
+    @overload
+    def __getitem__(self, at: int) -> Finding: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Finding]: ...
+    def __getitem__(self, at: int | slice) -> Finding | Sequence[Finding]:
+        return self._read()[at]
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self._read())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and self._read() == (*cast("Sequence[object]", other),)
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType] - findings hold JSON
+
+    def _read(self) -> tuple[Finding, ...]:
+        return self._file.load(self._start, self._length)
 
 
 def _key(provenance: Provenance) -> Hashable:
