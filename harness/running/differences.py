@@ -35,12 +35,13 @@ class Fact:
 
 
 Observations = Mapping[str, frozenset[str]]
-"""Name of a fact → the values that a cell shows."""
+"""Name of a fact → the values that a cell shows; of facts of which it shows none there is nothing."""
 
 
 def observe(evidence: Evidence) -> Observations:
-    """What one cell shows of each fact."""
-    return {fact.name: frozenset(fact.observe(evidence)) for fact in FACTS}
+    """What one cell shows of the facts."""
+    shown = ((fact.name, frozenset(fact.observe(evidence))) for fact in FACTS)
+    return {name: values for name, values in shown if values}
 
 
 class Observed:

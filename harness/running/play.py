@@ -128,7 +128,7 @@ class _Conversation:
             failed = replace(_failed(asked, error, events), error_text=located(error), crashed=True)
             self._chats.append(replace(failed, traceback=traceback_of(error)))
             raise _Ended from error
-        self._chats.append(replace(asked, response=response, events=tuple(events)))
+        self._chats.append(Chat(turn, step, request, response, events=tuple(events)))
         return response
 
     def run(self, call: ToolCall) -> ToolResult:
