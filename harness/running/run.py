@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import time
 from collections.abc import Callable, Container, Generator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -12,43 +11,24 @@ from functools import partial
 from threading import Lock
 from typing import Self
 
-from harness import catalog
-from harness.apis.profile import Profile
-from harness.contract.errors import CassetteError, CassetteMissing, UsageError
 from harness.host.clock import now
-from harness.host.crash import located, traceback_of
-from harness.results import (
-    CellResult,
-    EmbeddingTranscript,
-    Mode,
-    RunResult,
-    Spool,
-    Transcript,
-    Verdict,
-)
+from harness.results import CellResult, Mode, RunResult, Spool
 from harness.rules.conversation import conversation, room
 from harness.rules.evidence import Evidence
-from harness.rules.retelling import is_strange
 from harness.rules.rule import Rule
 from harness.rules.scope import EVERYTHING, Scope
-from harness.running.cells import not_applicable
-from harness.running.differences import observe
-from harness.running.driving.driven import Drive, driven
 from harness.running.expected_failures import ExpectedFailure
 from harness.running.forks import WORTH, forked, possible, processors
 from harness.running.gathering import Gathering
-from harness.running.judging import Judge, Judged, unreadable
+from harness.running.judging import Judge, Judged
 from harness.running.pace import Pace
 from harness.running.patience import Patience
-from harness.running.play import BROKEN, EmbeddingPlaying, Playing
 from harness.running.purse import Purse
-from harness.running.recorder import Budget, Recorder, Withheld, is_complete, recording, served, surveyed, to_record
-from harness.running.retelling import retellings
+from harness.running.recorder import Recorder, surveyed, to_record
 from harness.running.sharing import Shared
-from harness.running.stages import Cell, Stage, Stages
-from harness.running.workers.pool import Foreign, halt, played
-from harness.running.workers.worker import Broken
-from harness.tape.recording import Recording
+from harness.running.stages import Cell, Stages
+from harness.running.trial import Trials
+from harness.running.workers.pool import Foreign, halt
 from harness.tape.survey import Survey
 
 Progress = Callable[[CellResult], None]
@@ -85,20 +65,13 @@ class Run:
         purse: Purse | None = None,
     ) -> None:
         self._stages = stages
-        self._judge = Judge(rules, expected, strict, scope)
+        self._trials = Trials(stages, Judge(rules, expected, strict, scope), recorder, recuts, purse)
         self._scope = scope
         self._expected = expected
         self._recorder = recorder
-        self._recuts = recuts
         self._conversations = conversations
         self._room = room(1)
-        self._budget = Budget(recorder.max_requests if recorder else None)
         self._pace = pace or Pace()
-        self._purse = purse
-        self._survey: Survey | None = None
-        self._notes: list[str] = []
-        self._recorded: list[Cell] = []
-        self._whole: tuple[Cell, Evidence] | None = None  # the last whole cell: the next one is often its stream
         self._lock = Lock()
 
     def __enter__(self) -> Self:
@@ -111,17 +84,17 @@ class Run:
     @property
     def mode(self) -> Mode:
         """What kind of run it is."""
-        return "record" if self._recorder else self._stages.mode
+        return self._trials.mode
 
     @property
     def recorded(self) -> Sequence[Cell]:
         """The cells whose cassettes are written."""
-        return self._recorded
+        return self._trials.recorded
 
     @property
     def notes(self) -> Sequence[str]:
         """What came of what earlier recordings have left, and what this one leaves; in sentences."""
-        return self._notes
+        return self._trials.notes
 
     def surveyed(self, cells: Sequence[Cell]) -> Survey:
         """What lies in the places of the cells that are to be recorded.
@@ -131,8 +104,8 @@ class Run:
         """
         if self._recorder is None:
             return Survey()
-        self._survey = surveyed(cells, self._stages, self._recorder)
-        return self._survey
+        found = self._trials.survey = surveyed(cells, self._stages, self._recorder)
+        return found
 
     def __call__(  # noqa: PLR0913 - how much at a time, until when, by whom, who is told
         self,
@@ -156,7 +129,7 @@ class Run:
             UsageError: an adapter cannot be connected, a key is missing, a cassette must not be overwritten.
         """
         started, began = time.perf_counter(), now()
-        if self._survey is None:
+        if self._trials.survey is None:
             cells = to_record(cells, self.surveyed(cells))
         self._room = room(len(cells))
         gathering = self.gathering(cells) if gathering is None else gathering
@@ -172,7 +145,7 @@ class Run:
         try:
             self._play_all(cells, jobs, done, patience, elsewhere, skip)
         finally:
-            self._survey = None
+            self._trials.survey = None
         result = gathering.result(self.mode)
         if len(result.cells) < len(cells):  # what was not played says nothing of what is expected there
             result = replace(result, unplayed=len(cells) - len(result.cells), stale=(), unmatched=())
@@ -191,7 +164,7 @@ class Run:
             UsageError: an adapter cannot be connected, a key is missing.
         """
         started = time.perf_counter()
-        judged, redactor = self._played(cell), self._stages.redactor()
+        judged, redactor = self._trials.judged(cell), self._stages.redactor()
         result = judged.result
         told = replace(
             result,
@@ -305,166 +278,11 @@ class Run:
             except BaseException:
                 for left, _ in lines:
                     left.end()
-                self._budget.end()  # cells under way send nothing more; what they were answered is in their journals
+                self._trials.end()
                 self._pace.end()
                 halt(cell.target.adapter for cell in cells)  # else the cells under way would hold up the end
                 raise
 
-    def _played(self, cell: Cell) -> Judged:
-        target = cell.target
-        result = CellResult(
-            cell.scenario.id,
-            target.name,
-            target.adapter.name,
-            target.api,
-            cell.variant,
-            Verdict.PASS,
-            covers=tuple(subject.value for subject in cell.scenario.covers),
-        )
-        reason = not_applicable(cell, self._stages.mode)
-        if reason is not None:
-            return Judged(replace(result, verdict=Verdict.NOT_APPLICABLE, reason=reason))
-        try:
-            if target.adapter.drive is not None:
-                return self._driven(cell, result)
-            stage, transcript = self._play(cell)
-            evidence = Evidence(transcript)
-            if cell.variant == "stream":
-                made = retellings(cell, evidence, self._stages, self._recuts, self._beside(cell))
-                evidence = evidence.retold(tuple(made))
-            else:
-                self._whole = cell, evidence
-            told = self._judge.judged(result, stage, evidence, self._stages.redactor())
-            return Judged(told, observe(evidence), evidence)
-        except (CassetteMissing, Withheld) as error:
-            return Judged(replace(result, verdict=Verdict.MISSING, reason=str(error)))
-        except CassetteError as error:
-            if self._recorder:
-                raise
-            return Judged(replace(result, verdict=Verdict.FAIL, findings=(unreadable(error),)))
-        except UsageError:
-            raise
-        except Broken as broken:
-            told = replace(result, printed=broken.printed or None, traceback=broken.traceback)
-            return Judged(replace(told, verdict=Verdict.ERROR, reason=broken.reason))
-        except BROKEN as error:  # the adapter's `connect` or `close`, a rule: one cell, not the run
-            told = replace(result, traceback=traceback_of(error))
-            reason = f"{type(error).__name__}: {located(error)}"
-            return Judged(replace(told, verdict=Verdict.ERROR, reason=reason))
-
-    def _beside(self, cell: Cell) -> Evidence | None:
-        """What was played of the same scenario and target, if that was the last whole cell."""
-        if self._whole is None:
-            return None
-        whole, evidence = self._whole
-        return evidence if whole.scenario is cell.scenario and whole.target is cell.target else None
-
-    def _driven(self, cell: Cell, result: CellResult) -> Judged:
-        """A cell of what owns its loop. It has no differences: what it was asked to send is not known to the word."""
-        drive = driven(cell, self._stages)
-        if drive.declined is not None:
-            reason = f"it declines before anything is sent: {drive.declined}"
-            return Judged(replace(result, verdict=Verdict.NOT_APPLICABLE, reason=reason))
-        evidence = Evidence(drive.transcript)
-        told = self._told(result, drive, evidence)
-        return Judged(told if told.verdict is Verdict.FAIL else self._driven_again(cell, result, told), None, evidence)
-
-    def _told(self, result: CellResult, drive: Drive, evidence: Evidence) -> CellResult:
-        told = self._judge.judged(result, drive.stage, evidence, self._stages.redactor())
-        return replace(told, traceback=drive.traceback)
-
-    def _driven_again(self, cell: Cell, result: CellResult, told: CellResult) -> CellResult:
-        """What a streamed cell comes to if its streams are cut elsewhere: what it came to, or what fails it then."""
-        recuts = self._recuts if cell.variant == "stream" else 0
-        for number in range(recuts):
-            drive = driven(cell, self._stages, number)
-            if not drive.way:  # nothing was streamed
-                return told
-            evidence = Evidence(drive.transcript)
-            again = self._told(result, drive, evidence)
-            if again.verdict is Verdict.FAIL and not is_strange(evidence, drive.way):
-                found = [replace(each, message=f"told {drive.way}: {each.message}") for each in again.findings]
-                return replace(again, findings=tuple(found), recuts=number + 1)
-        return replace(told, recuts=recuts)
-
-    def _play(self, cell: Cell) -> tuple[Stage, Transcript]:
-        if self._recorder is None:
-            with self._stages.stage(cell) as stage:
-                return stage, _transcript(cell, stage, self._on(cell, stage), self.mode)
-        tape = recording(cell, self._stages, self._recorder, self._survey or Survey())
-        try:
-            with tape:
-                with self._stages.stage(cell, tape) as stage:
-                    transcript = _transcript(cell, stage, self._on(cell, stage, tape), self.mode)
-                if is_complete(transcript):
-                    tape.complete(served(transcript))
-                    self._recorded.append(cell)
-                return stage, transcript
-        finally:
-            with self._lock:
-                self._notes += tape.notes
-
-    def _on(self, cell: Cell, stage: Stage, tape: Recording | None = None) -> Playing:
-        begun = returned = 0
-        account = self._purse.account(cell, stage.tap.exchanges) if self._purse else None
-
-        def give_back() -> None:
-            nonlocal returned
-            due = min(tape.taken, begun) - returned if tape else 0
-            returned += due
-            self._budget.give_back(due)
-
-        def begin(chat: int) -> None:
-            nonlocal begun
-            give_back()
-            if account:
-                account.open(chat)
-            self._budget.spend()
-            begun += 1
-            stage.tap.chat = chat
-
-        try:
-            return played(cell.scenario, cell.target, stage.endpoint, begin, cell.variant)
-        finally:
-            give_back()
-            if account:
-                account.settle()
-
 
 def _targets(cells: Sequence[Cell]) -> Iterable[str]:
     return dict.fromkeys(cell.target.name for cell in cells)
-
-
-def _profile(cell: Cell, stage: Stage) -> Profile:
-    """What holds for the cell: by the facts of the day on which it was recorded, if it was recorded on some day."""
-    recorded = stage.provenance.recorded_at if stage.provenance else None
-    if cell.target.edition.day or not recorded:
-        return cell.target.profile
-    edition = cell.target.edition.on(dt.date.fromisoformat(recorded[:10]))
-    return catalog.api(cell.target.api).profile_for(cell.target.model, edition)
-
-
-def _transcript(cell: Cell, stage: Stage, playing: Playing, mode: Mode) -> Transcript:
-    made = partial(Transcript)
-    if isinstance(playing, EmbeddingPlaying):
-        made = partial(EmbeddingTranscript, embedded=playing.embedded)
-    return made(
-        api=cell.target.api,
-        model=cell.target.model,
-        profile=_profile(cell, stage),
-        exchanges=tuple(stage.tap.exchanges),
-        mode=mode,
-        adapter=cell.target.adapter.name,
-        variant=cell.variant,
-        scenario=cell.scenario,
-        chats=playing.chats,
-        executions=playing.executions,
-        scripted=stage.scripted,
-        unplayed=stage.player.unplayed if stage.player else 0,
-        stale=stage.stale,
-        too_old=stage.too_old,
-        recorded_by=stage.recorded_by,
-        capabilities=cell.target.adapter.capabilities,
-        handled=playing.handled,
-        printed=playing.printed,
-    )
