@@ -21,10 +21,16 @@ from tests.stages import shipped_targets
 
 MEMORY = Path("/dev/shm")
 
-PARTS = ("speed", "lengths", "conversations", "cells", "exchanges", "starts", "suite")
+PARTS = ("speed", "lengths", "tools", "conversations", "cells", "exchanges", "starts", "suite")
 
 LENGTHS = (1, 10, 99)
 """Calls of a conversation; a scenario has a hundred answers at most."""
+
+TOOLS = (1, 11, 40)
+"""Tools that a conversation declares: eleven are those of an agent that asked for this."""
+
+CALLS = 10
+"""Calls of a conversation with these."""
 
 
 def main() -> None:
@@ -42,7 +48,9 @@ def main() -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
     parser.add_argument("--only", action="append", choices=PARTS, help="a part of it; may be given several times")
-    parser.add_argument("--target", action="append", choices=SDKS, help="in `speed`: a target; default: one per API")
+    parser.add_argument(
+        "--target", action="append", choices=SDKS, help="in the first three: one; default: one per API"
+    )
     parser.add_argument("--conversations", type=int, default=200, help="in `speed` (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=7, help="repetitions (default: %(default)s)")
     parser.add_argument("--most", type=int, default=10_000, help="the largest size of growth (default: %(default)s)")
@@ -89,6 +97,23 @@ def _lengths(console: Console, options: argparse.Namespace, folder: Path) -> lis
                 measured.append({"calls": calls, **asdict(row)})
         table.add_section()
     console.print("conversations of many calls, each of which repeats all before it")
+    console.print(table)
+    return measured
+
+
+def _tools(console: Console, options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
+    taking_part = [each for each in contenders(None) if each.name in (FLOOR, RAW, ALONE, JUDGED)]
+    table = Table("target", "tools", "contender", "× floor (median)", "ms per call (min)")
+    measured: list[dict[str, Any]] = []
+    for name in options.target or SDKS:
+        for tools in TOOLS:
+            chosen = [Conversation(number, CALLS, tools) for number in range(5)]
+            place = folder / f"{name}-of-{tools}"
+            for row in speed.measure(shipped_targets()[name], taking_part, chosen, options.rounds, place):
+                table.add_row(name, str(tools), row.contender, f"{row.ratio:.2f}", f"{row.least / CALLS:.2f}")
+                measured.append({"tools": tools, **asdict(row)})
+        table.add_section()
+    console.print(f"conversations of {CALLS} calls, each of which declares all tools")
     console.print(table)
     return measured
 
@@ -151,6 +176,7 @@ def _starts(console: Console, options: argparse.Namespace, folder: Path) -> list
 _PARTS = {
     "speed": _speed,
     "lengths": _lengths,
+    "tools": _tools,
     "conversations": _conversations,
     "cells": _cells,
     "exchanges": _exchanges,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import httpx2
 
-from tests.benchmarks.conversations import DESCRIPTION, MAX_TOKENS, PARAMETERS, SYSTEM, TOOL, Conversation
+from tests.benchmarks.conversations import DESCRIPTION, MAX_TOKENS, SYSTEM, Conversation, declared
 
 Converse = Callable[[Conversation], str]
 """Leads one conversation and gives back the answer."""
@@ -22,13 +23,19 @@ def anthropic(base_url: str, model: str, http_client: httpx2.Client) -> Converse
         "model": model,
         "max_tokens": MAX_TOKENS,
         "system": SYSTEM,
-        "tools": [{"name": TOOL, "description": DESCRIPTION, "input_schema": PARAMETERS}],
     }
+
+    @cache
+    def tools(number: int) -> list[Any]:
+        return [
+            {"name": name, "description": DESCRIPTION, "input_schema": parameters}
+            for name, parameters in declared(number)
+        ]
 
     def converse(conversation: Conversation) -> str:
         messages: list[Any] = [{"role": "user", "content": conversation.question}]
         while True:
-            response = client.messages.create(messages=messages, **fixed)
+            response = client.messages.create(messages=messages, tools=tools(conversation.tools), **fixed)
             calls = [block for block in response.content if block.type == "tool_use"]
             if not calls:
                 return "".join(block.text for block in response.content if block.type == "text")
@@ -45,12 +52,15 @@ def openai_chat(base_url: str, model: str, http_client: httpx2.Client) -> Conver
     from openai import OpenAI
 
     client = OpenAI(api_key="not-a-key", base_url=base_url, http_client=http_client, max_retries=0)
-    function = {"name": TOOL, "description": DESCRIPTION, "parameters": PARAMETERS}
-    fixed: dict[str, Any] = {
-        "model": model,
-        "max_completion_tokens": MAX_TOKENS,
-        "tools": [{"type": "function", "function": function}],
-    }
+    fixed: dict[str, Any] = {"model": model, "max_completion_tokens": MAX_TOKENS}
+
+    @cache
+    def tools(number: int) -> list[Any]:
+        functions = [
+            {"name": name, "description": DESCRIPTION, "parameters": parameters}
+            for name, parameters in declared(number)
+        ]
+        return [{"type": "function", "function": function} for function in functions]
 
     def converse(conversation: Conversation) -> str:
         messages: list[Any] = [
@@ -58,7 +68,8 @@ def openai_chat(base_url: str, model: str, http_client: httpx2.Client) -> Conver
             {"role": "user", "content": conversation.question},
         ]
         while True:
-            message = client.chat.completions.create(messages=messages, **fixed).choices[0].message
+            completion = client.chat.completions.create(messages=messages, tools=tools(conversation.tools), **fixed)
+            message = completion.choices[0].message
             if not message.tool_calls:
                 return message.content or ""
             messages.append(message)
@@ -79,21 +90,25 @@ def openai_responses(base_url: str, model: str, http_client: httpx2.Client) -> C
         "max_output_tokens": MAX_TOKENS,
         "instructions": SYSTEM,
         "store": False,
-        "tools": [
+    }
+
+    @cache
+    def tools(number: int) -> list[Any]:
+        return [
             {
                 "type": "function",
-                "name": TOOL,
+                "name": name,
                 "description": DESCRIPTION,
-                "parameters": PARAMETERS,
+                "parameters": parameters,
                 "strict": False,
             }
-        ],
-    }
+            for name, parameters in declared(number)
+        ]
 
     def converse(conversation: Conversation) -> str:
         items: list[Any] = [{"role": "user", "content": conversation.question}]
         while True:
-            response = client.responses.create(input=items, **fixed)
+            response = client.responses.create(input=items, tools=tools(conversation.tools), **fixed)
             calls = [item for item in response.output if item.type == "function_call"]
             if not calls:
                 return response.output_text
@@ -115,18 +130,25 @@ def gemini(base_url: str, model: str, http_client: httpx2.Client) -> Converse:
         vertexai=False,
         http_options=types.HttpOptions(base_url=base_url, api_version="v1beta", httpx_client=http_client),
     )
-    declaration = types.FunctionDeclaration(name=TOOL, description=DESCRIPTION, parameters_json_schema=PARAMETERS)
-    config = types.GenerateContentConfig(
-        system_instruction=SYSTEM,
-        max_output_tokens=MAX_TOKENS,
-        tools=[types.Tool(function_declarations=[declaration])],
-        automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
-    )
+
+    @cache
+    def config(number: int) -> types.GenerateContentConfig:
+        declarations = [
+            types.FunctionDeclaration(name=name, description=DESCRIPTION, parameters_json_schema=parameters)
+            for name, parameters in declared(number)
+        ]
+        return types.GenerateContentConfig(
+            system_instruction=SYSTEM,
+            max_output_tokens=MAX_TOKENS,
+            tools=[types.Tool(function_declarations=declarations)],
+            automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
+        )
 
     def converse(conversation: Conversation) -> str:
         contents: list[Any] = [types.Content(role="user", parts=[types.Part(text=conversation.question)])]
         while True:
-            response = client.models.generate_content(model=model, contents=contents, config=config)
+            settings = config(conversation.tools)
+            response = client.models.generate_content(model=model, contents=contents, config=settings)
             if not response.function_calls:
                 return response.text or ""
             contents.append(response.candidates[0].content)

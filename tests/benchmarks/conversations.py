@@ -1,9 +1,10 @@
-"""Tool conversations, all different: a question, a call, its result, an answer. Two requests each."""
+"""Tool conversations, all different: a question, calls with their results, an answer. Two requests for one call."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import cache
 
 from harness.contract.model import JSON
 from harness.scenarios.schema import Scenario
@@ -23,16 +24,32 @@ PARAMETERS: dict[str, JSON] = {
 MAX_TOKENS = 1024
 
 
+@cache
+def declared(tools: int) -> tuple[tuple[str, dict[str, JSON]], ...]:
+    """So many tools, by name, with their parameters: the one that is called, and others unlike it."""
+    others = ((f"look_up_{number}", _parameters(number)) for number in range(1, tools))
+    return ((TOOL, PARAMETERS), *others)
+
+
+def _parameters(number: int) -> dict[str, JSON]:
+    names = [f"field_{number}_{each}" for each in range(5)]
+    fields: dict[str, JSON] = {name: {"type": "string", "description": f"What {name} is to be."} for name in names}
+    return {"type": "object", "properties": fields, "required": [*names], "additionalProperties": False}
+
+
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """One conversation; all its texts are functions of its number and its number of calls."""
+    """One conversation; all its texts are functions of its number, its number of calls and that of the `tools` that it
+    declares, of which it calls the first."""
 
     number: int
     steps: int = 1
+    tools: int = 1
 
     @property
     def id(self) -> str:
-        return f"weather-{self.number}" if self.steps == 1 else f"weather-{self.number}-in-{self.steps}"
+        steps = "" if self.steps == 1 else f"-in-{self.steps}"
+        return f"weather-{self.number}{steps}" + ("" if self.tools == 1 else f"-of-{self.tools}")
 
     @property
     def question(self) -> str:
@@ -52,6 +69,7 @@ class Conversation:
     def scenario(self) -> Scenario:
         """The conversation for the harness: `steps` calls, one after the other, and the answer."""
         calls = [{"calls": [{TOOL: self.arguments(step)}]} for step in range(self.steps)]
+        results = [{"return": self.result}]
         return Scenario.model_validate_json(
             json.dumps(
                 {
@@ -62,12 +80,8 @@ class Conversation:
                     "requires": ["tools"],
                     "system": SYSTEM,
                     "tools": [
-                        {
-                            "name": TOOL,
-                            "description": DESCRIPTION,
-                            "parameters": PARAMETERS,
-                            "results": [{"return": self.result}],
-                        }
+                        {"name": name, "description": DESCRIPTION, "parameters": parameters, "results": results}
+                        for name, parameters in declared(self.tools)
                     ],
                     "max_iterations": self.steps + 1,
                     "turns": [{"user": self.question, "model": [*calls, {"text": self.answer}]}],

@@ -47,9 +47,10 @@ class Noting(Canned):
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # as above
 @pytest.mark.parametrize("name", SDKS)
-def test_all_floors_do_the_same_work(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("tools", [1, 4])
+def test_all_floors_do_the_same_work(name: str, tools: int, tmp_path: Path) -> None:
     """Raw bodies are those of our adapter to the byte; the SDK's own types write the same conversation in their way."""
-    target, chosen = shipped_targets()[name], [Conversation(0), Conversation(1, steps=3)]
+    target, chosen = shipped_targets()[name], [Conversation(0, tools=tools), Conversation(1, steps=3, tools=tools)]
     field = Field(target, chosen, record(tmp_path, chosen, [target]), tmp_path)
 
     def sent(lead_all: Callable[[httpx2.Client], None]) -> list[HttpRequest]:
