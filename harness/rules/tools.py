@@ -63,13 +63,15 @@ def _of_the_provider(asked: Asked) -> Iterator[Flaw]:
 
 
 def _declaration_changed(evidence: Evidence) -> Iterator[Flaw]:
+    kept: set[tuple[int, int]] = set()  # the same objects, which all requests repeat
     for asked in evidence.asked:
         sent = _functions(asked)
         for tool in asked.chat.request.tools:
             view = sent.get(tool.name)
-            if view is None:
+            if view is None or (id(tool), id(view)) in kept:
                 continue
-            if (view.description or "") != tool.description:
+            is_described = (view.description or "") == tool.description
+            if not is_described:
                 yield Flaw(
                     f"the description of {tool.name} was changed",
                     asked.reading.index,
@@ -87,6 +89,8 @@ def _declaration_changed(evidence: Evidence) -> Iterator[Flaw]:
                     found.actual,
                     found.expected,
                 )
+            elif is_described:
+                kept.add((id(tool), id(view)))
 
 
 def _choice(evidence: Evidence) -> Iterator[Flaw]:
@@ -117,8 +121,13 @@ def _carried_calls(evidence: Evidence) -> Iterator[tuple[Heard, ExpectedCall, Ca
 
 
 def _arguments(evidence: Evidence) -> Iterator[Flaw]:
+    kept: set[tuple[int, int]] = set()
     for asked, expected, call in _carried_calls(evidence):
-        if call.malformed is not None or not equal(call.arguments, expected.arguments):
+        if (id(expected), id(call)) in kept:
+            continue
+        if call.malformed is None and equal(call.arguments, expected.arguments):
+            kept.add((id(expected), id(call)))
+        else:
             yield Flaw(
                 f"the arguments of {call.name} ({call.id or 'without id'}) go back changed",
                 asked.reading.index,

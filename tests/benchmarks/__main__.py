@@ -48,9 +48,7 @@ def main() -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
     parser.add_argument("--only", action="append", choices=PARTS, help="a part of it; may be given several times")
-    parser.add_argument(
-        "--target", action="append", choices=SDKS, help="in the first three: one; default: one per API"
-    )
+    parser.add_argument("--target", action="append", choices=SDKS, help="in the first three: one; default: one per API")
     parser.add_argument("--conversations", type=int, default=200, help="in `speed` (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=7, help="repetitions (default: %(default)s)")
     parser.add_argument("--most", type=int, default=10_000, help="the largest size of growth (default: %(default)s)")
