@@ -19,6 +19,7 @@ from harness.running.stages.routes import Answering
 from harness.running.stages.stage import Cell, Stage
 from harness.scenarios import suite
 from harness.scenarios.load import digest, sent_digest
+from harness.scenarios.schema import Scenario
 from harness.tape.age import Outdated
 from harness.tape.cassette import REFERENCE_URL, Cassette
 from harness.tape.library import Library
@@ -46,6 +47,7 @@ class Replay(Offline):
         self._outdated = outdated
         self._libraries = libraries
         self._own = own
+        self._last: tuple[Scenario | None, tuple[str, str]] = None, ("", "")
         self._shipped = suite.shipped("cassettes") if len(libraries) > 1 else None  # alone, they were asked for by name
 
     @contextmanager
@@ -57,10 +59,10 @@ class Replay(Offline):
         wire = catalog.api(cell.target.api)
         retries = Capability.RETRIES in cell.target.adapter.capabilities and cell.scenario.embeddings is None
         player = Player(cassette, partial(failed, wire) if retries else None)
-        whole_digest = digest(cell.scenario)
-        stale = not metadata.is_of(whole_digest, sent_digest(cell.scenario))
+        digests = self._digests(cell.scenario)
+        stale = not metadata.is_of(*digests)
         scripted = metadata.origin == "reference" and (
-            stale or metadata.scenario_digest == whole_digest or _follows_script(cassette, cell)
+            stale or metadata.scenario_digest == digests[0] or _follows_script(cassette, cell)
         )
         url = (REFERENCE_URL if metadata.origin == "reference" else _origin(cassette)) + wire.base_path
         end = _Played(player, as_asked(wire, cell.target.profile, cell.scenario.id))
@@ -82,7 +84,15 @@ class Replay(Offline):
             metadata = self._cassette(cell).metadata
         except CassetteMissing:
             return False
-        return metadata is not None and metadata.is_of(digest(cell.scenario), sent_digest(cell.scenario))
+        return metadata is not None and metadata.is_of(*self._digests(cell.scenario))
+
+    def _digests(self, scenario: Scenario) -> tuple[str, str]:
+        """The digests of a scenario, and of what of it is sent: made once for its cells, which follow each other."""
+        known, digests = self._last
+        if known is not scenario:
+            digests = digest(scenario), sent_digest(scenario)
+            self._last = scenario, digests
+        return digests
 
     def _cassette(self, cell: Cell) -> Cassette:
         missing: CassetteMissing | None = None
