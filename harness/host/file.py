@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 _KINDS = (
@@ -24,6 +25,15 @@ def contents(path: Path, most: int) -> bytes:
     Raises:
         OSError: there is no such file, it cannot be read, or it is something else than a file: `strerror` says what.
     """
+    return b"".join(pieces(path, most + 1, most + 1))
+
+
+def pieces(path: Path, size: int, most: int) -> Iterator[bytes]:
+    """The same in pieces of at most `size` bytes, of the first `most` bytes.
+
+    Raises:
+        OSError: as `contents`.
+    """
     kind = stat.S_IFMT(path.stat().st_mode)
     if stat.S_ISDIR(kind):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
@@ -33,10 +43,10 @@ def contents(path: Path, most: int) -> bytes:
     # Between the two looks a pipe may have taken the file's place: to open that must not wait either.
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
-        size = min(os.fstat(handle).st_size, most)
-        data = os.read(handle, size + 1)  # not more than there is: Python makes room for all that it is told to read
-        while len(data) < size and (more := os.read(handle, size + 1 - len(data))):
-            data += more
+        left = min(os.fstat(handle).st_size + 1, most)
+        # Not more than there is: Python makes room for all that it is told to read before it looks.
+        while left > 0 and (piece := os.read(handle, min(left, size))):
+            left -= len(piece)
+            yield piece
     finally:
         os.close(handle)
-    return data

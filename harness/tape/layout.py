@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from harness.contract.http import AT_ONCE, Delivery, HttpRequest, HttpResponse
@@ -31,7 +31,7 @@ _PAIR = re.compile(r" +(.+?): (.+)\n")
 
 _HEADERS = rf"    headers:(?: \{{\}}\n|\n(?P<%s>(?:      {_NAME}:\n      - .+\n)+))"
 _HEADER = re.compile(r"      (.+):\n      - (.+)\n")
-_REQUEST = re.compile(r"- request:\n    method: (?P<method>[A-Z]+)\n    uri: (?P<uri>.+)\n    body: ")
+_REQUEST = re.compile(r"    method: (?P<method>[A-Z]+)\n    uri: (?P<uri>.+)\n    body: ")
 _RESPONSE = re.compile(
     _HEADERS % "sent"
     + r"  response:\n    status:\n      code: (?P<code>[1-9][0-9][0-9])\n      message: (?:''|[A-Z][A-Za-z' -]*)\n"
@@ -88,16 +88,15 @@ class _OtherError(ValueError):
     """Something is laid out in another way."""
 
 
-def parse(data: bytes) -> tuple[dict[str, Any], tuple[Interaction, ...]] | None:
+def parse(pieces: Iterable[bytes]) -> tuple[dict[str, Any], tuple[Interaction, ...]] | None:
     """The metadata of a cassette as they are stored, and its interactions, neither of which is checked; `None` for what
-    is laid out in any other way than ours."""
-    if len(data) > MAX_BYTES:
-        return None
+    is laid out in any other way than ours. A large file comes in pieces, and is not in memory as a whole."""
     try:
-        end = data.index(_NEXT) + 1
-        return _metadata(_decoded(data[:end])), tuple(_interactions(data, end))
+        parts = _parts(pieces)
+        metadata, interactions = _metadata(_decoded(next(parts))), tuple(_interactions(parts))
     except ValueError:
         return None
+    return (metadata, interactions) if interactions else None
 
 
 def _metadata(text: str) -> dict[str, Any]:
@@ -111,18 +110,27 @@ def _metadata(text: str) -> dict[str, Any]:
     return texts | others
 
 
-def _interactions(data: bytes, at: int) -> Iterator[Interaction]:
+def _parts(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """What stands before the first exchange, and each exchange behind its first line."""
+    length, rest = 0, b""
+    for piece in pieces:
+        length += len(piece)
+        if length > MAX_BYTES:
+            raise _OtherError
+        *whole, rest = (rest + piece).split(_NEXT)
+        yield from (each + b"\n" for each in whole)
+    yield rest.removesuffix(_STOP) if rest.endswith(b"\n" + _STOP) else rest
+
+
+def _interactions(parts: Iterable[bytes]) -> Iterator[Interaction]:
     headers: dict[str, Mapping[str, str]] = {"": {}}  # nearly all exchanges have the same
     values = 0
-    stop = len(data) - len(_STOP) if data.endswith(b"\n" + _STOP) else len(data)
-    while at < stop:
-        end = data.find(_NEXT, at) + 1 or stop
-        request, response = _exchange(_decoded(data[at:end]), headers)
+    for part in parts:
+        request, response = _exchange(_decoded(part), headers)
         values += _VALUES + 3 * (len(request.headers) + len(response.headers)) + len(response.delivery.cuts)
         if values > MAX_VALUES:
             raise _OtherError
         yield Interaction(request, response)
-        at = end
 
 
 def _exchange(text: str, known: dict[str, Mapping[str, str]]) -> tuple[HttpRequest, HttpResponse]:

@@ -12,7 +12,8 @@ import base64
 import binascii
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn, TypeGuard
@@ -21,11 +22,14 @@ from pydantic import ValidationError
 
 from harness.contract.errors import CassetteError, CassetteMissing
 from harness.contract.http import HttpRequest, HttpResponse
-from harness.host.file import contents
+from harness.host.file import contents, pieces
 from harness.tape import delivery, layout, spelling
 from harness.tape.cassette import FORMATS, Cassette, Interaction, Metadata, checksum
 from harness.tape.content_encoding import decode
 from harness.tape.document import MAX_BYTES, RESTORE, parse
+
+_PIECE = 1 << 20
+"""Bytes of a file that are in memory at a time."""
 
 _OBSOLETE_HEADERS = ("content-encoding", "content-length", "transfer-encoding")
 """What no longer holds of a body whose encoding is undone."""
@@ -38,13 +42,21 @@ def read(path: Path) -> Cassette:
         CassetteMissing: there is no such file.
         CassetteError: it cannot be read, or it is no whole cassette.
     """
-    # Read again for the other way: a large file is not held while values are made of what YAML has read.
-    return by_layout(_data(path)) or as_yaml(_data(path), str(path))
+    with _opening(path):
+        found = by_layout(pieces(path, _PIECE, MAX_BYTES + 1))
+    return found or as_yaml(_data(path), str(path))
 
 
 def _data(path: Path) -> bytes:
-    try:
+    with _opening(path):
         return contents(path, MAX_BYTES)
+
+
+@contextmanager
+def _opening(path: Path) -> Generator[None, None, None]:
+    """Reading a file: what the disk says against it is said of a cassette."""
+    try:
+        yield
     except FileNotFoundError:
         if path.is_symlink():
             raise CassetteError(str(path), "a symbolic link that leads nowhere. Remove the link.") from None
@@ -59,7 +71,7 @@ def loads(data: bytes, file: str) -> Cassette:
     Raises:
         CassetteError: it is no whole cassette.
     """
-    return by_layout(data) or as_yaml(data, file)
+    return by_layout([data]) or as_yaml(data, file)
 
 
 def as_yaml(data: bytes, file: str) -> Cassette:
@@ -67,8 +79,9 @@ def as_yaml(data: bytes, file: str) -> Cassette:
     return _Reader(file).cassette(parse(data, file))
 
 
-def by_layout(data: bytes) -> Cassette | None:
-    """The same for one of ours, by its layout; nothing for any other, and where the checksum is another."""
+def by_layout(data: Iterable[bytes]) -> Cassette | None:
+    """The same for one of ours, by its layout; nothing for any other, and where the checksum is another. The data may
+    come in pieces."""
     found = layout.parse(data)
     if found is None:
         return None
