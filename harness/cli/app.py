@@ -5,35 +5,14 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
+from collections.abc import Callable, Container, Sequence
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
 from harness.cli import streams
-from harness.cli.accept import accept
-from harness.cli.adopt import adopt
-from harness.cli.audit import audit
-from harness.cli.check import check
-from harness.cli.compare import compare
-from harness.cli.completion import completion
-from harness.cli.config import config
-from harness.cli.explain import explain
-from harness.cli.help import help_
-from harness.cli.init import init
-from harness.cli.list import list_
-from harness.cli.main import COMMANDS, SUMMARY
-from harness.cli.merge import merge
-from harness.cli.probe import probe
-from harness.cli.providers import providers
-from harness.cli.record import record
-from harness.cli.report import report
-from harness.cli.run import run
-from harness.cli.schema import schema
-from harness.cli.serve import serve
-from harness.cli.show import show
-from harness.cli.validate import validate
+from harness.cli.main import COMMANDS, COMPLETING, SUMMARY
 from harness.contract import distribution
 from harness.contract.errors import HarnessError
 
@@ -42,41 +21,11 @@ INTERRUPTED = 130
 
 _USAGE = 2
 
-app = typer.Typer(
-    name="harness",
-    help=SUMMARY,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-)
-_FUNCTIONS = {
-    "run": run,
-    "check": check,
-    "show": show,
-    "record": record,
-    "serve": serve,
-    "list": list_,
-    "explain": explain,
-    "providers": providers,
-    "validate": validate,
-    "schema": schema,
-    "completion": completion,
-    "init": init,
-    "config": config,
-    "adopt": adopt,
-    "probe": probe,
-    "audit": audit,
-    "compare": compare,
-    "report": report,
-    "merge": merge,
-    "accept": accept,
-    "help": help_,
-}
-for _name, _function in _FUNCTIONS.items():
-    app.command(_name, short_help=COMMANDS[_name])(_function)
-
 
 def _version(wanted: bool) -> None:
     if wanted:
+        from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - only here
+
         try:
             typer.echo(f"harness {version(distribution.NAME)}")
         except PackageNotFoundError:
@@ -84,7 +33,6 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _options(
     *,
     _: Annotated[
@@ -94,13 +42,33 @@ def _options(
     """What stands before a command."""
 
 
+def app(wanted: Container[str] = COMMANDS) -> typer.Typer:
+    """All commands, of which those that are `wanted` can be run: the modules of the others are not imported."""
+    made = typer.Typer(name="harness", help=SUMMARY, no_args_is_help=True, pretty_exceptions_enable=False)
+    made.callback()(_options)
+    for name, summary in COMMANDS.items():
+        made.command(name, short_help=summary)(_function(name) if name in wanted else _unwanted)
+    return made
+
+
+def _function(name: str) -> Callable[..., int | None]:
+    """What runs a command: it stands in a module of its name, and has that name, or with a line where Python has it."""
+    found = vars(import_module(f"harness.cli.{name}"))
+    return found[name if name in found else f"{name}_"]
+
+
+def _unwanted() -> None:
+    """Stands in the list of commands for one that no argument names."""
+
+
 def execute(arguments: Sequence[str]) -> int:
     """Run the command line and return its exit code. Raises `OSError`: the system refuses something."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # texts of models and files hold what a terminal may not be able to
             stream.reconfigure(errors="backslashreplace")
     try:
-        code = app(args=[*arguments], prog_name="harness", standalone_mode=False)
+        wanted = COMMANDS if COMPLETING in os.environ else arguments
+        code = app(wanted)(args=[*arguments], prog_name="harness", standalone_mode=False)
         sys.stdout.flush()
     except HarnessError as error:
         return _USAGE if _annotated(error) else _failed(str(error))

@@ -14,7 +14,7 @@ import typer
 
 import harness
 from harness.checking.check import Check
-from harness.cli import _show_text, estimates, live
+from harness.cli import estimates, live
 from harness.cli.failures import Failures
 from harness.cli.interruption import interruptible
 from harness.cli.options import Options
@@ -67,6 +67,8 @@ def show(options: Options, mode: Mode) -> int:
     Raises:
         UsageError: an option is wrong, something that it names is missing, or more than one cell is chosen.
     """
+    from harness.cli import _show_text  # noqa: PLC0415 - rich, which a run without a report for people does not need
+
     options = completed(options, mode)
     libraries = _libraries(options)[0] if mode == "replay" else []
     with (

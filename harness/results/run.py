@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
+from functools import cache
 from typing import Annotated, Any, Literal, TypeAlias, cast
 
 from pydantic import AfterValidator, GetPydanticSchema, TypeAdapter
@@ -252,12 +253,12 @@ class RunResult:
 
     def json_pieces(self, *, conversations: bool = False) -> Iterator[str]:
         """The text of `to_json`, a cell at a time: that of a long run need not be in memory as a whole."""
-        document: dict[str, Any] = _ADAPTER.dump_python(
+        document: dict[str, Any] = _adapter().dump_python(
             replace(self, cells=(), timing={}), mode="json", exclude={"played_at"}
         )
         document["finished"] = self.finished
         document["summary"] = self.summary
-        document["costs"] = _COSTS.dump_python(self.costs, mode="json")
+        document["costs"] = _costs().dump_python(self.costs, mode="json")
         document["timing"] = self._times()
         if self.audit is None:
             del document["audit"]
@@ -272,7 +273,7 @@ class RunResult:
         for cell in self.cells:
             apart = {"seconds": True, "conversation": not conversations, "hidden": not cell.hidden}
             whole = replace(cell, findings=tuple(cell.findings))
-            dumped = _CELL.dump_python(whole, mode="json", exclude={name for name, out in apart.items() if out})
+            dumped = _cell().dump_python(whole, mode="json", exclude={name for name, out in apart.items() if out})
             yield between + "\n    " + _dumped(dumped).replace("\n", "\n    ")
             between = ","
         yield ("\n  ]" if between else "]") + tail + "\n"
@@ -287,7 +288,7 @@ class RunResult:
         document: Any = json.loads(text)
         if isinstance(document, dict):
             _restore(cast("dict[str, Any]", document))
-        return _ADAPTER.validate_python(document)
+        return _adapter().validate_python(document)
 
     def _times(self) -> dict[str, Any]:
         """All that may change when a run is repeated, in one place: when, how long, and how long each cell."""
@@ -337,6 +338,16 @@ def _finite(value: Any) -> Any:
     return [_finite(item) for item in cast("list[Any]", value)] if isinstance(value, list) else value
 
 
-_ADAPTER: TypeAdapter[RunResult] = TypeAdapter(RunResult)
-_CELL: TypeAdapter[CellResult] = TypeAdapter(CellResult)
-_COSTS: TypeAdapter[dict[str, Spending]] = TypeAdapter(dict[str, Spending])
+@cache  # as the next two: made for who writes or reads JSON, since making them takes longer than a cell
+def _adapter() -> TypeAdapter[RunResult]:
+    return TypeAdapter(RunResult)
+
+
+@cache
+def _cell() -> TypeAdapter[CellResult]:
+    return TypeAdapter(CellResult)
+
+
+@cache
+def _costs() -> TypeAdapter[dict[str, Spending]]:
+    return TypeAdapter(dict[str, Spending])

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import jsonschema
-
 from harness.apis.jsonvalue import loads
 from harness.apis.view import TextView, WireError
 from harness.contract.model import JSON, ChatRequest, JsonMode, JsonSchema
@@ -115,7 +113,9 @@ def _problem(text: str, schema: dict[str, JSON] | None) -> str | None:
         return f"is no JSON: {error.reason}"
     if schema is None or accepts(schema, value):
         return None
-    validator: Any = jsonschema.Draft202012Validator(schema)
+    from jsonschema import Draft202012Validator  # noqa: PLC0415 - it takes long to import, and few runs need it
+
+    validator: Any = Draft202012Validator(schema)
     error = next(iter(validator.iter_errors(value)), None)
     return None if error is None else f"does not conform to the schema at {error.json_path}: {error.message}"
 

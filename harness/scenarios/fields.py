@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, JsonValue, model_validator
 from pydantic_core import PydanticCustomError
 
@@ -101,6 +99,9 @@ def _are_distinct(names: list[JsonValue]) -> bool:
 def _is_schema(schema: dict[str, JsonValue]) -> dict[str, JsonValue]:
     if _is_simple(schema):
         return schema
+    from jsonschema import Draft202012Validator  # noqa: PLC0415 - it takes long to import, and most schemas are simple
+    from jsonschema.exceptions import SchemaError  # noqa: PLC0415 - the same
+
     try:
         Draft202012Validator.check_schema(schema, format_checker=Draft202012Validator.FORMAT_CHECKER)
     except SchemaError as error:

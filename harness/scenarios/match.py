@@ -7,15 +7,14 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Protocol, cast
-
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import ValidationError
-from referencing.exceptions import Unresolvable
+from typing import TYPE_CHECKING, Protocol, cast
 
 from harness.contract import errors
 from harness.contract.model import JSON, StopReason, ToolCall
 from harness.scenarios.schema import CallMatcher, CountMatcher, ErrorMatcher, Expectation, TextMatcher
+
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +108,60 @@ def _as_double(number: int) -> float | None:
 
 def misfits(schema: dict[str, JSON], value: JSON) -> Iterator[tuple[tuple[str | int, ...], str]]:
     """Where and why a value does not conform to a JSON Schema (draft 2020-12)."""
+    if _conforms(schema, value):
+        return
+    from jsonschema import Draft202012Validator  # noqa: PLC0415 - it takes long to import, and few runs need it
+    from referencing.exceptions import Unresolvable  # noqa: PLC0415 - the same
+
     validator = cast("_Validator", Draft202012Validator(schema))
     try:
         for error in validator.iter_errors(value):
             yield tuple(error.absolute_path), error.message
     except (RecursionError, Unresolvable) as error:
         yield (), f"the schema cannot be applied: {error}"
+
+
+def _conforms(schema: JSON, value: JSON) -> bool:
+    """Whether it can be told without jsonschema, which takes long to import, that a value conforms. Most do, to schemas
+    that are simple; where this says no, nothing is known yet."""
+    return isinstance(schema, dict) and all(_keeps(keyword, schema, value) for keyword in schema)
+
+
+def _keeps(keyword: str, schema: dict[str, JSON], value: JSON) -> bool:
+    wanted = schema[keyword]
+    match keyword, wanted, value:
+        case "description" | "title", _, _:
+            return True
+        case "type", str(), _:
+            return any(wanted == name and type(value) is kind for name, kind in _PLAIN)
+        case "properties", dict(), dict():
+            return all(_conforms(inner, value[name]) for name, inner in wanted.items() if name in value)
+        case "required", list(), dict():
+            return all(name in value for name in wanted)
+        case "additionalProperties", bool(), dict():
+            declared = schema.get("properties", {})
+            return wanted or (isinstance(declared, dict) and value.keys() <= declared.keys())
+        case "maxProperties", int(), dict():
+            return len(value) <= wanted
+        case "items", dict(), list():
+            return all(_conforms(wanted, each) for each in value)
+        case "enum", list(), str():
+            return value in wanted
+        case _:
+            return False
+
+
+_PLAIN = (
+    ("object", dict),
+    ("string", str),
+    ("array", list),
+    ("boolean", bool),
+    ("null", type(None)),
+    ("integer", int),
+    ("number", int),
+    ("number", float),
+)
+"""Values that are certainly of a type. A whole number with a fraction is an integer as well."""
 
 
 class _Validator(Protocol):

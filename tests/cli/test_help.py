@@ -63,7 +63,7 @@ def test_every_command_that_is_shown_can_be_typed(command: str) -> None:
     name, *words = shlex.split(re.split(r" {3,}| +#", command.replace("\n", " "))[0])[1:]
 
     assert name in COMMANDS
-    known = typer.main.get_command(app).commands[name]  # type: ignore[attr-defined]
+    known = typer.main.get_command(app()).commands[name]  # type: ignore[attr-defined]
     options = {option for parameter in known.params for option in parameter.opts}
     assert {word.partition("=")[0] for word in words if word.startswith("-")} <= {*options, "--help"}
 

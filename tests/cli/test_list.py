@@ -90,7 +90,7 @@ def test_the_module_is_the_command() -> None:
 
 
 def test_the_help_names_every_command_with_what_it_does() -> None:
-    registered = {command.name: command.short_help for command in app.registered_commands}
+    registered = {command.name: command.short_help for command in app().registered_commands}
 
     assert registered == COMMANDS
 

@@ -19,7 +19,7 @@ NARROWER = {
 
 def options() -> Iterator[tuple[str, str, str | None, str]]:
     """Option, command, what stands for its value (`None`: it takes none), and the help."""
-    for name, command in typer.main.get_command(app).commands.items():  # type: ignore[attr-defined]
+    for name, command in typer.main.get_command(app()).commands.items():  # type: ignore[attr-defined]
         for parameter in command.params:
             for option in parameter.opts:
                 if option.startswith("-"):
@@ -42,5 +42,5 @@ def test_every_option_says_what_it_is_for() -> None:
 
 def test_every_command_stands_under_one_of_the_four_headings() -> None:
     assert len(HEADINGS) == 4
-    assert sorted(COMMANDS) == sorted(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+    assert sorted(COMMANDS) == sorted(typer.main.get_command(app()).commands)  # type: ignore[attr-defined]
     assert "compare" in HEADINGS["Results"]

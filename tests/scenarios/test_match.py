@@ -2,12 +2,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.contract.model import JSON, StopReason, ToolCall
-from harness.scenarios.match import Failure, Mismatch, Outcome, includes, mismatches
+from harness.scenarios.match import Failure, Mismatch, Outcome, includes, misfits, mismatches
 from harness.scenarios.schema import Expectation
 
 JSON_VALUES = st.recursive(
@@ -270,3 +271,38 @@ def test_what_holds_gives_nothing() -> None:
 def test_any_text_can_be_held_against_a_schema(text: str) -> None:
     is_object = text == '{"a": 1} '
     assert (found({"json_schema": {"type": "object"}}, text=text) == []) is is_object
+
+
+SCHEMAS = st.recursive(
+    st.sampled_from(["object", "string", "array", "boolean", "null", "integer", "number"]).map(
+        lambda name: {"type": name}
+    )
+    | st.just({"enum": ["a", "b"]})
+    | st.just({"minLength": 2})
+    | st.just({}),
+    lambda inner: (
+        st.fixed_dictionaries(
+            {"type": st.just("object"), "properties": st.dictionaries(st.sampled_from("ab"), inner, max_size=2)},
+            optional={
+                "required": st.lists(st.sampled_from("ab"), max_size=2, unique=True),
+                "additionalProperties": st.booleans(),
+                "maxProperties": st.integers(0, 2),
+                "description": st.just("said"),
+            },
+        )
+        | inner.map(lambda items: {"type": "array", "items": items})
+    ),
+    max_leaves=6,
+)
+FITTING = st.recursive(
+    st.sampled_from([None, True, 1, 1.0, 1.5, "a", "ab"]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(SCHEMAS, FITTING)
+def test_what_conforms_is_what_jsonschema_says(schema: dict[str, JSON], value: JSON) -> None:
+    validator = jsonschema.Draft202012Validator(schema)
+
+    assert (not list(misfits(schema, value))) == validator.is_valid(value)

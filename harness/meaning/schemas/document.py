@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError
-
 from harness.apis.jsonvalue import join, resolve
 from harness.apis.subschemas import LISTS, MAPS, ONE
 from harness.contract.model import JSON
@@ -31,6 +28,9 @@ class Document:
     """
 
     def __init__(self, schema: JSON, dialect: Dialect, *, nullable: bool) -> None:
+        from jsonschema import Draft202012Validator  # noqa: PLC0415 - it takes long to import, and few runs need it
+        from jsonschema.exceptions import SchemaError  # noqa: PLC0415 - the same
+
         self._pointers: dict[int, str] = {}
         self._openapi = dialect == "openapi"
         self.reads_nullable = nullable or self._openapi

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from jsonschema import Draft202012Validator
-from referencing import Registry
-
 from harness.apis.jsonvalue import join
 from harness.contract.model import JSON
 from harness.meaning.schemas.form import KINDS, Case, Form
@@ -23,6 +20,9 @@ class Acceptance:
     """
 
     def __init__(self, form: Form, above: Sequence[Form] = ()) -> None:
+        from jsonschema import Draft202012Validator  # noqa: PLC0415 - it takes long to import, and few runs need it
+        from referencing import Registry  # noqa: PLC0415 - the same
+
         levels = [*above, form]
         places = [f"#/$defs/{level}" for level in range(len(levels))]
         definitions = {str(level): _schema(each, places[level], places[:level]) for level, each in enumerate(levels)}

@@ -7,11 +7,6 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from jsonschema import Draft202012Validator, validate
-from jsonschema.exceptions import SchemaError, ValidationError
-from referencing import Registry
-from referencing.exceptions import Unresolvable
-
 from harness.apis.anthropic import limits
 from harness.apis.anthropic.limits.conversation import dotted
 from harness.apis.jsonvalue import join
@@ -49,6 +44,9 @@ def _fault(schema: dict[str, JSON]) -> tuple[tuple[str | int, ...], str] | None:
 
 @lru_cache(maxsize=512)  # a conversation sends the same tools with every request
 def _judged(schema: str) -> tuple[tuple[str | int, ...], str] | None:
+    from jsonschema import Draft202012Validator  # noqa: PLC0415 - it takes long to import, and other APIs' runs need none
+    from jsonschema.exceptions import SchemaError  # noqa: PLC0415 - the same
+
     try:
         Draft202012Validator.check_schema(json.loads(schema))
     except SchemaError as error:
@@ -67,6 +65,11 @@ def example_limits(tool: dict[str, JSON], schema: dict[str, JSON], pointer: str)
 
 
 def _is_valid(example: JSON, schema: dict[str, JSON]) -> bool:
+    from jsonschema import Draft202012Validator, validate  # noqa: PLC0415 - the same
+    from jsonschema.exceptions import SchemaError, ValidationError  # noqa: PLC0415 - the same
+    from referencing import Registry  # noqa: PLC0415 - the same
+    from referencing.exceptions import Unresolvable  # noqa: PLC0415 - the same
+
     offline = Registry[Any]()  # the default one would fetch a remote $ref
     try:
         validate(example, schema, Draft202012Validator, registry=offline)

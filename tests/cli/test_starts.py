@@ -1,0 +1,65 @@
+"""What a command does not need it does not import: that is what its start takes, whatever the machine."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.benchmarks.contenders import ROOT
+
+_SDKS = ["anthropic", "google.genai", "openai"]
+_LATE = [*_SDKS, "dask", "jinja2", "jsonschema", "rich.progress", "starlette", "uvicorn", "vcr"]
+_PLAYED = ["harness.checking.gateways", "harness.cli.check", "harness.cli.probe", "harness.cli.serve"]
+
+_REPORTED = """
+import atexit, sys
+from harness.cli.main import main
+atexit.register(lambda: sys.stderr.write("\\n" + " ".join(sys.modules)))
+sys.exit(main())
+"""
+
+
+def imported(*words: str) -> set[str]:
+    """The modules that a command has imported when it ends."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    ended = subprocess.run(
+        [sys.executable, "-c", _REPORTED, *words], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+    )
+    return set(ended.stderr.rpartition("\n")[2].split())
+
+
+@pytest.mark.parametrize(
+    ("words", "unneeded"),
+    [
+        (["--version"], [*_LATE, *_PLAYED, "httpx2", "pydantic", "yaml", "harness.catalog"]),
+        (["help", "tape"], [*_LATE, *_PLAYED, "httpx2", "yaml", "harness.catalog"]),
+        (["list", "rules"], [*_LATE, "genai_prices", "rich", "harness.cli.run"]),
+        (["list", "targets"], [*_LATE, *_PLAYED, "genai_prices", "rich", "harness.rules.rule"]),
+        (["list", "scenarios"], [*_SDKS, "genai_prices", "rich", "vcr"]),
+        (["validate", "scenarios/call-single.yaml"], [*_LATE, *_PLAYED, "genai_prices"]),
+        (
+            ["run", "call-single", "--target", "openai-chat"],
+            [*(name for name in _LATE if name != "openai"), *_PLAYED],
+        ),
+        (
+            ["run", "call-single", "--target", "gemini-3"],
+            [
+                *(name for name in _LATE if name not in ("google.genai", "rich.progress")),
+                *_PLAYED,
+            ],  # its SDK shows bars
+        ),
+    ],
+    ids=lambda given: "_".join(given) if len(given) < 5 else "",
+)
+def test_a_command_imports_only_what_it_needs(words: list[str], unneeded: list[str]) -> None:
+    assert sorted(imported(*words) & set(unneeded)) == []
+
+
+def test_what_an_argument_names_is_imported_and_nothing_else() -> None:
+    modules = imported("list", "targets")
+
+    assert "harness.cli.list" in modules
+    assert not {f"harness.cli.{name}" for name in ("accept", "adopt", "audit", "check", "explain", "init")} & modules
