@@ -199,7 +199,7 @@ def _subject(adapter: str | None, commands: Sequence[str] | None, loops: Sequenc
     if len(chosen) != 1:
         several = f" The project has {len(chosen)}: {', '.join(chosen)}." if chosen and not named else ""
         raise UsageError(
-            "harness check: name one adapter, as package.module:ADAPTER or by --adapter-command 'node adapter.mjs'; or "
+            "name one adapter, as package.module:ADAPTER or by --adapter-command 'node adapter.mjs'; or "
             "what owns its tool loop, by --conversation module:drive or --agent-command './agent'. 'harness help "
             f"adapters' and 'harness help loops' say what these are.{several}"
         )
