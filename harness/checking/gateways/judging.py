@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from harness import catalog
 from harness.apis.jsonvalue import loads
@@ -12,12 +13,14 @@ from harness.checking.gateways.fact import Fact, Fared
 from harness.checking.gateways.facts import FACTS
 from harness.checking.gateways.history import STATE
 from harness.checking.gateways.passage import Passage, Side
-from harness.checking.gateways.playing import Played
 from harness.contract.model import JSON
 from harness.results import Blame, Body, Chat, Exchange, Fate, Finding, Kind, ServedTranscript, Severity, Subject
 from harness.rules.evidence import Evidence, Reading
 from harness.running.excerpt import lines, piece
 from harness.tape.redact.edits import REDACTED
+
+if TYPE_CHECKING:  # `harness list rules` needs nothing of what plays
+    from harness.checking.gateways.playing import Played
 
 SOURCE = "harness help gateways"
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Self
-
-import httpx2
+from typing import TYPE_CHECKING, Self
 
 from harness.apis.api import Api
 from harness.apis.failure import waiting_time
 from harness.contract.http import AT_ONCE, Delivery, HttpRequest, HttpResponse
-from harness.running.stages.routes import SECONDS
+
+if TYPE_CHECKING:
+    import httpx2
 
 _TRIES = 3
 """How often a request is sent that the server was too busy for."""
@@ -83,6 +83,10 @@ class Line:
         raise AssertionError("the last try returns")
 
     def _over_http(self, request: HttpRequest) -> HttpResponse:
+        import httpx2  # noqa: PLC0415 - the checks are listed without a way to any server
+
+        from harness.running.stages.routes import SECONDS  # noqa: PLC0415 - the same
+
         if self._client is None:
             alone = httpx2.Limits(max_keepalive_connections=0)  # else what a server closes when idle is blamed on it
             transport = httpx2.HTTPTransport(trust_env=False, limits=alone)
