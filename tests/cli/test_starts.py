@@ -63,3 +63,31 @@ def test_what_an_argument_names_is_imported_and_nothing_else() -> None:
 
     assert "harness.cli.list" in modules
     assert not {f"harness.cli.{name}" for name in ("accept", "adopt", "audit", "check", "explain", "init")} & modules
+
+
+_COLLECTED = """
+import gc, sys
+from harness.cli.main import main
+code = main()
+imported = gc.get_stats()[0]["collections"]
+gc.collect(0)
+after = gc.get_threshold()[0], gc.get_freeze_count() > 0
+gc.collect(0)
+sys.stderr.write(f"\\n{imported} {after} {len(gc.callbacks)}")
+sys.exit(code)
+"""
+
+
+def test_the_collector_waits_until_all_is_imported_and_then_looks_at_what_is_new() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", _COLLECTED, "run", "call-single", "--target", "openai-chat"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    collections, after = ended.stderr.rpartition("\n")[2].split(" ", 1)
+
+    assert int(collections) < 10  # those of Python's own start
+    assert after == "(20000, True) 0"
