@@ -43,7 +43,8 @@ from harness.results import (
     worst,
 )
 from harness.rules.conversation import conversation, room
-from harness.rules.evidence import Evidence, Reading
+from harness.rules.evidence import Evidence
+from harness.rules.reading import Reading
 from harness.rules.rule import Rule
 from harness.rules.scope import EVERYTHING, Scope
 from harness.tape.cassette import Cassette, Interaction

@@ -42,7 +42,8 @@ from harness.results import (
     Severity,
     ToolRun,
 )
-from harness.rules.evidence import Evidence, Reading
+from harness.rules.evidence import Evidence
+from harness.rules.reading import Reading
 from harness.running import excerpt
 
 _SIDE_BY_SIDE = 100

@@ -27,7 +27,8 @@ from harness.contract.model import (
 )
 from harness.host.shortened import shortened
 from harness.results import Chat, Conversation, Embedded, EmbeddingTranscript, Said, Sent, writable
-from harness.rules.evidence import Evidence, Reading
+from harness.rules.evidence import Evidence
+from harness.rules.reading import Reading
 from harness.tape.redact import Redactor
 
 _RUN = 256 << 20

@@ -13,7 +13,8 @@ from itertools import zip_longest
 from harness.apis.embedding import VectorView
 from harness.apis.view import TextView
 from harness.results import Blame, Embedded, EmbeddingTranscript, Kind
-from harness.rules.evidence import EmbeddingReading, Evidence
+from harness.rules.evidence import Evidence
+from harness.rules.reading import EmbeddingReading
 from harness.rules.rule import Check, Flaw, Rule
 from harness.scenarios.schema import Subject
 

@@ -15,18 +15,17 @@ from typing import Any, TypeVar
 
 from harness import catalog
 from harness.apis.api import Api
-from harness.apis.embedding import EmbeddingFormat, EmbeddingView, VectorView
 from harness.apis.endpoint import turned_away
 from harness.apis.law import Law
 from harness.apis.limit import Violation
-from harness.apis.view import CallView, RequestView, ResponseView, ResultView, TurnView, WireError
-from harness.contract.http import EXHAUSTED
+from harness.apis.view import CallView, RequestView, ResultView, TurnView
 from harness.contract.model import JSON, ToolCall, ToolResult
 from harness.kit.thread import failure
 from harness.kit.trimming import trimmed_result
 from harness.meaning.pairing import Ledger, Pairing
 from harness.meaning.results import carries
 from harness.results import Blame, Chat, EmbeddingTranscript, Exchange, Retelling, ServedTranscript, Transcript
+from harness.rules.reading import Reading, read, read_embedding
 from harness.scenarios.canonical import history
 from harness.scenarios.schema import Provocation
 from harness.scenarios.tools import ToolFailure, Unanswered, UnknownTool, answer, called_before
@@ -34,43 +33,6 @@ from harness.tape.cassette import REFERENCE_URL
 
 T = TypeVar("T")
 H = TypeVar("H", bound="Heard")
-
-
-@dataclass(frozen=True)
-class Reading:
-    """One exchange as the witness reads it. A side that cannot be read is `None`, with the reason in `unread`."""
-
-    index: int
-    exchange: Exchange
-    request: RequestView | None
-    response: ResponseView | None
-    unread: str | None = None
-
-    @cached_property
-    def answer(self) -> ResponseView | None:
-        """The response, if it is a whole answer: no error, and nothing of it missing."""
-        view = self.response
-        return None if view is None or view.error is not None or self.is_cut else view
-
-    @cached_property
-    def is_cut(self) -> bool:
-        """The response ends too early: on its connection, or as a stream without the event that makes it complete."""
-        response, view = self.exchange.response, self.response
-        broken = response is not None and response.delivery.ending != "complete"
-        return broken or (view is not None and not view.complete)
-
-    @property
-    def is_made_up(self) -> bool:
-        """The harness had nothing left to answer with."""
-        return self.exchange.response is not None and EXHAUSTED in self.exchange.response.headers
-
-
-@dataclass(frozen=True)
-class EmbeddingReading(Reading):
-    """One exchange for embeddings: its sides are `asked` and `vectors`. A failure of the provider has no vectors."""
-
-    asked: EmbeddingView | None = None
-    vectors: tuple[VectorView, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,20 +148,8 @@ class Evidence:
 
     def _read(self, index: int, exchange: Exchange) -> Reading:
         if isinstance(self.transcript, EmbeddingTranscript) and self.api.embeddings is not None:
-            return _read_embedding(index, exchange, self.api.embeddings)
-        request: RequestView | None = None
-        response: ResponseView | None = None
-        unread: str | None = None
-        try:
-            request = self.api.view(exchange.request)
-        except WireError as error:
-            unread = f"request {error}"
-        if exchange.response is not None:
-            try:
-                response = self.api.read(exchange.response)
-            except WireError as error:
-                unread = f"response {error}"
-        return Reading(index, exchange, request, response, unread)
+            return read_embedding(self.api.embeddings, index, exchange)
+        return read(self.api, index, exchange)
 
     def violations(self, reading: Reading) -> list[Violation]:
         """What the provider refuses in a request, or takes with a loss."""
@@ -387,16 +337,3 @@ def is_head(turns: Sequence[TurnView], others: Sequence[TurnView]) -> bool:
 
 def _trimmed(call: ExpectedCall, tools: Collection[str]) -> ExpectedCall:
     return call if call.result is None else replace(call, result=trimmed_result(call.result, tools))
-
-
-def _read_embedding(index: int, exchange: Exchange, embeddings: EmbeddingFormat) -> EmbeddingReading:
-    try:
-        view = embeddings.view(exchange.request)
-    except WireError as error:
-        return EmbeddingReading(index, exchange, None, None, f"request {error}")
-    answered = exchange.response is not None and exchange.response.status < 400
-    try:
-        vectors = embeddings.read(exchange.response) if answered and exchange.response else None
-    except WireError as error:
-        return EmbeddingReading(index, exchange, None, None, f"response {error}", view)
-    return EmbeddingReading(index, exchange, None, None, None, view, vectors)

@@ -12,7 +12,8 @@ from harness.apis.view import ErrorView, WireError
 from harness.contract.errors import ConnectionFailed, MalformedResponse, ProviderError, provider_error
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.results import Blame, Chat, Exchange, Kind, Severity
-from harness.rules.evidence import Evidence, Reading
+from harness.rules.evidence import Evidence
+from harness.rules.reading import Reading
 from harness.rules.rule import Flaw
 from harness.scenarios.match import Failure, Outcome, error_name, mismatches
 from harness.scenarios.schema import Expectation

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from harness.apis.view import ResponseView
 from harness.contract.model import StopReason
 from harness.results import Blame, Kind, Severity
-from harness.rules.evidence import Evidence, Reading
+from harness.rules.evidence import Evidence
+from harness.rules.reading import Reading
 from harness.rules.rule import Check, Flaw, Rule
 from harness.scenarios.schema import Subject
 

@@ -8,8 +8,9 @@ from functools import cache
 from harness.results import Blame, Kind, Severity
 from harness.rules import history, id_matching, json_mode, opaque_state, requests, system_prompt, tools
 from harness.rules.declining import declined
-from harness.rules.evidence import Evidence, Reading
+from harness.rules.evidence import Evidence
 from harness.rules.failures import judged
+from harness.rules.reading import Reading
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
 from harness.tape.compare import RequestDifference, differences

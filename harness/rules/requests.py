@@ -10,8 +10,9 @@ from harness.contract.model import JSON, ChatRequest
 from harness.contract.protocols import Capability
 from harness.meaning.models import is_named
 from harness.results import Blame, Kind, Severity
-from harness.rules.evidence import Asked, EmbeddingReading, Evidence, Heard, Reading
+from harness.rules.evidence import Asked, Evidence, Heard
 from harness.rules.failures import is_retriable, is_spoilt
+from harness.rules.reading import EmbeddingReading, Reading
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
 

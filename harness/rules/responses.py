@@ -10,8 +10,9 @@ from harness.apis.view import ResponseView, TextView
 from harness.contract.model import ChatResponse, StopReason, Usage
 from harness.host.shortened import shortened
 from harness.results import Kind
-from harness.rules.evidence import Evidence, Reading
+from harness.rules.evidence import Evidence
 from harness.rules.matching import cut_calls
+from harness.rules.reading import Reading
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
 

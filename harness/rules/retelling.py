@@ -9,9 +9,10 @@ from harness.apis.traits import Framing
 from harness.apis.view import OpaqueView
 from harness.contract.model import JSON, ChatResponse
 from harness.results import Chat, Kind, Retelling
-from harness.rules.evidence import Evidence, Reading
+from harness.rules.evidence import Evidence
 from harness.rules.failures import A_DATE_AGO, CUT_ERRORS, same_wait
 from harness.rules.outline import Contrast, Issued, of_events, of_responses, scalars
+from harness.rules.reading import Reading
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
 from harness.tape.recut import BYTE_ORDER_MARK, COMMENTS

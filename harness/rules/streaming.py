@@ -21,9 +21,10 @@ from harness.contract.model import (
 )
 from harness.results import Chat, Kind
 from harness.rules.announced import Announced, announced
-from harness.rules.evidence import Evidence, Reading
+from harness.rules.evidence import Evidence
 from harness.rules.failures import judged
 from harness.rules.matching import cut_calls
+from harness.rules.reading import Reading
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
 

@@ -17,7 +17,8 @@ from harness import catalog
 from harness.apis.view import WireError
 from harness.contract.model import Usage
 from harness.results import Exchange, Provenance, Spending, summed
-from harness.rules.evidence import EmbeddingReading, Evidence, Reading
+from harness.rules.evidence import Evidence
+from harness.rules.reading import EmbeddingReading, Reading
 
 PACKAGE = "genai-prices"
 """Where prices come from."""

@@ -18,7 +18,8 @@ from harness.apis.view import ResponseView
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.reference.session import exhausted
 from harness.results import Retelling
-from harness.rules.evidence import Evidence, Reading
+from harness.rules.evidence import Evidence
+from harness.rules.reading import Reading
 from harness.running.stages import Cell, Stages
 from harness.running.workers.pool import played
 from harness.scenarios.schema import Variant

@@ -13,6 +13,7 @@ import harness.contract.errors
 import harness.contract.model
 import harness.results
 import harness.rules.evidence
+import harness.rules.reading
 from harness import catalog
 from harness.results import CellResult, Finding, Transcript
 from harness.rules.evidence import Evidence
@@ -91,6 +92,7 @@ _OURS = sorted(
         harness.results,
         harness.apis.view,
         harness.rules.evidence,
+        harness.rules.reading,
         harness.contract.errors,
     )
     for name, value in vars(module).items()

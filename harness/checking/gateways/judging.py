@@ -15,7 +15,8 @@ from harness.checking.gateways.history import STATE
 from harness.checking.gateways.passage import Passage, Side
 from harness.contract.model import JSON
 from harness.results import Blame, Body, Chat, Exchange, Fate, Finding, Kind, ServedTranscript, Severity, Subject
-from harness.rules.evidence import Evidence, Reading
+from harness.rules.evidence import Evidence
+from harness.rules.reading import Reading
 from harness.running.excerpt import lines, piece
 from harness.tape.redact.edits import REDACTED
 
