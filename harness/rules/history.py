@@ -107,7 +107,7 @@ def _texts(evidence: Evidence) -> Iterator[Flaw]:
             continue
         thoughts = [*_foreign_thoughts(evidence, asked)]
         given_texts, sent_texts = evidence.once(_given_texts, asked), evidence.once(_sent_texts, asked)
-        retold = [part for _, part in sent_texts if thoughts and part and _tells(part, thoughts, given_texts)]
+        retold = [part for _, part in sent_texts if part and _tells(part, thoughts, given_texts)] if thoughts else []
         for part in retold:
             yield Flaw(
                 "reasoning of another model is told as a text of the conversation",

@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -83,35 +84,38 @@ def _speed(console: Console, options: argparse.Namespace, folder: Path) -> list[
 
 
 def _lengths(console: Console, options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
-    taking_part = [each for each in contenders(None) if each.name in (FLOOR, RAW, ALONE, JUDGED)]
-    table = Table("target", "calls", "contender", "× floor (median)", "ms per call (min)")
-    measured: list[dict[str, Any]] = []
-    for name in options.target or SDKS:
-        for calls in LENGTHS:
-            chosen = [Conversation(number, calls) for number in range(max(1, LENGTHS[-1] // calls // 5))]
-            place = folder / f"{name}-{calls}"
-            for row in speed.measure(shipped_targets()[name], taking_part, chosen, options.rounds, place):
-                table.add_row(name, str(calls), row.contender, f"{row.ratio:.2f}", f"{row.least / calls:.2f}")
-                measured.append({"calls": calls, **asdict(row)})
-        table.add_section()
     console.print("conversations of many calls, each of which repeats all before it")
-    console.print(table)
-    return measured
+    shapes = {
+        calls: [Conversation(number, calls) for number in range(max(1, LENGTHS[-1] // calls // 5))] for calls in LENGTHS
+    }
+    return _shapes("calls", shapes, console, options, folder)
 
 
 def _tools(console: Console, options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
+    console.print(f"conversations of {CALLS} calls, each of which declares all tools")
+    shapes = {tools: [Conversation(number, CALLS, tools) for number in range(5)] for tools in TOOLS}
+    return _shapes("tools", shapes, console, options, folder)
+
+
+def _shapes(
+    what: str,
+    shapes: Mapping[int, Sequence[Conversation]],
+    console: Console,
+    options: argparse.Namespace,
+    folder: Path,
+) -> list[dict[str, Any]]:
+    """The floors and the harness over conversations of several shapes, by the number of something that they have."""
     taking_part = [each for each in contenders(None) if each.name in (FLOOR, RAW, ALONE, JUDGED)]
-    table = Table("target", "tools", "contender", "× floor (median)", "ms per call (min)")
+    table = Table("target", what, "contender", "× floor (median)", "ms per call (min)")
     measured: list[dict[str, Any]] = []
     for name in options.target or SDKS:
-        for tools in TOOLS:
-            chosen = [Conversation(number, CALLS, tools) for number in range(5)]
-            place = folder / f"{name}-of-{tools}"
+        for number, chosen in shapes.items():
+            place = folder / f"{name}-{number}"
             for row in speed.measure(shipped_targets()[name], taking_part, chosen, options.rounds, place):
-                table.add_row(name, str(tools), row.contender, f"{row.ratio:.2f}", f"{row.least / CALLS:.2f}")
-                measured.append({"tools": tools, **asdict(row)})
+                per_call = row.least / chosen[0].steps
+                table.add_row(name, str(number), row.contender, f"{row.ratio:.2f}", f"{per_call:.2f}")
+                measured.append({what: number, **asdict(row)})
         table.add_section()
-    console.print(f"conversations of {CALLS} calls, each of which declares all tools")
     console.print(table)
     return measured
 

@@ -9,6 +9,7 @@ from harness.apis.api import Api
 from harness.apis.frontage import json_response
 from harness.apis.view import ModelStep, RequestView, ResponseView, WireError
 from harness.results import Exchange
+from harness.rules.reading import read
 from harness.scenarios.schema import Scenario, StepSpec
 
 
@@ -99,18 +100,8 @@ _NO = (400, 404, 405, 413, 415, 422, 501)
 
 def side(api: Api, exchange: Exchange) -> Side:
     """An exchange as the witness of an API reads it."""
-    unread: str | None = None
-    request, response = None, None
-    try:
-        request = api.view(exchange.request)
-    except WireError as error:
-        unread = f"request {error}"
-    if exchange.response is not None:
-        try:
-            response = api.read(exchange.response)
-        except WireError as error:
-            unread = f"response {error}"
-    return Side(exchange, request, response, unread)
+    reading = read(api, 0, exchange)
+    return Side(exchange, reading.request, reading.response, reading.unread)
 
 
 def passages(

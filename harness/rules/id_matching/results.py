@@ -78,6 +78,7 @@ def _result_misplaced(evidence: Evidence) -> Iterator[Flaw]:
         order = [part for turn in view.turns for part in turn.parts]
         roles = [turn.role for turn in view.turns for _ in turn.parts]
         places = {id(part): place for place, part in enumerate(order)}
+        given = _media_of_results(evidence, exchange) if any(isinstance(part, MediaView) for part in order) else []
         for call, results in zip(pairing.calls, pairing.results, strict=True):
             for result in results[:1]:
                 start, end = places[id(call)] + 1, places[id(result)]
@@ -88,7 +89,7 @@ def _result_misplaced(evidence: Evidence) -> Iterator[Flaw]:
                     seen_result = seen_result or isinstance(part, ResultView)
                     said = isinstance(part, TextView) and part.text != ""
                     if isinstance(part, MediaView):
-                        moved = any(same_medium(part, each) for each in _media_of_results(evidence, exchange))
+                        moved = any(same_medium(part, each) for each in given)
                         said = not moved or _turn_of(view, part) != _turn_of(view, result)
                     user_text = role == "user" and said
                     new_answer = seen_result and isinstance(part, CallView)
