@@ -17,6 +17,7 @@ from harness.cli.options import Options, named_values
 from harness.contract import distribution
 from harness.contract.errors import MissingDependency, UsageError
 from harness.contract.protocols import Adapter, Endpoint
+from harness.host.sdk import is_there
 from harness.kit.processes import LocalRunner
 from harness.running.cells import cells
 from harness.running.plan import variants
@@ -156,13 +157,16 @@ def _targets(
 
 
 def _without_sdk(adapters: Mapping[str, Adapter]) -> dict[str, str]:
-    """The adapters whose SDK is not installed, and what they say about it.
+    """The adapters whose SDK is not installed, and what they say about it. One that is there is not imported: that
+    takes as long as to play hundreds of cells, and each process imports those of the cells that it plays.
 
     Raises:
         UsageError: there is no other one.
     """
     absent: dict[str, str] = {}
     for spec, adapter in adapters.items():
+        if adapter.requires is not None and adapter.requires.extra is not None and is_there(adapter.requires):
+            continue
         try:
             client = adapter.connect(_NOWHERE, "none")
         except MissingDependency as error:

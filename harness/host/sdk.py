@@ -33,6 +33,13 @@ def needing(adapter: str, sdk: Requirement, *modules: str) -> Generator[None]:
         raise MissingDependency(adapter, sdk.name, sdk.extra or sdk.name) from None
 
 
+def is_there(sdk: Requirement) -> bool:
+    """Whether a package is installed, and new enough, by what its installer wrote: nothing is imported. One that came
+    without that is not known to be there."""
+    installed = _installed(sdk.name)
+    return installed is not None and not _is_outdated(sdk, installed)
+
+
 def is_before(installed: str, at_least: str) -> bool:
     """Whether a version comes before another, by the numbers that it begins with: `2.0` is as new as `2`, and `3.0rc1`
     as `3.0`."""
@@ -41,8 +48,12 @@ def is_before(installed: str, at_least: str) -> bool:
 
 def _refuse_outdated(adapter: str, sdk: Requirement) -> None:
     installed = _installed(sdk.name)
-    if sdk.at_least is not None and installed is not None and is_before(installed, sdk.at_least):
+    if sdk.at_least is not None and installed is not None and _is_outdated(sdk, installed):
         raise OutdatedDependency(adapter, sdk.name, sdk.extra or sdk.name, sdk.at_least, installed)
+
+
+def _is_outdated(sdk: Requirement, installed: str) -> bool:
+    return sdk.at_least is not None and is_before(installed, sdk.at_least)
 
 
 @cache

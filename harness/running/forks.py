@@ -1,7 +1,7 @@
 """Cells played in forks of this process: to judge takes the processor, of which a thread gets no more than all of them.
 
 A fork has what was loaded before it, and is sent numbers of cells; what comes back are results. What raises is played
-again here, and raises here.
+again here, and raises here. What cells have to have loaded takes long, so a fork is sent those for which it has it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Container, Generator, Hashable, Iterable, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -25,10 +25,14 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 WORTH = 40
-"""How many cells make it worth to fork: a fork takes as long as to play some ten, and the SDKs are imported in each."""
+"""How many cells make it worth to fork: a fork takes as long as to play some ten."""
 
 _CHUNK = 16
 """How many cells a fork is sent at once, so that none waits for long while another one has much left."""
+
+_WORTH_LOADING = 256
+"""How many cells have to be left for one more fork to load what they need: an SDK is imported in the time of some 50 to
+200 cells, in which whoever has it plays on."""
 
 
 def possible() -> bool:
@@ -46,22 +50,22 @@ def forked(
     items: Sequence[Item],
     processes: int,
     around: AbstractContextManager[Any],
+    loads: Callable[[Item], Hashable] = lambda _: None,
 ) -> Generator[tuple[int, Result]]:
-    """What `play` makes of each item, with its number, as they are done; each process is inside of `around`.
+    """What `play` makes of each item, with its number, as they are done; each process is inside of `around`. `loads`
+    says what a process has to have loaded for an item, or that it is nothing.
 
     Raises:
         HarnessError: a process has ended before its time.
         Exception: what `play` raises.
     """
-    chunks = deque(range(start, min(start + _CHUNK, len(items))) for start in range(0, len(items), _CHUNK))
+    work = _Work(map(loads, items))
     gc.freeze()  # what the collector touches would be copied in every fork
     crew: list[_Fork] = []
     try:
         with _undisturbed():  # and they stay so: what is sent to all processes of a run is for the first one to hear
-            crew.extend(_Fork(play, items, around) for _ in range(min(processes, len(chunks))))
-        at_work = {each.connection: each for each in crew}
-        for each in crew:
-            each.send(chunks.popleft())
+            crew.extend(_Fork(play, items, around) for _ in range(processes))
+        at_work = {each.connection: each for each in crew if each.sent(work)}
         while at_work:
             for connection in wait([*at_work]):
                 fork = at_work[connection]  # pyright: ignore[reportArgumentType] - of `wait`, whatever was given
@@ -71,14 +75,38 @@ def forked(
                         yield number, play(items[number])
                 else:
                     yield number, result
-                if fork.left == 0:
-                    if chunks:
-                        fork.send(chunks.popleft())
-                    else:
-                        del at_work[fork.connection]
+                if fork.left == 0 and not fork.sent(work):
+                    del at_work[fork.connection]
     finally:
         for each in crew:
             each.end()
+
+
+class _Work:
+    """What nobody plays yet, by what has to be loaded for it."""
+
+    def __init__(self, needs: Iterable[Hashable]) -> None:
+        self._left: dict[Hashable, deque[int]] = {}
+        self._loaded: set[Hashable] = set()
+        for number, need in enumerate(needs):
+            self._left.setdefault(need, deque()).append(number)
+
+    def chunk(self, loaded: set[Hashable]) -> Sequence[int]:
+        """What a fork plays next that has loaded so much, and then has loaded what that needs; nothing, where whoever
+        has loaded it is done sooner."""
+        wanted = [need for need, left in self._left.items() if left and self._is_worth(need, loaded)]
+        if not wanted:
+            return ()
+        need = max(wanted, key=lambda each: (each in loaded, each not in self._loaded, len(self._left[each])))
+        if need is not None:
+            loaded.add(need)
+            self._loaded.add(need)
+        left = self._left[need]
+        return [left.popleft() for _ in range(min(_CHUNK, len(left)))]
+
+    def _is_worth(self, need: Hashable, loaded: Container[Hashable]) -> bool:
+        is_free = need is None or need in loaded or need not in self._loaded
+        return is_free or len(self._left[need]) >= _WORTH_LOADING
 
 
 @contextmanager
@@ -91,22 +119,27 @@ def _undisturbed() -> Generator[None]:
 
 
 class _Fork:
-    """A fork of this process, and how many cells it has still to play."""
+    """A fork of this process, what it has loaded, and how many cells it has still to play."""
 
     def __init__(
         self, play: Callable[[Item], Result], items: Sequence[Item], around: AbstractContextManager[Any]
     ) -> None:
         self.connection, theirs = multiprocessing.Pipe()
         self.left = 0
+        self._loaded: set[Hashable] = set()
         context = multiprocessing.get_context("fork")
         ends = self.connection, theirs
         self._process: BaseProcess = context.Process(target=_serve, args=(*ends, play, items, around), daemon=True)
         self._process.start()
         theirs.close()
 
-    def send(self, chunk: range) -> None:
+    def sent(self, work: _Work) -> bool:
+        """Whether there is something for it to play, which it then has been sent."""
+        chunk = work.chunk(self._loaded)
         self.left = len(chunk)
-        self.connection.send(chunk)
+        if chunk:
+            self.connection.send(chunk)
+        return bool(chunk)
 
     def receive(self) -> tuple[int, Any]:
         try:
@@ -134,7 +167,7 @@ def _serve(
     theirs.close()  # else it would never be seen that whoever asks is gone
     with around, suppress(EOFError, OSError):
         while True:
-            chunk: range = connection.recv()
+            chunk: Sequence[int] = connection.recv()
             for number in chunk:
                 connection.send((number, _played(play, items[number])))
 

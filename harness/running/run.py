@@ -11,6 +11,7 @@ from functools import partial
 from threading import Lock
 from typing import Self
 
+from harness.contract.protocols import Requirement
 from harness.host.clock import now
 from harness.results import CellResult, Mode, RunResult, Spool
 from harness.rules.conversation import conversation, room
@@ -221,7 +222,7 @@ class Run:
     ) -> None:
         processes = min(jobs or processors(), len(cells) // WORTH)
         if elsewhere is None and processes > 1 and possible() and self._is_forkable(cells):
-            elsewhere = partial(forked, self._without_evidence, processes=processes, around=self)
+            elsewhere = partial(forked, self._without_evidence, processes=processes, around=self, loads=_sdk)
         if elsewhere is not None:
             with closing(elsewhere(cells)) as playing:
                 for number, judged in playing:
@@ -282,6 +283,12 @@ class Run:
                 self._pace.end()
                 halt(cell.target.adapter for cell in cells)  # else the cells under way would hold up the end
                 raise
+
+
+def _sdk(cell: Cell) -> Requirement | None:
+    """What is imported for a cell, if much is."""
+    needed = cell.target.adapter.requires
+    return needed if needed is not None and needed.extra is not None else None
 
 
 def _targets(cells: Sequence[Cell]) -> Iterable[str]:

@@ -4,11 +4,13 @@ import json
 import os
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from harness.host import sdk
 from harness.results import RunResult
 from harness.scenarios import suite
 from tests.cli.conftest import FIVE, RECORDED, Command
@@ -347,6 +349,7 @@ def test_targets_whose_sdk_is_missing_are_left_out_aloud(
     for package in ("openai_chat", "_openai"):
         monkeypatch.delitem(sys.modules, f"harness.adapters.{package}.client", raising=False)
     monkeypatch.setitem(sys.modules, "openai", None)
+    monkeypatch.setattr(sdk, "_installed", lambda name: None if name == "openai" else version(name))
 
     rest = harness("run", "call-single", "--cassettes", str(cassettes))
     chosen = harness("run", "call-single", "--cassettes", str(cassettes), "--target", "openai-chat")
@@ -359,6 +362,21 @@ def test_targets_whose_sdk_is_missing_are_left_out_aloud(
     assert chosen.err == (
         "harness: the adapter 'openai-chat' needs the package 'openai', which is not installed. "
         "Install it with: pip install 'toolcall-harness[openai]' (in a checkout: pip install -e '.[openai]')\n"
+    )
+
+
+def test_an_sdk_whose_files_are_gone_though_pip_has_it_ends_the_run_by_its_name(
+    harness: Command, cassettes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for package in ("openai_chat", "_openai"):
+        monkeypatch.delitem(sys.modules, f"harness.adapters.{package}.client", raising=False)
+    monkeypatch.setitem(sys.modules, "openai", None)
+
+    outcome = harness("run", "call-single", "--cassettes", str(cassettes))
+
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err.startswith(
+        "harness: the adapter 'openai-chat' needs the package 'openai', which is not installed. "
     )
 
 

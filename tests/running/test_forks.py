@@ -30,6 +30,14 @@ assert {number: result for number, (result, _) in done.items()} == {number: numb
 assert len({process for _, process in done.values()}) == 2
 assert here not in {process for _, process in done.values()}
 
+done = dict(forked(square, range(200), 2, nullcontext(), loads=lambda number: number % 2))
+assert sorted(done) == [*range(200)]
+players = [{process for number, (_, process) in done.items() if number % 2 == kind} for kind in (0, 1)]
+assert [len(each) for each in players] == [1, 1] and players[0] != players[1]
+
+done = dict(forked(square, range(600), 2, nullcontext(), loads=lambda number: "the same for all"))
+assert len({process for _, process in done.values()}) == 2
+
 def odd(number):
     if number == 37:
         raise OSError(f"raised in {os.getpid()}")
