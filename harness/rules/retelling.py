@@ -37,6 +37,14 @@ def _as_whole(evidence: Evidence, chat: Chat, whole: Chat) -> list[Contrast]:
     return [*_responses(evidence, whole.response, chat.response)]
 
 
+def is_same(evidence: Evidence, whole: Sequence[Chat]) -> bool:
+    """Whether the streamed answers of a cell have come to what these whole ones have."""
+    chats = evidence.transcript.chats
+    return len(chats) == len(whole) and not any(
+        chat.response is not None and _as_whole(evidence, chat, other) for chat, other in zip(chats, whole, strict=True)
+    )
+
+
 def _equals_whole(evidence: Evidence) -> Iterator[Flaw]:
     answered = list(takewhile(lambda chat: chat.response is not None, evidence.transcript.chats))
     for retelling in evidence.transcript.retellings:

@@ -16,10 +16,12 @@ from harness.apis.api import Api
 from harness.apis.jsonvalue import equal
 from harness.apis.view import ResponseView
 from harness.contract.http import HttpRequest, HttpResponse
+from harness.contract.model import JSON
 from harness.reference.session import exhausted
 from harness.results import Retelling
 from harness.rules.evidence import Evidence
 from harness.rules.reading import Reading
+from harness.rules.retelling import is_same
 from harness.running.stages import Cell, Stages
 from harness.running.workers.pool import played
 from harness.scenarios.schema import Variant
@@ -35,7 +37,8 @@ def retellings(
 
     Whole ones are told to an adapter that asks for them; who always asks for a stream gets the stream. `beside` is the
     whole cell of the same scenario and target: if it was given the same answers, it is what they amount to, and nothing
-    is played again for them.
+    is played again for them. Nor is it where the whole ones have empty members that no stream has (`annotations` of
+    Chat Completions), and the adapter has made the same of either.
 
     Raises what connecting and closing the adapter's client raises, and what `harness.running.workers.pool.played` does.
     """
@@ -44,7 +47,10 @@ def retellings(
     answered = [reading for reading in evidence.readings if reading.exchange.response is not None]
     if not any(reading.response is not None and reading.response.streamed for reading in answered):
         return
-    if beside is not None and _has_whole(beside, answered):
+    if beside is not None and (
+        _has_whole(beside, answered, equal)
+        or (_has_whole(beside, answered, _adds_nothing) and is_same(evidence, beside.transcript.chats))
+    ):
         yield Retelling(_WHOLE, "whole", beside.transcript.chats)
     elif None not in (whole := [_whole(reading) for reading in answered]):
         streams = [*_responses(answered)]
@@ -58,6 +64,7 @@ def retellings(
 
 _WHOLE = "as a whole body"
 _JSON = "application/json"
+_EMPTY: Sequence[JSON] = (None, [], {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +121,15 @@ def _is_good(response: HttpResponse, view: ResponseView) -> bool:
     return view.error is None and view.complete and response.delivery.ending == "complete"
 
 
-def _has_whole(beside: Evidence, answered: Sequence[Reading]) -> bool:
-    """Whether the whole cell was given these answers: those of streams as the bodies that they amount to."""
+def _has_whole(beside: Evidence, answered: Sequence[Reading], alike: Callable[[JSON, JSON], bool]) -> bool:
+    """Whether the whole cell was given these answers: those of streams as bodies `alike` what they amount to."""
     given = beside.readings
-    return len(given) == len(answered) and all(map(_is_whole_of, given, answered))
+    return len(given) == len(answered) and all(
+        _is_whole_of(whole, told, alike) for whole, told in zip(given, answered, strict=True)
+    )
 
 
-def _is_whole_of(given: Reading, told: Reading) -> bool:
+def _is_whole_of(given: Reading, told: Reading, alike: Callable[[JSON, JSON], bool]) -> bool:
     response, other = given.exchange.response, told.exchange.response
     view, streamed = given.response, told.response
     if response is None or other is None or view is None or streamed is None or view.streamed:
@@ -128,7 +137,18 @@ def _is_whole_of(given: Reading, told: Reading) -> bool:
     if not streamed.streamed:
         return replace(response, headers=_known(response.headers)) == replace(other, headers=_known(other.headers))
     is_body = response.status == HTTPStatus.OK and response.headers.get("content-type", "").startswith(_JSON)
-    return is_body and _is_good(response, view) and _is_good(other, streamed) and equal(view.body, streamed.body)
+    return is_body and _is_good(response, view) and _is_good(other, streamed) and alike(view.body, streamed.body)
+
+
+def _adds_nothing(whole: JSON, streamed: JSON) -> bool:
+    """Whether a body is another one, but for members of it that hold nothing."""
+    if isinstance(whole, dict) and isinstance(streamed, dict):
+        return streamed.keys() <= whole.keys() and all(
+            _adds_nothing(value, streamed[key]) if key in streamed else value in _EMPTY for key, value in whole.items()
+        )
+    if isinstance(whole, list) and isinstance(streamed, list):
+        return len(whole) == len(streamed) and all(map(_adds_nothing, whole, streamed))
+    return equal(whole, streamed)
 
 
 def _known(headers: Mapping[str, str]) -> dict[str, str]:

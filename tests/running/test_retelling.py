@@ -10,8 +10,9 @@ import pytest
 
 from harness.apis.targets import Target
 from harness.contract.http import Delivery, HttpRequest, HttpResponse
+from harness.contract.model import Text, ToolCall
 from harness.contract.protocols import Endpoint
-from harness.results import Kind, Transcript
+from harness.results import Chat, Exchange, Kind, Transcript
 from harness.rules.evidence import Evidence
 from harness.rules.rule import Flaw, Rule
 from harness.running.retelling import retellings
@@ -181,3 +182,46 @@ def test_the_answers_of_a_whole_cell_are_the_same_to_the_value(
     beside = Evidence(replace(whole, exchanges=exchanges))
     (told,) = retellings(cell, Evidence(streamed), InProcess(), 0, beside)
     assert (told.chats is whole.chats) is is_spared
+
+
+@pytest.mark.parametrize(
+    ("annotations", "kept", "is_spared"),
+    [
+        (b"[]", False, True),
+        (b"null", False, True),
+        (b'["a"]', False, False),
+        (b"0", False, False),
+        (b"[]", True, False),
+    ],
+    ids=["an empty list", "nothing", "something", "a number", "what the adapter keeps"],
+)
+def test_a_member_that_no_stream_has_and_that_holds_nothing_parts_no_answers(
+    annotations: bytes, *, kept: bool, is_spared: bool
+) -> None:
+    target = shipped_targets()["openai-chat"]
+    cell = Cell(shipped_scenarios()["call-after-text"], target, "stream")
+    streamed, whole = (transcript(cell.scenario.id, target, variant=variant) for variant in ("stream", "whole"))
+
+    def edited(exchange: Exchange) -> Exchange:
+        response = exchange.response
+        assert response is not None
+        assert b'"annotations": []' in response.body
+        body = response.body.replace(b'"annotations": []', b'"annotations": ' + annotations)
+        return replace(exchange, response=replace(response, body=body))
+
+    chats = tuple(with_annotations(chat) if kept else chat for chat in whole.chats)
+    beside = Evidence(replace(whole, exchanges=tuple(map(edited, whole.exchanges)), chats=chats))
+    (told,) = retellings(cell, Evidence(streamed), InProcess(), 0, beside)
+    assert (told.chats is chats) is is_spared
+    if not is_spared:
+        assert [chat.response for chat in told.chats] == [chat.response for chat in whole.chats]
+
+
+def with_annotations(chat: Chat) -> Chat:
+    """What an adapter makes of an answer that keeps all that is in it."""
+    response = chat.response
+    assert response is not None
+    first, *others = response.message.parts
+    assert isinstance(first, Text | ToolCall)
+    first = replace(first, provider_metadata={"openai-chat": {"annotations": []}})
+    return replace(chat, response=replace(response, message=replace(response.message, parts=(first, *others))))
