@@ -36,6 +36,7 @@ from harness.results import (
     PairDisagreement,
     RedriveResult,
     RunResult,
+    Sent,
     Severity,
     Skipped,
     Transcript,
@@ -60,6 +61,9 @@ SUFFIXES = (".yaml", ".yml", ".json")
 _MARK = re.compile(rb'^interactions:|"interactions"\s*:', re.MULTILINE)
 _MARK_BYTES = 65536
 
+_AT_A_TIME = 256
+"""Exchanges of a transcript. Read, they take many times the memory of their bytes, and nothing that is judged of a
+recording by itself is seen in several of its requests."""
 
 _IN_AUDIT = {Kind.LOSS: Severity.WARNING, Kind.CONVENTION: Severity.NOTE}
 """What is held against other people's requests: only a limit may be an error."""
@@ -88,9 +92,10 @@ class Audit:
         self._cells: dict[tuple[str, str], CellResult] = {}
 
     def add(self, file: str, cassette: Cassette) -> None:
-        """Audit one cassette. Its exchanges with one model of one API on one day are a transcript."""
+        """Audit one cassette. Its exchanges with one model of one API on one day are a transcript, or several if they
+        are many."""
         self._files += 1
-        groups: dict[tuple[str, str, dt.date | None], dict[int, Interaction]] = {}
+        groups: dict[tuple[str, str, dt.date | None], list[int]] = {}
         for index, interaction in enumerate(cassette.interactions):
             wire = _recognised(interaction)
             if wire is None:
@@ -98,15 +103,26 @@ class Audit:
             else:
                 day = None if self._edition.day else made_on(cassette, interaction)
                 key = wire.name, wire.model_of(interaction.request) or "", day
-                groups.setdefault(key, {})[index] = interaction
+                groups.setdefault(key, []).append(index)
         for (api, model, day), group in groups.items():
             profile = catalog.api(api).profile_for(model, self._edition.on(day))
-            exchanges = tuple(Exchange(each.request, each.response) for each in group.values())
-            evidence = Evidence(Transcript(api, model, profile, exchanges, "audit"))
-            taken, hidden = self._scope.split(self._found(file, api, evidence, list(group)))
+            found: list[Finding] = []
+            told: list[Sent] = []
+            room = self._room
+            for begin in range(0, len(group), _AT_A_TIME):
+                indices = group[begin : begin + _AT_A_TIME]
+                chosen = (cassette.interactions[index] for index in indices)
+                exchanges = tuple(Exchange(each.request, each.response) for each in chosen)
+                evidence = Evidence(Transcript(api, model, profile, exchanges, "audit"))
+                found += self._found(file, api, evidence, indices)
+                if self._room:
+                    sent = conversation(evidence, _ANYBODYS, room, indices).exchanges
+                    room -= sum(len(each.sent or "") + len(each.received or "") for each in sent)
+                    told += sent
+            taken, hidden = self._scope.split(found)
             self._add(file, api, len(group), taken, hidden)
             if self._room:
-                self._keep(file, api, conversation(evidence, _ANYBODYS, self._room, group))
+                self._keep(file, api, told)
 
     def result(self, skipped: Sequence[Skipped] = (), redrive: RedriveResult | None = None) -> RunResult:
         """What has come of it so far."""
@@ -134,11 +150,11 @@ class Audit:
             hidden=dict(Counter(cell.hidden) + Counter(hidden)),
         )
 
-    def _keep(self, file: str, api: str, told: Conversation) -> None:
+    def _keep(self, file: str, api: str, told: Sequence[Sent]) -> None:
         """Add exchanges to those of a file and an API, in the order of the file."""
         cell = self._cells[file, api]
         kept = cell.conversation.exchanges if cell.conversation else ()
-        every = sorted((*kept, *told.exchanges), key=lambda each: each.index)
+        every = sorted((*kept, *told), key=lambda each: each.index)
         self._cells[file, api] = replace(cell, conversation=Conversation(exchanges=tuple(every)))
 
     def _found(self, file: str, api: str, evidence: Evidence, indices: Sequence[int]) -> list[Finding]:

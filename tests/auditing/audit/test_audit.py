@@ -68,6 +68,18 @@ def test_a_broken_request_is_found_where_it_lies(tmp_path: Path) -> None:
     assert result.exit_code == 1
 
 
+def test_of_many_requests_each_is_found_where_it_lies(tmp_path: Path) -> None:
+    """They are not read all at once."""
+    broken = {0, 255, 256, 599}
+    exchanges = [exchange(request(UNANSWERED)) if index in broken else exchange() for index in range(600)]
+    result = audit([write(tmp_path / "long.yaml", *exchanges)], catalog.rules(), conversations=True)
+    assert figures(result) == (600, 0, 600, 4, 0, 0)
+    assert {one.index for one in findings(result)} == broken
+    (cell,) = result.cells
+    assert cell.conversation is not None
+    assert [each.index for each in cell.conversation.exchanges] == [*range(600)]
+
+
 def test_rules_of_the_contract_only_warn(tmp_path: Path) -> None:
     result = audited(write(tmp_path / "broken.yaml", exchange(request(UNANSWERED))))
     contract = [found for found in findings(result) if found.kind is not Kind.LIMIT]

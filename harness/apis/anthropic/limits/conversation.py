@@ -43,11 +43,6 @@ class Entry:
     blocks: tuple[Block, ...]
 
     @cached_property
-    def alone(self) -> Turn:
-        """The turn that it is, if its neighbours are not of its role."""
-        return Turn(self.role, (self,), self.blocks)
-
-    @cached_property
     def marked(self) -> tuple[tuple[str, dict[str, JSON]], ...]:
         """Its blocks that have a cache mark, and those inside its results."""
         every = (inner for block in self.blocks for inner in (block, *nested(block)))
@@ -107,15 +102,21 @@ def _entries(data: JSON, pointer: str) -> Entry | None:
     return Entry(_word(data.get("role")), pointer, data, blocks(data.get("content"), join(pointer, "content")))
 
 
-def turns(conversation: Iterable[Entry]) -> list[Turn]:
+def turns(conversation: list[Entry]) -> list[Turn]:
     """The entries, consecutive ones of a role combined."""
-    found = [(role, tuple(group)) for role, group in groupby(conversation, key=attrgetter("role"))]
-    return [
-        group[0].alone
-        if len(group) == 1
-        else Turn(role, group, tuple(block for entry in group for block in entry.blocks))
-        for role, group in found
-    ]
+    found = [(role, tuple(group)) for role, group in groupby(_alone(conversation, ""), key=attrgetter("role"))]
+    return [group[0] if len(group) == 1 else _combined(role, group) for role, group in found]
+
+
+@entrywise
+def _alone(entry: Entry, _pointer: str) -> Turn:
+    """The turn that an entry is, if its neighbours are not of its role."""
+    return Turn(entry.role, (entry,), entry.blocks)
+
+
+def _combined(role: str, every: Iterable[Turn]) -> Turn:
+    members = tuple(entry for turn in every for entry in turn.entries)
+    return Turn(role, members, tuple(block for entry in members for block in entry.blocks))
 
 
 def is_server_work(block: Block) -> bool:
