@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+import hashlib
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -52,11 +53,12 @@ class Player:
         self._lock = Lock()
 
     @cached_property
-    def _index(self) -> Mapping[Key, deque[int]]:
-        """The positions of each request, made when one is played out of order or in another spelling."""
-        index: defaultdict[Key, deque[int]] = defaultdict(deque)
-        for position, (request, _) in enumerate(self._interactions):
-            index[normalised(request)].append(position)
+    def _index(self) -> Mapping[bytes, list[int]]:
+        """The positions of each request, the first one last, made when one is played out of order or in another
+        spelling. A long cassette is not in memory once more: a request stands there as a digest."""
+        index: defaultdict[bytes, list[int]] = defaultdict(list)
+        for position in reversed(range(len(self._interactions))):
+            index[_digest(self._interactions[position][0])].append(position)
         return index
 
     @property
@@ -108,10 +110,10 @@ class Player:
         position = self._next
         # Most cells send what was recorded, letter for letter and in order, which is told without reading any JSON.
         if not _is_spelled_alike(self._interactions[position][0], request):
-            same = self._index.get(normalised(request), deque())
-            while same and self._played[same[0]]:
-                same.popleft()
-            position = same.popleft() if same else position
+            same = self._index.get(_digest(request), [])
+            while same and self._played[same[-1]]:
+                same.pop()
+            position = same.pop() if same else position
         self._played[position] = True
         return position
 
@@ -123,6 +125,10 @@ def _without_pause(response: HttpResponse) -> HttpResponse:
 
 def _is_spelled_alike(recorded: HttpRequest, sent: HttpRequest) -> bool:
     return (recorded.body, recorded.method, recorded.url) == (sent.body, sent.method, sent.url)
+
+
+def _digest(request: HttpRequest) -> bytes:
+    return hashlib.sha256(repr(normalised(request)).encode()).digest()
 
 
 def normalised(request: HttpRequest) -> Key:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from threading import Lock
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.results import Exchange
 from harness.tape.redact import REQUEST_HEADERS, RESPONSE_HEADERS, masked
 from harness.tape.redact.address import bare
+
+T = TypeVar("T")
 
 
 class Keep(Protocol):
@@ -80,12 +81,13 @@ class Tap:
             self._add(public, response, recorded)
 
     def _add(self, request: HttpRequest, response: HttpResponse | None, recorded: HttpRequest | None) -> None:
-        # Ten thousand exchanges are in memory once: what was played back is what the cassette holds, and the headers
-        # are mostly those of the exchange before.
+        # Ten thousand exchanges are in memory once: what was played back is what the cassette holds, and address and
+        # headers are mostly those of the exchange before.
         before = self.exchanges[-1] if self.exchanges else None
         headers = _once(masked(request.headers, REQUEST_HEADERS), before and before.request.headers)
         body = recorded.body if recorded is not None and recorded.body == request.body else request.body
-        sent = HttpRequest(request.method, bare(request.url), headers, body)
+        url = _once(bare(request.url), before and before.request.url)
+        sent = HttpRequest(request.method, url, headers, body)
         received = None
         if response is not None:
             told = before and before.response and before.response.headers
@@ -94,6 +96,6 @@ class Tap:
         self.exchanges.append(Exchange(sent, received, recorded, self.chat))
 
 
-def _once(headers: Mapping[str, str], before: Mapping[str, str] | None) -> Mapping[str, str]:
-    """The headers, as the same value as those before if they are equal."""
-    return headers if before is None or before != headers else before
+def _once(value: T, before: T | None) -> T:
+    """A value, as the same object as the one before if they are equal."""
+    return value if before is None or before != value else before
