@@ -168,7 +168,10 @@ class _Piece:
 
 
 def _of_pieces(one: Sequence[_Piece], other: Sequence[_Piece], issued: Issued, of: str = "") -> Iterator[Contrast]:
-    matcher = SequenceMatcher(None, [each.key for each in one], [each.key for each in other], autojunk=False)
+    before, behind = ([each.key for each in pieces] for pieces in (one, other))
+    if before == behind:
+        return
+    matcher = SequenceMatcher(None, before, behind, autojunk=False)
     for same, begin, end, start, stop in matcher.get_opcodes():
         if same == "equal":
             continue

@@ -10,6 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from harness.contract.errors import UnknownName
 from harness.contract.model import JSON
+from harness.scenarios.simple_schema import is_simple
 
 
 class Strict(BaseModel):
@@ -63,41 +64,8 @@ Pattern = Annotated[str, AfterValidator(_compiles)]
 """A regular expression of Python's `re`."""
 
 
-_TYPES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
-
-
-def _is_simple(schema: JsonValue) -> bool:
-    """Whether it is a schema, and one of the simple ones that most are: to hold one against the whole metaschema takes
-    longer than all the rest of reading a scenario."""
-    return isinstance(schema, dict) and all(_fits(key, value) for key, value in schema.items())
-
-
-def _fits(keyword: str, value: JsonValue) -> bool:
-    match keyword:
-        case "type":
-            return isinstance(value, str) and value in _TYPES
-        case "description" | "title":
-            return isinstance(value, str)
-        case "properties":
-            return isinstance(value, dict) and all(map(_is_simple, value.values()))
-        case "items":
-            return _is_simple(value)
-        case "required":
-            return isinstance(value, list) and all(isinstance(each, str) for each in value) and _are_distinct(value)
-        case "enum":
-            return isinstance(value, list)
-        case "additionalProperties":
-            return isinstance(value, bool)
-        case _:
-            return False
-
-
-def _are_distinct(names: list[JsonValue]) -> bool:
-    return len(set(map(str, names))) == len(names)
-
-
 def _is_schema(schema: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    if _is_simple(schema):
+    if is_simple(schema):
         return schema
     from jsonschema import Draft202012Validator  # noqa: PLC0415 - it takes long to import, and most schemas are simple
     from jsonschema.exceptions import SchemaError  # noqa: PLC0415 - the same

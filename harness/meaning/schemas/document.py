@@ -8,6 +8,7 @@ from harness.apis.jsonvalue import join, resolve
 from harness.apis.subschemas import LISTS, MAPS, ONE
 from harness.contract.model import JSON
 from harness.meaning.schemas.form import Dialect
+from harness.scenarios.simple_schema import is_simple
 
 _COUNTS = frozenset({"minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties"})
 _REFERENCES = 50
@@ -28,17 +29,13 @@ class Document:
     """
 
     def __init__(self, schema: JSON, dialect: Dialect, *, nullable: bool) -> None:
-        from jsonschema import Draft202012Validator  # noqa: PLC0415 - it takes long to import, and few runs need it
-        from jsonschema.exceptions import SchemaError  # noqa: PLC0415 - the same
-
         self._pointers: dict[int, str] = {}
         self._openapi = dialect == "openapi"
         self.reads_nullable = nullable or self._openapi
         self.root = self._read(schema, "")
-        root: Any = self.root
         try:
-            Draft202012Validator.check_schema(root)
-        except (SchemaError, RecursionError) as error:
+            _check(self.root)
+        except RecursionError as error:
             raise UnreadableError(str(error)) from error
 
     def pointer(self, schema: JSON) -> str:
@@ -84,6 +81,18 @@ class Document:
             read = _from_openapi(read)
         self._pointers[id(read)] = pointer
         return read
+
+
+def _check(root: Any) -> None:
+    if is_simple(root):
+        return
+    from jsonschema import Draft202012Validator  # noqa: PLC0415 - it takes long to import, and few runs need it
+    from jsonschema.exceptions import SchemaError  # noqa: PLC0415 - the same
+
+    try:
+        Draft202012Validator.check_schema(root)
+    except SchemaError as error:
+        raise UnreadableError(str(error)) from error
 
 
 _SAYS = frozenset(

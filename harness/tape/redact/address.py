@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from urllib.parse import SplitResult, unquote, urlsplit
 
 PLACEHOLDER = "REDACTED"
@@ -22,6 +23,7 @@ _LONGEST_NAME = 15
 _SHORTEST_TOKEN = 8
 
 
+@lru_cache(maxsize=256)  # a run asks few of them, again and again
 def bare(url: str) -> str:
     """A URL without user, password, fragment and parameters that carry keys."""
     parts = urlsplit(url)

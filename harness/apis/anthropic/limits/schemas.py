@@ -12,6 +12,7 @@ from harness.apis.anthropic.limits.conversation import dotted
 from harness.apis.jsonvalue import join
 from harness.apis.limit import Violation
 from harness.contract.model import JSON
+from harness.scenarios.simple_schema import is_simple
 
 _UNIONS = ("oneOf", "anyOf", "allOf")
 
@@ -44,11 +45,14 @@ def _fault(schema: dict[str, JSON]) -> tuple[tuple[str | int, ...], str] | None:
 
 @lru_cache(maxsize=512)  # a conversation sends the same tools with every request
 def _judged(schema: str) -> tuple[tuple[str | int, ...], str] | None:
+    read = json.loads(schema)
+    if is_simple(read):
+        return None
     from jsonschema import Draft202012Validator  # noqa: PLC0415 - it takes long to import, and other APIs' runs need none
     from jsonschema.exceptions import SchemaError  # noqa: PLC0415 - the same
 
     try:
-        Draft202012Validator.check_schema(json.loads(schema))
+        Draft202012Validator.check_schema(read)
     except SchemaError as error:
         return tuple(error.absolute_path), error.message
     return None
