@@ -39,7 +39,7 @@ def test_my_agent():
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -109,22 +109,36 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers",
         "tape(cassette=None, judge=True, ignore=[], allow_hosts=[]): play a test from its cassette",
     )
-    if config.getini("harness_scenarios") or _has_scenarios(config.rootpath):
+    scenarios = config.getini("harness_scenarios") or _scenarios(config.rootpath)
+    if scenarios is None or (scenarios and _may_be_asked_for(config, scenarios)):
         config.pluginmanager.register(import_module("harness.pytest_plugin.cells"), "harness-cells")
 
 
-def _has_scenarios(folder: Path) -> bool:
-    """Whether the project says that it has scenarios. What it says wrong is raised where the rest is read."""
+def _scenarios(folder: Path) -> Sequence[Path] | None:
+    """What the project says that its scenarios are; nothing to go by where it says something wrong, which is raised
+    where the rest is read."""
     try:
         text = (folder / "pyproject.toml").read_bytes()
         if b"harness" not in text or b"scenarios" not in text:  # most say nothing of it, and load nothing
-            return False
+            return ()
     except OSError:  # as a rule there is none
-        return False
+        return ()
     try:
-        return bool(import_module("harness.host.project").project(folder).scenarios)
+        return [folder / each for each in import_module("harness.host.project").project(folder).scenarios]
     except import_module("harness.contract.errors").UsageError:
+        return None
+
+
+def _may_be_asked_for(config: pytest.Config, scenarios: Sequence[Path]) -> bool:
+    """Whether scenarios may be among what pytest was given: who runs a test of another file, on every save, does not
+    wait for what plays them."""
+    if config.args_source is not pytest.Config.ArgsSource.ARGS:
         return True
+    given = [(config.invocation_params.dir / each.partition("::")[0]).resolve() for each in config.args]
+    lie = [path.resolve() for path in scenarios]
+    return any(
+        not each.exists() or each.is_relative_to(path) or path.is_relative_to(each) for each in given for path in lie
+    )
 
 
 @pytest.fixture

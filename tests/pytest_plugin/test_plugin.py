@@ -28,17 +28,35 @@ facts:
 """
 
 
+IMPORTS = """\
+import sys
+def test_imports():
+    loaded = {name for name in sys.modules if name.split('.')[0] in OURS}
+    assert loaded == {'harness', 'harness.pytest_plugin'}
+OURS = {'harness', 'pydantic', 'yaml', 'vcr', 'httpx2', 'jsonschema', 'anthropic', 'openai', 'google'}
+"""
+
+
 def test_without_scenarios_nothing_of_harness_is_loaded(project: pytest.Pytester) -> None:
-    (project.path / "tests" / "test_imports.py").write_text(
-        "import sys\n"
-        "def test_imports():\n"
-        "    loaded = {name for name in sys.modules if name.split('.')[0] in OURS}\n"
-        "    assert loaded == {'harness', 'harness.pytest_plugin'}\n"
-        "OURS = {'harness', 'pydantic', 'yaml', 'vcr', 'httpx2', 'jsonschema', 'anthropic', 'openai', 'google'}"
-    )
+    (project.path / "tests" / "test_imports.py").write_text(IMPORTS)
     configure(project)
     done = play_apart(project, "tests", "scenarios")
     done.assert_outcomes(passed=2)
+
+
+def test_nor_is_it_where_other_tests_are_asked_for_than_scenarios(project: pytest.Pytester) -> None:
+    (project.path / "tests" / "test_imports.py").write_text(IMPORTS)
+    configure(project, **SCENARIOS)
+    for given in ("tests", "tests/test_imports.py", "tests/test_imports.py::test_imports"):
+        done = play_apart(project, given, "-k", "imports")
+        done.assert_outcomes(passed=1, deselected=int(given == "tests"))
+
+
+@pytest.mark.parametrize("given", [".", "scenarios", "scenarios/prompted.yaml", "tests scenarios", ""])
+def test_scenarios_are_collected_wherever_they_are_asked_for(project: pytest.Pytester, given: str) -> None:
+    configure(project, **SCENARIOS)
+    done = play(project, *given.split(), "--collect-only")
+    done.stdout.fnmatch_lines(["*<ScenarioFile prompted.yaml>", "*<CellItem forgetful[[]whole]>"])
 
 
 def test_each_cell_is_an_item_and_findings_are_the_text_of_a_failure(project: pytest.Pytester) -> None:
