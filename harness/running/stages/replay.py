@@ -21,7 +21,7 @@ from harness.scenarios import suite
 from harness.scenarios.load import digest, sent_digest
 from harness.scenarios.schema import Scenario
 from harness.tape.age import Outdated
-from harness.tape.cassette import REFERENCE_URL, Cassette
+from harness.tape.cassette import REFERENCE_URL, Cassette, Metadata
 from harness.tape.library import Library
 from harness.tape.player import Player
 from harness.tape.redact import Redactor
@@ -47,7 +47,7 @@ class Replay(Offline):
         self._outdated = outdated
         self._libraries = libraries
         self._own = own
-        self._last: tuple[Scenario | None, tuple[str, str]] = None, ("", "")
+        self._last: tuple[Scenario | None, str] = None, ""
         self._shipped = suite.shipped("cassettes") if len(libraries) > 1 else None  # alone, they were asked for by name
 
     @contextmanager
@@ -59,11 +59,9 @@ class Replay(Offline):
         wire = catalog.api(cell.target.api)
         retries = Capability.RETRIES in cell.target.adapter.capabilities and cell.scenario.embeddings is None
         player = Player(cassette, partial(failed, wire) if retries else None)
-        digests = self._digests(cell.scenario)
-        stale = not metadata.is_of(*digests)
-        scripted = metadata.origin == "reference" and (
-            stale or metadata.scenario_digest == digests[0] or _follows_script(cassette, cell)
-        )
+        unchanged = metadata.scenario_digest == self._digest(cell.scenario)
+        stale = not unchanged and not self._is_of(metadata, cell.scenario)
+        scripted = metadata.origin == "reference" and (unchanged or stale or _follows_script(cassette, cell))
         url = (REFERENCE_URL if metadata.origin == "reference" else _origin(cassette)) + wire.base_path
         end = _Played(player, as_asked(wire, cell.target.profile, cell.scenario.id))
         with self.reached(cell.target, end, url, keep) as (endpoint, tap):
@@ -84,15 +82,18 @@ class Replay(Offline):
             metadata = self._cassette(cell).metadata
         except CassetteMissing:
             return False
-        return metadata is not None and metadata.is_of(*self._digests(cell.scenario))
+        return metadata is not None and self._is_of(metadata, cell.scenario)
 
-    def _digests(self, scenario: Scenario) -> tuple[str, str]:
-        """The digests of a scenario, and of what of it is sent: made once for its cells, which follow each other."""
-        known, digests = self._last
+    def _is_of(self, metadata: Metadata, scenario: Scenario) -> bool:
+        return metadata.is_of(self._digest(scenario), sent_digest(scenario))
+
+    def _digest(self, scenario: Scenario) -> str:
+        """The digest of a scenario: made once for its cells, which follow each other."""
+        known, made = self._last
         if known is not scenario:
-            digests = digest(scenario), sent_digest(scenario)
-            self._last = scenario, digests
-        return digests
+            made = digest(scenario)
+            self._last = scenario, made
+        return made
 
     def _cassette(self, cell: Cell) -> Cassette:
         missing: CassetteMissing | None = None
