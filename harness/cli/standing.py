@@ -62,7 +62,7 @@ class Standing:
         """Write, from time to time, what was paid for: whatever ends the run, it can be gone on with."""
         if time.monotonic() - self._written > _OFTEN:
             for output in self._outputs:
-                if output.is_file and output.report.pieces is not None:
+                if output.is_file and output.report.reads_back:
                     output.write(self._until_now(_BEGUN), self._presentation)
             self._written = time.monotonic()
 

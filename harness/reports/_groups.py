@@ -30,12 +30,14 @@ class Place:
     """A scenario with a target, in the variants in which the same was found.
 
     `name` says which variant, where it is not to be taken for both. `found` are the indices of what was found among
-    the findings of the first cell: those of a long run are not in memory.
+    the findings of the first cell: those of a long run are not in memory. `is_paired`: the run has the scenario with
+    the target in both variants.
     """
 
     name: str
     cells: tuple[CellResult, ...]
     found: tuple[int, ...] = ()
+    is_paired: bool = False
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -128,23 +130,25 @@ def places_of(
 ) -> tuple[Place, ...]:
     """The places of some cells, each with the indices of what was found there. `both` is added to a scenario's name if
     the same was found in both of its variants."""
-    paired = _paired(run)
+    pairs = paired(run)
     places: list[Place] = []
     for (scenario, target), members in grouped(found, lambda each: (each[0].scenario, each[0].target)):
-        first = members[0]
+        first, is_paired = members[0], (scenario, target) in pairs
         if len(members) > 1 and all(chosen(*each) == chosen(*first) for each in members[1:]):
-            places.append(Place(scenario + both, tuple(cell for cell, _ in members), first[1]))
+            places.append(Place(scenario + both, tuple(cell for cell, _ in members), first[1], is_paired))
             continue
         for cell, indices in members:
-            name = f"{scenario} [{cell.variant}]" if (scenario, target) in paired else label(cell)
-            places.append(Place(name, (cell,), indices))
+            name = f"{scenario} [{cell.variant}]" if is_paired else label(cell)
+            places.append(Place(name, (cell,), indices, is_paired))
     return tuple(places)
 
 
-def _paired(run: RunResult) -> set[tuple[str, str]]:
+def paired(run: RunResult) -> set[tuple[str, str]]:
     """Scenario and target of those cells that are in the run in both variants."""
-    variants = grouped(run.cells, lambda cell: (cell.scenario, cell.target))
-    return {key for key, cells in variants if len({cell.variant for cell in cells}) > 1}
+    first: dict[tuple[str, str], Variant] = {}
+    for cell in run.cells:
+        first.setdefault((cell.scenario, cell.target), cell.variant)
+    return {(cell.scenario, cell.target) for cell in run.cells if first[cell.scenario, cell.target] != cell.variant}
 
 
 def _by_reason(run: RunResult, cells: Iterable[CellResult]) -> list[tuple[str, tuple[Place, ...]]]:
@@ -227,8 +231,7 @@ def missing(run: RunResult) -> list[Missing]:
     if run.audit is not None:
         return []
     places = places_of(run, ((cell, ()) for cell in run.cells if cell.verdict is Verdict.MISSING))
-    paired = _paired(run)
-    by_target = grouped(places, lambda place: (place.target, _alone(paired, place.cells)))
+    by_target = grouped(places, lambda place: (place.target, _alone([place])))
     # Words that select one column may unselect another, so a column with words of its own has commands of its own.
     special = run.invocation.targets
     alike = grouped(
@@ -242,7 +245,7 @@ def _missing(run: RunResult, places: list[Place]) -> Missing:
     targets = tuple(dict.fromkeys(cell.target for cell in cells))
     scenarios = list(dict.fromkeys(cell.scenario for cell in cells))
     chosen, call = scenarios if len(scenarios) <= _NAMED else None, run.invocation
-    variant = _variant_option(run, cells)
+    variant = _variant_option(places)
     return Missing(
         targets,
         cells[0].reason or "there is no cassette",
@@ -253,15 +256,14 @@ def _missing(run: RunResult, places: list[Place]) -> Missing:
     )
 
 
-def _alone(paired: set[tuple[str, str]], cells: Sequence[CellResult]) -> Variant | None:
-    """The variant that is meant if only one of the two that the run has of these cells is."""
-    variants: set[Variant] = {cell.variant for cell in cells}
-    alone = len(variants) == 1 and any((cell.scenario, cell.target) in paired for cell in cells)
-    return variants.pop() if alone else None
+def _alone(places: Sequence[Place]) -> Variant | None:
+    """The variant that is meant if only one of the two that the run has of these places is."""
+    variants: set[Variant] = {cell.variant for place in places for cell in place.cells}
+    return variants.pop() if len(variants) == 1 and any(place.is_paired for place in places) else None
 
 
-def _variant_option(run: RunResult, cells: Sequence[CellResult]) -> Sequence[str]:
-    alone = _alone(_paired(run), cells)
+def _variant_option(places: Sequence[Place]) -> Sequence[str]:
+    alone = _alone(places)
     return () if alone is None else ("--variant", alone)
 
 
@@ -269,7 +271,7 @@ def rerun(run: RunResult, place: Place) -> str:
     """The command line that plays a place again."""
     call, cells = run.invocation, place.cells
     recut = call.recut if any(cell.variant == "stream" for cell in cells) else ()
-    words = [*call.rerun, *_variant_option(run, cells), *recut]
+    words = [*call.rerun, *_variant_option([place]), *recut]
     return call.command(words, [place.target], [cells[0].scenario])
 
 

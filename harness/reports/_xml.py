@@ -15,7 +15,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from xml.etree import ElementTree as ET
 
@@ -37,11 +38,15 @@ _TAGS = {
     Verdict.NOT_APPLICABLE: "skipped",
     Verdict.EXPECTED_FAILURE: "skipped",
 }
-_COUNTED = {"failures": "failure", "errors": "error", "skipped": "skipped"}
+_COUNTED = {"tests": "tests", "failures": "failure", "errors": "error", "skipped": "skipped"}
 
 _MOST = 12_000
 _MESSAGE = 1_000
 """Characters of a text, and of a message. Two thousand cells that fail at their longest come to less than 30 MB."""
+
+
+_CASES = "<testcase />"
+"""Where the cases of a suite go: no text of a run comes to this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,32 +62,49 @@ class Suites:
         records = {cell.key: group.record for group in missing(self.run) for cell in group.cells}
         object.__setattr__(self, "_records", records)
 
-    def text(self) -> str:
-        """The XML."""
+    def pieces(self) -> Iterator[str]:
+        """The XML, a case at a time: those of a long run need not be in memory together."""
+        suites = list(self._every())
         root = ET.Element("testsuites", name="harness")
-        root.extend(self._every())
-        _count(root, *("failures", "errors"))  # `testsuites` has no `skipped`
+        root.extend(suite for suite, _ in suites)
+        for name in ("tests", "failures", "errors"):  # `testsuites` has no `skipped`
+            root.set(name, str(sum(int(suite.get(name, "0")) for suite, _ in suites)))
         if "seconds" in self.run.timing:
             root.set("time", f"{self.run.timing['seconds']:.3f}")
         ET.indent(root)
-        return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+        around = ET.tostring(root, encoding="unicode").split(_CASES)
+        yield '<?xml version="1.0" encoding="utf-8"?>\n' + around[0]
+        for behind, (_, cases) in zip(around[1:], suites, strict=True):
+            for number, case in enumerate(cases):
+                ET.indent(case, level=2)
+                yield ("\n    " if number else "") + ET.tostring(case, encoding="unicode")
+            yield behind
+        yield "\n"
 
-    def _every(self) -> Iterator[ET.Element]:
+    def _every(self) -> Iterator[tuple[ET.Element, Iterable[ET.Element]]]:
+        """The suites, each with its cases in place of the one that it has."""
         for target in targets(self.run):
-            yield self._suite(target)
+            yield self._suite(target), self._cases(target)
         if self.run.stopped is not None:
-            yield self._unfinished(self.run.stopped)
-        if self.run.stale:
-            yield _counted(ET.Element("testsuite", name="expected-failures"), map(_stale, self.run.stale))
+            yield _counted(self._headed("harness"), Counter(tests=1, error=1)), [_unfinished(self.run.stopped)]
+        if stale := self.run.stale:
+            counted = Counter(tests=len(stale), failure=len(stale))
+            yield _counted(ET.Element("testsuite", name="expected-failures"), counted), map(_stale, stale)
 
     def _suite(self, target: str) -> ET.Element:
-        cells = [cell for cell in self.run.cells if cell.target == target]
-        suite = self._headed(target)
-        _counted(suite, map(self._case, cells))
-        known = [cell.seconds for cell in cells if cell.seconds is not None]
+        counted = Counter[str]()
+        known: list[float] = []
+        for cell in self.run.cells:
+            if cell.target == target:
+                counted.update(filter(None, ("tests", _TAGS.get(cell.verdict))))
+                known += [] if cell.seconds is None else [cell.seconds]
+        suite = _counted(self._headed(target), counted)
         if known:
             suite.set("time", f"{sum(known):.3f}")
         return suite
+
+    def _cases(self, target: str) -> Iterator[ET.Element]:
+        return (self._case(cell) for cell in self.run.cells if cell.target == target)
 
     def _headed(self, name: str) -> ET.Element:
         suite = ET.Element("testsuite", name=_legal(name))
@@ -94,11 +116,6 @@ class Suites:
             for each, value in values.items():
                 ET.SubElement(properties, "property", name=each, value=_legal(value))
         return suite
-
-    def _unfinished(self, stopped: str) -> ET.Element:
-        case = ET.Element("testcase", classname="harness", name="finished")
-        _outcome(case, "error", "unfinished", f"the run is not finished: {stopped}")
-        return _counted(self._headed("harness"), [case])
 
     def _case(self, cell: CellResult) -> ET.Element:
         case = ET.Element("testcase", classname=_legal(cell.target), name=_legal(label(cell)))
@@ -212,6 +229,12 @@ def _text(finding: Finding, followers: Sequence[Finding]) -> str:
     return "\n".join([*lines, f"what to do: {what_to_do(finding.kind, finding.severity, finding.blame)}"])
 
 
+def _unfinished(stopped: str) -> ET.Element:
+    case = ET.Element("testcase", classname="harness", name="finished")
+    _outcome(case, "error", "unfinished", f"the run is not finished: {stopped}")
+    return case
+
+
 def _stale(entry: StaleExpectation) -> ET.Element:
     name = " ".join([entry.scenario, *filter(None, [entry.variant]), entry.target, entry.rule])
     case = ET.Element("testcase", classname="expected-failures", name=_legal(name))
@@ -225,16 +248,12 @@ def _outcome(case: ET.Element, tag: str, kind: str, message: str, text: str = ""
     element.text = _legal(text or message)
 
 
-def _counted(suite: ET.Element, cases: Iterator[ET.Element] | Sequence[ET.Element]) -> ET.Element:
-    suite.extend(cases)
-    _count(suite, *_COUNTED)
+def _counted(suite: ET.Element, counted: Counter[str]) -> ET.Element:
+    """The suite with the numbers of its cases, all and by what became of them, and with the place for them."""
+    for name, tag in _COUNTED.items():
+        suite.set(name, str(counted[tag]))
+    ET.SubElement(suite, "testcase")
     return suite
-
-
-def _count(element: ET.Element, *attributes: str) -> None:
-    element.set("tests", str(len(element.findall(".//testcase"))))
-    for attribute in attributes:
-        element.set(attribute, str(len(element.findall(f".//{_COUNTED[attribute]}"))))
 
 
 def _legal(text: str) -> str:

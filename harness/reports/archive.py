@@ -18,4 +18,4 @@ def pieces(run: RunResult, presentation: Presentation) -> Iterator[str]:  # noqa
     return run.json_pieces(conversations=True)
 
 
-REPORT = Report("archive", render, wants_conversations=True, pieces=pieces)
+REPORT = Report("archive", render, wants_conversations=True, pieces=pieces, reads_back=True)

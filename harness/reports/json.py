@@ -26,4 +26,4 @@ def compare(before: RunResult, run: RunResult, presentation: Presentation) -> st
     return json.dumps({"worse": made.worse, **asdict(made)}, ensure_ascii=False, indent=2) + "\n"
 
 
-REPORT = Report("json", render, pieces=pieces, compare=compare)
+REPORT = Report("json", render, pieces=pieces, compare=compare, reads_back=True)

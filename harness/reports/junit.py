@@ -6,13 +6,20 @@ names the file of its scenario and the line, which GitLab and Jenkins' JUnit plu
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from harness.reports._xml import Suites
 from harness.results import Presentation, Report, RunResult
 
 
 def render(run: RunResult, presentation: Presentation) -> str:
     """The XML, as text."""
-    return Suites(run, presentation, places=True).text()
+    return "".join(pieces(run, presentation))
 
 
-REPORT = Report("junit", render)
+def pieces(run: RunResult, presentation: Presentation) -> Iterator[str]:
+    """The same, a case at a time."""
+    return Suites(run, presentation, places=True).pieces()
+
+
+REPORT = Report("junit", render, pieces=pieces)

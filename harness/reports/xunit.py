@@ -3,13 +3,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from harness.reports._xml import Suites
 from harness.results import Presentation, Report, RunResult
 
 
 def render(run: RunResult, presentation: Presentation) -> str:
     """The XML, as text."""
-    return Suites(run, presentation, places=False).text()
+    return "".join(pieces(run, presentation))
 
 
-REPORT = Report("xunit", render)
+def pieces(run: RunResult, presentation: Presentation) -> Iterator[str]:
+    """The same, a case at a time."""
+    return Suites(run, presentation, places=False).pieces()
+
+
+REPORT = Report("xunit", render, pieces=pieces)

@@ -22,7 +22,7 @@ from harness.results.run import (
     summed,
     worst,
 )
-from harness.results.spool import Spool
+from harness.results.spool import Spool, bare
 from harness.results.transcript import (
     Chat,
     DrivenTranscript,
@@ -91,6 +91,7 @@ __all__ = [
     "TurnedAway",
     "Variant",
     "Verdict",
+    "bare",
     "summed",
     "worst",
     "writable",

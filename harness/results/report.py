@@ -42,6 +42,7 @@ class Report:
     are the endings of files that it can be written as, with their dot, the first for the screen; none: it has one form.
     `pieces` is what `render` returns, piece by piece: so the report of a long run need not be in memory as a whole.
     `compare` shows what has changed from one run to another, and nothing else: `harness compare` asks for it.
+    `reads_back`: it is the run itself, which `RunResult.from_json` reads.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Report:
     forms: tuple[str, ...] = ()
     pieces: Callable[[RunResult, Presentation], Iterable[str]] | None = None
     compare: Callable[[RunResult, RunResult, Presentation], str] | None = None
+    reads_back: bool = False
 
     def made(self, run: RunResult, presentation: Presentation) -> Iterable[str]:
         """The report of a run, in pieces."""

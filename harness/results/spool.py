@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeVar, cast, overload
 
 from harness.contract.errors import HarnessError
 from harness.results.findings import Finding
-from harness.results.run import CellResult, Provenance
+from harness.results.run import CellResult, Provenance, RunResult
 
 V = TypeVar("V")
 
@@ -114,7 +114,8 @@ class Spool(Sequence[CellResult]):
         light = self._light(replace(result, findings=findings, printed=None, traceback=None, conversation=None))
         if not (result.printed or result.traceback or result.conversation):
             return light
-        texts = pickle.dumps((result.printed, result.traceback), pickle.HIGHEST_PROTOCOL)
+        printed = result.printed, result.traceback
+        texts = pickle.dumps(printed, pickle.HIGHEST_PROTOCOL) if printed != (None, None) else b""
         conversation = pickle.dumps(result.conversation, pickle.HIGHEST_PROTOCOL) if result.conversation else b""
         return _Talking(light, self._file.append(texts + conversation), len(texts), len(conversation))
 
@@ -122,11 +123,18 @@ class Spool(Sequence[CellResult]):
         if isinstance(slot, CellResult):
             return slot
         assert self._file is not None  # noqa: S101 - else nothing was written
-        printed, traceback = self._file.load(slot.start, slot.texts)
-        conversation = None
+        told = slot.cell
+        if slot.texts:
+            printed, traceback = self._file.load(slot.start, slot.texts)
+            told = replace(told, printed=printed, traceback=traceback)
         if slot.conversation and not self._is_bare:
-            conversation = self._file.load(slot.start + slot.texts, slot.conversation)
-        return replace(slot.cell, printed=printed, traceback=traceback, conversation=conversation)
+            told = replace(told, conversation=self._file.load(slot.start + slot.texts, slot.conversation))
+        return told
+
+
+def bare(run: RunResult) -> RunResult:
+    """The run for who has no use for conversations: those that are not in memory are not even read."""
+    return replace(run, cells=run.cells.bare()) if isinstance(run.cells, Spool) else run
 
 
 class _File:

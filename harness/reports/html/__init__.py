@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.reports.html.page import render
+from harness.reports.html.page import pieces, render
 from harness.results import Report
 
-REPORT = Report("html", render, wants_conversations=True, compares=True)
+REPORT = Report("html", render, wants_conversations=True, compares=True, pieces=pieces)

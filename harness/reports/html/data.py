@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from tempfile import SpooledTemporaryFile
 from typing import cast
 
 from harness.reports import _groups as groups
 from harness.reports._costs import spent
 from harness.reports._words import place, what_to_do
-from harness.results import JSON, Body, CellResult, Conversation, Finding, RunResult, Sent, Verdict
+from harness.results import JSON, Body, CellResult, Conversation, Finding, RunResult, Sent, Verdict, bare
 
 GLYPHS = {
     Verdict.PASS: "✓",
@@ -36,49 +37,98 @@ _UNSAFE = re.compile("[<>&\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _BODY = 40
 """Lines that are shown of a body of which no place matters more than others."""
 
+_KNOWN = 16 << 20
+"""Characters of texts and bodies that are known again: twice those of the shipped suite."""
+
+_ROOM = 1 << 20
+"""Bytes of texts, and of bodies, that stay in memory until they are written."""
+
 _QUIET = frozenset({Verdict.PASS, Verdict.NOT_APPLICABLE})
 
 
-def data(run: RunResult) -> str:
-    """The JSON, as it may stand inside of a `script` element."""
-    pool = _Pool()
-    cells = [_cell(run, cell, pool) for cell in run.cells]
-    text = json.dumps(
-        {
-            "audit": run.audit is not None,
-            "glyphs": {verdict.value: glyph for verdict, glyph in GLYPHS.items()},
-            "cells": cells,
-            "texts": list(pool.texts),
-            "bodies": pool.bodies,
-        },
-        ensure_ascii=False,
-        separators=(",", ":"),
-    )
-    return _UNSAFE.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+def data(run: RunResult) -> Iterator[str]:
+    """The JSON, as it may stand inside of a `script` element, in pieces."""
+    return (_UNSAFE.sub(lambda found: f"\\u{ord(found.group()):04x}", piece) for piece in _pieces(run))
+
+
+def _pieces(run: RunResult) -> Iterator[str]:
+    pairs = groups.paired(bare(run))
+    glyphs = {verdict.value: glyph for verdict, glyph in GLYPHS.items()}
+    yield f'{{"audit":{_json(run.audit is not None)},"glyphs":{_json(glyphs)},"cells":['
+    with SpooledTemporaryFile[bytes](_ROOM) as texts, SpooledTemporaryFile[bytes](_ROOM) as bodies:
+        pool = _Pool(_Pile(texts), _Pile(bodies))
+        for number, cell in enumerate(run.cells):
+            yield ("," if number else "") + _json(_cell(run, cell, pool, pairs))
+        yield '],"texts":['
+        yield from pool.texts.pieces()
+        yield '],"bodies":['
+        yield from pool.bodies.pieces()
+    yield "]}"
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+class _Pile:
+    """Values, each with its index, in a file: all texts of a long run are as much as its cells."""
+
+    def __init__(self, file: SpooledTemporaryFile[bytes]) -> None:
+        self._file = file
+        self._number = 0
+
+    def add(self, value: object) -> int:
+        """The index of a value that is added."""
+        self._file.write(_json(value).encode("utf-8", "surrogatepass") + b"\n")
+        self._number += 1
+        return self._number - 1
+
+    def pieces(self) -> Iterator[str]:
+        """All of them, as JSON with commas between."""
+        self._file.seek(0)
+        for number, line in enumerate(self._file):
+            yield ("," if number else "") + line[:-1].decode("utf-8", "surrogatepass")
 
 
 class _Pool:
-    """Texts, each once, in their order; and bodies by their parts, each once."""
+    """Texts in their order, and bodies by their parts: each once, unless there are so many that what was there long
+    before is forgotten."""
 
-    def __init__(self) -> None:
-        self.texts: dict[str, int] = {}
-        self.bodies: list[JSON] = []
-        self._known: dict[str, int] = {}
+    def __init__(self, texts: _Pile, bodies: _Pile) -> None:
+        self.texts = texts
+        self.bodies = bodies
+        self._texts: dict[str, int] = {}
+        self._bodies: dict[str, int] = {}
+        self._left = _KNOWN
 
     def text(self, text: str) -> int:
         """The index of a text."""
-        return self.texts.setdefault(text, len(self.texts))
+        known = self._texts.get(text)
+        if known is None:
+            self._learn(text)
+            known = self._texts[text] = self.texts.add(text)
+        return known
 
     def body(self, source: str | None) -> int | None:
         """The index of a body: of an object its members by name, each the index of a text, or of a list those of the
         entries; of another value the index of a text."""
         if source is None:
             return None
-        if source not in self._known:
+        known = self._bodies.get(source)
+        if known is None:
             value: JSON = json.loads(source)
-            self._known[source] = len(self.bodies)
-            self.bodies.append(self._members(value) if isinstance(value, dict) else self._value(value))
-        return self._known[source]
+            parts = self._members(value) if isinstance(value, dict) else self._value(value)
+            self._learn(source)
+            known = self._bodies[source] = self.bodies.add(parts)
+        return known
+
+    def _learn(self, text: str) -> None:
+        """Make room to remember one more."""
+        self._left -= len(text)
+        if self._left < 0:
+            self._texts.clear()
+            self._bodies.clear()
+            self._left = _KNOWN - len(text)
 
     def _members(self, value: dict[str, JSON]) -> JSON:
         return {
@@ -89,10 +139,10 @@ class _Pool:
         }
 
     def _value(self, value: JSON) -> int:
-        return self.text(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+        return self.text(_json(value))
 
 
-def _cell(run: RunResult, cell: CellResult, pool: _Pool) -> dict[str, object]:
+def _cell(run: RunResult, cell: CellResult, pool: _Pool, pairs: set[tuple[str, str]]) -> dict[str, object]:
     """A cell by what is known of it: nothing is said of what there is not."""
     told: dict[str, object] = {
         "s": pool.text(cell.scenario),
@@ -115,7 +165,7 @@ def _cell(run: RunResult, cell: CellResult, pool: _Pool) -> dict[str, object]:
     }
     told |= {name: pool.text(text) for name, text in texts.items() if text}
     if cell.verdict not in _QUIET and run.audit is None:
-        here = groups.places_of(run, [(cell, ())])[0]
+        here = groups.Place(cell.scenario, (cell,), is_paired=(cell.scenario, cell.target) in pairs)
         commands = (groups.look(run, cell), groups.rerun(run, here))
         told["commands"] = [pool.text(each) for each in commands if each]
     if cell.findings:

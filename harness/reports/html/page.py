@@ -24,7 +24,7 @@ from harness.reports._costs import costs, money
 from harness.reports._redrive import redrive_lines
 from harness.reports._words import CRASHED, count, counts, place, plain, short, verdict, what_to_do
 from harness.reports.html.data import GLYPHS, data, lines_of
-from harness.results import CellResult, Presentation, RunResult, Severity, Variant, Verdict
+from harness.results import CellResult, Presentation, RunResult, Severity, Variant, Verdict, bare
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -44,7 +44,12 @@ class _Row:
 
 def render(run: RunResult, presentation: Presentation) -> str:
     """The page as text that ends with a line break."""
-    style, script = _part("style.css"), _part("script.js")
+    return "".join(pieces(run, presentation))
+
+
+def pieces(told: RunResult, presentation: Presentation) -> Iterator[str]:
+    """The same, piece by piece. `told` may have conversations, which only the script's data need."""
+    style, script, run = _part("style.css"), _part("script.js"), bare(told)
     word, sentence = verdict(run)
     context: dict[str, Any] = {
         "run": run,
@@ -68,17 +73,17 @@ def render(run: RunResult, presentation: Presentation) -> str:
         "skipped": _groups.not_applicable(run),
         "expected": _groups.expected_failures(run),
         "unrecorded": _groups.unrecorded(run),
-        "has_conversations": any(cell.conversation is not None for cell in run.cells),
+        "has_conversations": any(cell.conversation is not None for cell in told.cells),
         "compared": None if presentation.against is None else compared(run, presentation.against),
         "style": style,
         "script": script,
-        "data": data(run),
+        "data": data(told),
         "policy": (
             f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; "
             "base-uri 'none'; form-action 'none'"
         ),
     }
-    return _template().render(context) + "\n"
+    yield from _template().generate(context)
 
 
 def _matrix(run: RunResult) -> list[tuple[str, list[_Row]]]:
@@ -161,6 +166,7 @@ def _template() -> Template:
         finalize=shown,
         trim_blocks=True,
         lstrip_blocks=True,
+        keep_trailing_newline=True,
     )
     own: dict[str, Any] = {
         "address": _address,
