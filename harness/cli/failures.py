@@ -32,7 +32,6 @@ class Failures:
     def __init__(self, project: Path, mode: Mode) -> None:
         self._path = project / FOLDER / _FILE
         self._mode = mode
-        self._now: dict[_Key, bool] = {}
 
     def chosen(self, cells: Sequence[Cell]) -> Sequence[Cell]:
         """Those of the cells that failed when they were last played; all, if none of them did. Says which it is."""
@@ -45,16 +44,16 @@ class Failures:
         streams.tell(f"--last-failed: {none}; {count(len(cells), 'cell')} to play.")
         return cells
 
-    def add(self, result: CellResult) -> None:
-        """This cell is done. One at which nobody could look is as it was."""
-        if result.verdict is not Verdict.MISSING:
-            self._now[result.scenario, result.target, result.variant] = result.verdict in _FAILED
-
-    def keep(self) -> None:
-        """Remember which of the cells that are done have failed."""
+    def keep(self, done: Iterable[CellResult]) -> None:
+        """Remember which of the cells that are done have failed. One at which nobody could look is as it was."""
         known = self._known()
         before = known.get(self._mode, set[_Key]())
-        after = {key for key in before if key not in self._now} | {key for key, failed in self._now.items() if failed}
+        after = set(before)
+        for cell in done:
+            if cell.verdict in _FAILED:
+                after.add(cell.key)
+            elif cell.verdict is not Verdict.MISSING:
+                after.discard(cell.key)
         if after == before:
             return
         known[self._mode] = after

@@ -177,8 +177,6 @@ class Playing:
             with Progress(len(cells), paid=is_live) as progress:
 
                 def told(cell: CellResult) -> None:
-                    if self.failures is not None:
-                        self.failures.add(cell)
                     if is_live:
                         self.standing.keep()
                     progress(cell)
@@ -186,7 +184,7 @@ class Playing:
                 return playing(cells, progress=told, gathering=gathering)
         finally:
             if self.failures is not None:
-                self.failures.keep()
+                self.failures.keep(gathering.spool.bare())
 
 
 def _wanted(options: Options, every: Sequence[Cell], check: Check | None, failures: Failures | None) -> Sequence[Cell]:

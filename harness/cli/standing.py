@@ -39,10 +39,7 @@ class Standing:
         self._facts = facts
         self._mode: Mode = mode
         self._presentation = presentation
-        self._cells: Sequence[Cell] = ()
-        self._done = Spool(0)
-        self._completed: Callable[[RunResult], RunResult] = lambda run: run
-        self._written = time.monotonic()
+        self.begin((), Spool(0))
         run = RunResult(mode, (), cassettes=cassettes, facts=facts, stopped=_BEGUN)
         for output in outputs:
             if output.is_file:
@@ -65,6 +62,10 @@ class Standing:
                 if output.is_file and output.report.reads_back:
                     output.write(self._until_now(_BEGUN), self._presentation)
             self._written = time.monotonic()
+
+    def end(self) -> None:
+        """The run has come to its end. What it was made of, which may be more than came of it, is let go."""
+        self.begin((), Spool(0))
 
     def stop(self, error: BaseException) -> None:
         """Write the reports of a run that `error` has ended; on the screen only if it has played cells, unless what has

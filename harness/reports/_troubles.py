@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.reports import _groups as groups
@@ -25,13 +25,14 @@ class Sign:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """One thing that is wrong, wherever it shows. `rule`, `kind` and `at` are those of its findings; `rule` is a word
-    for what has none. `advice` says what to do, over lines."""
+    """One thing that is wrong. `rule`, `kind` and `at` are those of its findings; `rule` is a word for what has none.
+    `signs` gives all that is seen of it, one after the other: of a long run that is much. `advice` says what to do,
+    over lines."""
 
     rule: str
     severity: Severity
     extent: str
-    signs: tuple[Sign, ...]
+    signs: Callable[[], Iterator[Sign]]
     advice: str
     kind: Kind | None = None
     at: str = ""
@@ -52,28 +53,31 @@ def troubles(run: RunResult, presentation: Presentation) -> list[Trouble]:
 def _unfinished(run: RunResult) -> Iterator[Trouble]:
     if run.stopped is not None:
         sign = Sign("harness", None, f"the run is not finished: {plain(run.stopped)}")
-        yield Trouble("unfinished", Severity.ERROR, count(len(run.cells), "cell") + " done", (sign,), "")
+        yield Trouble("unfinished", Severity.ERROR, count(len(run.cells), "cell") + " done", _one(sign), "")
 
 
 def _cause(run: RunResult, presentation: Presentation, cause: Cause) -> Trouble:
-    signs = (
-        Sign(_named(each), spot(run, presentation, each.cells[0].scenario, each.findings[0]), _seen(each.findings[0]))
-        for each in cause.places
-    )
+    def signs() -> Iterator[Sign]:
+        for each in cause.places:
+            finding = each.findings[0]
+            yield Sign(_named(each), spot(run, presentation, each.cells[0].scenario, finding), _seen(finding))
+
     todo = what_to_do(cause.kind, cause.severity, cause.blame)
     again = "" if run.audit is not None else f"\nPlay again: {groups.rerun(run, cause.places[0])}"
     at = ", ".join(f"{api} {each}".strip() for api, each in cause.at)
-    return Trouble(cause.rule, cause.severity, cause.extent, tuple(signs), f"{todo}{again}", cause.kind, at)
+    return Trouble(cause.rule, cause.severity, cause.extent, signs, f"{todo}{again}", cause.kind, at)
 
 
 def _broken(run: RunResult, presentation: Presentation) -> Iterator[Trouble]:
     for reason, places in groups.broken(run):
-        signs = (
-            Sign(_named(each), spot(run, presentation, each.cells[0].scenario), plain(reason) or "no reason is known")
-            for each in places
-        )
+
+        def signs(places: Sequence[groups.Place] = places, said: str = plain(reason)) -> Iterator[Sign]:
+            for each in places:
+                at = spot(run, presentation, each.cells[0].scenario)
+                yield Sign(_named(each), at, said or "no reason is known")
+
         advice = f"{CRASHED}\nPlay again: {groups.rerun(run, places[0])}"
-        yield Trouble("error", Severity.ERROR, count(groups.cells_of(places), "cell"), tuple(signs), advice)
+        yield Trouble("error", Severity.ERROR, count(groups.cells_of(places), "cell"), signs, advice)
 
 
 def _missing(run: RunResult, presentation: Presentation) -> Iterator[Trouble]:
@@ -82,14 +86,18 @@ def _missing(run: RunResult, presentation: Presentation) -> Iterator[Trouble]:
         at = spot(run, presentation, each.cells[0].scenario)
         advice = f"record: {each.record}\nor play: {each.reference}"
         sign = Sign(name, at, f"could not look: {plain(each.reason)}")
-        yield Trouble("missing", Severity.ERROR, count(len(each.cells), "cell"), (sign,), advice)
+        yield Trouble("missing", Severity.ERROR, count(len(each.cells), "cell"), _one(sign), advice)
 
 
 def _stale(run: RunResult) -> Iterator[Trouble]:
     for each in run.stale:
         name = f"{each.scenario}{f' [{each.variant}]' if each.variant else ''} . {each.target}"
         sign = Sign(name, None, f"{each.rule} is listed as an expected failure, and did not happen")
-        yield Trouble("stale", Severity.ERROR, "1 entry", (sign,), "take it off the list of expected failures.")
+        yield Trouble("stale", Severity.ERROR, "1 entry", _one(sign), "take it off the list of expected failures.")
+
+
+def _one(sign: Sign) -> Callable[[], Iterator[Sign]]:
+    return lambda: iter([sign])
 
 
 def _named(each: groups.Place) -> str:

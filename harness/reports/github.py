@@ -9,7 +9,7 @@ runner's `ExecutionContext.cs`): the worst causes come first, and what more ther
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain, zip_longest
+from itertools import chain, repeat, zip_longest
 
 from harness.reports._places import Spot
 from harness.reports._troubles import Sign, Trouble, troubles
@@ -47,14 +47,21 @@ def _lines(found: Sequence[Trouble], severity: Severity) -> Iterator[str]:
 
 
 def _spread(found: Sequence[Trouble], most: int) -> list[tuple[Trouble, Sign]]:
-    first = [(each, each.signs[0]) for each in found]
-    others = zip_longest(*([(each, sign) for sign in each.signs[1:] if sign.spot is not None] for each in found))
-    taken: dict[tuple[int, Spot], None] = {(id(each), sign.spot): None for each, sign in first if sign.spot is not None}
-    for pair in chain.from_iterable(others):
-        if pair is not None and pair[1].spot is not None and (key := (id(pair[0]), pair[1].spot)) not in taken:
-            taken[key] = None
-            first.append(pair)
-    return first[:most]
+    every = [zip(repeat(each), each.signs()) for each in found]
+    spread = [next(signs) for signs in every]
+    taken = {(id(each), sign.spot) for each, sign in spread}
+    for each, sign in filter(None, chain.from_iterable(zip_longest(*(filter(_is_here, signs) for signs in every)))):
+        if len(spread) >= most:
+            break
+        if (id(each), sign.spot) not in taken:
+            taken.add((id(each), sign.spot))
+            spread.append((each, sign))
+    return spread[:most]
+
+
+def _is_here(seen: tuple[Trouble, Sign]) -> bool:
+    """Whether it shows at a line of the repository."""
+    return seen[1].spot is not None
 
 
 def command(severity: Severity, title: str, message: str, spot: Spot | None) -> str:

@@ -23,15 +23,25 @@ _ELSEWHERE = "toolcall-harness"
 
 def render(run: RunResult, presentation: Presentation) -> str:
     """The JSON; an empty list if nothing is wrong."""
-    made: dict[str, dict[str, JSON]] = {}
+    return "".join(pieces(run, presentation))
+
+
+def pieces(run: RunResult, presentation: Presentation) -> Iterator[str]:
+    """The same, an entry at a time."""
+    known: set[str] = set()
     for each in _issues(run, presentation):
-        made.setdefault(str(each["fingerprint"]), each)
-    return json.dumps(list(made.values()), ensure_ascii=False, indent=2) + "\n"
+        fingerprint = str(each["fingerprint"])
+        if fingerprint not in known:
+            yield (
+                ("," if known else "[") + "\n  " + json.dumps(each, ensure_ascii=False, indent=2).replace("\n", "\n  ")
+            )
+            known.add(fingerprint)
+    yield "\n]\n" if known else "[]\n"
 
 
 def _issues(run: RunResult, presentation: Presentation) -> Iterator[dict[str, JSON]]:
     for trouble in troubles(run, presentation):
-        for sign in trouble.signs:
+        for sign in trouble.signs():
             path = sign.spot.file if sign.spot is not None else f"{_ELSEWHERE}/{sign.name.split(' ')[0]}"
             yield {
                 "description": f"{trouble.rule} in {sign.name}: {sign.text.splitlines()[0]}",
@@ -48,4 +58,4 @@ def _fingerprint(trouble: Trouble, sign: Sign) -> str:
     return hashlib.sha256(said.encode("utf-8", "backslashreplace")).hexdigest()[:32]
 
 
-REPORT = Report("gitlab", render)
+REPORT = Report("gitlab", render, pieces=pieces)

@@ -38,14 +38,23 @@ _HEADS = {Severity.ERROR: "Causes", Severity.WARNING: "Warnings", Severity.NOTE:
 
 def render(run: RunResult, presentation: Presentation) -> str:
     """The Markdown, verdict first: it is what a summary is opened for."""
-    blocks = list(_of_run(run, presentation) if run.audit is None else _of_audit(run, run.audit, presentation))
-    return "\n\n".join(_fitted(blocks, presentation.most)) + "\n"
+    return "".join(pieces(run, presentation))
 
 
-def _fitted(blocks: Sequence[str], most: int | None) -> Sequence[str]:
+def pieces(run: RunResult, presentation: Presentation) -> Iterator[str]:
+    """The same, a block at a time."""
+    blocks = _of_run(run, presentation) if run.audit is None else _of_audit(run, run.audit, presentation)
+    between = ""
+    for block in blocks if presentation.most is None else _fitted(list(blocks), presentation.most):
+        yield between + block
+        between = "\n\n"
+    yield "\n"
+
+
+def _fitted(blocks: Sequence[str], most: int) -> Sequence[str]:
     """As many blocks as have room in so many bytes, none of them cut: half of one would not be closed."""
     sizes = [len(each.encode("utf-8", "backslashreplace")) + 2 for each in blocks]
-    if most is None or sum(sizes) - 1 <= most:
+    if sum(sizes) - 1 <= most:
         return blocks
     kept: list[str] = []
     room = most - _NOTE
@@ -60,23 +69,21 @@ def _fitted(blocks: Sequence[str], most: int | None) -> Sequence[str]:
 def _of_run(run: RunResult, presentation: Presentation) -> Iterator[str]:
     word, sentence = verdict(run)
     limit = None if presentation.verbose else _SHOWN
-    yield from (
-        f"## harness: {word}",
-        f"{escaped(sentence)}.",
-        *_matrix(run, by_scenario=presentation.verbose),
-        *_gateway(run),
-        *_causes(run, Severity.ERROR, limit),
-        *_broken(run, limit),
-        *_checked(run),
-        *_stale(run),
-        *_missing(run),
-        *_differences(run, everything=presentation.all_differences),
-        *(escaped(line) for line in groups.provenance(run)),
-        *(escaped(line) for line in costs(run, by_target=presentation.verbose)),
-        *_causes(run, Severity.WARNING, limit),
-        *_causes(run, Severity.NOTE, limit),
-        *_lists(run, verbose=presentation.verbose),
-    )
+    yield f"## harness: {word}"
+    yield f"{escaped(sentence)}."
+    yield from _matrix(run, by_scenario=presentation.verbose)
+    yield from _gateway(run)
+    yield from _causes(run, Severity.ERROR, limit)
+    yield from _broken(run, limit)
+    yield from _checked(run)
+    yield from _stale(run)
+    yield from _missing(run)
+    yield from _differences(run, everything=presentation.all_differences)
+    yield from map(escaped, groups.provenance(run))
+    yield from map(escaped, costs(run, by_target=presentation.verbose))
+    yield from _causes(run, Severity.WARNING, limit)
+    yield from _causes(run, Severity.NOTE, limit)
+    yield from _lists(run, verbose=presentation.verbose)
 
 
 def _of_audit(run: RunResult, done: Audited, presentation: Presentation) -> Iterator[str]:
@@ -232,4 +239,4 @@ def _lists(run: RunResult, *, verbose: bool) -> Iterator[str]:
         yield details("Expected failures", [table(["reason", "cells"], rows)])
 
 
-REPORT = Report("markdown", render, compare=_changes.render)
+REPORT = Report("markdown", render, pieces=pieces, compare=_changes.render)

@@ -231,7 +231,7 @@ class Run:
                         break
             return
         with self:
-            lines = self._lines([each for each in enumerate(cells) if each[0] not in skip], jobs or 1)
+            lines = self._lines((each for each in enumerate(cells) if each[0] not in skip), jobs or 1)
             shared = [(Shared(iter(each), until=lambda: patience.over), number) for each, number in lines]
             if sum(number for _, number in shared) == 1:
                 self._play_some(shared[0][0], done)
@@ -257,16 +257,16 @@ class Run:
         for number, cell in left:
             done(number, self._without_evidence(cell))
 
-    def _lines(self, cells: list[tuple[int, Cell]], jobs: int) -> list[tuple[list[tuple[int, Cell]], int]]:
+    def _lines(self, cells: Iterable[tuple[int, Cell]], jobs: int) -> list[tuple[Iterable[tuple[int, Cell]], int]]:
         """The cells in the lines in which they wait, and how many of each are played at once: `jobs` of all, or as many
         of each target as it is to have."""
         at_once = self._pace.tempo.at_once
-        if not (at_once and cells):
+        if not at_once:
             return [(cells, jobs)]
         by_target: dict[str, list[tuple[int, Cell]]] = {}
         for number, cell in cells:
             by_target.setdefault(cell.target.name, []).append((number, cell))
-        return [(each, at_once.get(target, at_once.get(None, 1))) for target, each in by_target.items()]
+        return [(each, at_once.get(target, at_once.get(None, 1))) for target, each in by_target.items()] or [((), 1)]
 
     def _at_a_time(
         self, lines: Sequence[tuple[Shared[tuple[int, Cell]], int]], cells: Sequence[Cell], done: Done
