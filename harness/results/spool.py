@@ -12,10 +12,11 @@ import os
 import pickle
 import sys
 import tempfile
+from array import array
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import fields, replace
-from typing import Any, NamedTuple, TypeVar, cast, overload
+from typing import Any, TypeVar, cast, overload
 
 from harness.contract.errors import HarnessError
 from harness.results.findings import Finding
@@ -29,14 +30,9 @@ ROOM = 4096
 
 _NOTHING: Mapping[str, int] = {}
 
-
-class _Talking(NamedTuple):
-    """A cell without its texts and its conversation, and where these lie in the file: so many bytes of each."""
-
-    cell: CellResult
-    start: int
-    texts: int
-    conversation: int
+_NOWHERE = -1
+_LENGTH = 4
+"""Bytes in front of a value in the file, which say how long it is."""
 
 
 class Spool(Sequence[CellResult]):
@@ -46,8 +42,10 @@ class Spool(Sequence[CellResult]):
     """
 
     def __init__(self, number: int, room: int = ROOM) -> None:
-        self._slots: list[CellResult | _Talking | None] = [None] * number
+        self._slots: list[CellResult | None] = [None] * number
         self._file = _File() if number > room else None
+        self._texts = array("q", [_NOWHERE]) * number  # where in the file they begin
+        self._conversations = array("q", [_NOWHERE]) * number
         self._is_bare = False
         self._common: dict[Hashable, Any] = {}
 
@@ -57,7 +55,9 @@ class Spool(Sequence[CellResult]):
         Raises:
             HarnessError: there is no room for it on the disk.
         """
-        self._slots[at] = self._written(result) if self._file else self._light(result)
+        if self._file is not None:
+            result = self._written(at, result, self._file)
+        self._slots[at] = self._light(result)
 
     def bare(self) -> Spool:
         """The same without conversations, for who has no use for them: they are not even read."""
@@ -78,11 +78,11 @@ class Spool(Sequence[CellResult]):
     @overload
     def __getitem__(self, at: slice) -> Sequence[CellResult]: ...
     def __getitem__(self, at: int | slice) -> CellResult | Sequence[CellResult]:
-        done = [slot for slot in self._slots if slot is not None]
-        return [self._read(slot) for slot in done[at]] if isinstance(at, slice) else self._read(done[at])
+        done = [number for number, slot in enumerate(self._slots) if slot is not None]
+        return list(map(self._read, done[at])) if isinstance(at, slice) else self._read(done[at])
 
     def __iter__(self) -> Iterator[CellResult]:
-        return (self._read(slot) for slot in self._slots if slot is not None)
+        return (self._read(number) for number, slot in enumerate(self._slots) if slot is not None)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and [*self] == [*cast("Sequence[object]", other)]
@@ -108,27 +108,24 @@ class Spool(Sequence[CellResult]):
     def _shared(self, value: V, key: Hashable) -> V:
         return self._common.setdefault(key, value)
 
-    def _written(self, result: CellResult) -> CellResult | _Talking:
-        assert self._file is not None  # noqa: S101 - who asks has looked
-        findings = _Findings(self._file, result.findings) if result.findings else ()
-        light = self._light(replace(result, findings=findings, printed=None, traceback=None, conversation=None))
-        if not (result.printed or result.traceback or result.conversation):
-            return light
+    def _written(self, at: int, result: CellResult, file: _File) -> CellResult:
+        """The result without what has gone into the file."""
         printed = result.printed, result.traceback
-        texts = pickle.dumps(printed, pickle.HIGHEST_PROTOCOL) if printed != (None, None) else b""
-        conversation = pickle.dumps(result.conversation, pickle.HIGHEST_PROTOCOL) if result.conversation else b""
-        return _Talking(light, self._file.append(texts + conversation), len(texts), len(conversation))
+        self._texts[at] = _NOWHERE if printed == (None, None) else file.append(printed)
+        self._conversations[at] = _NOWHERE if result.conversation is None else file.append(result.conversation)
+        findings = _Findings(file, result.findings) if result.findings else ()
+        return replace(result, findings=findings, printed=None, traceback=None, conversation=None)
 
-    def _read(self, slot: CellResult | _Talking) -> CellResult:
-        if isinstance(slot, CellResult):
-            return slot
-        assert self._file is not None  # noqa: S101 - else nothing was written
-        told = slot.cell
-        if slot.texts:
-            printed, traceback = self._file.load(slot.start, slot.texts)
+    def _read(self, number: int) -> CellResult:
+        told = self._slots[number]
+        assert told is not None  # noqa: S101 - who asks has looked
+        if self._file is None:
+            return told
+        if (start := self._texts[number]) != _NOWHERE:
+            printed, traceback = self._file.load(start)
             told = replace(told, printed=printed, traceback=traceback)
-        if slot.conversation and not self._is_bare:
-            told = replace(told, conversation=self._file.load(slot.start + slot.texts, slot.conversation))
+        if not self._is_bare and (start := self._conversations[number]) != _NOWHERE:
+            told = replace(told, conversation=self._file.load(start))
         return told
 
 
@@ -147,9 +144,10 @@ class _File:
     def __del__(self) -> None:
         self._file.close()
 
-    def append(self, data: bytes) -> int:
-        """Add to the file; where that begins. Raises `HarnessError`: the disk is full, or failed."""
-        start = self._end
+    def append(self, value: object) -> int:
+        """Add a value; where it begins. Raises `HarnessError`: the disk is full, or failed."""
+        start, data = self._end, pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+        data = len(data).to_bytes(_LENGTH) + data
         try:
             while data:
                 written = os.pwrite(self._file.fileno(), data, self._end)
@@ -161,20 +159,20 @@ class _File:
             ) from None
         return start
 
-    def load(self, start: int, length: int) -> Any:
-        """A value that was added, pickled."""
-        return pickle.loads(os.pread(self._file.fileno(), length, start))  # noqa: S301 - ours: the file has no name
+    def load(self, start: int) -> Any:
+        """The value that begins there."""
+        length = int.from_bytes(os.pread(self._file.fileno(), _LENGTH, start))
+        return pickle.loads(os.pread(self._file.fileno(), length, start + _LENGTH))  # noqa: S301 - ours: the file has no name
 
 
 class _Findings(Sequence[Finding]):
     """The findings of a cell, which lie in the file: read by whoever looks at them, each time."""
 
-    __slots__ = ("_file", "_length", "_number", "_start")
+    __slots__ = ("_file", "_number", "_start")
 
     def __init__(self, file: _File, findings: Sequence[Finding]) -> None:
-        data = pickle.dumps(tuple(findings), pickle.HIGHEST_PROTOCOL)
         self._file = file
-        self._start, self._length, self._number = file.append(data), len(data), len(findings)
+        self._start, self._number = file.append(tuple(findings)), len(findings)
 
     def __len__(self) -> int:
         return self._number
@@ -195,7 +193,7 @@ class _Findings(Sequence[Finding]):
     __hash__ = None  # pyright: ignore[reportAssignmentType] - findings hold JSON
 
     def _read(self) -> tuple[Finding, ...]:
-        return self._file.load(self._start, self._length)
+        return self._file.load(self._start)
 
 
 def _key(provenance: Provenance) -> Hashable:
