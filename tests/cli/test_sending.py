@@ -181,15 +181,19 @@ def test_a_run_that_was_interrupted_is_gone_on_with(place: Place, monkeypatch: p
 
 def test_what_was_paid_for_is_on_the_disk_before_the_end(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
+    begun: set[str] = set()
 
     def look(self: Progress, cell: CellResult) -> None:
         seen.append(len(RunResult.from_json(Path("run.json").read_text()).cells))
+        begun.add(Path("run.xml").read_text())
 
     monkeypatch.setattr("harness.cli.standing._OFTEN", -1.0)
     monkeypatch.setattr(Progress, "__call__", look)
 
-    assert place("--report=json:run.json").code == 0
+    assert place("--report=json:run.json", "--report=junit:run.xml").code == 0
     assert seen == [1, 2, 3]
+    assert len(begun) == 1  # with which no run can be gone on
+    assert begun != {Path("run.xml").read_text()}
 
 
 def test_a_scenario_that_has_changed_is_played_again(place: Place, folder: Path) -> None:
