@@ -31,8 +31,8 @@ _CHUNK = 16
 """How many cells a fork is sent at once, so that none waits for long while another one has much left."""
 
 _WORTH_LOADING = 256
-"""How many cells have to be left for one more fork to load what they need: an SDK is imported in the time of some 50 to
-200 cells, in which whoever has it plays on."""
+"""How many cells have to be left for one more fork to load what another one has: an SDK is imported in the time of some
+50 to 200 cells, in which that one plays on."""
 
 
 def possible() -> bool:
@@ -69,7 +69,7 @@ def forked(
         while at_work:
             for connection in wait([*at_work]):
                 fork = at_work[connection]  # pyright: ignore[reportArgumentType] - of `wait`, whatever was given
-                played = fork.received()
+                played = fork.received(work)
                 if not fork.sent(work):
                     del at_work[fork.connection]
                 for number, result in played:
@@ -88,6 +88,7 @@ class _Work:
 
     def __init__(self, needs: Iterable[Hashable]) -> None:
         self._left: dict[Hashable, deque[int]] = {}
+        self._begun: set[Hashable] = set()
         self._loaded: set[Hashable] = set()
         for number, need in enumerate(needs):
             self._left.setdefault(need, deque()).append(number)
@@ -98,16 +99,20 @@ class _Work:
         wanted = [need for need, left in self._left.items() if left and self._is_worth(need, loaded)]
         if not wanted:
             return ()
-        need = max(wanted, key=lambda each: (each in loaded, each not in self._loaded, len(self._left[each])))
+        need = max(wanted, key=lambda each: (each in loaded, each not in self._begun, len(self._left[each])))
         if need is not None:
             loaded.add(need)
-            self._loaded.add(need)
+            self._begun.add(need)
         left = self._left[need]
         return [left.popleft() for _ in range(min(_CHUNK, len(left)))]
 
+    def is_played(self, loaded: Iterable[Hashable]) -> None:
+        """A fork that has loaded so much has played some of what needs it."""
+        self._loaded.update(loaded)
+
     def _is_worth(self, need: Hashable, loaded: Container[Hashable]) -> bool:
-        is_free = need is None or need in loaded or need not in self._loaded
-        return is_free or len(self._left[need]) >= _WORTH_LOADING
+        is_free = need is None or need in loaded or need not in self._begun
+        return is_free or len(self._left[need]) >= (_WORTH_LOADING if need in self._loaded else WORTH)
 
 
 @contextmanager
@@ -140,13 +145,14 @@ class _Fork:
             self.connection.send(chunk)
         return bool(chunk)
 
-    def received(self) -> Sequence[tuple[int, Any]]:
+    def received(self, work: _Work) -> Sequence[tuple[int, Any]]:
         """What came of all that it was last sent. To send each by itself would take a twentieth of all the time."""
         try:
             received: Sequence[tuple[int, Any]] = self.connection.recv()
         except (EOFError, OSError):
             self._process.join()
             raise HarnessError(f"a process that played cells has ended: exit code {self._process.exitcode}") from None
+        work.is_played(self._loaded)
         return received
 
     def end(self) -> None:

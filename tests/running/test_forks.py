@@ -30,13 +30,14 @@ assert {number: result for number, (result, _) in done.items()} == {number: numb
 assert len({process for _, process in done.values()}) == 2
 assert here not in {process for _, process in done.values()}
 
-done = dict(forked(square, range(200), 2, nullcontext(), loads=lambda number: number % 2))
-assert sorted(done) == [*range(200)]
+done = dict(forked(square, range(100), 2, nullcontext(), loads=lambda number: number % 2))
+assert sorted(done) == [*range(100)]
 players = [{process for number, (_, process) in done.items() if number % 2 == kind} for kind in (0, 1)]
 assert [len(each) for each in players] == [1, 1] and players[0] != players[1]
 
-done = dict(forked(square, range(600), 2, nullcontext(), loads=lambda number: "the same for all"))
-assert len({process for _, process in done.values()}) == 2
+for many, processes in ((40, 1), (100, 2), (600, 2)):
+    done = dict(forked(square, range(many), 2, nullcontext(), loads=lambda number: "the same for all"))
+    assert len(done) == many and len({process for _, process in done.values()}) == processes
 
 def odd(number):
     if number == 37:
