@@ -11,7 +11,9 @@ from harness.contract.errors import Unsupported
 from harness.contract.model import JSON, JSON_INSTRUCTION, ChatRequest, JsonMode, JsonSchema, NamedTool
 
 if TYPE_CHECKING:
-    from harness.contract.model import ThinkingSettings, Tool
+    from collections.abc import Callable
+
+    from harness.contract.model import Message, ThinkingSettings, Tool
 
 DEFAULT_MAX_TOKENS = 4096
 """Tokens of answer where the request sets no bound."""
@@ -23,15 +25,18 @@ _BUDGETS = {"low": 1024, "medium": 4096, "high": 16384}
 _CACHE_MARK: dict[str, JSON] = {"cache_control": {"type": "ephemeral"}}
 
 
-def body(request: ChatRequest, model: str) -> dict[str, JSON]:
-    """The whole body; `model` where the request names none.
+def body(
+    request: ChatRequest, model: str, conversation: Callable[[tuple[Message, ...]], list[JSON]] = messages
+) -> dict[str, JSON]:
+    """The whole body; `model` where the request names none. `conversation` encodes the messages.
 
     Raises:
         Unsupported: the API cannot express the request.
     """
     _refuse_sampling(request)
     model = request.model or model
-    result: dict[str, JSON] = {"model": model, "max_tokens": request.max_tokens, "messages": messages(request.messages)}
+    result: dict[str, JSON] = {"model": model, "max_tokens": request.max_tokens}
+    result["messages"] = conversation(request.messages)
     if request.max_tokens is None:
         result["max_tokens"] = DEFAULT_MAX_TOKENS
     if system := _system(request):
