@@ -50,7 +50,8 @@ def _result_place(evidence: Evidence) -> Iterator[str]:
 
 def _parallel_results(evidence: Evidence) -> Iterator[str]:
     for asked in evidence.asked:
-        for position, turn in enumerate(asked.view.turns):
+        new = evidence.new_turns(asked)
+        for position, turn in enumerate(new, len(asked.view.turns) - len(new)):
             results = sum(isinstance(part, ResultView) for part in turn.parts)
             if results > 1:
                 yield "together in one entry"
