@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
@@ -57,13 +58,13 @@ class Failures:
         if after == before:
             return
         known[self._mode] = after
-        text = json.dumps({mode: sorted(keys) for mode, keys in known.items()}, indent=1)
+        pieces = json.JSONEncoder(indent=1).iterencode({mode: sorted(keys) for mode, keys in known.items()})
         try:
             self._path.parent.mkdir(exist_ok=True)
             ignoring = self._path.parent / ".gitignore"
             if not ignoring.exists():
                 ignoring.write_text("*\n")
-            replacement.replace(self._path, f"{text}\n".encode())
+            replacement.replace(self._path, (piece.encode() for piece in chain(pieces, ["\n"])))
         except OSError as error:
             streams.tell(f"harness: {self._path}: {error.strerror}: what failed is not kept for --last-failed.")
 

@@ -13,6 +13,8 @@ import secrets
 from collections.abc import Generator, Iterable
 from pathlib import Path
 
+_BLOCK = 64 << 10
+
 _BESIDE = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")
 """`.NAME.TOKEN.tmp`, as `_opened_beside` names files."""
 
@@ -27,8 +29,8 @@ def replace(path: Path, data: bytes | Iterable[bytes], permissions: int | None =
     sweep(path.parent, path.name)
     handle, beside = _opened_beside(path)
     try:
-        for piece in [data] if isinstance(data, bytes) else data:
-            write_all(handle, piece)
+        for block in [data] if isinstance(data, bytes) else _blocks(data):
+            write_all(handle, block)
         os.fsync(handle)
         if permissions is not None:
             beside.chmod(permissions)
@@ -40,6 +42,17 @@ def replace(path: Path, data: bytes | Iterable[bytes], permissions: int | None =
     finally:
         os.close(handle)
     sync_folder(path.parent)
+
+
+def _blocks(pieces: Iterable[bytes]) -> Generator[bytes]:
+    """Small pieces together: each write is a call of the system."""
+    block = bytearray()
+    for piece in pieces:
+        block += piece
+        if len(block) >= _BLOCK:
+            yield bytes(block)
+            block.clear()
+    yield bytes(block)
 
 
 def write_all(handle: int, data: bytes) -> None:

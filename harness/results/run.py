@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
 from functools import cache
+from itertools import takewhile
 from typing import Annotated, Any, Literal, TypeAlias, cast
 
 from pydantic import AfterValidator, GetPydanticSchema, TypeAdapter
@@ -267,8 +268,9 @@ class RunResult:
         for name in ("facts", "rules", "ignored", "unplayed", "part"):
             if not getattr(self, name):
                 del document[name]
-        head, cells, tail = _dumped(document).partition('"cells": []')  # before it stands the mode, and nothing else
-        yield head + cells[:-1]
+        around = json.JSONEncoder(ensure_ascii=False, indent=2).iterencode(_finite(document))
+        yield from takewhile(lambda piece: piece != "[]", around)  # the cells: before them stands the mode alone
+        yield "["
         between = ""
         for cell in self.cells:
             apart = {"seconds": True, "conversation": not conversations, "hidden": not cell.hidden}
@@ -276,7 +278,9 @@ class RunResult:
             dumped = _cell().dump_python(whole, mode="json", exclude={name for name, out in apart.items() if out})
             yield between + "\n    " + _dumped(dumped).replace("\n", "\n    ")
             between = ","
-        yield ("\n  ]" if between else "]") + tail + "\n"
+        yield "\n  ]" if between else "]"
+        yield from around
+        yield "\n"
 
     @staticmethod
     def from_json(text: str) -> RunResult:
@@ -292,8 +296,7 @@ class RunResult:
 
     def _times(self) -> dict[str, Any]:
         """All that may change when a run is repeated, in one place: when, how long, and how long each cell."""
-        cells = {_timed(each.scenario, each.target, each.variant): each.seconds for each in self.cells}
-        known = {name: seconds for name, seconds in cells.items() if seconds is not None}
+        known = {_timed(*each.key): each.seconds for each in self.cells if each.seconds is not None}
         at = {} if self.played_at is None else {"at": self.played_at}
         return {**at, **self.timing, **({"cells": known} if known else {})}
 
