@@ -343,12 +343,17 @@ def test_nothing_applicable_is_not_a_pass(harness: Command) -> None:
     assert outcome.out.splitlines()[0].startswith("NOTHING RAN  2 cells (1 whole, 1 streamed): no cell")
 
 
-def test_targets_whose_sdk_is_missing_are_left_out_aloud(
-    harness: Command, cassettes: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def without_openai(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files of the SDK are gone."""
     for package in ("openai_chat", "_openai"):
         monkeypatch.delitem(sys.modules, f"harness.adapters.{package}.client", raising=False)
     monkeypatch.setitem(sys.modules, "openai", None)
+
+
+def test_targets_whose_sdk_is_missing_are_left_out_aloud(
+    harness: Command, cassettes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_openai(monkeypatch)
     monkeypatch.setattr(sdk, "_installed", lambda name: None if name == "openai" else version(name))
 
     rest = harness("run", "call-single", "--cassettes", str(cassettes))
@@ -368,9 +373,7 @@ def test_targets_whose_sdk_is_missing_are_left_out_aloud(
 def test_an_sdk_whose_files_are_gone_though_pip_has_it_ends_the_run_by_its_name(
     harness: Command, cassettes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for package in ("openai_chat", "_openai"):
-        monkeypatch.delitem(sys.modules, f"harness.adapters.{package}.client", raising=False)
-    monkeypatch.setitem(sys.modules, "openai", None)
+    without_openai(monkeypatch)
 
     outcome = harness("run", "call-single", "--cassettes", str(cassettes))
 
