@@ -56,12 +56,17 @@ class Recording:
         self._completed = False
         self._journal = Journal(self._path, metadata, force=force)
         self._left = deque(answers(self._journal.leftover))
-        if self._left and not _is_continued(self._journal.leftover, metadata):
-            try:
+        try:
+            # Again, behind the lock: whoever held it until now may have put a cassette there.
+            library.place_for(metadata, force=force or replaces)
+            if self._left and not _is_continued(self._journal.leftover, metadata):
                 self._part()
-            except CassetteError:
+        except CassetteError:
+            if self._journal.leftover.interactions:
                 self._journal.close()
-                raise
+            else:
+                self._journal.remove()
+            raise
 
     def taken_up(self, request: HttpRequest) -> HttpResponse | None:
         """The answer that an earlier recording got to this request, if it comes next in what it has left.

@@ -9,12 +9,14 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from harness.contract.errors import CassetteError
+from harness.contract.errors import CassetteError, CassetteTaken
 from harness.contract.http import Delivery, HttpResponse
-from harness.tape.journal import Leftover, read_journal
+from harness.tape import recording
+from harness.tape.journal import Journal, Leftover, read_journal
 from harness.tape.library import Library
 from harness.tape.recording import Recording
 from harness.tape.redact import Redactor
@@ -249,6 +251,24 @@ def test_two_processes_do_not_record_the_same_cassette(tmp_path: Path) -> None:
     assert process.returncode == 0
     with Recording(Library(tmp_path), METADATA, Redactor()):
         pass
+
+
+def test_what_another_process_has_put_there_until_the_lock_was_free_is_not_asked_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = Library(tmp_path)
+    paid = replace(cassette("other"), metadata=replace(METADATA, origin="provider"))
+
+    def late(*arguments: Any, **options: Any) -> Journal:
+        library.save(paid, force=True)
+        return Journal(*arguments, **options)
+
+    monkeypatch.setattr(recording, "Journal", late)
+    with pytest.raises(CassetteTaken, match="may have been paid for"):
+        Recording(library, METADATA, Redactor())
+    (path,) = library.paths()
+    assert [each for each in tmp_path.rglob("*") if each.is_file()] == [path]
+    assert library.load(METADATA.target, METADATA.scenario, METADATA.variant).interactions == paid.interactions
 
 
 def test_of_many_threads_that_record_one_cassette_at_most_one_has_it_at_a_time(tmp_path: Path) -> None:
