@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.host.project import project
-
 if TYPE_CHECKING:
     from harness.apis.facts import Edition
 
@@ -47,6 +45,8 @@ FactFiles = Annotated[
 def fact_files(given: Sequence[Path] | None) -> tuple[Path, ...]:
     """The files of facts of one's own: those of the project that the working folder is in, then those that were given.
     Raises `UsageError`: the project's settings are wrong."""
+    from harness.host.project import project  # noqa: PLC0415 - `harness list rules` reads no settings
+
     return tuple(dict.fromkeys((*project(Path()).facts, *(given or ()))))
 
 

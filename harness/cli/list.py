@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
 
-from harness import catalog
 from harness.cli.days import AsOf, FactFiles, edition, fact_files
 from harness.cli.options import MaxAge, asked
 from harness.cli.table import printed
 from harness.contract.errors import UsageError
 
 if TYPE_CHECKING:
-    from harness.apis.fact import Fact
     from harness.apis.facts import Edition
 
 
@@ -89,6 +87,7 @@ def _scenarios() -> Iterator[Sequence[str]]:
 
 
 def _targets() -> Iterator[Sequence[str]]:
+    from harness import catalog  # noqa: PLC0415 - `harness list rules` loads no APIs
 
     yield "TARGET", "ADAPTER", "API", "MODEL", "PROFILE", "KEY"
     for each in catalog.targets():
@@ -97,41 +96,17 @@ def _targets() -> Iterator[Sequence[str]]:
 
 
 def _rules() -> Iterator[Sequence[str]]:
-    from harness.apis.tables import known_limits, severity  # noqa: PLC0415 - `harness --help` loads no rules
-    from harness.checking.gateways.facts import FACTS  # noqa: PLC0415 - the same
-    from harness.checking.gateways.judging import OTHERS, SOURCE  # noqa: PLC0415 - the same
-    from harness.results import Blame, Kind  # noqa: PLC0415 - the same
+    from harness.cli import rules  # noqa: PLC0415 - the other lists do without
 
-    yield "RULE", "KIND", "SEVERITY", "BLAME", "SOURCE", "EVIDENCE", "REQUIREMENT", "BECAUSE"
-    for rule in catalog.rules():
-        yield rule.id, rule.kind, rule.severity, rule.blame, rule.source, "-", rule.requirement, rule.because
-    for fact in (*FACTS, *OTHERS):
-        yield fact.id, Kind.LOSS, fact.severity, Blame.GATEWAY, SOURCE, "-", fact.requirement, fact.because
-    facts = {fact.id: fact for api in catalog.apis() for fact in api.facts.all()}
-    why = next(rule.because for rule in catalog.rules() if rule.kind is Kind.LIMIT)
-    for limit in known_limits():  # what the rule `limits` reports, each under an id of its own
-        known = _best(facts[each] for each in limit.facts if each in facts)
-        yield limit.id, Kind.LIMIT, severity(limit), Blame.ADAPTER, limit.source, known, limit.sentence, why
-    yield from _of_servers()
-
-
-def _of_servers() -> Iterator[Sequence[str]]:
-    """What 'harness check --server' judges by: what it looks at in every answer, and what it asks for."""
-    from harness.apis.departure import PROMISES  # noqa: PLC0415 - `harness --help` loads no rules
-    from harness.checking.servers.checks import CHECKS  # noqa: PLC0415 - the same
-    from harness.checking.servers.watching import BECAUSE  # noqa: PLC0415 - the same
-    from harness.results import Blame, Kind, Severity  # noqa: PLC0415 - the same
-
-    how = Kind.LOSS, Severity.ERROR, Blame.PROVIDER
-    for promise in PROMISES.values():
-        yield promise.id, *how, promise.source, "-", promise.sentence, BECAUSE
-    for check in CHECKS.values():
-        yield check.id, *how, check.source, "-", check.promise, check.because
+    yield rules.HEADS
+    yield from rules.rows()
 
 
 def _facts(apis: Sequence[str], models: Sequence[str], by: Edition) -> Iterator[Sequence[str]]:
     """Those about a model hold for it on the day; without a model they are all there are."""
-    from harness.apis.facts import today  # noqa: PLC0415 - `harness --help` loads no APIs
+    from harness import catalog  # noqa: PLC0415 - `harness list rules` loads no APIs
+    from harness.apis.facts import today  # noqa: PLC0415 - the same
+    from harness.cli.rules import best  # noqa: PLC0415 - the same
 
     yield "FACT", "VERDICT", "SINCE", "UNTIL", "SERVICE", "EVIDENCE", "SAYS"
     for api in [catalog.api(name) for name in apis] or catalog.apis():
@@ -140,19 +115,12 @@ def _facts(apis: Sequence[str], models: Sequence[str], by: Edition) -> Iterator[
             if about and (by.day is None or fact.is_on(by.day)):
                 verdict = f"{fact.verdict}?" if fact.contested else fact.verdict
                 dates = (str(fact.since or "-"), str(fact.until or "-"))
-                yield fact.id, verdict, *dates, ",".join(fact.service or ["-"]), _best([fact]), fact.says
-
-
-def _best(facts: Iterable[Fact]) -> str:
-    """The strongest evidence, and of that the newest."""
-    order = ("report", "documents", "probe", "captured")
-    pieces = [piece for fact in facts for piece in fact.evidence]
-    best = max(pieces, key=lambda piece: (order.index(piece.kind), piece.date), default=None)
-    return f"{best.kind} {best.date} {best.address}" if best else "-"
+                yield fact.id, verdict, *dates, ",".join(fact.service or ["-"]), best([fact]), fact.says
 
 
 def _models(targets: Sequence[str], apis: Sequence[str]) -> Iterator[Sequence[str]]:
-    from harness.running.known_models import models  # noqa: PLC0415 - `harness --help` loads no pydantic
+    from harness import catalog  # noqa: PLC0415 - `harness list rules` loads no APIs
+    from harness.running.known_models import models  # noqa: PLC0415 - the same
 
     chosen = [catalog.target(name).api for name in targets] + list(apis) or [each.api for each in catalog.targets()]
     yield "MODEL", "API", "PROFILE", "VISION", "THINKING", "CONTEXT", "TARGET", "NOTE"

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from harness import catalog
 from harness.cli import completion
 from harness.cli.sending import NOTHING_SAID, Sending
 from harness.contract.errors import UsageError
@@ -222,6 +221,8 @@ def adapters_of(
     names: Sequence[str] | None, commands: Sequence[str] | None, loops: Sequence[str] = ()
 ) -> list[str] | None:
     """The adapters that are asked for, by name, by command, or as what owns its loop; none, if none is."""
+    from harness import catalog  # noqa: PLC0415 - `harness list rules` needs the options, and no APIs
+
     return [*catalog.adapters_of(names or (), commands or ()), *loops] or None
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from harness.checking.gateways.facts import FACTS
 from harness.checking.gateways.judging import OTHERS, SOURCE
 from harness.checking.servers.checks import CHECKS
 from harness.checking.servers.watching import BECAUSE
+from harness.cli import rules
 from harness.cli.app import app
 from harness.cli.main import COMMANDS, main
 from harness.running.known_models import models
@@ -66,6 +68,37 @@ def test_rules_are_listed_with_what_they_demand_and_why(harness: Command) -> Non
     assert listed["anthropic-result-missing"] == ("limit", "error", "adapter")
     assert listed["gemini-role-function"] == ("limit", "warning", "adapter")
     assert {row["KIND"] for row in rows} == {"limit", "loss", "convention"}
+
+
+def test_the_kept_rows_are_those_of_the_rules() -> None:
+    assert (Path(rules.__file__).with_name(rules.FILE)).read_text("utf-8") == rules.text(), (
+        "python -m harness.cli.rules writes them"
+    )
+
+
+def test_rules_of_other_packages_are_listed_with_them(tmp_path: Path) -> None:
+    info = tmp_path / "others-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: others\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[harness.rules]\nothers = others:RULE\n")
+    (tmp_path / "others.py").write_text(
+        "from harness.results import Kind\n"
+        "from harness.rules.rule import Rule\n"
+        "from harness.scenarios.schema import Subject\n"
+        "RULE = Rule('ours', Subject.TOOLS, 'Holds.', 'a manual', lambda evidence: (), Kind.LOSS, 'Else it breaks.')\n"
+    )
+
+    listed = subprocess.run(
+        [sys.executable, "-m", "harness", "list", "rules"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+
+    assert [line.split()[0] for line in listed[1:] if line.split()[0] == "ours"] == ["ours"]
+    assert len(listed) == 1 + len(list(rules.told())) + 1
 
 
 def test_the_help_loads_nothing_heavy() -> None:
