@@ -38,12 +38,15 @@ def test_my_agent():
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
+
+from harness.pytest_plugin.finder import Finder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -104,6 +107,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Load the rest if there is something to do: a project without scenarios does not pay for its imports."""
+    finder = Finder()
+    sys.meta_path.insert(0, finder)
+    config.add_cleanup(lambda: sys.meta_path.remove(finder))
     config.addinivalue_line("markers", "harness(scenario, target, adapter, api, variant): what plays a scenario")
     config.addinivalue_line(
         "markers",

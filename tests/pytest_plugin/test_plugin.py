@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -32,8 +33,19 @@ IMPORTS = """\
 import sys
 def test_imports():
     loaded = {name for name in sys.modules if name.split('.')[0] in OURS}
-    assert loaded == {'harness', 'harness.pytest_plugin'}
+    assert loaded == {'harness', 'harness.pytest_plugin', 'harness.pytest_plugin.finder'}
 OURS = {'harness', 'pydantic', 'yaml', 'vcr', 'httpx2', 'jsonschema', 'anthropic', 'openai', 'google'}
+"""
+
+LOADERS = """import sys
+import forgetful
+def test_loaders():
+    ours = {name: module.__loader__ for name, module in sys.modules.items() if name.startswith('harness.')}
+    assert len(ours) > 100
+    rewritten = {name for name, loader in ours.items() if type(loader).__name__ != 'SourceFileLoader'}
+    assert rewritten == PLUGIN
+    assert type(forgetful.__loader__).__name__ == 'AssertionRewritingHook'
+PLUGIN = {'harness.pytest_plugin', 'harness.pytest_plugin.finder'}
 """
 
 
@@ -50,6 +62,29 @@ def test_nor_is_it_where_other_tests_are_asked_for_than_scenarios(project: pytes
     for given in ("tests", "tests/test_imports.py", "tests/test_imports.py::test_imports"):
         done = play_apart(project, given, "-k", "imports")
         done.assert_outcomes(passed=1, deselected=int(given == "tests"))
+
+
+def test_the_harness_is_loaded_as_it_is_though_pytest_rewrites_packages_that_have_plugins(
+    project: pytest.Pytester,
+) -> None:
+    (project.path / "conftest.py").write_text(
+        "import pytest\npytest.register_assert_rewrite('harness', 'forgetful')\n"  # as it does with what pip installed
+    )
+    (project.path / "tests" / "test_loaders.py").write_text(LOADERS)
+    configure(project, **SCENARIOS)
+
+    done = play_apart(project, "-W", "ignore::pytest.PytestAssertRewriteWarning")
+
+    done.assert_outcomes(passed=4, failed=2)
+
+
+def test_what_finds_it_goes_with_the_session(project: pytest.Pytester) -> None:
+    configure(project, **SCENARIOS)
+    before = [*sys.meta_path]
+
+    play(project).assert_outcomes(passed=3, failed=2)
+
+    assert [each for each in sys.meta_path if each not in before] == []
 
 
 @pytest.mark.parametrize("given", [".", "scenarios", "scenarios/prompted.yaml", "tests scenarios", ""])
