@@ -40,6 +40,14 @@ _NO_LINGER = struct.pack("hh" if os.name == "nt" else "ii", 1, 0)
 """Value of SO_LINGER that makes closing a connection reset it."""
 
 
+_NEVER = 10**9
+"""Seconds after which an idle connection is closed.
+
+A client may send on one in the moment in which it is closed, and takes that for a disconnect: who has been slow, or was
+stopped for a while, would be told to have failed. Clients close those that they no longer want, and with their process
+all of them.
+"""
+
 _SOON = 0.002
 """Seconds until it is looked again whether all connections have ended."""
 
@@ -197,6 +205,7 @@ class _Listener(uvicorn.Server):
             ws="none",
             server_header=False,
             date_header=False,
+            timeout_keep_alive=_NEVER,
             timeout_graceful_shutdown=1,
         )
         super().__init__(config)

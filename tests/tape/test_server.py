@@ -5,8 +5,10 @@ import contextlib
 import gzip
 import http.client
 import logging
+import select
 import socket
 import threading
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -253,6 +255,26 @@ def test_it_stops_over_an_idle_connection_and_leaves_no_thread(capfd: pytest.Cap
         idle.close()
     assert {thread for thread in threading.enumerate() if thread.name == "harness-server"} == before
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("seconds", [6, 3600, 10**6])
+def test_an_idle_connection_is_not_closed_under_its_client(
+    server: Server, monkeypatch: pytest.MonkeyPatch, seconds: int
+) -> None:
+    base = server.mount(echo)
+    now = time.monotonic
+    patient = httpx2.Limits(keepalive_expiry=None)
+    with httpx2.Client(trust_env=False, limits=patient) as client, httpx2.Client(trust_env=False) as other:
+        before = client.post(base, content=b"x")
+        port = before.extensions["network_stream"].get_extra_info("client_addr")
+        monkeypatch.setattr(time, "monotonic", lambda: now() + seconds)
+        for _ in range(2):  # the first wakes the server, which looks at its clock then
+            other.post(base, content=b"x")
+        idle: socket.socket = before.extensions["network_stream"].get_extra_info("socket")
+        assert select.select([idle], [], [], 0.05)[0] == []  # neither bytes nor an end
+        after = client.post(base, content=b"y")
+        assert after.extensions["network_stream"].get_extra_info("client_addr") == port
+    assert after.content == b"y"
 
 
 def test_a_cassette_is_played_for_a_client_of_any_kind(server: Server) -> None:
