@@ -163,6 +163,10 @@ def _delivered(response: HttpResponse) -> httpx2.Response:
     return httpx2.Response(response.status, headers=dict(response.headers), stream=stream)
 
 
+ALONE = httpx2.Limits(max_keepalive_connections=0)
+"""A connection for each request, to servers that are not ours: one that is kept may be closed for having been idle just
+as the next request is sent on it, which would be told as a disconnect, of whoever is judged."""
+
 BROKEN_OFF = (httpx2.RemoteProtocolError, httpx2.ReadError)
 """What httpx2 raises within a body whose connection was closed too early, and one whose connection was reset."""
 

@@ -15,6 +15,7 @@ from harness.apis.facts import facts_in, today
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.tape.server import serve
 from tests.cli.conftest import Command, Outcome
+from tests.closing import closing
 from tests.drifting import ENDED, changed, provider
 
 OF_OTHERS: dict[str, Any] = {"models": ["another-model*"]}
@@ -232,6 +233,12 @@ def test_the_price_and_the_number_are_said_before_anything_is_sent(harness: Comm
     assert outcome.out.splitlines()[-1] == ("1 fact: 1 hold, 0 no longer, of 0 it cannot be told. 2 requests sent.")
     bodies = [json.loads(each.body) for each in server.asked]
     assert all("stream" not in body and body["max_tokens"] == 16 for body in bodies)
+
+
+def test_what_a_provider_closes_for_having_been_idle_leaves_no_question_open(harness: Command) -> None:
+    with closing(Server(refused(), OK)) as url:
+        outcome = harness("probe", "--target=anthropic", f"--base-url=anthropic={url}", "--fact", FACT)
+    assert outcome.out.splitlines()[-1] == "1 fact: 1 hold, 0 no longer, of 0 it cannot be told. 2 requests sent."
 
 
 def test_no_more_is_sent_than_is_allowed(harness: Command) -> None:

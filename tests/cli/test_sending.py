@@ -19,17 +19,20 @@ from harness.running.pace import Tempo
 from harness.tape.server import serve
 from tests.cli.conftest import Command, Outcome
 from tests.cli.test_recordings import SCENARIO, Provider
+from tests.closing import HUNG_UP, closing
 
 LATER = {"content-type": "application/json"}
 
 
 class Patient(Provider):
-    """The same, which notes when it is asked; `waits` are the headers of a 429 by the number of the request."""
+    """The same, which notes when it is asked; `waits` are the headers of a 429 by the number of the request, and by
+    theirs it `hangs_up`, where the server can."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self.at: list[float] = []
         self.waits: dict[int, dict[str, str]] = {}
+        self.hangs_up: set[int] = set()
         self.around: Callable[[], None] = lambda: None
         self._one = Lock()
 
@@ -37,6 +40,8 @@ class Patient(Provider):
         self.around()
         with self._one:
             self.at.append(time.monotonic())
+            if len(self.at) in self.hangs_up:
+                return HUNG_UP
             if len(self.at) in self.waits:
                 headers = LATER | self.waits[len(self.at)]
                 return HttpResponse(429, headers, b'{"error": {"message": "slow down"}}')
@@ -69,6 +74,46 @@ def document(name: str) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(Path(name).read_text())
     del found["timing"]
     return found
+
+
+@pytest.fixture
+def elsewhere(place: Place, harness: Command) -> Iterator[Callable[..., Outcome]]:
+    """The run, against a server that closes a connection when it is used again."""
+    with closing(place.provider) as url:
+        yield lambda target, *words: harness(
+            "run", "scenarios", "--mode=live", "--report=json", f"--base-url={target}={url}/v1", *words
+        )
+
+
+OURS_AND_ANOTHERS = {
+    "openai-chat": "--target=openai-chat",
+    "plain-http": "--adapter=tests.examples.plain_http:ADAPTER",
+}
+
+
+@pytest.mark.parametrize("target", OURS_AND_ANOTHERS)
+def test_what_a_provider_closes_for_having_been_idle_is_nobodys_fault(
+    elsewhere: Callable[..., Outcome], place: Place, target: str
+) -> None:
+    outcome = elsewhere(target, OURS_AND_ANOTHERS[target])
+
+    assert (outcome.code, json.loads(outcome.out)["summary"]["pass"]) == (0, 3)
+    assert len(place.provider.at) == 6
+
+
+@pytest.mark.parametrize(("target", "verdict"), [("openai-chat", "fail"), ("plain-http", "note")])
+def test_a_provider_that_hangs_up_is_reported_and_asked_nothing_again(
+    elsewhere: Callable[..., Outcome], place: Place, target: str, verdict: str
+) -> None:
+    place.provider.hangs_up = {2}
+
+    outcome = elsewhere(target, OURS_AND_ANOTHERS[target])
+
+    first, *others = json.loads(outcome.out)["cells"]
+    assert first["verdict"] == verdict
+    assert [each["rule"] for each in first["findings"] if each["follows"] is None] == ["chat-failure"]
+    assert [cell["verdict"] for cell in others] == ["pass", "pass"]
+    assert len(place.provider.at) == 6
 
 
 def test_a_request_that_is_to_come_later_comes_later_and_nobody_is_blamed(place: Place) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import replace
 
 import pytest
 
@@ -10,6 +11,7 @@ from harness.checking.gateways import sample
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.results import Blame, Kind, RunResult, Verdict
 from harness.scenarios.schema import Variant
+from tests.closing import closing
 from tests.gateways.faults import FAULTS, Fault
 from tests.gateways.toy import Ends, JsonDict, Losing, Passing, ends
 from tests.gateways.translating import Translating
@@ -68,6 +70,12 @@ def _lost(run: RunResult) -> dict[str, str]:
 def both() -> Generator[Ends]:
     with ends() as found:
         yield found
+
+
+def test_a_gateway_that_closes_idle_connections_early_has_lost_nothing(both: Ends) -> None:
+    with closing(both.gate) as url:
+        run = replace(both, url=url).check(Passing(), "anthropic", [SCENARIOS["call-sequential"]], variants=("whole",))
+    assert [cell.verdict for cell in run.cells] == [Verdict.PASS]
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)

@@ -15,7 +15,7 @@ from harness.rules.evidence import Evidence
 from harness.running.play import play
 from harness.running.stages import Cell
 from harness.tape.tap import Tap
-from harness.tape.transport import TapTransport
+from harness.tape.transport import ALONE, TapTransport
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,8 @@ def played(cell: Cell, way: Way, door: Door, upstream: Upstream) -> Played:
         harness.contract.errors.UsageError: the adapter cannot be connected.
     """
     tap = Tap(door.url, door.url)
-    line = httpx2.HTTPTransport(verify=door.url.startswith("https:"), trust_env=False)  # certificates take long to load
+    secured = door.url.startswith("https:")  # certificates take long to load
+    line = httpx2.HTTPTransport(verify=secured, trust_env=False, limits=ALONE)
     with (
         upstream.holding(cell.scenario, way.upstream, lambda: len(tap.exchanges)) as held,
         httpx2.Client(transport=TapTransport(line, tap), trust_env=False, timeout=door.seconds) as client,

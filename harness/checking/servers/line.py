@@ -86,10 +86,10 @@ class Line:
         import httpx2  # noqa: PLC0415 - the checks are listed without a way to any server
 
         from harness.running.stages.routes import SECONDS  # noqa: PLC0415 - the same
+        from harness.tape.transport import ALONE  # noqa: PLC0415 - the same
 
         if self._client is None:
-            alone = httpx2.Limits(max_keepalive_connections=0)  # else what a server closes when idle is blamed on it
-            transport = httpx2.HTTPTransport(trust_env=False, limits=alone)
+            transport = httpx2.HTTPTransport(trust_env=False, limits=ALONE)
             self._client = httpx2.Client(transport=transport, trust_env=False, timeout=SECONDS)
         pieces: list[bytes] = []
         delivery = AT_ONCE

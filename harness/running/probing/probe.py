@@ -17,6 +17,7 @@ from harness.running.probing.answer import Answer, Told, answer, told
 from harness.running.probing.question import Question
 from harness.running.stages.live import NO_SUCH_PATH, Live, way_out
 from harness.running.stages.routes import SECONDS
+from harness.tape.transport import ALONE
 
 _TRIES = 3
 """How often a request is sent that the server was too busy for."""
@@ -40,7 +41,8 @@ class Probe:
         self._wait = wait
         self._answered: set[str] = set()
         self._shut: dict[str, Answer] = {}
-        self._client = httpx2.Client(transport=httpx2.HTTPTransport(trust_env=False), trust_env=False, timeout=SECONDS)
+        line = httpx2.HTTPTransport(trust_env=False, limits=ALONE)
+        self._client = httpx2.Client(transport=line, trust_env=False, timeout=SECONDS)
 
     def __enter__(self) -> Self:
         return self

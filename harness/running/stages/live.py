@@ -27,7 +27,7 @@ from harness.tape.proxy import Proxy
 from harness.tape.redact import Redactor
 from harness.tape.redact.address import origin
 from harness.tape.tap import Keep, Tap
-from harness.tape.transport import Handler, TapTransport
+from harness.tape.transport import ALONE, Handler, TapTransport
 
 
 class Live(Routes):
@@ -175,7 +175,7 @@ class _Upstream:
 
     def __init__(self, url: str, key: str, lane: Lane) -> None:
         self.key = key
-        self.line = _Line(trust_env=False)
+        self.line = _Line(trust_env=False, limits=ALONE)
         self._lane = lane
         self._url = url
         self._open = ExitStack()
