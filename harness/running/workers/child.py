@@ -64,6 +64,10 @@ SHOW_STACKS = signal.SIGUSR2
 _GRACE = 2.0
 """Seconds that an idle worker has for ending in good order."""
 
+_FORSAKEN = 86400.0
+"""Seconds above its limit after which a worker ends itself whose adapter holds all of its threads, so that it never
+learns that the run is gone. A run that was only stopped has to find it when it goes on."""
+
 _SECONDS = 600.0
 """As long as the SDKs wait for an answer."""
 
@@ -146,7 +150,7 @@ class _Worker:
             case Load(spec):
                 return self._loaded(spec)
             case Job() if self._adapter is not None:
-                faulthandler.dump_traceback_later(order.limit + 2 * _GRACE, exit=True, file=self._faults)
+                faulthandler.dump_traceback_later(order.limit + _FORSAKEN, exit=True, file=self._faults)
                 try:
                     return self._played(order, self._adapter)
                 finally:

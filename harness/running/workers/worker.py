@@ -22,6 +22,7 @@ from harness.contract.protocols import ProcessRunner
 from harness.host.crash import TRACEBACK_LENGTH, place
 from harness.host.shortened import shortened
 from harness.running.play import Playing
+from harness.running.workers.allowance import Allowance
 from harness.running.workers.messages import (
     CUT_OFF,
     LARGEST,
@@ -60,7 +61,7 @@ _TIMEOUT = "; --cell-timeout sets the limit (under pytest, harness_cell_timeout)
 
 _SLICE = 0.5
 """Seconds after which a process is looked at that neither says something nor closes what it could say it through: what
-it has started may hold that open."""
+it has started may hold that open. So much of a stop of this process counts as well."""
 
 _GRACE = 2.0
 """Seconds for a worker to end in good order."""
@@ -116,9 +117,9 @@ class Worker:
             UsageError: it cannot be used.
             Broken: it ended or held the process.
         """
-        deadline = time.monotonic() + limit
+        allowance = Allowance(limit)
         self._tell(Load(spec))
-        match self._answer(deadline, f"importing it took longer than {limit:g} seconds"):
+        match self._answer(allowance, f"importing it took longer than {limit:g} seconds"):
             case Described() as description:
                 return description
             case Unusable(reason):
@@ -134,12 +135,12 @@ class Worker:
             UsageError: the adapter cannot be used so.
             Broken: it broke outside of a chat, or ended or held the process.
         """
-        deadline = time.monotonic() + job.limit
+        allowance = Allowance(job.limit)
         late = f"the adapter did not come back within {job.limit:g} seconds"
         stopped: Exception | None = None
         self._tell(job)
         while True:
-            match self._answer(deadline, late, _TIMEOUT):
+            match self._answer(allowance, late, _TIMEOUT):
                 case Begin() | RunCommand() if stopped is not None:
                     self._tell(Stop())
                 case Begin(chat):
@@ -150,7 +151,8 @@ class Worker:
                     self._tell(Go() if stopped is None else Stop())
                 case RunCommand(command, timeout):
                     try:
-                        self._tell(_run(processes, command, min(timeout, deadline - time.monotonic())))
+                        with allowance.waiting(timeout) as seconds:
+                            self._tell(_run(processes, command, seconds))
                     except Exception as error:  # noqa: BLE001 - the same
                         stopped = error
                         self._tell(Stop())
@@ -164,10 +166,10 @@ class Worker:
             UsageError: the loop cannot be used so.
             Broken: it ended or held the process.
         """
-        deadline = time.monotonic() + job.limit
+        allowance = Allowance(job.limit)
         self._tell(job)
         while True:
-            match self._answer(deadline, f"the loop took longer than {job.limit:g} seconds", _TIMEOUT):
+            match self._answer(allowance, f"the loop took longer than {job.limit:g} seconds", _TIMEOUT):
                 case RunTool(call):
                     self._tell(ToolAnswered(tool(call)))
                 case Driven() as driven:
@@ -215,15 +217,15 @@ class Worker:
         with contextlib.suppress(OSError):  # it has ended, which is seen where its answer is awaited
             self._connection.send_bytes(encode(order))
 
-    def _answer(self, deadline: float, late: str, way_out: str = "") -> Answer:
+    def _answer(self, allowance: Allowance, late: str, way_out: str = "") -> Answer:
         while True:
-            left = deadline - time.monotonic()
-            if left <= 0:
+            if allowance.left <= 0:
                 raise self._hanging(late, way_out)
             streams = [stream for stream in (self._output, self._faults) if stream.is_open]
-            ready = wait([self._connection, *(stream.fileno() for stream in streams)], min(left, _SLICE))
-            for stream in streams:
-                stream.drain()
+            with allowance.waiting(_SLICE) as seconds:
+                ready = wait([self._connection, *(stream.fileno() for stream in streams)], seconds)
+                for stream in streams:
+                    stream.drain()
             if self._connection in ready:
                 try:
                     return decode_answer(self._connection.recv_bytes(LARGEST))
@@ -279,7 +281,7 @@ def _run(processes: ProcessRunner | None, command: Command, timeout: float) -> O
     if processes is None:
         return NotRun("no commands are run here")
     try:
-        return Ran(processes.run(command, max(timeout, 0.0)))
+        return Ran(processes.run(command, timeout))
     except TimeoutError as error:
         return NotRun(str(error), timed_out=True)
     except OSError as error:

@@ -253,6 +253,45 @@ def test_a_worker_ends_with_the_run_even_if_that_is_killed_and_the_report_says_s
     assert (left["finished"], left["stopped"]) == (False, "the run was begun and did not come to its end")
 
 
+STOPS = """
+import faulthandler, os, signal, subprocess
+from tests.running.workers.misbehaving import doing
+
+later = faulthandler.dump_traceback_later
+faulthandler.dump_traceback_later = lambda seconds, **rest: later(seconds / 20, **rest)
+
+stopped = []
+
+def act():
+    if stopped:
+        return
+    stopped.append(True)
+    subprocess.Popen(['/bin/sh', '-c', f'sleep 1.8; kill -CONT {os.getppid()}'], start_new_session=True)
+    os.kill(os.getppid(), signal.SIGSTOP)
+
+ADAPTER = doing('stops', act)
+"""
+"""Stops the run for longer than a cell may take, as Ctrl-Z does. What watches over a worker whose run is gone, which
+would take seconds to act, is hastened."""
+
+
+def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(folder: Path) -> None:
+    (folder / "stops.py").write_text(STOPS)
+    run = ["run", "call-single", "--mode", "reference", "--variant", "whole", "--adapter", "stops:ADAPTER"]
+
+    done = subprocess.run(
+        [sys.executable, "-m", "harness", *run, "--cell-timeout", "1.5", "--report", "json"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    (cell,) = json.loads(done.stdout)["cells"]
+    assert (done.returncode, cell["verdict"], cell["reason"]) == (0, "pass", None)
+
+
 def _is_running(process: int) -> bool:
     listed = subprocess.run(["ps", "-o", "stat=", "-p", str(process)], capture_output=True, text=True, check=False)
     return listed.stdout.strip() not in {"", "Z", "Zs"}
