@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ import httpx2
 import pytest
 
 from harness import catalog
+from harness.adapters.anthropic import client
 from harness.apis.targets import Target
 from harness.contract.errors import CassetteMissing, MissingKey
 from harness.contract.http import HttpRequest, HttpResponse
@@ -320,6 +322,21 @@ def test_what_live_records_can_be_replayed(
     assert [finding for finding in replayed.findings if finding.severity == "error"] == []
     assert replayed.provenance is not None
     assert replayed.provenance.recorded_from == provider[0].rpartition("/")[0]
+
+
+def test_an_answer_that_is_late_since_the_run_was_stopped_is_awaited(
+    tools: Scenario, target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answered = Session.__call__
+
+    def late(session: Session, request: HttpRequest) -> HttpResponse:
+        time.sleep(0.2)
+        return answered(session, request)
+
+    monkeypatch.setattr(Session, "__call__", late)
+    monkeypatch.setattr(client, "TIMEOUT", 0.05)
+    played = run_one(Reference(), Cell(tools, target, "whole"), *catalog.rules())
+    assert played.verdict is Verdict.PASS
 
 
 def test_the_clients_of_a_run_are_closed_with_it(tools: Scenario, target: Target) -> None:

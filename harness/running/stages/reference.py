@@ -13,7 +13,7 @@ from harness.contract.http import HttpRequest, HttpResponse
 from harness.reference.session import Session
 from harness.results import Mode
 from harness.running.stages.offline import Offline
-from harness.running.stages.routes import SECONDS, Answering
+from harness.running.stages.routes import Answering
 from harness.running.stages.stage import Cell, Stage
 from harness.tape.cassette import REFERENCE_URL
 from harness.tape.tap import Keep, Tap
@@ -27,8 +27,8 @@ class Reference(Offline):
 
     def __enter__(self) -> Self:
         # One plain client for all cells: an SDK's own costs more to build than a conversation takes.
-        transport = httpx2.HTTPTransport(verify=False, trust_env=False)
-        self._client = self.open.enter_context(httpx2.Client(transport=transport, trust_env=False, timeout=SECONDS))
+        transport = _Untimed(verify=False, trust_env=False)
+        self._client = self.open.enter_context(httpx2.Client(transport=transport, trust_env=False))
         return super().__enter__()
 
     @contextmanager
@@ -39,6 +39,16 @@ class Reference(Offline):
         end = _Served(Session(cell.scenario, wire, target.model, target.profile), self._client)
         with self.reached(target, end, REFERENCE_URL + wire.base_path, keep) as (endpoint, tap):
             yield Stage(endpoint, tap, scripted=True, provenance=self.provenance(target))
+
+
+class _Untimed(httpx2.HTTPTransport):
+    """Waits for as long as it takes, whatever an SDK says. Who answers is this process: an answer that is late is none
+    that got lost, but was asked for before the run was stopped, and the SDK's time ran on."""
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        """See `httpx2.HTTPTransport.handle_request`."""
+        request.extensions = {**request.extensions, "timeout": {}}
+        return super().handle_request(request)
 
 
 class _Served(Answering):
