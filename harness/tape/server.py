@@ -16,6 +16,7 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from itertools import count
+from operator import itemgetter
 from threading import Event, Thread
 
 import uvicorn
@@ -47,6 +48,10 @@ A client may send on one in the moment in which it is closed, and takes that for
 stopped for a while, would be told to have failed. Clients close those that they no longer want, and with their process
 all of them.
 """
+
+_MOST = 100
+"""Connections above which the one that has been idle for longest is closed all the same when another one comes: of
+clients that are dropped and never closed a process would run out of files, on macOS at 256."""
 
 _SOON = 0.002
 """Seconds until it is looked again whether all connections have ended."""
@@ -179,12 +184,18 @@ def _error(status: int, message: str) -> HttpResponse:
 class _Connection(H11Protocol):
     """uvicorn's, but puts the transport into the state of its requests: ASGI has no message that resets a connection.
 
-    `connection_made` is asyncio's, and `state` ASGI's; of uvicorn only `app_state` is used, the place of the latter.
+    `connection_made` is asyncio's, and `state` ASGI's; of uvicorn `app_state` is used, the place of the latter, and the
+    timer that each of its `connections` has while it is idle.
     """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] - as uvicorn has it
         super().connection_made(transport)
         self.app_state = {**self.app_state, _TRANSPORT: transport}
+        if len(self.connections) > _MOST:
+            others = [each for each in self.connections if isinstance(each, _Connection)]
+            idle = [(timer.when(), each) for each in others if (timer := each.timeout_keep_alive_task)]
+            if idle:
+                min(idle, key=itemgetter(0))[1].timeout_keep_alive_handler()
 
 
 class _Listener(uvicorn.Server):

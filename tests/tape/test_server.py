@@ -277,6 +277,19 @@ def test_an_idle_connection_is_not_closed_under_its_client(
     assert after.content == b"y"
 
 
+def test_of_too_many_connections_the_one_that_was_idle_for_longest_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.tape.server._MOST", 3)
+    with serve(echo) as running, contextlib.ExitStack() as opened:
+        clients = [opened.enter_context(httpx2.Client(trust_env=False)) for _ in range(4)]
+        idle: list[socket.socket] = []
+        for number in (0, 1, 2, 0, 3):  # the first is used again
+            answer = clients[number].post(running.origin, content=b"x")
+            idle.append(answer.extensions["network_stream"].get_extra_info("socket"))
+        assert idle[0] is idle[3]
+        assert select.select(idle[:3], [], [], 2)[0] == [idle[1]]
+        assert clients[1].post(running.origin, content=b"x").content == b"x"
+
+
 def test_a_cassette_is_played_for_a_client_of_any_kind(server: Server) -> None:
     player = Player(cassette("a"))
     tap = Tap(f"{server.origin}/cell", "http://reference-server.invalid")
