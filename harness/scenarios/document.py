@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Generator
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias, cast
 
@@ -84,10 +85,15 @@ def read(data: bytes, file: str, raises: type[FileError] = ScenarioError) -> Doc
     text = _decode(data, file, raises)
     if _FAST is not None and "\t" not in text:  # of which libyaml allows more than PyYAML does
         try:
-            return _Reader(text, file, _FAST, raises).document()
+            return _document(text, file, _FAST, raises)
         except _Refused:
             pass
-    return _Reader(text, file, yaml.SafeLoader, raises).document()
+    return _document(text, file, yaml.SafeLoader, raises)
+
+
+def _document(text: str, file: str, loader: type, raises: type[FileError]) -> Document:
+    with closing(_Reader(text, file, loader, raises)) as reader:
+        return reader.document()
 
 
 def _decode(data: bytes, file: str, raises: type[FileError]) -> str:
@@ -153,7 +159,12 @@ class _Reader:
             )
         return Document(self._file, value, self._marks, self._key_marks, self._raises)
 
-    def _parse(self, text: str, kind: type) -> Iterator[yaml.Event]:
+    def close(self) -> None:
+        """Let go of the parser, and the parser of this: else they and all that was read stay until somebody looks for
+        cycles, which of thousands of files are a hundred megabytes."""
+        self._events.close()
+
+    def _parse(self, text: str, kind: type) -> Generator[yaml.Event]:
         """All events after the stream's start; the parser's own errors as ours."""
         loader = cast("_Parser", kind(text))
         try:
