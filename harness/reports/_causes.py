@@ -6,8 +6,9 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TypeAlias
 
 from harness.reports._groups import Place, cells_of, grouped, places_of
@@ -72,11 +73,12 @@ _Key: TypeAlias = tuple[str, Kind, Severity, Blame, str | None, str, str]
 @dataclass(frozen=True, slots=True)
 class _Hit:
     """A finding of a cell by its index, and the rules of what follows from it: those of a long run are not in
-    memory."""
+    memory. `is_alone`: the cell has findings of no other cause."""
 
     cell: CellResult
     index: int
     followers: tuple[str, ...]
+    is_alone: bool
 
     @property
     def finding(self) -> Finding:
@@ -100,12 +102,15 @@ def causes(run: RunResult, severity: Severity) -> list[Cause]:
     hits: dict[_Key, list[_Hit]] = {}
     for cell in run.cells:
         findings = tuple(cell.findings)
-        for index, finding in enumerate(findings):
-            if finding.severity is severity and finding.accepted is None and finding.follows is None:
-                hits.setdefault(_key(cell, finding), []).append(_Hit(cell, index, _followers(findings, index)))
-    found = list(_together(list(hits.items())))
-    in_cell = Counter(cell for _, members in found for cell in {id(hit.cell) for hit in members})
-    made = [_cause(run, at, members, in_cell) for at, members in found]
+        keys = {
+            index: _key(cell, finding)
+            for index, finding in enumerate(findings)
+            if finding.severity is severity and finding.accepted is None and finding.follows is None
+        }
+        is_alone = len(set(keys.values())) == 1  # causes that are shown as one are of several APIs, and so of cells
+        for index, key in keys.items():
+            hits.setdefault(key, []).append(_Hit(cell, index, _followers(findings, index), is_alone))
+    made = [_cause(run, at, members) for at, members in _together(list(hits.items()))]
     return sorted(made, key=lambda cause: (-cause.alone, -cause.cells))
 
 
@@ -141,10 +146,8 @@ def _common(hit: _Hit) -> str:
     return text if finding.kind is not Kind.LIMIT else f"{hit.cell.api} {spot(finding)} {text}"
 
 
-def _cause(run: RunResult, at: _At, hits: Sequence[_Hit], in_cell: Counter[int]) -> Cause:
-    """`in_cell` counts the causes of each cell."""
+def _cause(run: RunResult, at: _At, hits: Sequence[_Hit]) -> Cause:
     first = hits[0].finding
-    by_cell = [(hit[0].cell, tuple(each.index for each in hit)) for _, hit in grouped(hits, lambda hit: id(hit.cell))]
     return Cause(
         first.rule,
         first.kind,
@@ -152,7 +155,16 @@ def _cause(run: RunResult, at: _At, hits: Sequence[_Hit], in_cell: Counter[int])
         first.blame,
         first.source,
         at,
-        places_of(run, by_cell, both=" [whole and stream]"),
-        sum(in_cell[id(cell)] == 1 for cell, _ in by_cell),
+        places_of(
+            run,
+            ((own[0].cell, tuple(hit.index for hit in own)) for own in _by_cell(hits)),
+            both=" [whole and stream]",
+        ),
+        sum(own[0].is_alone for own in _by_cell(hits)),
         tuple(Counter(rule for hit in hits for rule in hit.followers).most_common()),
     )
+
+
+def _by_cell(hits: Iterable[_Hit]) -> Iterator[list[_Hit]]:
+    """The hits of each cell: they follow each other, since a cause has no more than one place of a cell's API."""
+    return ([*members] for _, members in groupby(hits, lambda hit: id(hit.cell)))

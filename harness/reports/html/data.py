@@ -38,7 +38,10 @@ _BODY = 40
 """Lines that are shown of a body of which no place matters more than others."""
 
 _KNOWN = 16 << 20
-"""Characters of texts and bodies that are known again: twice those of the shipped suite."""
+"""Bytes of texts and bodies that are known again: more than the shipped suite has."""
+
+_EACH = 128
+"""Bytes that a known one takes beside its characters."""
 
 _ROOM = 1 << 20
 """Bytes of texts, and of bodies, that stay in memory until they are written."""
@@ -124,11 +127,11 @@ class _Pool:
 
     def _learn(self, text: str) -> None:
         """Make room to remember one more."""
-        self._left -= len(text)
+        self._left -= len(text) + _EACH
         if self._left < 0:
             self._texts.clear()
             self._bodies.clear()
-            self._left = _KNOWN - len(text)
+            self._left = _KNOWN - len(text) - _EACH
 
     def _members(self, value: dict[str, JSON]) -> JSON:
         return {
