@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.contract.protocols import Capability
+from harness.running.cells import Cells
 from harness.running.stages import Cell
 
 RECUTS = 1
@@ -73,14 +74,15 @@ SAMPLE = frozenset(
 """The ids of the scenarios, by what they are here for: every subject, and every capability that can be asked for."""
 
 
-def sampled(cells: Sequence[Cell]) -> list[Cell]:
+def sampled(cells: Cells) -> Cells:
     """Those of the cells that a check plays."""
-    return [cell for cell in cells if cell.scenario.id in SAMPLE]
+    return cells.where(lambda cell: cell.scenario.id in SAMPLE)
 
 
-def first_target(cells: Sequence[Cell]) -> list[Cell]:
+def first_target(cells: Cells) -> Cells:
     """The cells of the first target: further models of an API change little of what its adapter does."""
-    return [cell for cell in cells if cell.target.name == cells[0].target.name]
+    first = cells[0].target.name
+    return cells.where(lambda cell: cell.target.name == first)
 
 
 def not_played(every: Sequence[Cell], chosen: Sequence[Cell]) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from harness.cli.standing import Standing
 from harness.contract.errors import UsageError
 from harness.results import CellResult, Invocation, Mode, RunResult
 from harness.running import expected_failures
+from harness.running.cells import Cells, scenarios_of
 from harness.running.definitions import definitions
 from harness.running.expected_failures import ExpectedFailure
 from harness.running.findable import findable
@@ -134,7 +135,7 @@ class Playing:
                 versions=run.versions or versions(),
                 left_out=selection.left_out,
                 invocation=invocation,
-                definitions=definitions({cell.scenario.id: cell.scenario for cell in cells}.values(), selection.files),
+                definitions=definitions(scenarios_of(cells), selection.files),
                 rules=plan.scope.only,
                 ignored=plan.scope.ignored,
                 cassettes=folder or run.cassettes,
@@ -187,7 +188,7 @@ class Playing:
                 self.failures.keep(gathering.spool.bare())
 
 
-def _wanted(options: Options, every: Sequence[Cell], check: Check | None, failures: Failures | None) -> Sequence[Cell]:
+def _wanted(options: Options, every: Cells, check: Check | None, failures: Failures | None) -> Cells:
     """Those of the chosen cells that are played: the sample of a check, what failed before, or all."""
     if check is not None:
         return check.chosen(every)

@@ -7,6 +7,7 @@ import difflib
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from harness import catalog
@@ -19,19 +20,20 @@ from harness.contract.errors import MissingDependency, UsageError
 from harness.contract.protocols import Adapter, Endpoint
 from harness.host.sdk import is_there
 from harness.kit.processes import LocalRunner
-from harness.running.cells import cells
+from harness.running.cells import Cells, cells
 from harness.running.plan import variants
 from harness.running.stages import Cell
 from harness.running.workers.pool import Workers
 from harness.scenarios import suite
 from harness.scenarios.glance import covers
 from harness.scenarios.load import load_files, scenario_files
+from harness.scenarios.packed import load_many
 from harness.scenarios.schema import Scenario, Subject, Variant
 
 _NOWHERE = Endpoint("http://127.0.0.1:9", "not-a-key", processes=LocalRunner())  # for a client that does nothing
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Selection:
     """The cells of a run.
 
@@ -40,13 +42,13 @@ class Selection:
     cannot be played here.
     """
 
-    cells: Sequence[Cell]
+    cells: Cells
     variants: Sequence[Variant]
     files: Mapping[str, str]
     words: Mapping[str, tuple[str, ...]]
     left_out: Mapping[str, str]
 
-    @property
+    @cached_property
     def targets(self) -> list[Target]:
         """The targets of the cells."""
         return list({cell.target.name: cell.target for cell in self.cells}.values())
@@ -62,17 +64,17 @@ def select(options: Options, workers: Workers) -> Selection:
     models = named_values("--model", options.models, "NAME")
     asked = _variants(options)
     found, files = _files_of(options.paths)
-    scenarios = load_files(found) if wanted is None else []
+    scenarios: Sequence[Scenario] = load_many(found) if wanted is None else ()
     targets, specs, left_out = _targets(options, models, workers)
     if wanted is not None:
-        scenarios = load_files(_worth_reading(found, wanted, targets))
+        scenarios = load_many(_worth_reading(found, wanted, targets))
     every = cells(scenarios, targets, asked)
     if scenarios and not every:
         raise UsageError(
             f"--variant {asked[0]}: none of the chosen scenarios is played so. Each says under 'variants' how it "
             "is played, and 'harness list scenarios' shows it."
         )
-    chosen = [cell for cell in every if wanted is None or wanted.match(described(cell))]
+    chosen = every if wanted is None else every.where(lambda cell: wanted.match(described(cell)))
     if not chosen:
         raise UsageError(
             f"-k {options.words!r} matches no cell of the chosen scenarios and targets. "

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from harness.contract.errors import UsageError
 from harness.results import CellResult, RunResult, Verdict
 from harness.results.part import Values
+from harness.running.cells import scenarios_of
 from harness.running.definitions import beginning
 from harness.running.stages import Cell
 from harness.running.versions import versions
@@ -42,7 +43,7 @@ def kept(run: RunResult, name: str, cells: Sequence[Cell]) -> Kept:
             f"{here[other]}. Results are of one version of each: play with that one, or from the beginning."
         )
     done = {cell.key: cell for cell in run.cells if cell.verdict not in _AGAIN}
-    digests = {cell.scenario.id: beginning(cell.scenario) for cell in cells}
+    digests = {each.id: beginning(each) for each in scenarios_of(cells)}
     found: dict[int, CellResult] = {}
     for number, cell in enumerate(cells):
         result = done.get((cell.scenario.id, cell.target.name, cell.variant))

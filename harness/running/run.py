@@ -130,7 +130,7 @@ class Run:
             UsageError: an adapter cannot be connected, a key is missing, a cassette must not be overwritten.
         """
         started, began = time.perf_counter(), now()
-        if self._trials.survey is None:
+        if self._recorder is not None and self._trials.survey is None:
             cells = to_record(cells, self.surveyed(cells))
         self._room = room(len(cells))
         gathering = self.gathering(cells) if gathering is None else gathering

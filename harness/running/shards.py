@@ -7,15 +7,16 @@ to the shard that has the fewest cells by then: who knows the cells knows all sh
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 from typing import cast
 
 from harness.contract.errors import UsageError
 from harness.results import CellResult, Part, RunResult
 from harness.results.part import Values
 from harness.rules.scope import Scope
+from harness.running.cells import Cells, scenarios_of
 from harness.running.definitions import beginning
 from harness.running.differences import Observed, tables
 from harness.running.expected_failures import Expectations, ExpectedFailure, named
@@ -40,27 +41,30 @@ class Shard:
             )
         return Shard(int(found[1]), int(found[2]))
 
-    def of_cells(self, cells: Sequence[Cell]) -> list[Cell]:
+    def of_cells(self, cells: Cells) -> Cells:
         """The cells of this shard, in their order.
 
         Raises:
             UsageError: there are more shards than scenarios.
         """
-        groups = [[*group] for _, group in groupby(cells, lambda cell: cell.scenario.id)]
-        if len(groups) < self.of:
+        sizes = Counter(cell.scenario.id for cell in cells)
+        if len(sizes) < self.of:
             raise UsageError(
-                f"--shard {self.number}/{self.of}: a shard has one scenario at least, and {len(groups)} are chosen. "
+                f"--shard {self.number}/{self.of}: a shard has one scenario at least, and {len(sizes)} are chosen. "
                 "Use no more shards than that."
             )
-        shards: list[list[Cell]] = [[] for _ in range(self.of)]
-        for group in groups:
-            min(shards, key=len).extend(group)
-        return shards[self.number - 1]
+        dealt = [0] * self.of
+        mine: set[str] = set()
+        for scenario, size in sizes.items():
+            least = dealt.index(min(dealt))
+            dealt[least] += size
+            if least == self.number - 1:
+                mine.add(scenario)
+        return cells.where(lambda cell: cell.scenario.id in mine)
 
-    def part(self, cells: Sequence[Cell], expected: Sequence[ExpectedFailure], observed: Values) -> Part:
+    def part(self, cells: Iterable[Cell], expected: Sequence[ExpectedFailure], observed: Values) -> Part:
         """What the whole, whose cells these are, needs of this shard beside its cells."""
-        scenarios = {cell.scenario.id: cell.scenario for cell in cells}
-        digests = {name: beginning(each) for name, each in scenarios.items()}
+        digests = {each.id: beginning(each) for each in scenarios_of(cells)}
         return Part(self.number, self.of, digests, tuple(map(named, expected)), observed)
 
 
