@@ -9,11 +9,13 @@ import tracemalloc
 import weakref
 from collections.abc import Sequence
 from dataclasses import replace
+from tempfile import SpooledTemporaryFile
 
 import pytest
 
 from harness import catalog
 from harness.contract.errors import HarnessError
+from harness.reports.html.data import _Pile, _Pool
 from harness.results import Presentation, Provenance, RunResult, Spool
 from harness.results.spool import ROOM
 from tests.reports import runs
@@ -134,3 +136,18 @@ def test_its_file_ends_with_it() -> None:
     del bare
     gc.collect()
     assert ended
+
+
+def test_what_the_page_knows_again_has_no_more_room_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.reports.html.data._KNOWN", 200_000)
+    with SpooledTemporaryFile[bytes](1_000) as texts, SpooledTemporaryFile[bytes](1_000) as bodies:
+        pool = _Pool(_Pile(texts), _Pile(bodies))
+        tracemalloc.start()
+        try:
+            for at in range(10_000):
+                pool.text(f"{at}")
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+
+    assert peak < 400_000  # with what each text takes beside its characters, which alone are 40,000
