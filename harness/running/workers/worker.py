@@ -58,6 +58,7 @@ _START = (
 )
 
 _TIMEOUT = "; --cell-timeout sets the limit (under pytest, harness_cell_timeout)"
+_LONGER = "; a longer --cell-timeout allows it more (under pytest, harness_cell_timeout)"
 
 _SLICE = 0.5
 """Seconds after which a process is looked at that neither says something nor closes what it could say it through: what
@@ -119,7 +120,7 @@ class Worker:
         """
         allowance = Allowance(limit)
         self._tell(Load(spec))
-        match self._answer(allowance, f"importing it took longer than {limit:g} seconds"):
+        match self._answer(allowance, f"importing it took longer than {limit:g} seconds", _LONGER):
             case Described() as description:
                 return description
             case Unusable(reason):
@@ -217,7 +218,7 @@ class Worker:
         with contextlib.suppress(OSError):  # it has ended, which is seen where its answer is awaited
             self._connection.send_bytes(encode(order))
 
-    def _answer(self, allowance: Allowance, late: str, way_out: str = "") -> Answer:
+    def _answer(self, allowance: Allowance, late: str, way_out: str) -> Answer:
         while True:
             if allowance.left <= 0:
                 raise self._hanging(late, way_out)

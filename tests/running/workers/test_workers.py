@@ -218,7 +218,8 @@ def test_an_import_that_hangs_is_said_to(folder: Path, monkeypatch: pytest.Monke
 
     assert str(raised.value) == (
         "the adapter 'slow_import:ADAPTER' cannot be used: importing it took longer than 4 seconds "
-        "(slow_import.py, line 3). It printed: begun"
+        "(slow_import.py, line 3); a longer --cell-timeout allows it more (under pytest, harness_cell_timeout). "
+        "It printed: begun"
     )
 
 
