@@ -38,6 +38,7 @@ def test_my_agent():
 
 from __future__ import annotations
 
+import gc
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -89,6 +90,9 @@ _OPTIONS: tuple[tuple[str, Literal["string", "paths", "args", "int", "bool"], st
     ),
 )
 
+_NEW = 20_000
+"""How many new objects there are before the collector looks for cycles; Python's own is 700."""
+
 _DEFAULTS = {"string": "", "int": 0, "bool": False}
 
 
@@ -117,7 +121,17 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     scenarios = config.getini("harness_scenarios") or _scenarios(config.rootpath)
     if scenarios is None or (scenarios and _may_be_asked_for(config, scenarios)):
+        _collect_less(config)
         config.pluginmanager.register(import_module("harness.pytest_plugin.cells"), "harness-cells")
+
+
+def _collect_less(config: pytest.Config) -> None:
+    """Have the collector look for cycles less often while the session lasts: what plays scenarios is hundreds of
+    thousands of objects, SDKs with them, all of which stay."""
+    known, *others = gc.get_threshold()
+    if 0 < known < _NEW:  # 0: somebody has switched it off
+        gc.set_threshold(_NEW, *others)
+        config.add_cleanup(lambda: gc.set_threshold(known, *others))
 
 
 def _scenarios(folder: Path) -> Sequence[Path] | None:

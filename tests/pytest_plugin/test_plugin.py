@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -85,6 +86,32 @@ def test_what_finds_it_goes_with_the_session(project: pytest.Pytester) -> None:
     play(project).assert_outcomes(passed=3, failed=2)
 
     assert [each for each in sys.meta_path if each not in before] == []
+
+
+@pytest.mark.parametrize(
+    ("before", "chosen", "expected"),
+    [
+        ((700, 10, 10), SCENARIOS, (20_000, 10, 10)),
+        ((50_000, 5, 5), SCENARIOS, (50_000, 5, 5)),
+        ((0, 10, 10), SCENARIOS, (0, 10, 10)),
+        ((700, 10, 10), {}, (700, 10, 10)),
+    ],
+    ids=["played", "seldom enough", "switched off", "nothing to play"],
+)
+def test_cycles_are_looked_for_less_often_while_scenarios_are_played(
+    project: pytest.Pytester, before: tuple[int, int, int], chosen: dict[str, str], expected: tuple[int, int, int]
+) -> None:
+    (project.path / "tests" / "test_collector.py").write_text(
+        f"import gc\ndef test_collector(): assert gc.get_threshold() == {expected}\n"
+    )
+    configure(project, **chosen)
+    usual = gc.get_threshold()
+    gc.set_threshold(*before)
+    try:
+        play(project, "tests", "scenarios", "-k", "collector").assert_outcomes(passed=1, deselected=5 if chosen else 1)
+        assert gc.get_threshold() == before
+    finally:
+        gc.set_threshold(*usual)
 
 
 @pytest.mark.parametrize("given", [".", "scenarios", "scenarios/prompted.yaml", "tests scenarios", ""])
