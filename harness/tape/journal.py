@@ -143,7 +143,7 @@ def leftover(cassette: Path, *, force: bool = False) -> Leftover | None:
     try:
         if not replacement.lock(handle):
             raise _taken(cassette)
-        return _found(path, force=force)
+        return _found(path, force=force) if _is_at(path, handle) else None
     finally:
         os.close(handle)
 
@@ -199,9 +199,17 @@ def _open_locked(path: Path, cassette: Path) -> int:
         if not replacement.lock(handle):
             os.close(handle)
             raise _taken(cassette)
-        if path.exists() and path.stat().st_ino == os.fstat(handle).st_ino:
+        if _is_at(path, handle):
             return handle
         os.close(handle)  # its owner finished and removed it between our open and our lock
+
+
+def _is_at(path: Path, handle: int) -> bool:
+    """Whether an open file is the one that lies at a path: its owner may have removed it, and another begun one."""
+    try:
+        return path.stat().st_ino == os.fstat(handle).st_ino
+    except FileNotFoundError:
+        return False
 
 
 def _cut_behind_last_line(handle: int) -> None:

@@ -80,7 +80,7 @@ def contended(folder: Path, processes: int, cells: int) -> None:
                 words = record(provider, "--missing", str(folder / "scenarios"), "-n", "2")
                 ended = harness(*words)
                 while ended.code:  # others were recording some of the cells, and it is said which
-                    assert ended.code == 2, ended.err
+                    assert ended.code == 2, ended.out + ended.err
                     said = " ".join((ended.out + ended.err).split())
                     assert "another process is recording it" in said or "may have been paid" in said
                     ended = harness(*words)

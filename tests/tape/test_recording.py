@@ -15,8 +15,9 @@ import pytest
 
 from harness.contract.errors import CassetteError, CassetteTaken
 from harness.contract.http import Delivery, HttpResponse
+from harness.host import replacement
 from harness.tape import recording
-from harness.tape.journal import Journal, Leftover, read_journal
+from harness.tape.journal import Journal, Leftover, leftover, path_of, read_journal
 from harness.tape.library import Library
 from harness.tape.recording import Recording
 from harness.tape.redact import Redactor
@@ -269,6 +270,62 @@ def test_what_another_process_has_put_there_until_the_lock_was_free_is_not_asked
     (path,) = library.paths()
     assert [each for each in tmp_path.rglob("*") if each.is_file()] == [path]
     assert library.load(METADATA.target, METADATA.scenario, METADATA.variant).interactions == paid.interactions
+
+
+def begun_and_gone(monkeypatch: pytest.MonkeyPatch, path: Path, *, again: bool) -> None:
+    """Another process ends its recording, and removes the journal, between our open and our lock. If `again`, a third
+    one has begun its own by then, which is gone as soon as it is looked at."""
+    lock, stat = replacement.lock, Path.stat
+    looks: list[Path] = []
+
+    def late(handle: int) -> bool:
+        monkeypatch.setattr(replacement, "lock", lock)
+        path.rename(path.with_suffix(".removed"))  # else the next one is the same file, by its number
+        if again:
+            path.touch()
+        return lock(handle)
+
+    def looked(self: Path, **options: Any) -> os.stat_result:
+        found = stat(self, **options)
+        if self == path:
+            looks.append(self)
+            if again and len(looks) == 1:
+                path.unlink()
+        return found
+
+    monkeypatch.setattr(replacement, "lock", late)
+    monkeypatch.setattr(Path, "stat", looked)
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_journal_that_goes_while_it_is_opened_is_begun_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, again: bool
+) -> None:
+    library = Library(tmp_path)
+    path = path_of(library.path(METADATA.target, METADATA.scenario, METADATA.variant))
+    begun_and_gone(monkeypatch, path, again=again)
+
+    with Recording(library, METADATA, Redactor()) as recording:
+        recording.keep(request("a"), response("a"))
+        assert [line for line in path.read_text().splitlines() if "metadata" not in line] != []
+        recording.complete()
+
+    assert len(library.load(METADATA.target, METADATA.scenario, METADATA.variant).interactions) == 1
+
+
+def test_nothing_is_left_by_a_journal_that_goes_while_it_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = Library(tmp_path)
+    with Recording(library, METADATA, Redactor()) as recording:
+        recording.keep(request("a"), response("a"))
+    path = library.path(METADATA.target, METADATA.scenario, METADATA.variant)
+    found = leftover(path)
+    assert found is not None
+    assert len(found.interactions) == 1
+    begun_and_gone(monkeypatch, path_of(path), again=False)
+
+    assert leftover(path) is None
 
 
 def test_of_many_threads_that_record_one_cassette_at_most_one_has_it_at_a_time(tmp_path: Path) -> None:
