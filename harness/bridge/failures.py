@@ -93,18 +93,31 @@ def _code(error: BaseException) -> str | None:
 def _body(response: Any) -> object:
     try:
         return response.json()
-    except (AttributeError, ValueError, RuntimeError):  # none, no JSON, or a stream that nobody has read
+    except Exception:  # noqa: BLE001 - none, no JSON, a stream that nobody has read, or an SDK trips over its own answer
         return None
 
 
 def _retry_after(error: BaseException) -> float | None:
-    """Seconds, from an attribute of the error, its headers, or those of its response."""
+    """Seconds, from an attribute of the error, its headers, those of its response, or a RetryInfo of Google's."""
     for headers in (getattr(error, "headers", None), getattr(getattr(error, "response", None), "headers", None)):
         found = _object(headers)
         milliseconds, seconds = _number(found.get("retry-after-ms")), _number(found.get("retry-after"))
         if milliseconds is not None or seconds is not None:
             return seconds if milliseconds is None else milliseconds / 1000
-    return _number(getattr(error, "retry_after", None))
+    own = _number(getattr(error, "retry_after", None))
+    return _retry_info(error) if own is None else own
+
+
+def _retry_info(error: BaseException) -> float | None:
+    """The seconds of a `google.rpc.RetryInfo` in the body, which says them as "7s" (gemini-errors)."""
+    said = _object(getattr(error, "details", None)) or _object(_body(getattr(error, "response", None)))
+    details = _object(said.get("error")).get("details")
+    for detail in cast("list[object]", details) if isinstance(details, list) else ():
+        delay = _object(detail).get("retryDelay")
+        found = _number(delay.removesuffix("s")) if isinstance(delay, str) else None
+        if found is not None:
+            return found
+    return None
 
 
 def _number(value: object) -> float | None:

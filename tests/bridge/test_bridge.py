@@ -371,6 +371,27 @@ def test_failures_without_a_status(error: Exception, kind: type[ChatError]) -> N
     assert type(raised(error)) is kind
 
 
+def test_googles_wait_stands_in_the_body() -> None:
+    details = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "7s"}]
+    error = StatusError(code=429, details={"error": {"code": 429, "message": "slow down", "details": details}})
+
+    failure = raised(error)
+
+    assert isinstance(failure, ProviderError)
+    assert failure.retry_after == 7
+
+
+def test_a_response_whose_own_sdk_trips_over_it_has_no_body() -> None:
+    class Response:
+        def json(self) -> object:
+            raise TypeError("'NoneType' object is not callable")  # as google-genai's, of a stream
+
+    failure = raised(StatusError(code=529, response=Response()))
+
+    assert isinstance(failure, ProviderError)
+    assert failure.status == 529
+
+
 def test_a_crash_stays_a_crash() -> None:
     with pytest.raises(ZeroDivisionError), bridge.failures():
         raise ZeroDivisionError
