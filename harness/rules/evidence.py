@@ -313,20 +313,27 @@ class Evidence:
             yield ExpectedCall(view.id or None, view.name, view.arguments, result)
 
     def _result_of(self, chat: int, position: int, calls: list[CallView]) -> ToolResult | None:
-        """The result of the wire call at `position`: the adapter's call that it became is told by place, or, where
-        the adapter lost or shuffled calls, by name and arguments."""
-        response = self.transcript.chats[chat].response
+        """The result of the wire call at `position`."""
+        response, issued = self.transcript.chats[chat].response, calls[position]
         canonical = response.tool_calls if response else ()
-        call: ToolCall | None = None
-        if len(canonical) == len(calls) and canonical[position].name == calls[position].name:
-            call = canonical[position]
-        else:
-            same = [c for c in canonical if c.name == calls[position].name and c.arguments == calls[position].arguments]
-            call = same[0] if same else None
+        there = canonical[position] if len(canonical) == len(calls) else None
+        call = _became(issued, canonical, there if there is not None and there.name == issued.name else None)
         if call is None:
             return None
         executed = [e.result for e in self.transcript.executions if e.chat == chat and e.call is call]
         return executed[0] if executed else None
+
+
+def _became(issued: CallView, canonical: Sequence[ToolCall], there: ToolCall | None) -> ToolCall | None:
+    """The adapter's call that a wire call became: told by its id, where one alone has that, else by place, or, where
+    the adapter lost or shuffled calls, by name and arguments."""
+    if there is not None and there.id == issued.id:
+        return there
+    kept = [call for call in canonical if issued.id and (call.id, call.name) == (issued.id, issued.name)]
+    if len(kept) == 1:
+        return kept[0]
+    same = (call for call in canonical if call.name == issued.name and call.arguments == issued.arguments)
+    return there or next(same, None)
 
 
 def is_head(turns: Sequence[TurnView], others: Sequence[TurnView]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import dropwhile, islice
+from itertools import dropwhile, takewhile
 
 from harness.apis.jsonvalue import equal, without_nulls
 from harness.apis.view import CallView, OpaqueView, PartView, ResponseView, TextView, TurnView
@@ -61,7 +61,8 @@ def _lost_in(evidence: Evidence, asked: Heard, walk: _Walk) -> Iterator[Flaw]:
                     yield flaw
                 continue
             walk.is_whole = False
-            if isinstance(part, TextView) and _is_beside(part, sent, roles, position):
+            if isinstance(part, TextView) and (beside := _beside(part, sent, roles, position)) is not None:
+                position = beside
                 continue
             elif (bare := _unlabelled(part, sent, position)) is not None:
                 matched[bare] = part
@@ -82,15 +83,30 @@ def _unlabelled(part: PartView, sent: list[PartView], position: int) -> int | No
     return next((i for i in range(position, len(sent)) if _has_lost_its_state(part, sent[i])), None)
 
 
-def _is_beside(part: TextView, sent: list[PartView], roles: list[str], position: int) -> bool:
-    """The signature of a text came back on a neighbour of it, in the same turn: it is optional, and what counts is that
-    the model has it (gemini-thought-signature). A signature of a call has to stand on the call."""
-    ahead = dropwhile(lambda place: roles[place] == "user", range(position, len(sent)))
-    near = [*range(max(position - 1, 0), position), *islice(ahead, 2)]
-    return part.opaque is not None and any(
-        roles[place] == "assistant" and any(equal(state, part.opaque) for state in _states(sent[place]))
-        for place in near
-    )
+def _beside(part: TextView, sent: list[PartView], roles: list[str], position: int) -> int | None:
+    """Where a request goes on behind a text whose signature came back on a neighbour of it, in the same turn: it is
+    optional, and what counts is that the model has it (gemini-thought-signature). A signature of a call has to stand on
+    the call."""
+    if part.opaque is None:
+        return None
+    answer = dropwhile(lambda place: roles[place] == "user", range(position, len(sent)))
+    ahead = list(takewhile(lambda place: roles[place] == "assistant", answer))
+    before = [place for place in (position - 1,) if place >= 0 and roles[place] == "assistant"]
+    if not any(_has_state(sent[place], part.opaque) for place in (*before, *ahead)):
+        return None
+    words = takewhile(lambda place: not isinstance(sent[place], CallView), ahead)  # calls are looked for themselves
+    return max([position, *(place + 1 for place in words if _is_all_of(part, sent[place]))])
+
+
+def _has_state(part: PartView, state: JSON) -> bool:
+    return any(equal(own, state) for own in _states(part))
+
+
+def _is_all_of(text: TextView, sent: PartView) -> bool:
+    """What was sent is the text without its signature, or nothing but the signature: nothing else stands there."""
+    if isinstance(sent, TextView):
+        return sent.text == text.text
+    return isinstance(sent, OpaqueView) and _has_state(sent, text.opaque)
 
 
 def _states(part: PartView) -> tuple[JSON, JSON]:
@@ -149,7 +165,9 @@ def _is_back(issued: PartView, sent: PartView) -> bool:
         case OpaqueView(), OpaqueView():
             return issued.kind == sent.kind and _is_same_but_for_nulls(sent, issued)
         case CallView(), CallView():
-            same = issued.name == sent.name and (issued.opaque is not None or issued.id == sent.id)
+            # a call that came without an id may have one that somebody made up
+            is_it = issued.opaque is not None or not issued.id or issued.id == sent.id
+            same = issued.name == sent.name and is_it
         case TextView(), TextView():
             same = issued.opaque is not None or issued.text == sent.text
         case _:
