@@ -298,7 +298,7 @@ class ModelStep:
     """What the reference server's model does in one answer, in neutral words. `raw` are wire parts put in verbatim,
     before the text. `truncated`: the answer reaches its bound in the middle of the last call's arguments.
     `provocations`: what its stream does that no provider was recorded doing. `prefix`: what of the request may come out
-    of a cache."""
+    of a cache. `served`: what the model calls itself, if not as it was asked."""
 
     text: str | None = None
     thinking: str | None = None
@@ -309,3 +309,4 @@ class ModelStep:
     truncated: bool = False
     provocations: frozenset[Provocation] = frozenset()
     prefix: Prefix = Prefix()
+    served: str | None = None

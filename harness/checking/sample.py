@@ -18,6 +18,7 @@ SAMPLE = frozenset(
     {
         # calls and their ids
         "call-single",
+        "call-after-text",
         "call-sequential",
         "call-parallel-same-tool",
         "call-identical-twice",

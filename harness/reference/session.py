@@ -166,6 +166,7 @@ class Session:
             step.truncated,
             frozenset(self._scenario.provocations),
             self._prefixes.of(request),
+            step.served,
         )
 
     def _answers(self, step: ModelStep, seed: str, asked: RequestView, request: HttpRequest) -> HttpResponse:
@@ -179,10 +180,11 @@ class Session:
 
     def _answer(self, step: ModelStep, seed: str, asked: RequestView, request: HttpRequest) -> HttpResponse:
         wire, echo = self._wire, self._wire.frontage.echo if self._echoes else None
+        model = step.served or self._model
         if asked.stream and (echo is None or step.provocations):  # what is provoked is made event by event
-            response = wire.build_stream(step, seed, self._model, self._profile, asked)
+            response = wire.build_stream(step, seed, model, self._profile, asked)
         else:
-            body = wire.build(step, seed, self._model, self._profile)
+            body = wire.build(step, seed, model, self._profile)
             body = body if echo is None else echo(body, request)
             if not asked.stream:
                 return _json_response(200, body)

@@ -1,4 +1,4 @@
-"""Responses: what the adapter hands on is what the wire says: text, calls, stop reason, usage."""
+"""Responses: what the adapter hands on is what the wire says: text, calls, stop reason, usage, model."""
 
 from __future__ import annotations
 
@@ -57,6 +57,11 @@ def _calls(evidence: Evidence) -> Iterator[Flaw]:
                 of_response=True,
             )
             continue
+        told, taken = [call.id for call in issued], [call.id for call in whole]
+        if told != taken and len({*told}) == len(told) and {*told} == {*taken}:
+            message = "the calls that the adapter hands on stand in another order than the answer's"
+            yield Flaw(message, reading.index, issued[0].pointer, [*taken], [*told], of_response=True)
+            continue
         for call, handed in zip(issued, whole, strict=True):
             if not equal(dict(handed.arguments), call.arguments):
                 yield Flaw(
@@ -101,6 +106,31 @@ def _usage_offered(evidence: Evidence) -> Iterator[Flaw]:
             yield Flaw(
                 f"the answer says {name}, and it is not handed on", reading.index, "", None, said, of_response=True
             )
+
+
+def _model(evidence: Evidence) -> Iterator[Flaw]:
+    """A model that is handed on is the one that answered, as the answer calls it."""
+    for reading, wire, given in _answers(evidence):
+        if wire.model is None or given.model is None or _is_named(wire.model, given.model):
+            continue
+        asked = reading.request.model if reading.request is not None else None
+        told = asked is not None and _is_named(asked, given.model)
+        yield Flaw(
+            "the model that was asked for is handed on, and another one says that it has answered"
+            if told
+            else "the model that is handed on is neither the one that answered nor the one that was asked",
+            reading.index,
+            "",
+            given.model,
+            wire.model,
+            kind=Kind.CONVENTION if told else None,
+            of_response=True,
+        )
+
+
+def _is_named(model: str, name: str) -> bool:
+    """Whether a name is a model's: routers and SDKs put their own word for the provider before it."""
+    return name == model or name.endswith((f"/{model}", f":{model}")) or model.endswith(f"/{name}")
 
 
 def _counts(evidence: Evidence) -> Iterator[tuple[Reading, str, int | None, int | None]]:
@@ -157,5 +187,15 @@ RULES = (
         _usage_offered,
         kind=Kind.CONVENTION,
         because="which counters an adapter offers is its own affair, and nobody reckons with one that is not there",
+    ),
+    Rule(
+        "response-model",
+        Subject.RESPONSES,
+        "A model that is handed on is the one that says it has answered.",
+        _RESPONSE,
+        _model,
+        kind=Kind.LOSS,
+        because="the caller takes the answer for another model's, and its price too; to hand on the one "
+        "that was asked for is the adapter's own affair",
     ),
 )

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from tests.broken.fault import Fault, asks, sends
+from tests.broken.fault import GEMINI, Fault, asks, sends
 from tests.broken.places import ANSWERS, BODY, EFFORT, MAX_TOKENS, ONE_CALL, STOP
 
 
@@ -91,6 +91,33 @@ FAULTS = (
         ("anthropic", "openai-responses", "gemini-3"),
     ),
     Fault("max-tokens-dropped", sends(_all_tokens), "stop-max-tokens-set", "setting-lost", BODY, 0),
+    Fault(
+        "temperature-of-zero-dropped",
+        asks(lambda r: replace(r, temperature=r.temperature or None)),
+        "settings-sampling",
+        "setting-lost",
+        BODY,
+        2,
+        GEMINI,
+    ),
+    Fault(
+        "top-p-dropped-where-there-are-tools",
+        asks(lambda r: replace(r, top_p=None)),
+        "settings-sampling",
+        "setting-lost",
+        BODY,
+        0,
+        GEMINI,
+    ),
+    Fault(
+        "all-but-one-stop-sequence-dropped",
+        asks(lambda r: replace(r, stop=r.stop[:1])),
+        "settings-stop",
+        "setting-lost",
+        STOP,
+        0,
+        ("anthropic", *GEMINI),
+    ),
     Fault(
         "stop-sequence-hard-wired",
         asks(lambda r: replace(r, stop=("User:",))),

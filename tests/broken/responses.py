@@ -96,6 +96,19 @@ class _Repeating(Wrapped):
         return self.first
 
 
+class _NamesWhatWasAsked(Wrapped):
+    """Tells the model that the request names, whichever has answered."""
+
+    asked = ""
+
+    def ask(self, request: ChatRequest) -> ChatRequest:
+        self.asked = request.model
+        return request
+
+    def answer(self, response: ChatResponse) -> ChatResponse:
+        return replace(response, model=self.asked)
+
+
 class _Crashing(Wrapped):
     """Trips over its own answer."""
 
@@ -179,6 +192,27 @@ FAULTS = (
         ("anthropic", "openai-chat", "openai-responses"),
     ),
     Fault("usage-lost", answers(lambda r: replace(r, usage=Usage())), "system-plain", "usage-offered", BODY, 0),
+    *(
+        Fault(f"{name}-{variant}", wrap, "model-served", "response-model", BODY, at, variant=variant)
+        for variant in VARIANTS
+        for name, wrap, at in (
+            ("model-made-up", answers(lambda r: replace(r, model="some-model")), 0),
+            ("model-of-the-request", client(_NamesWhatWasAsked), 1),
+        )
+    ),
+    *(
+        Fault(
+            f"stop-sequence-taken-for-the-end-{variant}",
+            answers(lambda r: replace(r, stop_reason=StopReason.END_TURN)),
+            "stop-sequence",
+            "stop-reason",
+            BODY,
+            0,
+            ("anthropic",),
+            variant=variant,
+        )
+        for variant in VARIANTS
+    ),
     Fault("answer-repeated", client(_Repeating), "call-single", "iteration-bound", None, None),
     Fault("limit-never-reached", answers(without_calls), "iteration-limit", "expectation", None, 0),
     Fault("crashes-on-the-answer", client(_Crashing), "system-plain", "chat-failure", BODY, 0),

@@ -96,8 +96,8 @@ def _moving(*, drops: bool) -> Wrap:
     return asks_messages(parted)
 
 
-def _signature_on_thought(*, drops: bool) -> Wrap:
-    """The signature of a text on a thought in front of it."""
+def _signature_on_thought(words: str, *, behind: bool = False, drops: bool) -> Wrap:
+    """The signature of a text on a thought in front of it, or behind it."""
 
     def edit(_api: str, body: dict[str, Any]) -> None:
         for content in body["contents"]:
@@ -105,8 +105,8 @@ def _signature_on_thought(*, drops: bool) -> Wrap:
                 if "text" in part and "thoughtSignature" in part and not part.get("thought"):
                     signature = part.pop("thoughtSignature")
                     if not drops:
-                        thought = {"text": "…", "thought": True, "thoughtSignature": signature}
-                        content["parts"].insert(place, thought)
+                        thought = {"text": words, "thought": True, "thoughtSignature": signature}
+                        content["parts"].insert(place + behind, thought)
                     break
 
     return sends(edit)
@@ -148,6 +148,15 @@ FORMS = (
         answers(_said_in_halves),
         answers(reasoning_in_text),
         "expectation",
+    ),
+    Form(
+        "model-with-its-provider",
+        "the model that answered, with the provider's name before it, as routers tell it",
+        "model-served",
+        ALL,
+        answers(lambda r: replace(r, model=f"some/{r.model}")),
+        answers(lambda r: replace(r, model=f"{r.model}-mini")),
+        "response-model",
     ),
     Form(
         "system-trimmed",
@@ -221,12 +230,21 @@ FORMS = (
         "history-append-only",
     ),
     Form(
+        "signatures-behind-their-texts",
+        "the signature of each text on an empty part behind it, in a conversation of several turns",
+        "history-without-tools",
+        ("gemini-4", "gemini-3"),
+        _signature_on_thought("", behind=True, drops=False),
+        _signature_on_thought("", behind=True, drops=True),
+        "opaque-state-lost",
+    ),
+    Form(
         "signature-on-neighbour",
         "a text's signature on the neighbouring part",
         "thinking-two-turns",
         ("gemini-3",),
-        _signature_on_thought(drops=False),
-        _signature_on_thought(drops=True),
+        _signature_on_thought("…", drops=False),
+        _signature_on_thought("…", drops=True),
         "opaque-state-lost",
     ),
 )

@@ -36,6 +36,9 @@ class StepSpec(Strict):
         default=False,
         description="The answer reaches its bound in the middle of the last call's arguments, which nobody then makes.",
     )
+    served: str | None = Field(
+        default=None, min_length=1, description="The model that says it has answered; absent: the one that was asked."
+    )
     raw: dict[str, list[JsonValue]] = Field(
         default_factory=dict, description="Wire parts by API, sent verbatim before the text."
     )
