@@ -6,20 +6,23 @@ import pytest
 
 from harness import catalog
 from harness.apis.limit import Violation
-from harness.apis.view import CallView, OpaqueView, PartView, RequestView, ResponseView, TextView, TurnView
+from harness.apis.view import CallView, OpaqueView, PartView, RequestView, ResponseView, ResultView, TextView, TurnView
 from harness.contract.model import StopReason, Usage
 
 THOUGHT = OpaqueView("thinking", {"type": "thinking", "thinking": "Hm.", "signature": "abc"}, "/content/0")
 CALL = CallView("c1", "get", {}, "/p", "/p/id", "/p/args", opaque="sig-1")
+
+RESULT = ResultView("c1", None, (TextView("4", "/r"),), "/last", "/last/id")
 
 
 def response(*parts: PartView) -> ResponseView:
     return ResponseView("x", parts, StopReason.END_TURN, None, Usage(), None, {})
 
 
-def request(*turns: tuple[PartView, ...]) -> RequestView:
+def request(*turns: tuple[PartView, ...], then: PartView | None = None) -> RequestView:
     made = tuple(TurnView("assistant", parts, f"/messages/{i}", "assistant") for i, parts in enumerate(turns))
-    return RequestView("x", "m", (), (TurnView("user", (TextView("Hi", "/u"),), "/u", "user"), *made))
+    last = (TurnView("user", (then,), "/last", "user"),) if then else ()
+    return RequestView("x", "m", (), (TurnView("user", (TextView("Hi", "/u"),), "/u", "user"), *made, *last))
 
 
 class Memory:
@@ -73,9 +76,17 @@ def test_a_conversation_without_its_answers_is_not_altered(memory: Memory) -> No
 
 def test_altered_thinking_is_objected_to_where_it_stands(memory: Memory) -> None:
     memory.note(response(THOUGHT))
-    objection = memory.objection("anthropic", request((), ()))
+    objection = memory.objection("anthropic", request((), (), then=RESULT))
     assert objection is not None
     assert (objection.rule, objection.pointer) == ("anthropic-thinking-altered", "/messages/1")
+
+
+def test_where_no_call_is_answered_thinking_may_stay_away_but_not_come_back_altered(memory: Memory) -> None:
+    memory.note(response(THOUGHT))
+    question = TextView("And now?", "/last")
+    altered = replace(THOUGHT, raw={"type": "thinking", "thinking": "Ha.", "signature": "abc"})
+    assert memory.objection("anthropic", request((), then=question)) is None
+    assert memory.objection("anthropic", request((altered,), then=question)) is not None
 
 
 @pytest.mark.parametrize("part", [replace(CALL, opaque="sig-2"), TextView("Hi", "/p", opaque="sig-2")])

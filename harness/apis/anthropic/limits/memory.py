@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import takewhile
 
 from harness.apis import memory
 from harness.apis.anthropic.limits import THINKING_ALTERED
 from harness.apis.jsonvalue import canonical
 from harness.apis.limit import Violation
-from harness.apis.view import OpaqueView, PartView, RequestView, ResponseView
+from harness.apis.view import OpaqueView, PartView, RequestView, ResponseView, ResultView
 
 _KINDS = ("thinking", "redacted_thinking")
 
@@ -26,12 +27,13 @@ class Memory(memory.Memory):
             self._latest = _thinking(response.parts)
 
     def objection(self, request: RequestView) -> Violation | None:
-        """Whether the latest answer comes back with other thinking."""
+        """Whether the latest answer comes back with other thinking, or, where its calls are answered, without it."""
         answers = [turn for turn in request.turns if turn.role == "assistant"]
         if not self._latest or not answers:
             return None
         latest = answers[-1]
-        if _thinking(latest.parts) == self._latest:
+        thinking = _thinking(latest.parts)
+        if thinking == self._latest or not (thinking or _returns_results(request)):
             return None
         return THINKING_ALTERED.broken(
             f"messages{latest.pointer.replace('/messages', '').replace('/', '.')}: `thinking` blocks in the latest "
@@ -39,6 +41,12 @@ class Memory(memory.Memory):
             latest.pointer,
             code="invalid_request_error",
         )
+
+
+def _returns_results(request: RequestView) -> bool:
+    """Only then the thinking has to come back at all (anthropic-thinking-verbatim)."""
+    latest = takewhile(lambda turn: turn.role != "assistant", reversed(request.turns))
+    return any(isinstance(part, ResultView) for turn in latest for part in turn.parts)
 
 
 def _thinking(parts: Iterable[PartView]) -> list[str]:
