@@ -156,6 +156,12 @@ RELATIONS = (
         _same,
         "a result that answers another call, or stands elsewhere, is missing where it belongs",
     ),
+    Relation(
+        ("tool-run-otherwise", "tool-run-missing"),
+        ("result-changed", "result-swapped", "result-missing"),
+        _before,
+        "the result is that of another run, or of none",
+    ),
     Relation(("result-swapped",), ("result-changed",), _same, "results that trade places, one of them as an error"),
     Relation(("result-changed", "result-swapped"), ("error-flag",), _same, "the flag went with the result"),
     Relation(("call-missing",), ("opaque-state-lost",), _same, "the state stood on the call"),

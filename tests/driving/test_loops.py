@@ -77,6 +77,7 @@ def test_what_is_wrong_is_found_by_what_it_is(played: Cells, way: str) -> None:
 
     assert played[way].verdict is Verdict.FAIL
     assert causes[:1] == [WRONG[way]], said(played[way])
+    assert {*causes} <= {WRONG[way], "openai-chat-tools-empty"}, said(played[way])
 
 
 def test_what_ends_the_loop_is_shown_with_what_it_said(played: Cells) -> None:

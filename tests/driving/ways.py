@@ -183,7 +183,7 @@ def run(way: str, tool: ConversationTool, call: Body) -> Body:
         case "run-twice":
             result(tool, call, arguments)
         case "run-otherwise":
-            return result(tool, call, {**arguments, "unit": "F"})
+            return result(tool, call, {"city": "Oslo"})
         case "not-run":
             return {"role": "tool", "tool_call_id": call["id"], "content": '{"temp_c": 20}'}
         case _:
