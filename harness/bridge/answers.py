@@ -78,7 +78,8 @@ def response(
 
     A call whose arguments are no whole JSON object is left out, and so is the last one of an answer that reached its
     bound: neither must ever be run. A call without an id gets one that is marked as made up. The library's own message,
-    which is that of the completion unless `own` is given, is kept in `memory`.
+    which is that of the completion unless `own` is given, is kept in `memory`, unless a call was left out: it would go
+    back with that message.
 
     Raises:
         MalformedResponse: it has no message.
@@ -103,7 +104,7 @@ def response(
         reason = StopReason.TOOL_USE
     if len(made) < len(calls) and reason in (StopReason.END_TURN, StopReason.TOOL_USE):
         reason = StopReason.MALFORMED_CALL
-    if memory is not None:
+    if memory is not None and len(made) == len(calls):
         memory.keep(request, message, choice["message"] if own is None else own)
     return ChatResponse(message, reason, _usage(plain(body.get("usage"))), body.get("model"), raw)
 

@@ -272,7 +272,9 @@ def _wrongly(evidence: Evidence, chat: int, wanted: Due) -> Flaw | None:
     raised = f"the adapter raises {made.error}"
     match wanted.fate:
         case "answered":
-            message = f"{raised} where the answer is good"
+            message = f"{raised} where the answer can be read"
+        case "unsent":
+            message = f"{raised} before it sends anything"
         case "failed" if wanted.failure is not None:
             message = f"the provider answered {_said(wanted.failure)}, and {raised}"
         case "cut":

@@ -199,6 +199,17 @@ def test_the_library_gets_its_own_message_back() -> None:
     assert bridge.messages(edited, memory)[1] == {"role": "assistant", "content": "Other."}
 
 
+def test_a_call_that_was_left_out_does_not_go_back_with_the_librarys_message() -> None:
+    memory = bridge.Memory()
+    cut = {"role": "assistant", "content": "I look.", "tool_calls": [call('{"n": 1')]}
+
+    answer = bridge.response(completion(cut, "length"), ASKED, memory)
+    back = ChatRequest("m", [*ASKED.messages, answer.message, Message("user", "And?")])
+
+    assert answer.stop_reason is StopReason.MAX_TOKENS
+    assert bridge.messages(back, memory)[1] == {"role": "assistant", "content": "I look."}
+
+
 def test_of_two_equal_answers_each_place_has_its_own() -> None:
     memory = bridge.Memory()
     later = ChatRequest("m", [*ASKED.messages, Message("assistant", "Yes."), Message("user", "Sure?")])

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
-from harness.contract.errors import ChatError
+from harness.contract.errors import ChatError, MalformedResponse
 from harness.contract.http import HttpResponse
 from harness.contract.model import (
     ArgumentsDelta,
@@ -29,7 +29,7 @@ from harness.contract.model import (
 )
 from harness.results import Blame, Exchange, Kind, Severity, Transcript
 from harness.scenarios.schema import Expectation, Scenario, Variant
-from tests.broken.fault import rescues
+from tests.broken.fault import Wrap, answers, asks, rescues
 from tests.broken.playing import played as faulty
 from tests.rules.transcripts import found, only, played, with_chat, with_exchange
 from tests.stages import shipped_targets
@@ -72,6 +72,20 @@ def test_another_error_than_the_statuss(error: str, variant: Variant, target: st
     broken = with_chat(played("error-429", target, variant), error=error, crashed=error == "KeyError")
     finding = only(broken, "chat-failure")
     assert (finding.actual, finding.expected, finding.exchange) == (error, "RateLimited", 0)
+
+
+def declines(_: object) -> NoReturn:
+    raise MalformedResponse("unknown role: tool")
+
+
+@pytest.mark.parametrize(
+    ("wrap", "when"),
+    [(asks(declines), "before it sends anything"), (answers(declines), "where the answer can be read")],
+)
+def test_an_error_where_nothing_has_failed_says_when_it_came(wrap: Wrap, when: str) -> None:
+    first, *_ = faulty("call-single", "anthropic", wrap).findings
+    said = f"the adapter raises MalformedResponse {when}: malformed response: unknown role: tool"
+    assert (first.rule, first.message) == ("chat-failure", said)
 
 
 def test_a_crash_of_the_right_name_is_a_crash() -> None:
