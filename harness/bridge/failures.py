@@ -60,7 +60,8 @@ def _translated(error: BaseException) -> ChatError | None:
             return ConnectionFailed(f"redirected with HTTP {status}, which is refused")
         if status is not None:
             wait = next((found for other in chain if (found := _retry_after(other)) is not None), None)
-            return provider_error(status, str(error), code=_code(each), retry_after=wait)
+            words = next((own for other in chain if (own := _words(other)) is not None), str(error))
+            return provider_error(status, words, code=_code(each), retry_after=wait)
     return MalformedResponse(str(error)) if any(isinstance(each, ValueError) for each in chain) else None
 
 
@@ -88,6 +89,12 @@ def _code(error: BaseException) -> str | None:
         if isinstance(found, str) and found:
             return found
     return None
+
+
+def _words(error: BaseException) -> str | None:
+    """What the provider says of it, where the library does not quote that."""
+    said = _object(_object(_body(getattr(error, "response", None))).get("error")).get("message")
+    return said if isinstance(said, str) and said and said not in str(error) else None
 
 
 def _body(response: Any) -> object:

@@ -1,4 +1,4 @@
-"""What a check plays: some forty scenarios that show, between them, what adapters get wrong, in every variant.
+"""What a check plays: some fifty scenarios that show, between them, what adapters get wrong, in every variant.
 
 The whole suite takes minutes where a library is slow to make its clients, and mostly says the same again.
 """
@@ -31,6 +31,8 @@ SAMPLE = frozenset(
         # results
         "result-error",
         "result-null",
+        "result-empty-text",
+        "result-long",
         "result-image",
         "results-escapes",
         # what was said before
@@ -43,11 +45,13 @@ SAMPLE = frozenset(
         "system-changed",
         # settings
         "choice-none",
+        "choice-none-behind-results",
         "choice-named",
         "json-mode",
         "json-schema",
         "json-with-tools",
         "schema-references",
+        "schema-nested-arrays",
         "image-from-user",
         "file-from-user",
         "audio-from-user",
@@ -59,6 +63,7 @@ SAMPLE = frozenset(
         "stop-max-tokens",
         "stop-refusal",
         "usage-cached-prompt",
+        "usage-cached-unasked",
         # streams
         "stream-split-characters",
         "stream-parallel-long-arguments",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from harness.results import Kind
 from harness.rules.declining import declined
 from harness.rules.evidence import Evidence
-from harness.rules.failures import judged, waited
+from harness.rules.failures import judged, waited, worded
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
 
@@ -23,6 +23,13 @@ def _failures(evidence: Evidence) -> Iterator[Flaw]:
 def _retry_after(evidence: Evidence) -> Iterator[Flaw]:
     for chat in range(len(evidence.transcript.chats)):
         flaw = waited(evidence, chat)
+        if flaw is not None:
+            yield flaw
+
+
+def _words(evidence: Evidence) -> Iterator[Flaw]:
+    for chat in range(len(evidence.transcript.chats)):
+        flaw = worded(evidence, chat)
         if flaw is not None:
             yield flaw
 
@@ -46,5 +53,14 @@ RULES = (
         _retry_after,
         kind=Kind.LOSS,
         because="the time that the provider asked for is gone, and the caller asks again too early",
+    ),
+    Rule(
+        "error-message",
+        Subject.ERRORS,
+        "An error has what the provider says of it.",
+        "harness.contract.errors: ProviderError",
+        _words,
+        kind=Kind.CONVENTION,
+        because="programs go by the error's class and status; who reads its text does not learn what was wrong",
     ),
 )

@@ -322,6 +322,24 @@ def waited(evidence: Evidence, chat: int) -> Flaw | None:
     return Flaw(message, wanted.exchange, "", made.retry_after, said, of_response=True)
 
 
+def worded(evidence: Evidence, chat: int) -> Flaw | None:
+    """What the error of a chat leaves out of the provider's own words. A body that is no API's has none."""
+    made, wanted = evidence.transcript.chats[chat], due(evidence, chat)
+    if wanted.failure is None or made.error not in wanted.errors & PROVIDER_ERRORS or made.crashed:
+        return None
+    response, said = wanted.reading.exchange.response if wanted.reading else None, wanted.failure.message
+    is_the_body = response is not None and said.strip() == response.body.decode("utf-8", "replace").strip()
+    if is_the_body or _letters(said) in _letters(made.error_text or ""):
+        return None
+    message = "the error that the adapter raises does not have the provider's words"
+    return Flaw(message, wanted.exchange, "", made.error_text, said, of_response=True)
+
+
+def _letters(text: str) -> str:
+    """Letters and digits: quoted inside of other words a sentence has other signs between them."""
+    return "".join(filter(str.isalnum, text.replace("\\n", "")))
+
+
 def same_wait(one: float | None, other: float | None, *, seconds: float) -> bool:
     """Two times to wait are the same, give or take `seconds`."""
     return one == other if one is None or other is None else abs(one - other) <= seconds

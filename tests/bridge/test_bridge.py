@@ -403,6 +403,22 @@ def test_a_response_whose_own_sdk_trips_over_it_has_no_body() -> None:
     assert failure.status == 529
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [("Client error '400'", "too long"), ("400: too long", "400: too long")],
+    ids=["silent", "quoting"],
+)
+def test_what_the_provider_says_is_told_whether_or_not_the_library_quotes_it(text: str, told: str) -> None:
+    response = SimpleNamespace(status_code=400, headers={}, json=lambda: {"error": {"message": "too long"}})
+    error = RuntimeError(text)
+    vars(error)["response"] = response
+
+    failure = raised(error)
+
+    assert isinstance(failure, ProviderError)
+    assert failure.message == told
+
+
 def test_a_crash_stays_a_crash() -> None:
     with pytest.raises(ZeroDivisionError), bridge.failures():
         raise ZeroDivisionError

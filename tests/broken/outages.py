@@ -107,6 +107,15 @@ def retrying(kind: type[ChatError], edit: Callable[[ChatRequest], ChatRequest] =
     return client(Retrying)
 
 
+def in_words(form: str) -> Wrap:
+    """Errors of the provider in words of the adapter's own, with what the provider says of them at `{}`."""
+
+    def raised(error: ProviderError, _: list[StreamEvent]) -> NoReturn:
+        raise replace(error, message=form.format(error.message)) from error
+
+    return rescues(ProviderError, raised)
+
+
 class _Stubborn(Wrapped):
     """Asks eight times."""
 
@@ -215,6 +224,14 @@ FAULTS = (
     _failing("failure-as-text-streamed", rescues(ProviderError, as_text), "error-503", "stream"),
     _failing("failure-in-the-loop-swallowed", TAKEN, "error-in-tool-loop", exchange=1),
     _failing("failure-in-the-loop-swallowed-streamed", TAKEN, "error-in-tool-loop", "stream", exchange=1),
+    _failing("error-in-its-own-words", in_words("the request has failed"), "error-429", rule="error-message"),
+    _failing(
+        "error-in-its-own-words-streamed",
+        in_words("the request has failed"),
+        "stream-error-at-start",
+        "stream",
+        "error-message",
+    ),
     _failing("retry-after-lost", waiting(lambda _: None), "error-429-retry-after", rule="error-retry-after"),
     _failing(
         "retry-after-lost-streamed", waiting(lambda _: None), "error-503-retry-after", "stream", "error-retry-after"

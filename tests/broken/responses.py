@@ -19,7 +19,7 @@ from harness.contract.model import (
     Usage,
 )
 from harness.running.cells import VARIANTS
-from tests.broken.fault import THINKING, Fault, Wrapped, answers, asks_messages, client, edited_message
+from tests.broken.fault import GEMINI, OPENAI, THINKING, Fault, Wrapped, answers, asks_messages, client, edited_message
 from tests.broken.json_mode import texts
 from tests.broken.places import BODY, RESPONSE_CALL, RESPONSE_TEXT, TEXT
 
@@ -49,6 +49,10 @@ def _fresh_tokens_only(usage: Usage) -> Usage:
     return replace(
         usage, input_tokens=(usage.input_tokens or 0) - cached, cache_read_tokens=None, cache_write_tokens=None
     )
+
+
+def _cached_tokens_twice(usage: Usage) -> Usage:
+    return replace(usage, input_tokens=(usage.input_tokens or 0) + (usage.cache_read_tokens or 0))
 
 
 def _ended(response: ChatResponse) -> ChatResponse:
@@ -190,6 +194,15 @@ FAULTS = (
         BODY,
         1,
         ("anthropic", "openai-chat", "openai-responses"),
+    ),
+    Fault(
+        "usage-with-cache-twice",
+        answers(lambda r: replace(r, usage=_cached_tokens_twice(r.usage))),
+        "usage-cached-unasked",
+        "usage",
+        BODY,
+        1,
+        (*OPENAI, *GEMINI),
     ),
     Fault("usage-lost", answers(lambda r: replace(r, usage=Usage())), "system-plain", "usage-offered", BODY, 0),
     *(

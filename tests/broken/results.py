@@ -331,6 +331,13 @@ FAULTS = (
         "result-changed",
         RESULT,
     ),
+    Fault(
+        "result-cut-where-it-is-long",
+        contents(lambda c: c[:4000] if isinstance(c, str) else c),
+        "result-long",
+        "result-changed",
+        RESULT,
+    ),
     Fault("result-text-reparsed", contents(_reparsed), "result-json-text", "result-changed", RESULT),
     Fault(
         "result-first-of-list",

@@ -44,6 +44,12 @@ def _flattened(schema: dict[str, Any]) -> dict[str, Any]:
     return {**schema, "items": items["items"]} if isinstance(items, dict) and "items" in items else schema
 
 
+def _any_items(schema: dict[str, Any]) -> dict[str, Any]:
+    """Of the objects in an array the values that a field may have are lost."""
+    items = schema.get("items")
+    return {**schema, "items": each_schema(items, without("enum"))} if isinstance(items, dict) else schema
+
+
 def _unresolved(schema: dict[str, Any]) -> dict[str, Any]:
     """A reference becomes an object of any shape."""
     return {"type": "object"} if "$ref" in schema else without("$defs")(schema)
@@ -151,6 +157,14 @@ FAULTS = (
     ),
     Fault("schema-const-dropped", parameters(without("const")), "schema-const", "tool-declaration-changed", TOOL, 0),
     Fault("schema-enum-dropped", parameters(without("enum")), "schema-enums", "tool-declaration-changed", TOOL, 0),
+    Fault(
+        "schema-enum-of-items-dropped",
+        parameters(_any_items),
+        "schema-nested-arrays",
+        "tool-declaration-changed",
+        TOOL,
+        0,
+    ),
     Fault("schema-map-closed", parameters(_closed), "schema-map", "tool-declaration-changed", TOOL, 0),
     Fault("tool-names-cut", tools(_short_name), "schema-names", "tools-declared", BODY, 0),
     Fault(
@@ -183,6 +197,14 @@ FAULTS = (
         "tool-choice",
         BODY,
         0,
+    ),
+    Fault(
+        "choice-none-ignored-behind-results",
+        choice(lambda r: None if any(message.tool_results for message in r.messages) else r.tool_choice),
+        "choice-none-behind-results",
+        "tool-choice",
+        BODY,
+        2,
     ),
     Fault(
         "choice-named-as-required",

@@ -11,7 +11,14 @@ from uuid import uuid4
 
 import httpx2
 
-from harness.contract.errors import ChatError, ConnectionFailed, MalformedResponse, ProviderError, provider_error
+from harness.contract.errors import (
+    ChatError,
+    ConnectionFailed,
+    MalformedResponse,
+    ProviderError,
+    ServerError,
+    provider_error,
+)
 from harness.contract.model import (
     JSON_INSTRUCTION,
     ArgumentsDelta,
@@ -47,6 +54,7 @@ from tests.broken.fault import (
     sends,
 )
 from tests.broken.json_mode import texts
+from tests.broken.outages import another, in_words
 from tests.unusual.form import Form
 
 T = TypeVar("T")
@@ -339,6 +347,15 @@ def _refusal_as_text(**changes: Any) -> Wrap:
 
 
 FORMS = (
+    Form(
+        "error-quoted",
+        "what the provider says of an error inside of a library's own words",
+        "error-400",
+        ALL,
+        in_words("Error code: 400 - {{'error': {{'message': '{}'}}}}"),
+        another(ServerError),
+        "chat-failure",
+    ),
     Form(
         "transport-always-streams",
         "a client whose transport always streams",
