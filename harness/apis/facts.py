@@ -18,6 +18,7 @@ from harness.apis.jsonvalue import resolve
 from harness.apis.limit import Limit, Violation, lesser
 from harness.apis.sieve import Sieve
 from harness.apis.view import WireError
+from harness.apis.wording import said_of
 from harness.contract.errors import FactsError, UsageError
 from harness.contract.http import HttpRequest
 from harness.contract.model import JSON
@@ -116,9 +117,9 @@ class Docket:
             fact = self.facts[number]
             pointer = fact.conditions.met(asked)
             if pointer is not None:
-                yield limit_of(fact).broken(
-                    fact.words or fact.says, pointer, actual=_shown(resolve(body, pointer)), status=fact.status
-                )
+                value = resolve(body, pointer)
+                said = said_of(fact.words, pointer, value) if fact.words else fact.says
+                yield limit_of(fact).broken(said, pointer, actual=_shown(value), status=fact.status)
 
 
 def limit_of(fact: Fact) -> Limit:
