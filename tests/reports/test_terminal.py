@@ -12,6 +12,8 @@ from harness.results import (
     CellResult,
     Difference,
     Invocation,
+    Kind,
+    Mode,
     Presentation,
     Provenance,
     RunResult,
@@ -154,6 +156,21 @@ def test_there_is_something_to_do_whoever_is_to_blame(blame: Blame) -> None:
 
     advice = next(line for line in lines(run) if line.startswith("  What to do"))
     assert len(advice) > 30
+
+
+def test_what_is_refused_of_one_model_may_be_taken_of_another_where_nothing_was_recorded() -> None:
+    known = Provenance("reference", model_requested="gpt-6-sol")
+
+    def alternative(mode: Mode, **changes: Any) -> list[str]:
+        one = failed("a", "openai-chat", finding("openai-chat-tools-with-reasoning", **changes), provenance=known)
+        return [line for line in lines(RunResult(mode, (one,))) if line.startswith("  Or")]
+
+    refused = {"kind": Kind.LIMIT}
+    assert alternative("reference", **refused) == [
+        "  Or           if it is made for other models than gpt-6-sol: --model openai-chat=NAME"
+    ]
+    assert alternative("replay", **refused) == alternative("reference", kind=Kind.LOSS) == []
+    assert alternative("reference", blame=Blame.PROVIDER, **refused) == []
 
 
 def test_missing_cassettes_are_told_apart_with_both_commands() -> None:

@@ -13,7 +13,7 @@ from harness.reports._causes import Cause, causes
 from harness.reports._page import hanging, heading, indented
 from harness.reports._words import CRASHED, count, place, plain_line, short, what_to_do
 from harness.reports.terminal.words import CELLS, LESSER, spot
-from harness.results import Finding, RunResult, Severity
+from harness.results import Blame, Finding, Kind, RunResult, Severity
 
 _BODY = 8  # lines that are shown of a body of which no place matters more than others
 
@@ -87,8 +87,17 @@ def _cause(run: RunResult, cause: Cause, title: str, *, verbose: bool) -> Iterat
         yield indented(cause.following, "dim")
     first = cause.places[0]
     yield hanging("What to do", what_to_do(cause.kind, cause.severity, cause.blame), width=11)
+    yield from _other_model(run, cause)
     yield from _look(run, first)
     yield hanging("Play again", groups.rerun(run, first), width=11)
+
+
+def _other_model(run: RunResult, cause: Cause) -> Iterator[RenderableType]:
+    """What a provider refuses of one model it may take of another, for which the adapter was made."""
+    cell = cause.places[0].cells[0]
+    if run.mode == "reference" and cause.kind is Kind.LIMIT and cause.blame is Blame.ADAPTER:
+        model = cell.provenance.model_requested
+        yield hanging("Or", f"if it is made for other models than {model}: --model {cell.target}=NAME", width=11)
 
 
 def _look(run: RunResult, place: groups.Place) -> Iterator[RenderableType]:
