@@ -105,8 +105,14 @@ def ends(body: bytes, request: RequestView) -> list[int]:
 def _element_ends(array: str) -> Iterator[int]:
     decoder = json.JSONDecoder()
     end = offset = 0
-    while (between := _BETWEEN_ELEMENTS.match(array, end)) and array[between.end()] != "]":
-        _, behind = decoder.raw_decode(array, between.end())
+    while (between := _BETWEEN_ELEMENTS.match(array, end)) and array[between.end() : between.end() + 1] not in (
+        "]",
+        "",
+    ):
+        try:
+            _, behind = decoder.raw_decode(array, between.end())
+        except ValueError:  # the answer is cut inside of this element
+            return
         offset += len(array[end:behind].encode())
         end = behind
         yield offset

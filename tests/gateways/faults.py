@@ -77,6 +77,11 @@ def _functions(change: Callable[[JsonDict], None]) -> Edit:
     return edit
 
 
+def _stopped(body: JsonDict) -> None:
+    for choice in body.get("choices", ()):
+        choice["finish_reason"] = "stop"
+
+
 def _choice(change: Callable[[JsonDict], None]) -> Edit:
     """Changes the message of an answer of Chat."""
 
@@ -361,6 +366,7 @@ FAULTS = (
     _messages_api(
         "stop reason made up", "stop-max-tokens", "gateway-answer-stop-reason", None, _with("end_turn", "stop_reason")
     ),
+    _chat("calls stop as texts do", "call-single", "gateway-answer-stop-reason", None, _stopped),
     _messages_api(
         "usage zero",
         "call-single",

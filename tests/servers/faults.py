@@ -263,6 +263,22 @@ def _another_id(sent: list[Json]) -> list[Json]:
     return sent
 
 
+def _repeating(*, name: bool) -> Change:
+    """Each piece of a call has the id of the call again, or its name."""
+
+    def repeated(sent: list[Json]) -> list[Json]:
+        first: dict[int, Json] = {}
+        for piece in (piece for chunk in sent for piece in _pieces(chunk)):
+            begun = first.setdefault(piece["index"], piece)
+            if name:
+                piece["function"]["name"] = begun["function"]["name"]
+            else:
+                piece["id"] = begun["id"]
+        return sent
+
+    return in_stream(repeated)
+
+
 def _late(sent: list[Json]) -> list[Json]:
     """The finish reason comes before the last piece."""
     ends = [at for at, chunk in enumerate(sent) if chunk["choices"] and chunk["choices"][0]["finish_reason"]]
@@ -283,6 +299,11 @@ def _doubled(sent: list[Json]) -> list[Json]:
 def _says_stop(body: Json) -> None:
     if _calls(body):
         body["choices"][0]["finish_reason"] = "stop"
+
+
+def _says_function_call(body: Json) -> None:
+    if _calls(body):
+        body["choices"][0]["finish_reason"] = "function_call"
 
 
 def _unfinished(chunk: Json) -> None:
@@ -312,6 +333,8 @@ ON_CHAT = (
     _fault("streamed ids are empty", _each_piece(lambda p: "id" in p and p.update(id="")), "call-id", apis=CHAT),
     _fault("both calls have one id", _each_call(lambda call: call.update(id="call_1")), "call-id", apis=CHAT),
     _fault("ids change between deltas", in_stream(_another_id), "call-id", apis=CHAT),
+    _fault("every piece of a call has its id", _repeating(name=False), "call-id", apis=CHAT),
+    _fault("every piece of a call has its name", _repeating(name=True), "fields", apis=CHAT),
     _fault(
         "each answer begins its ids anew",
         in_body(lambda body: [call.update(id=f"call_{number}") for number, call in enumerate(_calls(body))]),
@@ -352,6 +375,7 @@ ON_CHAT = (
     _fault("a finish reason of one's own", in_each(_finish("eos")), "stop-reason", apis=CHAT),
     _fault("finish reasons are empty texts", in_each(_unfinished), "stop-reason", apis=CHAT),
     _fault("calls stop with 'stop'", in_body(_says_stop), "stop-reason", apis=CHAT),
+    _fault("calls stop as functions did", in_body(_says_function_call), "stop-reason", apis=CHAT),
     _fault("streams do not count", in_stream(lambda sent: [c for c in sent if c["choices"]]), "usage", apis=CHAT),
     _fault("a count is negative", in_body(_usage(completion_tokens=-1)), "usage", apis=CHAT),
     _fault("the total is no sum", in_body(_usage(total_tokens=1)), "usage", apis=CHAT),

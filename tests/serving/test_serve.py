@@ -19,9 +19,12 @@ BARE = "call-without-parameters"
 APIS = sorted(PATHS)
 
 
+CUT = "stream-cut-in-arguments"
+
+
 @pytest.fixture(scope="module")
 def served() -> Iterator[Served]:
-    with serving(PARALLEL, "call-single", FAILING, BARE) as server:
+    with serving(PARALLEL, "call-single", FAILING, BARE, CUT) as server:
         yield server
 
 
@@ -62,6 +65,18 @@ def test_a_client_without_an_sdk_plays_a_scenario_from_what_it_is_told(served: S
     told = served.told(PARALLEL, f"right-{api}")
     assert (told["api"], told["verdict"], told["findings"]) == (api, "pass", [])
     assert (told["played"], told["script"], told["requests"]) == (2, 2, 2)
+
+
+def test_a_stream_that_is_told_as_a_json_array_breaks_off_as_any_other(served: Served) -> None:
+    """Gemini's form without `alt=sse`, in the middle of an element."""
+    path = f"/{CUT}/array{PATHS['gemini'].replace('generateContent', 'streamGenerateContent')}"
+
+    answer = served.ask(path, first_body("gemini", scenario(served, CUT)), KEYS["gemini"])
+
+    assert answer.status == 200, answer.body
+    assert answer.body.startswith(b"[{")
+    with pytest.raises(json.JSONDecodeError):
+        json.loads(answer.body)
 
 
 @pytest.mark.parametrize("api", APIS)

@@ -167,11 +167,30 @@ def _ids(passage: Passage) -> Iterable[Fared]:
         used.add(found.id)
 
 
+def _word_for_calls(passage: Passage, ours: ResponseView) -> str | None:
+    """What the client's API says of an answer that stops for calls which nobody has forced. Its clients go by the word:
+    the witness takes a call for what it is."""
+    own, request = passage.own, passage.client.request
+    if own is None or request is None or (request.tool_choice is not None and request.tool_choice.mode == "named"):
+        return None
+    both_call = own.calls and ours.calls and own.stop_reason is ours.stop_reason is StopReason.TOOL_USE
+    return own.raw_stop_reason if both_call else None
+
+
 def _stop(passage: Passage) -> Iterable[Fared]:
     if passage.answered is None:
         return
     theirs, ours = passage.answered
-    if theirs.stop_reason is ours.stop_reason:
+    word = _word_for_calls(passage, ours)
+    if word is not None and ours.raw_stop_reason != word:
+        yield lost(
+            f"the answer has calls and says {ours.raw_stop_reason!r}, where {ours.api} says {word!r}",
+            "",
+            "",
+            ours.raw_stop_reason,
+            word,
+        )
+    elif theirs.stop_reason is ours.stop_reason:
         yield told(same=theirs.raw_stop_reason == ours.raw_stop_reason)
     elif passage.own is not None and passage.own.stop_reason is ours.stop_reason:
         yield told(same=False)  # the client's API has no other word for it

@@ -10,17 +10,25 @@ from harness.apis.view import ErrorView, WireError
 from harness.checking.gateways.fact import Fact, Fared, lost, told
 from harness.checking.gateways.passage import Passage
 from harness.contract.errors import provider_error
-from harness.contract.http import HttpResponse
+from harness.contract.http import EXHAUSTED, HttpResponse
 from harness.results import Severity
 
 
 def _errors(passage: Passage) -> tuple[ErrorView, ErrorView] | None:
     """The error at both ends, the upstream's first: of a request that it refuses too."""
+    if _is_made_up(passage):
+        return None
     theirs = passage.last.response if passage.last is not None else None
     ours = passage.client.response
     if theirs is None or theirs.error is None or ours is None or ours.error is None:
         return None
     return theirs.error, ours.error
+
+
+def _is_made_up(passage: Passage) -> bool:
+    """The harness had no answer left for the upstream: what it says of that is no provider's error."""
+    response = passage.last.exchange.response if passage.last is not None else None
+    return response is not None and EXHAUSTED in response.headers
 
 
 def _status(passage: Passage) -> Iterable[Fared]:
@@ -41,8 +49,10 @@ def _status(passage: Passage) -> Iterable[Fared]:
             fails = theirs >= HTTPStatus.INTERNAL_SERVER_ERROR <= ours  # which may be asked again all the same
             yield lost(message, "", "", ours, theirs, Severity.WARNING if fails else Severity.ERROR)
         return
+    if _is_made_up(passage):
+        return
     error = passage.last.response.error if passage.last is not None and passage.last.response is not None else None
-    if found is None and error is not None and passage.client.response is not None and not passage.client.is_cut:
+    if error is not None and passage.client.response is not None and not passage.client.is_cut:
         answer = passage.last.response if passage.last is not None else None
         ended = answer is not None and answer.raw_stop_reason is not None
         late = ", behind the end of its answer" if ended else ""
@@ -59,16 +69,20 @@ def _text(passage: Passage) -> Iterable[Fared]:
     if found is None or not found[0].message.strip():
         return
     theirs, ours = (" ".join(each.message.split()) for each in found)
-    escaped = json.dumps(theirs, ensure_ascii=False)[1:-1]  # some repeat the whole body as a text
     if theirs == ours:
         yield told(same=True)
-    elif theirs in ours or escaped in ours or json.dumps(theirs)[1:-1] in ours:
+    elif any(_unescaped(form) in _unescaped(ours) for form in (theirs, json.dumps(theirs)[1:-1])):
         yield told(same=False)
     else:
         refused = (found[0].meant or found[0].status) in _FOR_THE_CLIENT
         severity = Severity.ERROR if refused else Severity.WARNING
         message = "what the upstream says of its error does not reach the client"
         yield lost(message, "", "", found[1].message, found[0].message, severity)
+
+
+def _unescaped(text: str) -> str:
+    """Some repeat the whole body as a text, of JSON or of Python."""
+    return text.replace("\\", "")
 
 
 _FOR_THE_CLIENT = frozenset({400, 404, 409, 413, 422})

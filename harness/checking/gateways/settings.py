@@ -20,7 +20,7 @@ def _setting(name: str, passage: Passage) -> Iterable[Fared]:
         return
     sent, arrived = (view.settings.get(name) for view in passage.asked)
     if sent is None:
-        if arrived is not None and name not in _DEMANDED:
+        if arrived is not None and name not in _DEMANDED and not _is_no_reasoning(passage, name):
             message = f"the setting {name} was not given, and arrives"
             yield added(message, arrived.pointer, arrived.value, Severity.WARNING)
     elif arrived is None:
@@ -31,6 +31,14 @@ def _setting(name: str, passage: Passage) -> Iterable[Fared]:
         yield told(same=True)
     else:
         yield lost(f"the setting {name} arrives changed", sent.pointer, arrived.pointer, arrived.value, sent.value)
+
+
+def _is_no_reasoning(passage: Passage, name: str) -> bool:
+    """Reasoning is switched off together with tools, for models that take no tools otherwise
+    (openai-chat-tools-want-no-reasoning)."""
+    arrived = passage.asked[1] if passage.asked is not None else None
+    effort = arrived.effort if arrived is not None and arrived.tools else None
+    return name == "thinking" and effort is not None and effort.value == "none"
 
 
 def _effort(one: RequestView, other: RequestView, *, same: bool) -> Fared:

@@ -114,8 +114,8 @@ def _stop(word: JSON, request: RequestView, *, calls: int) -> Iterator[Departure
         yield STOP_REASON.broken("the answer does not say why it stopped", pointer)
     elif not isinstance(word, str) or word not in _STOPS:
         yield STOP_REASON.broken("the API has no such finish reason", pointer, actual=word)
-    elif word == "stop" and calls and not named:
-        said = "the answer has calls, and says that it stopped without"
+    elif calls and (word == "function_call" or (word == "stop" and not named)):
+        said = "the answer has calls, and says that it stopped " + ("without" if word == "stop" else "for another kind")
         yield STOP_REASON.broken(said, pointer, actual=word, expected="tool_calls")
     elif word == "tool_calls" and not calls:
         yield STOP_REASON.broken("the answer says that it stopped for calls, and has none", pointer, actual=word)

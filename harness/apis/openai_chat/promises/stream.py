@@ -146,6 +146,8 @@ class _Answer:
             else:
                 said = "the id of a call changes from one piece to the next"
                 yield CALL_ID.broken(said, f"{pointer}/id", event=at, actual=piece["id"], expected=known.get("id"))
+        elif known["index"] == piece.get("index"):
+            yield from self._once(_again(piece, told, pointer, at))
         if known is None:
             known = {**piece, "index": index, "function": {**told, "arguments": None}}
             self._calls.append(known)
@@ -175,3 +177,15 @@ class _Answer:
         """What the stream should have said by its end."""
         if not self._chunks:
             yield EVENTS.broken("the stream has no chunk with a choice")
+
+
+def _again(piece: dict[str, JSON], told: dict[str, JSON], pointer: str, at: int) -> list[Departure]:
+    """What only the first piece of a call has: OpenAI's own SDK joins the texts of one call, whatever they are
+    (`openai/lib/streaming/_deltas.py` of 3.54.0)."""
+    found: list[Departure] = []
+    for promise, key, holder in ((CALL_ID, "id", piece), (FIELDS, "name", told)):
+        if holder.get(key):
+            said = f"a later piece of a call has its {key} again: clients put the two together"
+            place = f"{pointer}/id" if holder is piece else f"{pointer}/function/name"
+            found.append(promise.broken(said, place, event=at, actual=holder[key]))
+    return found
