@@ -51,6 +51,8 @@ SAMPLE = frozenset(
         "json-schema",
         "json-with-tools",
         "schema-references",
+        "schema-recursive",
+        "tool-description-long",
         "schema-nested-arrays",
         "image-from-user",
         "file-from-user",

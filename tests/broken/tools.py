@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from harness.contract.model import ChatRequest, NamedTool, Tool, ToolChoice
 from harness.results import Severity
-from tests.broken.fault import FORCING, GEMINI, Fault, Wrap, Wrapped, asks, client, sends
+from tests.broken.fault import FORCING, GEMINI, OPENAI, Fault, Wrap, Wrapped, asks, client, sends
 from tests.broken.json_mode import all_required, each_schema, not_nullable, without
 from tests.broken.places import BODY, CHOICE, TOOL, everywhere
 
@@ -48,6 +48,28 @@ def _any_items(schema: dict[str, Any]) -> dict[str, Any]:
     """Of the objects in an array the values that a field may have are lost."""
     items = schema.get("items")
     return {**schema, "items": each_schema(items, without("enum"))} if isinstance(items, dict) else schema
+
+
+def _inlined(tool: Tool) -> Tool:
+    """References are replaced by what they lead to, and by anything at all where they lead back."""
+    parameters = dict(tool.parameters)
+    known = parameters.pop("$defs", {})
+
+    def inlined(node: Any, seen: frozenset[str]) -> Any:
+        if isinstance(node, list):
+            return [inlined(each, seen) for each in cast("list[Any]", node)]
+        if not isinstance(node, dict):
+            return node
+        name = str(cast("dict[str, Any]", node).get("$ref", "")).removeprefix("#/$defs/")
+        if name in known:
+            return {} if name in seen else inlined(known[name], seen | {name})
+        return {key: inlined(value, seen) for key, value in cast("dict[str, Any]", node).items()}
+
+    return replace(tool, parameters=inlined(parameters, frozenset()))
+
+
+def _first_line(text: Any) -> Any:
+    return text.split("\n")[0] if isinstance(text, str) else text
 
 
 def _unresolved(schema: dict[str, Any]) -> dict[str, Any]:
@@ -157,6 +179,33 @@ FAULTS = (
     ),
     Fault("schema-const-dropped", parameters(without("const")), "schema-const", "tool-declaration-changed", TOOL, 0),
     Fault("schema-enum-dropped", parameters(without("enum")), "schema-enums", "tool-declaration-changed", TOOL, 0),
+    Fault(
+        "schema-inlined-as-far-as-it-goes",
+        tools(_inlined),
+        "schema-recursive",
+        "tool-declaration-changed",
+        TOOL,
+        0,
+        ("anthropic", *OPENAI),
+    ),
+    Fault(
+        "tool-description-cut-to-a-line",
+        tools(lambda tool: replace(tool, description=_first_line(tool.description))),
+        "tool-description-long",
+        "tool-declaration-changed",
+        TOOL,
+        0,
+    ),
+    Fault(
+        "parameter-descriptions-cut-to-a-line",
+        parameters(
+            lambda node: {key: _first_line(item) if key == "description" else item for key, item in node.items()}
+        ),
+        "tool-description-long",
+        "tool-declaration-changed",
+        TOOL,
+        0,
+    ),
     Fault(
         "schema-enum-of-items-dropped",
         parameters(_any_items),
