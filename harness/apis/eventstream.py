@@ -29,12 +29,10 @@ class Event:
 
 
 def is_event_stream(headers_content_type: str, body: bytes) -> bool:
-    """Whether a response body is an event stream, by its content type or, where that is missing or says no more than
-    plain text, by its first line."""
+    """Whether a response body is an event stream, by its content type or, where that says otherwise, by its first line:
+    no other body that is read here begins so."""
     media_type = headers_content_type.partition(";")[0].strip().lower()
-    if media_type not in ("", "text/plain"):
-        return media_type == "text/event-stream"
-    return body.removeprefix(_BOM).lstrip().startswith((b"data:", b"event:", b":"))
+    return media_type == "text/event-stream" or body.removeprefix(_BOM).lstrip().startswith((b"data:", b"event:", b":"))
 
 
 def events(body: bytes) -> Iterator[Event]:

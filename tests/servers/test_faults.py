@@ -64,6 +64,9 @@ def test_what_follows_from_a_fault_is_no_second_one() -> None:
     assert unindexed.keys() == {"server-index"}
     (message,) = unindexed["server-index"]
     assert message.startswith("event 3: an event has no output_index, by which clients tell the items apart")
+    assert rules("a stream is called JSON", "openai-chat", "server-content-type", *calls).keys() == {
+        "server-content-type"
+    }
     assert rules("every streamed call has index 0", "openai-chat", *calls).keys() == {"server-index"}
     assert rules("arguments are Python", "openai-chat", *calls).keys() == {"server-arguments"}
 
