@@ -31,6 +31,7 @@ SAMPLE = frozenset(
         # results
         "result-error",
         "result-null",
+        "result-boolean",
         "result-empty-text",
         "result-long",
         "result-image",

@@ -36,6 +36,9 @@ from harness.contract.model import (
 from harness.results import Kind
 from harness.rules.announced import announced
 
+MODEL = "the model"
+"""The place of a contrast between the models that have answered."""
+
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
@@ -94,7 +97,7 @@ def of_responses(
     for field in fields(Usage):
         counts: tuple[int | None, int | None] = (getattr(one.usage, field.name), getattr(other.usage, field.name))
         yield from _at(f"the count {field.name}", *counts, _OURS if None in counts else Kind.LOSS)
-    yield from _at("the model", one.model, other.model, Kind.LOSS if one.model and other.model else _OURS)
+    yield from _at(MODEL, one.model, other.model, Kind.LOSS if one.model and other.model else _OURS)
     yield from _at("the API's own word for the stop reason", one.raw_stop_reason, other.raw_stop_reason, _OURS)
     if not parted:  # a part that is not there keeps nothing
         yield from _at("what is kept for the API beside the parts", _state(one), _state(other), _OURS)

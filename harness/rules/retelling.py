@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import takewhile
 
 from harness.apis.traits import Framing
@@ -11,7 +12,7 @@ from harness.contract.model import JSON, ChatResponse
 from harness.results import Chat, Kind, Retelling
 from harness.rules.evidence import Evidence
 from harness.rules.failures import A_DATE_AGO, CUT_ERRORS, same_wait
-from harness.rules.outline import Contrast, Issued, of_events, of_responses, scalars
+from harness.rules.outline import MODEL, Contrast, Issued, of_events, of_responses, scalars
 from harness.rules.reading import Reading
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
@@ -27,7 +28,18 @@ def _issued(evidence: Evidence) -> Issued:
 
 
 def _responses(evidence: Evidence, one: ChatResponse, other: ChatResponse) -> Iterator[Contrast]:
-    return of_responses(one, other, _issued(evidence), calls_apart=evidence.api.traits.calls_apart)
+    """In what two responses differ. To hand on the model that was asked for, where another one has answered, is an
+    adapter's own affair (response-model)."""
+    asked = evidence.transcript.model
+    for each in of_responses(one, other, _issued(evidence), calls_apart=evidence.api.traits.calls_apart):
+        if each.place == MODEL and asked in (each.one, each.other) and not _answered(evidence, asked):
+            yield replace(each, kind=Kind.CONVENTION)
+        else:
+            yield each
+
+
+def _answered(evidence: Evidence, model: str) -> bool:
+    return any(reading.response is not None and reading.response.model == model for reading in evidence.readings)
 
 
 def _as_whole(evidence: Evidence, chat: Chat, whole: Chat) -> list[Contrast]:

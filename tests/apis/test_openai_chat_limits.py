@@ -144,7 +144,7 @@ def test_a_temperature_is_unclear_on_most_reasoning_models(model: str) -> None:
 @pytest.mark.parametrize("model", ["gpt-5-mini-2025-08-07", "gpt-5-nano", "gpt-5.4", "gpt-6-astra"])
 def test_some_reasoning_models_take_the_default_temperature_only(model: str) -> None:
     assert ("error", "temperature") in rules(changed(model=model, temperature=0))
-    assert ("error", "temperature") not in rules(changed(model=model, temperature=1))
+    assert not {"temperature", "sampling"} & {name for _, name in rules(changed(model=model, temperature=1))}
 
 
 @pytest.mark.parametrize("model", ["gpt-6-astra", "gpt-6.1-sol"])

@@ -116,7 +116,12 @@ def closed_maps(schema: dict[str, Any]) -> dict[str, Any]:
 WRONG: tuple[tuple[str, Wrap, str, str], ...] = (
     ("an enum member dropped", each(shorter_enum), "schema-enums", 'accepts {"mode": "auto", "speed": 0}'),
     ("a minimum dropped", each(without("minimum")), "schema-optional", '"stops": -1}'),
-    ("a required name dropped", each(fewer_required), "schema-nested-arrays", 'accepts {"marks": [{"column": 0}]}'),
+    (
+        "a required name dropped",
+        each(fewer_required),
+        "schema-nested-arrays",
+        'accepts {"marks": [{"column": 0, "ink": "blue"}]}',
+    ),
     ("a text made an integer", each(texts_for_integers), "call-single", 'accepts {"city": 0}'),
     ("a map closed", each(closed_maps), "schema-map", 'accepts {"prices": {"another": 0}}'),
     ("descriptions dropped", each(without("description")), "schema-optional", "/properties/from/description"),

@@ -346,7 +346,29 @@ def _refusal_as_text(**changes: Any) -> Wrap:
     return answers(told)
 
 
+def _named_where_it_is_whole(name: str | None) -> Wrap:
+    """Whole answers are of this model, or of the one that was asked."""
+
+    class Naming(Wrapped):
+        def chat(self, request: ChatRequest) -> ChatResponse:
+            return replace(self.client.chat(request), model=name or request.model)
+
+    return client(Naming)
+
+
 FORMS = (
+    Form(
+        "model-asked-where-it-is-whole",
+        "the model that was asked for in whole answers, and the one that has answered in streamed ones",
+        "model-served",
+        ALL,
+        _named_where_it_is_whole(None),
+        _named_where_it_is_whole("some-model"),
+        "stream-equals-whole",
+        Verdict.NOTE,
+        frozenset({"stream-equals-whole"}),
+        variant="stream",
+    ),
     Form(
         "error-quoted",
         "what the provider says of an error inside of a library's own words",

@@ -124,8 +124,8 @@ def _sampling(chat: Chat) -> Iterator[Violation]:
             code="unsupported_parameter",
         )
     temperature = chat.body.get("temperature")
-    refused = chat.profile.sampling == "default" and temperature not in (None, 1)
-    if refused:
+    only_the_default = chat.profile.sampling == "default"
+    if only_the_default and temperature not in (None, 1):
         yield limits.TEMPERATURE.broken(
             f"Unsupported value: 'temperature' does not support {temperature} with this model. Only the default (1) "
             "value is supported.",
@@ -135,7 +135,7 @@ def _sampling(chat: Chat) -> Iterator[Violation]:
             code="unsupported_value",
         )
     for field in ("temperature", "top_p", "stop", "presence_penalty", "frequency_penalty"):
-        if chat.body.get(field) is not None and not (refused and field == "temperature"):
+        if chat.body.get(field) is not None and not (only_the_default and field == "temperature"):
             yield limits.SAMPLING.broken(
                 f"Unsupported parameter: some reasoning models refuse '{field}'.",
                 join("", field),
