@@ -105,12 +105,12 @@ def ends(body: bytes, request: RequestView) -> list[int]:
 def _element_ends(array: str) -> Iterator[int]:
     decoder = json.JSONDecoder()
     end = offset = 0
-    while (between := _BETWEEN_ELEMENTS.match(array, end)) and array[between.end() : between.end() + 1] not in (
-        "]",
-        "",
-    ):
+    while between := _BETWEEN_ELEMENTS.match(array, end):
+        start = between.end()
+        if array[start : start + 1] in ("]", ""):
+            return
         try:
-            _, behind = decoder.raw_decode(array, between.end())
+            _, behind = decoder.raw_decode(array, start)
         except ValueError:  # the answer is cut inside of this element
             return
         offset += len(array[end:behind].encode())

@@ -27,6 +27,7 @@ from harness.contract.model import (
     ToolCallStart,
     Usage,
 )
+from harness.host.shortened import shortened
 from harness.results import Blame, Exchange, Kind, Severity, Transcript
 from harness.scenarios.schema import Expectation, Scenario, Variant
 from tests.broken.fault import Wrap, answers, asks, rescues
@@ -98,6 +99,19 @@ def test_another_error_than_the_one_inside_the_stream(target: str) -> None:
     finding = only(broken, "chat-failure")
     assert finding.expected in ("Overloaded", "ServerError")
     assert "which stands for" in finding.message or "503" in finding.message
+
+
+def test_a_long_message_counts_by_its_beginning() -> None:
+    """The text of an error is kept with its middle left out."""
+    said = " ".join(f"Field {number} is unknown." for number in range(400))
+    body = json.dumps({"type": "error", "error": {"type": "invalid_request_error", "message": said}}).encode()
+
+    def long(text: str) -> Transcript:
+        told = with_chat(played("error-400", variant="whole"), error_text=shortened(text))
+        return with_exchange(told, lambda each: replace(each, response=HttpResponse(400, {}, body)))
+
+    assert [each.rule for each in found(long(f"HTTP 400: {said}"))] == []
+    assert only(long("HTTP 400"), "error-message").kind is Kind.CONVENTION
 
 
 def swallowed(transcript: Transcript) -> Transcript:
