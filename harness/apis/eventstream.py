@@ -29,10 +29,17 @@ class Event:
 
 
 def is_event_stream(headers_content_type: str, body: bytes) -> bool:
-    """Whether a response body is an event stream, by its content type or, where that says otherwise, by its first line:
-    no other body that is read here begins so."""
+    """Whether a response body is an event stream, by its content type or, where that is missing or says no more than
+    plain text, by its first line."""
     media_type = headers_content_type.partition(";")[0].strip().lower()
-    return media_type == "text/event-stream" or body.removeprefix(_BOM).lstrip().startswith((b"data:", b"event:", b":"))
+    if media_type not in ("", "text/plain"):
+        return media_type == "text/event-stream"
+    return starts_as_one(body)
+
+
+def starts_as_one(body: bytes) -> bool:
+    """Whether a response body is an event stream by its first line, whatever it is called."""
+    return body.removeprefix(_BOM).lstrip().startswith((b"data:", b"event:", b":"))
 
 
 def events(body: bytes) -> Iterator[Event]:

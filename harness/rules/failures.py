@@ -270,6 +270,10 @@ def _wrongly(evidence: Evidence, chat: int, wanted: Due) -> Flaw | None:
     if wanted.fate in ("unsent", "unreadable", "answered") and _is_expected(evidence, chat):
         return None
     raised = f"the adapter raises {made.error}"
+    unasked = _unasked(wanted, evidence.transcript.variant == "stream")
+    if unasked is not None:
+        message = f"{unasked}, and {raised}: {made.error_text}"
+        return Flaw(message, wanted.exchange, "", made.error, rule="chat-failure", blame=Blame.PROVIDER)
     match wanted.fate:
         case "answered":
             message = f"{raised} where the answer can be read"
@@ -296,6 +300,17 @@ def _wrongly(evidence: Evidence, chat: int, wanted: Due) -> Flaw | None:
         kind=kind,
         raised=made.error if made.crashed else None,
     )
+
+
+def _unasked(wanted: Due, stream: bool) -> str | None:
+    """The answer came in the other form than the adapter asked for, as it was to, and no adapter has to read both."""
+    reading = wanted.reading
+    if wanted.fate != "answered" or reading is None or reading.request is None or reading.response is None:
+        return None
+    if reading.request.stream is not stream or reading.response.streamed is stream:
+        return None
+    came, asked = ("a stream", "a whole answer") if reading.response.streamed else ("a whole answer", "a stream")
+    return f"the provider answered with {came} where {asked} was asked for"
 
 
 def _refusal_blame(evidence: Evidence, exchange: int | None, status: int) -> Blame:

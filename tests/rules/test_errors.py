@@ -28,7 +28,7 @@ from harness.contract.model import (
     Usage,
 )
 from harness.host.shortened import shortened
-from harness.results import Blame, Exchange, Kind, Severity, Transcript
+from harness.results import Blame, Exchange, Finding, Kind, Severity, Transcript
 from harness.scenarios.schema import Expectation, Scenario, Variant
 from tests.broken.fault import Wrap, answers, asks, rescues
 from tests.broken.playing import played as faulty
@@ -87,6 +87,25 @@ def test_an_error_where_nothing_has_failed_says_when_it_came(wrap: Wrap, when: s
     first, *_ = faulty("call-single", "anthropic", wrap).findings
     said = f"the adapter raises MalformedResponse {when}: malformed response: unknown role: tool"
     assert (first.rule, first.message) == ("chat-failure", said)
+
+
+def first(transcript: Transcript) -> Finding:
+    """What `chat-failure` says, whatever else follows from it."""
+    (finding,) = (each for each in found(transcript) if each.rule == "chat-failure")
+    return finding
+
+
+@pytest.mark.parametrize(("variant", "other"), [("whole", "stream"), ("stream", "whole")])
+def test_an_answer_in_the_form_that_was_not_asked_for_is_the_providers(variant: Variant, other: Variant) -> None:
+    right, turned = played("system-absent", variant=variant), played("system-absent", variant=other).exchanges[0]
+    failing = with_chat(right, error="MalformedResponse", error_text="no JSON", response=None, events=())
+    answered = with_exchange(failing, lambda each: replace(each, response=turned.response))
+    finding = first(answered)
+    came, wanted = ("a stream", "a whole answer") if variant == "whole" else ("a whole answer", "a stream")
+    said = f"the provider answered with {came} where {wanted} was asked for, and the adapter raises MalformedResponse"
+    assert (finding.message, finding.blame) == (f"{said}: no JSON", Blame.PROVIDER)
+    itself = with_exchange(failing, lambda _: turned)
+    assert first(itself).blame is Blame.ADAPTER  # it has what it asked for
 
 
 def test_a_crash_of_the_right_name_is_a_crash() -> None:

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from harness.apis.eventstream import is_event_stream
+from harness.apis.eventstream import is_event_stream, starts_as_one
 from harness.apis.jsonvalue import loads
 from harness.apis.view import WireError
 from harness.contract.http import HttpRequest, HttpResponse
@@ -47,7 +47,7 @@ def piece(
 
 def _is_stream(response: HttpResponse) -> bool:
     content_type = response.headers.get("content-type", "")
-    return is_event_stream(content_type, response.body) or response.body.startswith((b"data:", b"event:"))
+    return is_event_stream(content_type, response.body) or starts_as_one(response.body)
 
 
 def _request(request: HttpRequest) -> Iterator[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import NoReturn, Protocol
 
 from harness.apis.departure import CALL_ID, END, Departure
+from harness.apis.eventstream import starts_as_one
 from harness.apis.questions import Answered, Body
 from harness.apis.view import CallView, RequestView, ResponseView, WireError
 from harness.checking.servers.line import Line, Unanswered
@@ -191,7 +192,7 @@ class Talk:
             self._end(f"no answer came: {reason}", Reply(body, request, HttpResponse(0), None))
         view, damage = None, ""
         try:
-            view = self.server.api.read(response)
+            view = self.server.api.read(_called_what_it_is(response))
         except WireError as error:
             damage = str(error)
         asked = self._view(request)
@@ -219,6 +220,14 @@ class Talk:
             if call.id is not None and call.id in known & sent:
                 said = "an earlier call of the same conversation has this id"
                 yield CALL_ID.broken(said, call.id_pointer, actual=call.id)
+
+
+def _called_what_it_is(response: HttpResponse) -> HttpResponse:
+    """A stream under the content type of one. Another one is told for itself, and not once more for each thing that
+    nobody finds in the stream for want of reading it."""
+    if not starts_as_one(response.body):
+        return response
+    return replace(response, headers={**response.headers, "content-type": "text/event-stream"})
 
 
 def helpful(reply: Reply) -> ResponseView:
