@@ -28,12 +28,15 @@ from harness.host.file import contents
 from harness.results import CellResult, Finding, Severity, StaleExpectation
 from harness.rules.scope import EVERYTHING, Scope
 from harness.scenarios.schema import Variant
+from harness.tape.document import TOO_DEEP
 
 MAX_BYTES = 2 << 20
 """Bound on the file: some twenty thousand entries."""
 
 _DEPTH = 20
 """More levels than there are in a list of mappings of texts, so that what is wrong is said of its place."""
+
+_NESTED = "not a list of entries: nested too deeply."
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -115,8 +118,9 @@ def _composed(path: Path) -> Any:
         raise ExpectedFailuresError(str(path), "not UTF-8 text.") from None
     except yaml.YAMLError as error:
         mark: Any = getattr(error, "problem_mark", None)
-        reason = getattr(error, "problem", None) or str(error).partition("\n")[0]
-        raise ExpectedFailuresError(str(path), f"not YAML: {reason}.", mark.line + 1 if mark else None) from None
+        problem = getattr(error, "problem", None) or str(error).partition("\n")[0]
+        reason = _NESTED if problem == TOO_DEEP else f"not YAML: {problem}."
+        raise ExpectedFailuresError(str(path), reason, mark.line + 1 if mark else None) from None
 
 
 def _check_depth(text: str, path: Path) -> None:
@@ -125,8 +129,7 @@ def _check_depth(text: str, path: Path) -> None:
     for event in cast("Any", yaml).parse(text, Loader=_LOADER):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > _DEPTH:
-            line = event.start_mark.line + 1
-            raise ExpectedFailuresError(str(path), "not a list of entries: nested too deeply.", line)
+            raise ExpectedFailuresError(str(path), _NESTED, event.start_mark.line + 1)
 
 
 def _entry(path: Path, node: Any) -> ExpectedFailure:

@@ -32,6 +32,12 @@ _NO_KEY: Any = object()
 
 RESTORE = "Restore the file from version control or record it again."
 
+TOO_DEEP = "exceeded maximum nesting depth"
+"""libyaml's words, from 0.2.6 on (in PyYAML 6.0.4), for more than 1000 open brackets, which it looks ahead for: before
+there is an event of the first one."""
+
+_NESTED = f"nested more than {MAX_DEPTH} levels deep, as no cassette is. {RESTORE}"
+
 
 _SAFE_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -99,7 +105,8 @@ def _parse_yaml(data: bytes, file: str) -> Any:
         return _built(data, file)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        reason = f"not complete YAML: {error.problem or error.context}. The file was cut or edited. {RESTORE}"
+        incomplete = f"not complete YAML: {error.problem or error.context}. The file was cut or edited. {RESTORE}"
+        reason = _NESTED if error.problem == TOO_DEEP else incomplete
         raise CassetteError(file, reason, mark and _place(mark)) from None
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         problem = " ".join(str(error).split())
@@ -147,7 +154,7 @@ class _Builder:
 
     def _begin(self, event: Any) -> None:
         if len(self._open) >= MAX_DEPTH:
-            self._refuse(f"nested more than {MAX_DEPTH} levels deep, as no cassette is. {RESTORE}", event)
+            self._refuse(_NESTED, event)
         is_mapping = isinstance(event, yaml.MappingStartEvent)
         if event.tag is not None:
             self._check_tag(event, "map" if is_mapping else "seq")
