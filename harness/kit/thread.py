@@ -35,10 +35,8 @@ from harness.contract.protocols import (
     AsyncToolFunction,
     ChatClient,
     MessageHandler,
-    PauseHandler,
     StatefulToolFunction,
     ToolFunction,
-    UsageHandler,
 )
 
 DEFAULT_MAX_TOKENS = 8192
@@ -73,7 +71,7 @@ class Thread:
 
     def __init__(self, template: ChatRequest | None = None, *, max_iterations: int = 10, state: object = None) -> None:
         template = template or ChatRequest()
-        self.template = replace(template, messages=())
+        self.template = replace(template, messages=()) if template.messages else template
         self.messages: tuple[Message, ...] = template.messages
         self.max_iterations = max_iterations
         self.state = state
@@ -103,7 +101,9 @@ class Thread:
         self.messages += (user,)
         paused = False
         used = Usage()
-        template = replace(self.template, max_tokens=self.template.max_tokens or DEFAULT_MAX_TOKENS)
+        template = self.template
+        if not template.max_tokens:
+            template = replace(template, max_tokens=DEFAULT_MAX_TOKENS)
         if model is not None:
             template = replace(template, model=model)
         for _ in range(self.max_iterations):
@@ -116,8 +116,9 @@ class Thread:
             paused = not response.tool_calls and _goes_on(response)
             if not (response.tool_calls or paused):
                 return replace(response, usage=used)
-            if paused and isinstance(handler, PauseHandler):
-                handler.on_pause(response)
+            on_pause = getattr(handler, "on_pause", None) if paused else None
+            if on_pause is not None:
+                on_pause(response)
             if template.tool_choice == "required" or isinstance(template.tool_choice, NamedTool):
                 template = replace(template, tool_choice="auto")
         raise IterationLimit(self.max_iterations, paused=paused)
@@ -127,8 +128,9 @@ class Thread:
     ) -> Generator[RunTool, ChatResponse | ToolResult, None]:
         results: list[ToolResult] = []
         try:
-            if isinstance(handler, UsageHandler):
-                handler.on_usage(used)
+            on_usage = getattr(handler, "on_usage", None)  # `isinstance` of a protocol takes longer than all the rest
+            if on_usage is not None:
+                on_usage(used)
             if handler and response.text:
                 handler.on_text(response.text)
             for call in response.tool_calls:

@@ -78,8 +78,10 @@ class Judge:
         crashed = next((each for each in (*transcript.chats, *_embedded(transcript)) if each.crashed), None)
         printed = "".join(part.printed for part in (transcript, *transcript.retellings))
         recuts = sum(retelling.variant == "stream" for retelling in transcript.retellings)
+        verdict = worst(findings)
         result = replace(
             result,
+            verdict=verdict,
             provenance=stage.provenance if _is_answered(stage, transcript) else None,
             findings=findings,
             hidden=hidden,
@@ -91,10 +93,9 @@ class Judge:
         )
         if transcript.mode == "record" and not is_complete(transcript):
             result = replace(result, reason="not recorded: a chat failed, and what was there before stays")
-        verdict = worst(findings)
         if verdict is Verdict.EXPECTED_FAILURE:
             reasons = {finding.accepted for finding in findings if finding.accepted is not None}
-            return replace(result, verdict=verdict, reason="; ".join(sorted(reasons)))
+            return replace(result, reason="; ".join(sorted(reasons)))
         if crashed is not None and (
             verdict is Verdict.FAIL or not findings
         ):  # else all that is wrong is what it raised
@@ -103,7 +104,7 @@ class Judge:
         if said_no is not None and verdict is not Verdict.FAIL:
             why = why_declined(evidence, said_no)
             return replace(result, verdict=Verdict.NOT_APPLICABLE, provenance=None, reason=why)
-        return replace(result, verdict=verdict)
+        return result
 
     def _weighed(self, finding: Finding) -> Finding:
         """A finding with the severity that its kind has in this run."""

@@ -157,8 +157,8 @@ class _Asking:
         self._answers = 0
 
     def chat(self, request: ChatRequest) -> ChatResponse:
-        self.reorder()
-        request = replace(request, messages=self._thread.messages)
+        if self.reorder():
+            request = replace(request, messages=self._thread.messages)
         response = self._conversation.ask(request, self._turn, self._answers, self._client)
         self._answers += 1
         return response
@@ -166,14 +166,18 @@ class _Asking:
     def close(self) -> None:
         pass
 
-    def reorder(self) -> None:
-        """Put the results behind the last answer into the order of the script."""
+    def reorder(self) -> bool:
+        """Put the results behind the last answer into the order of the script, if that has one."""
         script = self._conversation.scenario.turns[self._turn].model
         order = script[self._answers - 1].answers if 0 < self._answers <= len(script) else None
+        if order is None:
+            return False
         *before, last = self._thread.messages
         results = last.tool_results
-        if order is not None and len(order) == len(results):
-            self._thread.messages = (*before, replace(last, parts=tuple(results[position] for position in order)))
+        if len(order) != len(results):
+            return False
+        self._thread.messages = (*before, replace(last, parts=tuple(results[position] for position in order)))
+        return True
 
 
 class _Handler(CollectingHandler):

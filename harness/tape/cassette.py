@@ -6,7 +6,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -90,8 +90,8 @@ class Metadata:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values in the order of the fields, without the absent ones."""
-        values = _METADATA.dump_python(self, mode="json", exclude_none=True)
-        return values if self.versions else {key: value for key, value in values.items() if key != "versions"}
+        values = {each.name: getattr(self, each.name) for each in _FIELDS} | {"versions": dict(self.versions)}
+        return {key: value for key, value in values.items() if value is not None and value != {}}
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> Metadata:
@@ -99,6 +99,7 @@ class Metadata:
         return _METADATA.validate_python(dict(values))
 
 
+_FIELDS = fields(Metadata)
 _METADATA: TypeAdapter[Metadata] = TypeAdapter(Metadata)
 
 

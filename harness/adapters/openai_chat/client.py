@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import openai
+
 from harness.adapters._openai.client import Sdk, exchange
 from harness.adapters._openai.metadata import merged, own
 from harness.adapters.openai_chat.api import API
@@ -60,8 +62,9 @@ class Client:
         body: dict[str, Any] = encode(request, request.model or self._model, self._max_tokens_field) | switches
         whole = merged(body, own(request.provider_metadata, API))
         # Beside the SDK's own parameters, not in them: it would walk them for keys to rename, of which a body in the
-        # wire's words has none, and that takes longer than all the rest of the request.
-        return self._create(model=body["model"], messages=(), extra_body=whole)
+        # wire's words has none, and that takes longer than all the rest of the request. The name of a model alone it
+        # looks for among all that it knows, and not for what it is told to leave out.
+        return self._create(model=openai.omit, messages=openai.omit, extra_body=whole)
 
     def close(self) -> None:
         """Close the HTTP client, unless it is the caller's."""
