@@ -46,14 +46,14 @@ def processors() -> int:
 
 
 def forked(
-    play: Callable[[Item], Result],
+    play: Callable[[Sequence[Item]], Iterable[Result]],
     items: Sequence[Item],
     processes: int,
     around: AbstractContextManager[Any],
     loads: Callable[[Item], Hashable] = lambda _: None,
 ) -> Generator[tuple[int, Result]]:
-    """What `play` makes of each item, with its number, as they are done; each process is inside of `around`. `loads`
-    says what a process has to have loaded for an item, or that it is nothing.
+    """What `play` makes of the items, which it is given some at a time: each with its number, as they are done; each
+    process is inside of `around`. `loads` says what a process has to have loaded for an item, or that it is nothing.
 
     Raises:
         HarnessError: a process has ended before its time.
@@ -75,7 +75,7 @@ def forked(
                 for number, result in played:
                     if result is None:
                         with around:
-                            yield number, play(items[number])
+                            yield number, next(iter(play([items[number]])))
                     else:
                         yield number, result
     finally:
@@ -128,7 +128,10 @@ class _Fork:
     """A fork of this process, and what it has loaded."""
 
     def __init__(
-        self, play: Callable[[Item], Result], items: Sequence[Item], around: AbstractContextManager[Any]
+        self,
+        play: Callable[[Sequence[Item]], Iterable[Result]],
+        items: Sequence[Item],
+        around: AbstractContextManager[Any],
     ) -> None:
         self.connection, theirs = multiprocessing.Pipe()
         self._loaded: set[Hashable] = set()
@@ -164,7 +167,7 @@ class _Fork:
 def _serve(
     theirs: Connection,
     connection: Connection,
-    play: Callable[[Item], Result],
+    play: Callable[[Sequence[Item]], Iterable[Result]],
     items: Sequence[Item],
     around: AbstractContextManager[Any],
 ) -> None:
@@ -173,11 +176,13 @@ def _serve(
     with around, suppress(EOFError, OSError):
         while True:
             chunk: Sequence[int] = connection.recv()
-            connection.send([(number, _played(play, items[number])) for number in chunk])
+            played = _played(play, [items[number] for number in chunk])
+            connection.send(list(zip(chunk, played, strict=True)))
 
 
-def _played(play: Callable[[Item], Result], item: Item) -> Result | None:
-    try:
-        return play(item)
-    except Exception:  # noqa: BLE001 - it is raised where somebody hears of it
-        return None
+def _played(play: Callable[[Sequence[Item]], Iterable[Result]], items: Sequence[Item]) -> Sequence[Result | None]:
+    """What comes of the items; nothing, from one on that raises."""
+    played: list[Result | None] = []
+    with suppress(Exception):  # it is raised where somebody hears of it
+        played.extend(play(items))
+    return [*played, *[None] * (len(items) - len(played))]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Container, Generator, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Container, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
 from threading import Lock
@@ -28,7 +29,7 @@ from harness.running.purse import Purse
 from harness.running.recorder import Recorder, surveyed, to_record
 from harness.running.sharing import Shared
 from harness.running.stages import Cell, Stages
-from harness.running.trial import Trials
+from harness.running.trial import TOGETHER, Trials
 from harness.running.workers.pool import Foreign, halt
 from harness.tape.survey import Survey
 
@@ -164,9 +165,17 @@ class Run:
         Raises:
             UsageError: an adapter cannot be connected, a key is missing.
         """
-        started = time.perf_counter()
-        judged, redactor = self._trials.judged(cell), self._stages.redactor()
-        result = judged.result
+        (judged,) = self.play_cells([cell])
+        return judged
+
+    def play_cells(self, cells: Iterable[Cell], most: int = TOGETHER) -> Iterator[Judged]:
+        """The same of several, in their order, of which so many at most are judged together. A cell is asked for when
+        it is about to be played."""
+        return map(self._told, self._trials.judged(cells, most))
+
+    def _told(self, judged: Judged) -> Judged:
+        """What leaves the run of a cell."""
+        result, redactor = judged.result, self._stages.redactor()
         told = replace(
             result,
             provenance=redactor.result(result.provenance),
@@ -175,7 +184,7 @@ class Run:
             spending=redactor.result(result.spending),
             printed=redactor.result(result.printed),
             traceback=redactor.result(result.traceback),
-            seconds=round(time.perf_counter() - started, 4),
+            seconds=round(judged.seconds, 4),
         )
         if self._conversations and judged.evidence is not None:
             told = replace(told, conversation=conversation(judged.evidence, redactor, self._room))
@@ -203,13 +212,13 @@ class Run:
         evidence = judged.evidence
         return judged.result, evidence and Evidence(redactor.result(evidence.transcript))
 
-    def quietly(self, cell: Cell, cells: int) -> Judged | None:
-        """A cell of a run of so many `cells`, as it is kept; nothing, if to play it raises."""
+    def quietly(self, some: Sequence[Cell], cells: int) -> Sequence[Judged | None]:
+        """Some of a run of so many `cells`, as they are kept; nothing, from one on that raises when it is played."""
         self._room = room(cells)
-        try:
-            return self._without_evidence(cell)
-        except Exception:  # noqa: BLE001 - it is raised where somebody hears of it
-            return None
+        judged: list[Judged | None] = []
+        with suppress(Exception):  # it is raised where somebody hears of it
+            judged.extend(self._without_evidence(some))
+        return [*judged, *[None] * (len(some) - len(judged))]
 
     def _play_all(  # noqa: PLR0913, PLR0917 - as in `__call__`
         self,
@@ -234,14 +243,14 @@ class Run:
             lines = self._lines((each for each in enumerate(cells) if each[0] not in skip), jobs or 1)
             shared = [(Shared(iter(each), until=lambda: patience.over), number) for each, number in lines]
             if sum(number for _, number in shared) == 1:
-                self._play_some(shared[0][0], done)
+                self._play_some(shared[0][0], done, TOGETHER if patience.lasts else 1)
             else:
                 self._at_a_time(shared, cells, done)
 
     def _again(self, cell: Cell) -> Judged:
         """A cell that raised elsewhere: what it raises, it raises here."""
         with self:
-            return self._without_evidence(cell)
+            return next(self._without_evidence([cell]))
 
     def _is_forkable(self, cells: Sequence[Cell]) -> bool:
         """Whether all that comes of the cells is in their results: nothing is recorded, nobody waits for a provider,
@@ -249,13 +258,20 @@ class Run:
         offline = self._recorder is None and self._stages.mode in ("replay", "reference")
         return offline and not any(isinstance(cell.target.adapter, Foreign) for cell in cells)
 
-    def _without_evidence(self, cell: Cell) -> Judged:
-        """A cell as it is kept: the evidence of all of them would be more than memory holds."""
-        return replace(self.play_cell(cell), evidence=None)
+    def _without_evidence(self, cells: Iterable[Cell], most: int = TOGETHER) -> Iterator[Judged]:
+        """Cells as they are kept: the evidence of all of them would be more than memory holds."""
+        return (replace(judged, evidence=None) for judged in self.play_cells(cells, most))
 
-    def _play_some(self, left: Iterable[tuple[int, Cell]], done: Done) -> None:
-        for number, cell in left:
-            done(number, self._without_evidence(cell))
+    def _play_some(self, left: Iterable[tuple[int, Cell]], done: Done, most: int) -> None:
+        numbers: deque[int] = deque()
+
+        def cells() -> Iterator[Cell]:
+            for number, cell in left:
+                numbers.append(number)
+                yield cell
+
+        for judged in self._without_evidence(cells(), most):
+            done(numbers.popleft(), judged)
 
     def _lines(self, cells: Iterable[tuple[int, Cell]], jobs: int) -> list[tuple[Iterable[tuple[int, Cell]], int]]:
         """The cells in the lines in which they wait, and how many of each are played at once: `jobs` of all, or as many
@@ -273,7 +289,7 @@ class Run:
     ) -> None:
         with ThreadPoolExecutor(sum(number for _, number in lines), thread_name_prefix="harness-cell") as pool:
             try:
-                playing = [pool.submit(self._play_some, left, done) for left, number in lines for _ in range(number)]
+                playing = [pool.submit(self._play_some, left, done, 1) for left, number in lines for _ in range(number)]
                 for thread in as_completed(playing):
                     thread.result()
             except BaseException:

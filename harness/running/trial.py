@@ -1,9 +1,11 @@
-"""A trial: one cell, put on its stage, played through its adapter, and judged by what was really sent and received."""
+"""Trials: cells, each put on its stage, played through its adapter, and judged by what was really sent and received."""
 
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import replace
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from threading import Lock
 
@@ -11,7 +13,7 @@ from harness import catalog
 from harness.apis.profile import Profile
 from harness.contract.errors import CassetteError, CassetteMissing, UsageError
 from harness.host.crash import located, traceback_of
-from harness.results import CellResult, EmbeddingTranscript, Mode, Transcript, Verdict
+from harness.results import CellResult, EmbeddingTranscript, Finding, Mode, Transcript, Verdict
 from harness.rules.evidence import Evidence
 from harness.rules.retelling import is_strange
 from harness.running.cells import not_applicable
@@ -28,9 +30,28 @@ from harness.running.workers.worker import Broken
 from harness.tape.recording import Recording
 from harness.tape.survey import Survey
 
+TOGETHER = 16
+"""The most cells that are judged together."""
+
+_EXCHANGES = 64
+"""After so many exchanges they are judged, for they are in memory until then."""
+
+_MOMENT = 0.1
+"""Seconds after which they are judged, for somebody may wait to see what they come to."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Played:
+    """A cell that was played in so many `seconds`, and is to be judged."""
+
+    result: CellResult
+    stage: Stage
+    evidence: Evidence
+    seconds: float = 0.0
+
 
 class Trials:
-    """Plays and judges the cells of a run, one by one, from several threads if it must be.
+    """Plays and judges the cells of a run, from several threads if it must be.
 
     Every streamed answer is told to the adapter again as a whole one, unless the whole cell before had it, and `recuts`
     times cut elsewhere. With a `recorder` they are recorded: `survey` is what lies in the places of their cassettes,
@@ -62,12 +83,67 @@ class Trials:
         """Cells under way send nothing more; what they were answered is in their journals."""
         self._budget.end()
 
-    def judged(self, cell: Cell) -> Judged:
-        """What a cell comes to.
+    def judged(self, cells: Iterable[Cell], most: int = TOGETHER) -> Iterator[Judged]:
+        """What cells come to, in their order; each is asked for when it is about to be played.
+
+        As many as are played in a moment, and `most` of them, are judged together: what plays cells and what judges
+        them is more code than a processor keeps at hand, and to go from one to the other with each takes a third more.
+        What is sent to anybody is judged before more is sent.
 
         Raises:
             UsageError: an adapter cannot be connected, a key is missing.
         """
+        left = iter(cells)
+        while True:
+            tried, error = self._some(left, most)
+            yield from self._together(tried)
+            if error is not None:
+                raise error
+            if not tried:
+                return
+
+    def _some(self, cells: Iterator[Cell], most: int) -> tuple[list[_Played | Judged], Exception | None]:
+        """The next of the cells, tried, and what the one behind them has raised."""
+        tried: list[_Played | Judged] = []
+        begun, exchanges = time.perf_counter(), 0
+        for cell in cells:
+            started = time.perf_counter()
+            try:
+                one = self._tried(cell)
+            except Exception as error:  # noqa: BLE001 - it is raised when those before it are judged
+                return tried, error
+            now = time.perf_counter()
+            tried.append(replace(one, seconds=now - started))
+            exchanges += len(one.evidence.transcript.exchanges) if isinstance(one, _Played) else 0
+            is_enough = len(tried) >= most or exchanges >= _EXCHANGES or now - begun > _MOMENT
+            if is_enough or not self._is_offline:
+                break
+        return tried, None
+
+    @property
+    def _is_offline(self) -> bool:
+        return self._recorder is None and self._stages.mode in ("replay", "reference")
+
+    def _together(self, tried: Sequence[_Played | Judged]) -> Iterator[Judged]:
+        begun = time.perf_counter()
+        played = [each for each in tried if isinstance(each, _Played)]
+        found = self._judge.found([each.evidence for each in played])
+        told = iter(list(map(self._told, played, found)))
+        share = (time.perf_counter() - begun) / max(len(played), 1)
+        for each in tried:
+            yield replace(next(told), seconds=each.seconds + share) if isinstance(each, _Played) else each
+
+    def _told(self, played: _Played, found: list[Finding] | BaseException) -> Judged:
+        """What a cell comes to that was played."""
+        evidence = played.evidence
+        try:
+            told = self._judge.told(played.result, played.stage, evidence, self._stages.redactor(), found)
+            return Judged(told, observe(evidence), evidence)
+        except BROKEN as error:  # a rule: one cell, not the run
+            return Judged(_broken(played.result, error))
+
+    def _tried(self, cell: Cell) -> _Played | Judged:
+        """A cell, played; or what it comes to, where nothing is left to judge."""
         target = cell.target
         result = CellResult(
             cell.scenario.id,
@@ -91,8 +167,7 @@ class Trials:
                 evidence = evidence.retold(tuple(made))
             else:
                 self._whole = cell, evidence
-            told = self._judge.judged(result, stage, evidence, self._stages.redactor())
-            return Judged(told, observe(evidence), evidence)
+            return _Played(result, stage, evidence)
         except (CassetteMissing, Withheld) as error:
             return Judged(replace(result, verdict=Verdict.MISSING, reason=str(error)))
         except CassetteError as error:
@@ -104,10 +179,8 @@ class Trials:
         except Broken as broken:
             told = replace(result, printed=broken.printed or None, traceback=broken.traceback)
             return Judged(replace(told, verdict=Verdict.ERROR, reason=broken.reason))
-        except BROKEN as error:  # the adapter's `connect` or `close`, a rule: one cell, not the run
-            told = replace(result, traceback=traceback_of(error))
-            reason = f"{type(error).__name__}: {located(error)}"
-            return Judged(replace(told, verdict=Verdict.ERROR, reason=reason))
+        except BROKEN as error:  # the adapter's `connect` or `close`: one cell, not the run
+            return Judged(_broken(result, error))
 
     def _beside(self, cell: Cell) -> Evidence | None:
         """What was played of the same scenario and target, if that was the last whole cell."""
@@ -123,10 +196,10 @@ class Trials:
             reason = f"it declines before anything is sent: {drive.declined}"
             return Judged(replace(result, verdict=Verdict.NOT_APPLICABLE, reason=reason))
         evidence = Evidence(drive.transcript)
-        told = self._told(result, drive, evidence)
+        told = self._told_driven(result, drive, evidence)
         return Judged(told if told.verdict is Verdict.FAIL else self._driven_again(cell, result, told), None, evidence)
 
-    def _told(self, result: CellResult, drive: Drive, evidence: Evidence) -> CellResult:
+    def _told_driven(self, result: CellResult, drive: Drive, evidence: Evidence) -> CellResult:
         told = self._judge.judged(result, drive.stage, evidence, self._stages.redactor())
         return replace(told, traceback=drive.traceback)
 
@@ -138,7 +211,7 @@ class Trials:
             if not drive.way:  # nothing was streamed
                 return told
             evidence = Evidence(drive.transcript)
-            again = self._told(result, drive, evidence)
+            again = self._told_driven(result, drive, evidence)
             if again.verdict is Verdict.FAIL and not is_strange(evidence, drive.way):
                 found = [replace(each, message=f"told {drive.way}: {each.message}") for each in again.findings]
                 return replace(again, findings=tuple(found), recuts=number + 1)
@@ -186,6 +259,12 @@ class Trials:
             give_back()
             if account:
                 account.settle()
+
+
+def _broken(result: CellResult, error: BaseException) -> CellResult:
+    """A cell in which something raised that was not to."""
+    reason = f"{type(error).__name__}: {located(error)}"
+    return replace(result, verdict=Verdict.ERROR, reason=reason, traceback=traceback_of(error))
 
 
 def _profile(cell: Cell, stage: Stage) -> Profile:

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
+from harness.running import trial
 from harness.running.forks import WORTH
-from harness.running.judging import Judged
-from harness.running.run import Run
-from harness.running.stages import Cell
+from harness.running.play import Playing
+from harness.running.workers.pool import played
 from harness.scenarios import packed
 from harness.scenarios.schema import Scenario
 from tests.benchmarks.contenders import ROOT
@@ -88,19 +88,19 @@ def test_no_more_scenarios_are_in_memory_than_are_played(
     harness: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[int] = []
-    play = Run.play_cell
 
-    def counted(self: Run, cell: Cell) -> Judged:
+    def counted(*cell: Any) -> Playing:
         seen.append(sum(type(each) is Scenario and each.id.startswith("call-no-") for each in gc.get_objects()))
-        return play(self, cell)
+        return played(*cell)
 
     monkeypatch.setattr(packed, "ROOM", 0)
-    monkeypatch.setattr(Run, "play_cell", counted)
-    words = (str(written(folder / "scenarios", 8)), "--mode=reference", "--target=openai-chat", "-n1")
+    monkeypatch.setattr(trial, "played", counted)
+    words = (str(written(folder / "scenarios", 40)), "--mode=reference", "--target=openai-chat", "-n1")
 
     assert harness("run", *words).code == 0
-    assert len(seen) == 16
-    assert max(seen) <= 3  # the one that is played, that of the cell before, and one that was read last
+    assert len(seen) >= 80
+    # those that are judged together, which have two cells each; that of the cell before, and one that was read last
+    assert max(seen) <= trial.TOGETHER / 2 + 2
 
 
 @pytest.mark.parametrize("jobs", ["-n1", "-n2"])

@@ -22,8 +22,8 @@ from harness.running.forks import forked, possible, processors
 assert possible() and processors() > 0
 here = os.getpid()
 
-def square(number):
-    return number * number, os.getpid()
+def square(numbers):
+    return [(number * number, os.getpid()) for number in numbers]
 
 done = dict(forked(square, range(100), 2, nullcontext()))
 assert {number: result for number, (result, _) in done.items()} == {number: number**2 for number in range(100)}
@@ -39,20 +39,31 @@ for many, processes in ((40, 1), (100, 2), (600, 2)):
     done = dict(forked(square, range(many), 2, nullcontext(), loads=lambda number: "the same for all"))
     assert len(done) == many and len({process for _, process in done.values()}) == processes
 
-def odd(number):
-    if number == 37:
-        raise OSError(f"raised in {os.getpid()}")
-    return number
+def odd(numbers):
+    for number in numbers:
+        if number == 37:
+            raise OSError(f"raised in {os.getpid()}")
+        yield number
 
 try:
     list(forked(odd, range(100), 2, nullcontext()))
 except OSError as error:
     assert str(error) == f"raised in {here}"
+else:
+    raise AssertionError("nothing was raised")
 
-def fatal(number):
-    if number == 37:
+def odd_elsewhere(numbers):
+    for number in numbers:
+        if number == 37 and os.getpid() != here:
+            raise OSError("raised there alone")
+        yield number
+
+assert dict(forked(odd_elsewhere, range(100), 2, nullcontext())) == {number: number for number in range(100)}
+
+def fatal(numbers):
+    if 37 in numbers:
         os.kill(os.getpid(), signal.SIGKILL)
-    return number
+    return numbers
 
 try:
     list(forked(fatal, range(100), 2, nullcontext()))

@@ -78,7 +78,8 @@ def play(work: Work, chunk: Sequence[tuple[int, Cell]]) -> list[tuple[int, Judge
         targets = list({cell.target.name: cell.target for _, cell in chunk}.values())
         run = work.here().run(targets)
         with run:
-            return [(number, run.quietly(cell, work.cells)) for number, cell in chunk]
+            judged = run.quietly([cell for _, cell in chunk], work.cells)
+            return [(number, each) for (number, _), each in zip(chunk, judged, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
