@@ -13,6 +13,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from harness.contract.http import AT_ONCE, Delivery, HttpRequest, HttpResponse
@@ -123,17 +124,16 @@ def _parts(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _interactions(parts: Iterable[bytes]) -> Iterator[Interaction]:
-    headers: dict[str, Mapping[str, str]] = {"": {}}  # nearly all exchanges have the same
     values = 0
     for part in parts:
-        request, response = _exchange(_decoded(part), headers)
+        request, response = _exchange(_decoded(part))
         values += _VALUES + 3 * (len(request.headers) + len(response.headers)) + len(response.delivery.cuts)
         if values > MAX_VALUES:
             raise _OtherError
         yield Interaction(request, response)
 
 
-def _exchange(text: str, known: dict[str, Mapping[str, str]]) -> tuple[HttpRequest, HttpResponse]:
+def _exchange(text: str) -> tuple[HttpRequest, HttpResponse]:
     first = _found(_REQUEST.match(text))
     sent, at = _body(text, first.end(), _OF_REQUEST)
     second = _found(_RESPONSE.match(text, at))
@@ -143,12 +143,12 @@ def _exchange(text: str, known: dict[str, Mapping[str, str]]) -> tuple[HttpReque
     request = HttpRequest(
         sys.intern(_line(first["method"])),
         sys.intern(_line(first["uri"])),
-        _headers(second["sent"] or "", known),
+        _headers(second["sent"] or ""),
         spelling.exact(sent, as_sent) if as_sent else sent,
     )
     response = HttpResponse(
         int(second["code"]),
-        _headers(second["received"] or "", known),
+        _headers(second["received"] or ""),
         spelling.exact(received, as_received) if as_received else received,
         _delivery(last) if last["delivery"] else AT_ONCE,
     )
@@ -181,13 +181,12 @@ def _delivery(found: re.Match[str]) -> Delivery:
     return delivery.loaded(values or None)
 
 
-def _headers(lines: str, known: dict[str, Mapping[str, str]]) -> Mapping[str, str]:
-    if lines not in known:
-        headers = _mapping(_HEADER, lines)
-        if "content-encoding" in headers:  # then the body is to be unpacked
-            raise _OtherError
-        known[lines] = headers
-    return known[lines]
+@lru_cache(256)  # nearly all exchanges have the same, of whatever cassette
+def _headers(lines: str) -> Mapping[str, str]:
+    headers = _mapping(_HEADER, lines)
+    if "content-encoding" in headers:  # then the body is to be unpacked
+        raise _OtherError
+    return headers
 
 
 def _mapping(pair: re.Pattern[str], lines: str) -> dict[str, str]:
