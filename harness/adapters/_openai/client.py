@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from harness.contract.protocols import Endpoint
 
 
+OMIT = openai.omit
+"""What the SDK leaves out of a body, of a parameter that has to be given."""
+
+
 class Sdk(openai.OpenAI):
     """The SDK's client, without what it takes from the environment.
 

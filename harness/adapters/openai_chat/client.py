@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import openai
-
-from harness.adapters._openai.client import Sdk, exchange
+from harness.adapters._openai.client import OMIT, Sdk, exchange
 from harness.adapters._openai.metadata import merged, own
 from harness.adapters.openai_chat.api import API
 from harness.adapters.openai_chat.request import encode
@@ -64,7 +62,7 @@ class Client:
         # Beside the SDK's own parameters, not in them: it would walk them for keys to rename, of which a body in the
         # wire's words has none, and that takes longer than all the rest of the request. The name of a model alone it
         # looks for among all that it knows, and not for what it is told to leave out.
-        return self._create(model=openai.omit, messages=openai.omit, extra_body=whole)
+        return self._create(model=OMIT, messages=OMIT, extra_body=whole)
 
     def close(self) -> None:
         """Close the HTTP client, unless it is the caller's."""
