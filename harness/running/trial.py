@@ -102,7 +102,7 @@ class Trials:
             if not tried:
                 return
 
-    def _some(self, cells: Iterator[Cell], most: int) -> tuple[list[_Played | Judged], Exception | None]:
+    def _some(self, cells: Iterator[Cell], most: int) -> tuple[list[_Played | Judged], BaseException | None]:
         """The next of the cells, tried, and what the one behind them has raised."""
         tried: list[_Played | Judged] = []
         begun, exchanges = time.perf_counter(), 0
@@ -110,7 +110,7 @@ class Trials:
             started = time.perf_counter()
             try:
                 one = self._tried(cell)
-            except Exception as error:  # noqa: BLE001 - it is raised when those before it are judged
+            except BaseException as error:  # noqa: BLE001 - Ctrl-C too: it is raised when those before it are judged
                 return tried, error
             now = time.perf_counter()
             tried.append(replace(one, seconds=now - started))

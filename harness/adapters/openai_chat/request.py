@@ -25,7 +25,7 @@ def encode(request: ChatRequest, model: str, max_tokens_field: str | None = None
     Raises:
         Unsupported: the API cannot express the request.
     """
-    body: dict[str, JSON] = {"messages": [*_preamble(request, model), *wire_messages(request.messages)], "model": model}
+    body: dict[str, JSON] = {"model": model, "messages": [*_preamble(request, model), *wire_messages(request.messages)]}
     if request.tools:
         body["tools"] = [_tool(tool) for tool in request.tools]
     field = max_tokens_field or ("max_tokens" if is_of_mistral(model) else "max_completion_tokens")
