@@ -87,8 +87,8 @@ class Trials:
         """What cells come to, in their order; each is asked for when it is about to be played.
 
         As many as are played in a moment, and `most` of them, are judged together: what plays cells and what judges
-        them is more code than a processor keeps at hand, and to go from one to the other with each takes a third more.
-        What is sent to anybody is judged before more is sent.
+        them is more code than a processor keeps at hand, and to go from one to the other with each takes up to a third
+        more. What is sent to anybody is judged before more is sent.
 
         Raises:
             UsageError: an adapter cannot be connected, a key is missing.
