@@ -176,11 +176,11 @@ def _serve(
     with around, suppress(EOFError, OSError):
         while True:
             chunk: Sequence[int] = connection.recv()
-            played = _played(play, [items[number] for number in chunk])
+            played = unraised(play, [items[number] for number in chunk])
             connection.send(list(zip(chunk, played, strict=True)))
 
 
-def _played(play: Callable[[Sequence[Item]], Iterable[Result]], items: Sequence[Item]) -> Sequence[Result | None]:
+def unraised(play: Callable[[Sequence[Item]], Iterable[Result]], items: Sequence[Item]) -> Sequence[Result | None]:
     """What comes of the items; nothing, from one on that raises."""
     played: list[Result | None] = []
     with suppress(Exception):  # it is raised where somebody hears of it

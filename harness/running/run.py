@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Container, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from threading import Lock
@@ -20,7 +20,7 @@ from harness.rules.evidence import Evidence
 from harness.rules.rule import Rule
 from harness.rules.scope import EVERYTHING, Scope
 from harness.running.expected_failures import ExpectedFailure
-from harness.running.forks import WORTH, forked, possible, processors
+from harness.running.forks import WORTH, forked, possible, processors, unraised
 from harness.running.gathering import Gathering
 from harness.running.judging import Judge, Judged
 from harness.running.pace import Pace
@@ -215,10 +215,7 @@ class Run:
     def quietly(self, some: Sequence[Cell], cells: int) -> Sequence[Judged | None]:
         """Some of a run of so many `cells`, as they are kept; nothing, from one on that raises when it is played."""
         self._room = room(cells)
-        judged: list[Judged | None] = []
-        with suppress(Exception):  # it is raised where somebody hears of it
-            judged.extend(self._without_evidence(some))
-        return [*judged, *[None] * (len(some) - len(judged))]
+        return unraised(self._without_evidence, some)
 
     def _play_all(  # noqa: PLR0913, PLR0917 - as in `__call__`
         self,
