@@ -1,5 +1,5 @@
-"""Starts the worker processes of foreign adapters for the tests: one process has imported the harness and the SDKs, and
-is forked for each worker. Hundreds of tests start one, and to import the SDKs costs seconds.
+"""Starts the worker processes of foreign adapters for the tests: one process has imported the harness and the SDKs, has
+read the facts, and is forked for each worker. Hundreds of tests start one, and to import the SDKs costs seconds.
 
 `python -m tests.cradle FD` is that process; `Cradle` is the other side. `tests/running/workers` does without.
 """
@@ -36,7 +36,9 @@ _LOADED = (
     "harness.adapters.gemini.client",
     "harness.adapters.openai_chat.client",
     "harness.adapters.openai_responses.client",
+    "tests.stages",
 )
+_APIS = ("anthropic", "claude_cli", "gemini", "openai_chat", "openai_responses")
 
 
 class Cradle:
@@ -160,6 +162,8 @@ def _become(asked: dict[str, Any], output: int) -> None:
 def _load() -> None:
     for each in _LOADED:
         importlib.import_module(each)
+    for name in _APIS:  # not by the catalog, which keeps what it finds: a worker may have another path
+        importlib.import_module(f"harness.apis.{name}").API.facts.all()
     gc.freeze()  # what the collector touches would be copied in every child
 
 

@@ -31,6 +31,9 @@ from harness.scenarios.schema import Provocation
 _MOST_DOCKETS = 64
 """How many are kept: one for each model, day and service of a run; those of all models of a day are few."""
 
+_MOST_PROFILES = 256
+"""How many are kept: one for each model and day of a run or an audit."""
+
 
 @dataclass(frozen=True, slots=True)
 class Api:
@@ -132,6 +135,9 @@ class Api:
     _dockets: dict[tuple[int, frozenset[str]], tuple[tuple[Fact, ...], Docket]] = field(
         init=False, repr=False, compare=False, default_factory=dict["tuple[int, frozenset[str]]", Any]
     )
+    _derived: dict[tuple[str, int], tuple[tuple[Fact, ...], Profile]] = field(
+        init=False, repr=False, compare=False, default_factory=dict["tuple[str, int]", Any]
+    )
 
     def __post_init__(self) -> None:
         """Refuse what would fail later, in the middle of a run."""
@@ -148,8 +154,15 @@ class Api:
     def profile_for(self, model: str, edition: Edition = SHIPPED) -> Profile:
         """What holds for a model, by an edition of the facts: without a day, today. Raises `FactsError`."""
         bare = model.removeprefix("models/")
-        facts = self.facts.together(self.name, edition.files)
-        return derived(matching(self.profiles, bare), facts.holding(bare, edition.day or today()))
+        facts = self.facts.together(self.name, edition.files).holding(bare, edition.day or today())
+        known = self._derived.get((bare, id(facts)))
+        if known is not None and known[0] is facts:
+            return known[1]
+        profile = derived(matching(self.profiles, bare), facts)
+        if len(self._derived) >= _MOST_PROFILES:
+            self._derived.clear()
+        self._derived[bare, id(facts)] = facts, profile
+        return profile
 
     def violable(self, edition: Edition = SHIPPED) -> Iterator[str]:
         """The ids of all that a request can violate: of the limits, and of the facts that have conditions, of any day.

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
+from typing import TypeAlias
 
 from pydantic import ValidationError
 
@@ -25,6 +26,9 @@ from harness.contract.model import JSON
 from harness.host.file import contents
 from harness.scenarios.document import MAX_BYTES, Document, read
 from harness.scenarios.explain import explain, kind
+
+_State: TypeAlias = "tuple[tuple[Path, int], ...]"
+"""Files, each with when it was last changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +51,21 @@ class Facts:
 
     def all(self) -> tuple[Fact, ...]:
         """All of them. Raises `FactsError`, as `facts_in` says."""
-        return tuple({fact.id: fact for file in self.files for fact in _read(file)[1]}.values())
+        return tuple(_by_id(self._state).values())
 
     def holding(self, model: str, day: dt.date) -> tuple[Fact, ...]:
-        """Those about a model, on a day, at any service."""
-        return tuple(fact for fact in self.all() if fact.is_on(day) and fact.is_of(model))
+        """Those about a model, on a day, at any service: the same tuple, for as long as the files stay what they are,
+        since a model's facts are asked for with each of its recordings."""
+        return _holding(self._state, model, day)
 
     def named(self, ids: Iterable[str]) -> tuple[Fact, ...]:
         """Those with these ids; of an id that there is not, nothing."""
-        by_id = {fact.id: fact for fact in self.all()}
+        by_id = _by_id(self._state)
         return tuple(by_id[each] for each in ids if each in by_id)
+
+    @property
+    def _state(self) -> _State:
+        return tuple((file, _changed(file)) for file in self.files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,16 +165,30 @@ def facts_in(path: Path) -> tuple[str, tuple[Fact, ...]]:
 
 def _read(path: Path) -> tuple[str, tuple[Fact, ...]]:
     """What `facts_in` says, read once for as long as the file stays what it is."""
+    return _unchanged(path, _changed(path))
+
+
+def _changed(path: Path) -> int:
+    """When a file was last changed; of one that is not there, 0."""
     try:
-        changed = path.stat().st_mtime_ns
+        return path.stat().st_mtime_ns
     except OSError:
-        changed = 0
-    return _unchanged(path, changed)
+        return 0
 
 
 @cache
 def _unchanged(path: Path, _changed: int) -> tuple[str, tuple[Fact, ...]]:
     return facts_in(path)
+
+
+@lru_cache
+def _by_id(state: _State) -> Mapping[str, Fact]:
+    return {fact.id: fact for file, changed in state for fact in _unchanged(file, changed)[1]}
+
+
+@lru_cache(1024)
+def _holding(state: _State, model: str, day: dt.date) -> tuple[Fact, ...]:
+    return tuple(fact for fact in _by_id(state).values() if fact.is_on(day) and fact.is_of(model))
 
 
 def _check_ids(document: Document, file: FactFile) -> None:

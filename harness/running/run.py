@@ -30,7 +30,7 @@ from harness.running.recorder import Recorder, surveyed, to_record
 from harness.running.sharing import Shared
 from harness.running.stages import Cell, Stages
 from harness.running.trial import TOGETHER, Trials
-from harness.running.workers.pool import Foreign, halt
+from harness.running.workers.pool import Foreign, halt, rest
 from harness.tape.survey import Survey
 
 Progress = Callable[[CellResult], None]
@@ -124,7 +124,8 @@ class Run:
         `gathering`, for who wants to see it before the end. With `elsewhere` others play. The
         cells with the numbers `skip` are there already: they are not played. Only cells that are sent live can be.
 
-        Without `jobs` it is one at a time, or one for each processor where processes of our own can play them. When
+        Without `jobs` it is one at a time, or one for each processor where processes of our own can play them with
+        adapters of our own. When
         `enough` of them have failed no other is begun.
 
         Raises:
@@ -227,8 +228,9 @@ class Run:
         skip: Container[int],
     ) -> None:
         processes = min(jobs or processors(), len(cells) // WORTH)
-        if elsewhere is None and processes > 1 and possible() and self._is_forkable(cells):
-            elsewhere = partial(forked, self._without_evidence, processes=processes, around=self, loads=_sdk)
+        if elsewhere is None and processes > 1 and possible() and self._is_forkable(cells, asked=jobs is not None):
+            rest(cell.target.adapter for cell in cells)
+            elsewhere = partial(forked, self._without_evidence, processes=processes, around=self, loads=_loaded)
         if elsewhere is not None:
             with closing(elsewhere(cells)) as playing:
                 for number, judged in playing:
@@ -249,11 +251,12 @@ class Run:
         with self:
             return next(self._without_evidence([cell]))
 
-    def _is_forkable(self, cells: Sequence[Cell]) -> bool:
-        """Whether all that comes of the cells is in their results: nothing is recorded, nobody waits for a provider,
-        and no process of an adapter that is not ours is shared."""
+    def _is_forkable(self, cells: Sequence[Cell], *, asked: bool) -> bool:
+        """Whether all that comes of the cells is in their results: nothing is recorded, and nobody waits for a
+        provider. An adapter that is not ours gets a process in each fork: more than one only where that is `asked`,
+        for it may not bear to be there twice."""
         offline = self._recorder is None and self._stages.mode in ("replay", "reference")
-        return offline and not any(isinstance(cell.target.adapter, Foreign) for cell in cells)
+        return offline and (asked or not any(isinstance(cell.target.adapter, Foreign) for cell in cells))
 
     def _without_evidence(self, cells: Iterable[Cell], most: int = TOGETHER) -> Iterator[Judged]:
         """Cells as they are kept: the evidence of all of them would be more than memory holds."""
@@ -298,10 +301,12 @@ class Run:
                 raise
 
 
-def _sdk(cell: Cell) -> Requirement | None:
-    """What is imported for a cell, if much is."""
-    needed = cell.target.adapter.requires
-    return needed if needed is not None and needed.extra is not None else None
+def _loaded(cell: Cell) -> Requirement | str | None:
+    """What is imported for a cell, if much is: an SDK, or an adapter into a worker."""
+    adapter = cell.target.adapter
+    if isinstance(adapter, Foreign):
+        return adapter.spec
+    return adapter.requires if adapter.requires is not None and adapter.requires.extra is not None else None
 
 
 def _targets(cells: Sequence[Cell]) -> Iterable[str]:

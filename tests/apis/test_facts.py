@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import os
 import pickle
 import re
 from pathlib import Path
@@ -13,7 +14,7 @@ import harness
 from harness import catalog
 from harness.apis import fact as form
 from harness.apis.fact import Fact
-from harness.apis.facts import Facts, facts_in
+from harness.apis.facts import Edition, Facts, facts_in
 from harness.apis.tables import known_limits
 from harness.contract.errors import FactsError
 from harness.scenarios.document import read
@@ -194,6 +195,22 @@ def test_of_two_facts_with_one_id_the_later_file_s_counts(tmp_path: Path) -> Non
     facts = Facts((first, second))
     assert [fact.says for fact in facts.all()] == ["It is not."]
     assert [fact.id for fact in facts.named(["anthropic-a-b", "anthropic-c"])] == ["anthropic-a-b"]
+
+
+def test_a_profile_is_made_once_for_a_day_and_anew_when_a_file_has_changed(tmp_path: Path) -> None:
+    anthropic = catalog.api("anthropic")
+    file = written(tmp_path, A_FACT.replace("says:", "since: 2026-09-02\n    says:"))
+    before, after = (Edition(dt.date(2026, 9, day), (file,)) for day in (1, 2))
+
+    def said(edition: Edition, model: str = "a-model") -> list[str]:
+        return [fact.says for fact in anthropic.profile_for(model, edition).facts if fact.id == "anthropic-a-b"]
+
+    assert anthropic.profile_for("a-model", after) is anthropic.profile_for("models/a-model", after)
+    assert (said(before), said(after), said(after, "claude-opus-5-5")) == ([], ["It is refused."], ["It is refused."])
+    assert anthropic.profile_for("claude-opus-5-5", after).name != anthropic.profile_for("a-model", after).name
+    file.write_text(A_FACT.replace("It is refused.", "It is not."))
+    os.utime(file, ns=(1, 1))  # however coarse the clock of the disk
+    assert (said(before), said(after)) == (["It is not."], ["It is not."])
 
 
 def test_facts_that_were_held_against_requests_can_be_sent_to_a_worker() -> None:

@@ -11,6 +11,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent.parent
 
 SCRIPT = """
@@ -121,8 +123,9 @@ def test_forks_end_with_who_asks_them_however_that_ends(tmp_path: Path) -> None:
         time.sleep(0.01)
 
 
-def test_an_interrupted_run_ends_its_processes_and_keeps_its_report(tmp_path: Path) -> None:
-    words = ["run", "--target", "openai-chat", "-n", "2", "--report", "json:run.json"]
+@pytest.mark.parametrize("adapter", [[], ["--adapter", "tests.examples.plain_http:ADAPTER"]], ids=["ours", "foreign"])
+def test_an_interrupted_run_ends_its_processes_and_keeps_its_report(tmp_path: Path, adapter: list[str]) -> None:
+    words = ["run", *adapter, "--target", "openai-chat", "-n", "2", "--report", "json:run.json"]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     code = (  # what a shell starts behind it ignores Ctrl-C
         "import signal, sys; from harness.cli.main import main\n"
@@ -137,8 +140,47 @@ def test_an_interrupted_run_ends_its_processes_and_keeps_its_report(tmp_path: Pa
         start_new_session=True,
     ) as run:
         forks = forks_of(run.pid, 2)
+        workers = [each for fork in forks for each in forks_of(int(fork), 1)] if adapter else []
         os.killpg(run.pid, signal.SIGINT)  # as a terminal does
         _, said = run.communicate()
     assert (run.returncode, said) == (130, "harness: interrupted.\n")
     assert json.loads((tmp_path / "run.json").read_text())["stopped"] == "interrupted"
     assert not any(map(runs, forks))
+    while any(map(runs, workers)):  # each ends by itself when nobody asks it any more
+        time.sleep(0.01)
+
+
+ODD = """
+import os, time
+from dataclasses import replace
+from tests.examples.plain_http import ADAPTER as PLAIN, Client
+
+class Odd(Client):
+    def chat(self, request):
+        said = request.messages[0].text
+        if "Portugal" in said:
+            os._exit(3)
+        if "Reykjavik" in said:
+            time.sleep(60)
+        return super().chat(request)
+
+ADAPTER = replace(PLAIN, name="odd", connect=Odd)
+"""
+
+
+def test_a_foreign_adapter_has_a_process_in_each_fork_and_breaks_its_cells_there_as_in_one(tmp_path: Path) -> None:
+    (tmp_path / "odd.py").write_text(ODD)
+    words = ["run", "-k", "tools or errors", "--adapter", "odd:ADAPTER", "--cell-timeout", "3", "--mode", "reference"]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(tmp_path)])}
+    for jobs in ("1", "2"):
+        command = [sys.executable, "-m", "harness", *words, "-n", jobs, "--report", f"json:{jobs}.json"]
+        assert subprocess.run(command, cwd=tmp_path, env=environment, check=False).returncode == 1
+    one, several = (json.loads((tmp_path / f"{jobs}.json").read_text()) for jobs in ("1", "2"))
+    assert len(one["cells"]) >= 2 * 40
+    for each in (one, several):
+        del each["timing"]
+    assert one == several
+    broken = {cell["scenario"]: cell["reason"] for cell in several["cells"] if cell["verdict"] == "error"}
+    assert broken.keys() == {"call-not-needed", "call-single"}
+    assert broken["call-not-needed"].startswith("the adapter ended the process with exit code 3")
+    assert broken["call-single"].startswith("the adapter did not come back within 3 seconds (odd.py, line 12)")

@@ -76,6 +76,10 @@ class Workers:
     def close(self) -> None:
         """End all workers."""
         self.halt()
+        self.rest()
+
+    def rest(self) -> None:
+        """End the workers that have nothing to do; what is played afterwards is played by others."""
         with self._lock:
             idle = [worker for workers in self._idle.values() for worker in workers]
             self._idle.clear()
@@ -236,5 +240,16 @@ def job_of(cell: Cell, adapter: Foreign, base_url: str, api_key: str) -> Job:
 
 def halt(adapters: Iterable[Adapter]) -> None:
     """End what workers are playing through these adapters, of which nobody awaits the outcome any more."""
-    for workers in {adapter.workers for adapter in adapters if isinstance(adapter, Foreign)}:
+    for workers in _of(adapters):
         workers.halt()
+
+
+def rest(adapters: Iterable[Adapter]) -> None:
+    """End the workers of these adapters that have nothing to do: before this process forks, which is the parent of none
+    of them then."""
+    for workers in _of(adapters):
+        workers.rest()
+
+
+def _of(adapters: Iterable[Adapter]) -> set[Workers]:
+    return {adapter.workers for adapter in adapters if isinstance(adapter, Foreign)}
