@@ -125,8 +125,7 @@ class Run:
         cells with the numbers `skip` are there already: they are not played. Only cells that are sent live can be.
 
         Without `jobs` it is one at a time, or one for each processor where processes of our own can play them with
-        adapters of our own. When
-        `enough` of them have failed no other is begun.
+        adapters of our own. When `enough` of them have failed no other is begun.
 
         Raises:
             UsageError: an adapter cannot be connected, a key is missing, a cassette must not be overwritten.
