@@ -6,6 +6,7 @@ import os
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -86,9 +87,9 @@ def _table(file: Path, here: Path) -> Mapping[str, Any] | None:
     shown = _from(here, file)
     try:
         text = contents(file, _MOST)
-        if _MARK not in text:  # most have no such table, and TOML takes a while to read
+        if _MARK not in text:  # most have no such table
             return None
-        document = tomllib.loads(text.decode())
+        document = _document(text)
     except OSError as error:
         raise UsageError(f"{shown}: cannot be read: {error.strerror}.") from None
     except ValueError as error:  # no UTF-8, or no TOML
@@ -98,6 +99,11 @@ def _table(file: Path, here: Path) -> Mapping[str, Any] | None:
     if table is not None and not isinstance(table, dict):
         raise UsageError(f"{shown} at tool.harness: it has to be a table, [tool.harness].")
     return cast("dict[str, Any] | None", table)
+
+
+@lru_cache(2)  # a command asks several times, and TOML takes a while to read
+def _document(text: bytes) -> Mapping[str, Any]:
+    return tomllib.loads(text.decode())
 
 
 _KEYS = {
