@@ -27,6 +27,9 @@ Result = TypeVar("Result")
 WORTH = 40
 """How many cells make it worth to fork: a fork takes as long as to play some ten."""
 
+WORTH_IMPORTING = 80
+"""The same where each fork has to import an adapter of others into a process of its own, with what that imports."""
+
 _CHUNK = 16
 """How many cells a fork is sent at once, so that none waits for long while another one has much left."""
 

@@ -20,7 +20,7 @@ from harness.rules.evidence import Evidence
 from harness.rules.rule import Rule
 from harness.rules.scope import EVERYTHING, Scope
 from harness.running.expected_failures import ExpectedFailure
-from harness.running.forks import WORTH, forked, possible, processors, unraised
+from harness.running.forks import WORTH, WORTH_IMPORTING, forked, possible, processors, unraised
 from harness.running.gathering import Gathering
 from harness.running.judging import Judge, Judged
 from harness.running.pace import Pace
@@ -30,7 +30,7 @@ from harness.running.recorder import Recorder, surveyed, to_record
 from harness.running.sharing import Shared
 from harness.running.stages import Cell, Stages
 from harness.running.trial import TOGETHER, Trials
-from harness.running.workers.pool import Foreign, halt, rest
+from harness.running.workers.pool import Foreign, halt
 from harness.tape.survey import Survey
 
 Progress = Callable[[CellResult], None]
@@ -226,9 +226,8 @@ class Run:
         elsewhere: Elsewhere | None,
         skip: Container[int],
     ) -> None:
-        processes = min(jobs or processors(), len(cells) // WORTH)
-        if elsewhere is None and processes > 1 and possible() and self._is_forkable(cells, asked=jobs is not None):
-            rest(cell.target.adapter for cell in cells)
+        processes = 1 if elsewhere is not None else self._forks(cells, jobs)
+        if processes > 1:
             elsewhere = partial(forked, self._without_evidence, processes=processes, around=self, loads=_loaded)
         if elsewhere is not None:
             with closing(elsewhere(cells)) as playing:
@@ -250,12 +249,19 @@ class Run:
         with self:
             return next(self._without_evidence([cell]))
 
-    def _is_forkable(self, cells: Sequence[Cell], *, asked: bool) -> bool:
-        """Whether all that comes of the cells is in their results: nothing is recorded, and nobody waits for a
-        provider. An adapter that is not ours gets a process in each fork: more than one only where that is `asked`,
-        for it may not bear to be there twice."""
-        offline = self._recorder is None and self._stages.mode in ("replay", "reference")
-        return offline and (asked or not any(isinstance(cell.target.adapter, Foreign) for cell in cells))
+    def _forks(self, cells: Sequence[Cell], jobs: int | None) -> int:
+        """By how many forks the cells are worth to be played; 1 where they cannot be, since more comes of them than
+        their results: something is recorded, or somebody waits for a provider.
+
+        An adapter that is not ours gets a process in each fork: more than one only where that is asked for, since it
+        may not bear to be there twice.
+        """
+        if self._recorder is not None or self._stages.mode not in ("replay", "reference") or not possible():
+            return 1
+        is_foreign = any(isinstance(cell.target.adapter, Foreign) for cell in cells)
+        if is_foreign and jobs is None:
+            return 1
+        return min(jobs or processors(), len(cells) // (WORTH_IMPORTING if is_foreign else WORTH))
 
     def _without_evidence(self, cells: Iterable[Cell], most: int = TOGETHER) -> Iterator[Judged]:
         """Cells as they are kept: the evidence of all of them would be more than memory holds."""

@@ -53,8 +53,8 @@ class Workers:
     """Starts worker processes when they are needed, and ends them when the context is left, or when this process ends.
 
     `limit` is how long the playing of a cell may take, in seconds; a retelling is a playing of its own. `offline` runs
-    hide from the adapter what would lead it elsewhere. A worker belongs to one adapter, plays one cell at a time, and
-    is used again unless it broke.
+    hide from the adapter what would lead it elsewhere. A worker belongs to one adapter and to the process that started
+    it, plays one cell at a time, and is used again unless it broke.
     """
 
     def __init__(self, limit: float, *, offline: bool) -> None:
@@ -62,6 +62,7 @@ class Workers:
         self.offline = offline
         # Hidden from the import as well: what an SDK reads then holds for as long as the process.
         self._environment = {name: value for name, value in os.environ.items() if not (offline and leads_out(name))}
+        self._process = os.getpid()
         self._idle: dict[str, list[Worker]] = {}
         self._busy: set[Worker] = set()
         self._halted = False
@@ -76,10 +77,6 @@ class Workers:
     def close(self) -> None:
         """End all workers."""
         self.halt()
-        self.rest()
-
-    def rest(self) -> None:
-        """End the workers that have nothing to do; what is played afterwards is played by others."""
         with self._lock:
             idle = [worker for workers in self._idle.values() for worker in workers]
             self._idle.clear()
@@ -175,6 +172,8 @@ class Workers:
         with self._lock:
             if self._halted:
                 raise Halted
+            if self._process != os.getpid():  # a fork: who it comes from goes on with the workers that idle there
+                self._process, self._idle = os.getpid(), {}
             idle = self._idle.get(spec)
             worker = idle.pop() if idle else None
             fresh = worker is None
@@ -240,16 +239,5 @@ def job_of(cell: Cell, adapter: Foreign, base_url: str, api_key: str) -> Job:
 
 def halt(adapters: Iterable[Adapter]) -> None:
     """End what workers are playing through these adapters, of which nobody awaits the outcome any more."""
-    for workers in _of(adapters):
+    for workers in {adapter.workers for adapter in adapters if isinstance(adapter, Foreign)}:
         workers.halt()
-
-
-def rest(adapters: Iterable[Adapter]) -> None:
-    """End the workers of these adapters that have nothing to do: before this process forks, which is the parent of none
-    of them then."""
-    for workers in _of(adapters):
-        workers.rest()
-
-
-def _of(adapters: Iterable[Adapter]) -> set[Workers]:
-    return {adapter.workers for adapter in adapters if isinstance(adapter, Foreign)}
