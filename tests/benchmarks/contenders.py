@@ -33,7 +33,7 @@ from harness.tape.library import Library
 from tests.benchmarks.bare import SDKS, Converse
 from tests.benchmarks.conversations import TOOL, Conversation
 from tests.benchmarks.raw import conversing
-from tests.benchmarks.recordings import Canned, bodies
+from tests.benchmarks.recordings import Canned, bodies, dated
 
 FLOOR = "bare SDK, in-memory transport"
 RAW = "the same SDK, raw bodies"
@@ -152,12 +152,15 @@ def alone(field: Field) -> Generator[Round, None, None]:
         yield round_
 
 
-def harness(rules: Sequence[Rule]) -> Callable[[Field], Generator[Round, None, None]]:
+def harness(rules: Sequence[Rule], *, of_days: bool = False) -> Callable[[Field], Generator[Round, None, None]]:
     def enter(field: Field) -> Generator[Round, None, None]:
         chosen = cells([each.scenario() for each in field.conversations], [field.target], ["whole"])
+        library = field.library
+        if of_days:
+            library = dated(library, field.conversations, field.target, field.folder / "dated")
 
         def work() -> None:
-            result = Run(Replay([field.library]), rules)(chosen, jobs=1)
+            result = Run(Replay([library]), rules)(chosen, jobs=1)
             if result.summary["pass"] != len(chosen):
                 raise SystemExit(f"not every cell passed: {result.summary}, {result.cells[0].findings}")
 
@@ -267,6 +270,7 @@ def contenders(aimock_modules: Path | None) -> list[Contender]:
         Contender(ALONE, alone),
         Contender("harness, play and compare", harness(COMPARISON)),
         Contender(JUDGED, harness(catalog.rules())),
+        Contender("harness, all rules, recordings with a day", harness(catalog.rules(), of_days=True)),
         Contender("plain vcrpy", plain_vcr),
         Contender("pytest-recording", pytest_recording, no_plugin),
         Contender("aimock, loopback server", aimock(aimock_modules or Path()), no_aimock),

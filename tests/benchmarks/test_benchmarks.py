@@ -29,7 +29,7 @@ def test_all_contenders_lead_the_same_conversations_to_the_same_answers(name: st
     rows = speed.measure(shipped_targets()[name], IN_PROCESS, chosen, rounds=1, folder=tmp_path)
 
     assert [row.contender for row in rows] == [each.name for each in IN_PROCESS]
-    assert len(rows) == 6
+    assert len(rows) == 7
     assert all(len(row.milliseconds) == len(row.ratios) == 1 for row in rows)
 
 
