@@ -64,10 +64,12 @@ def _lost_in(evidence: Evidence, asked: Heard, walk: _Walk) -> Iterator[Flaw]:
             if isinstance(part, TextView) and (beside := _beside(part, sent, roles, position)) is not None:
                 position = beside
                 continue
-            elif (bare := _unlabelled(part, sent, position)) is not None:
+            elif (bare := _bare(evidence, asked, part, sent, position)) is not None:
                 matched[bare] = part
                 position = bare + 1
                 yield replace(_lost_flaw(asked, part, sent[bare:]), severity=Severity.WARNING)
+            elif _is_empty_and_signed(part) and not any(map(_is_empty_and_signed, sent[position:])):
+                yield replace(_lost_flaw(asked, part, []), severity=Severity.WARNING)
             elif _state_of(part) is not None:
                 yield _lost_flaw(asked, part, sent[position:])
                 return
@@ -75,12 +77,32 @@ def _lost_in(evidence: Evidence, asked: Heard, walk: _Walk) -> Iterator[Flaw]:
                 yield from _moved(asked, part, sent[start:position], {place - start for place in matched})
 
 
-def _unlabelled(part: PartView, sent: list[PartView], position: int) -> int | None:
-    """Where a final answer stands that came back without being called one. Sources agree that it has to be, and that
-    the model takes what bears no label for a final answer: nobody was seen to lose by it (openai-responses-phase)."""
-    if not isinstance(part, TextView) or part.opaque != _FINAL:
+def _bare(evidence: Evidence, asked: Heard, part: PartView, sent: list[PartView], position: int) -> int | None:
+    """Return the place of a text or call that came back without its state where nothing is known to break.
+
+    That is a final answer without its label, which the model takes for a final answer anyway (openai-responses-phase),
+    and a signature that is only recommended: on a text, or on a call whose request is not refused for it
+    (gemini-thought-signature, gemini-unsigned-calls-taken).
+    """
+    is_final_answer = isinstance(part, TextView) and part.opaque == _FINAL
+    if not is_final_answer and not isinstance(_state_of(part), str):
         return None
-    return next((i for i in range(position, len(sent)) if _has_lost_its_state(part, sent[i])), None)
+    place = next((i for i in range(position, len(sent)) if _is_same_part(part, sent[i])), None)
+    if place is None or not _has_lost_its_state(part, sent[place]):
+        return None
+    return None if _is_refused_at(evidence, asked, sent[place].pointer) else place
+
+
+def _is_refused_at(evidence: Evidence, asked: Heard, pointer: str) -> bool:
+    return any(
+        violation.severity == "error" and f"{violation.pointer}/".startswith(f"{pointer}/")
+        for violation in evidence.violations(asked.reading)
+    )
+
+
+def _is_empty_and_signed(part: PartView) -> bool:
+    """A text without characters that only carries a signature, which no provider was seen to check."""
+    return isinstance(part, TextView) and not part.text and isinstance(part.opaque, str)
 
 
 def _beside(part: TextView, sent: list[PartView], roles: list[str], position: int) -> int | None:
@@ -220,12 +242,17 @@ def _lost_flaw(asked: Heard, part: PartView, behind: list[PartView]) -> Flaw:
 
 
 def _has_lost_its_state(issued: PartView, sent: PartView) -> bool:
-    """It is the text or the call that the state stood on, which came back without any."""
+    """It is the text or the call that the state was on, and it came back without any."""
+    return _is_same_part(issued, sent) and _state_of(sent) is None
+
+
+def _is_same_part(issued: PartView, sent: PartView) -> bool:
+    """It is the issued text or call, whatever became of its state."""
     match issued, sent:
         case TextView(), TextView():
-            return issued.text == sent.text and sent.opaque is None
+            return issued.text == sent.text
         case CallView(), CallView():
-            return (issued.id, issued.name) == (sent.id, sent.name) and sent.opaque is None
+            return issued.name == sent.name and (not sent.id or issued.id == sent.id)
         case _:
             return False
 

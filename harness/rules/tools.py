@@ -10,7 +10,7 @@ from harness.meaning import choices
 from harness.meaning.provider_tools import family, offered
 from harness.meaning.results import is_told_by_item, says_no_more
 from harness.meaning.schemas import change
-from harness.results import Kind
+from harness.results import Kind, Severity
 from harness.rules.content import content_shown, is_verbatim, shown
 from harness.rules.emulation import format_tool
 from harness.rules.evidence import Asked, Evidence, ExpectedCall, Heard
@@ -200,6 +200,7 @@ def _error_mark(evidence: Evidence) -> Iterator[Flaw]:
                 shown(view),
                 "a result that is marked as an error",
                 kind=None if flagged else Kind.CONVENTION,
+                severity=None if bare else Severity.WARNING,  # the model can read that the tool failed
             )
         if not answer.given.is_error and _is_marked_by_adapter(answer):
             yield Flaw(f"{name} did not fail, and its result is marked as an error", exchange, view.pointer)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from harness.contract.model import ChatRequest, File, Image, Message, Opaque, Part, Role, Text, Thinking, ToolResult
+from harness.results import Severity
 from tests.broken.fault import (
     GEMINI,
     THINKING,
@@ -217,7 +218,17 @@ FAULTS = (
         "opaque-state-lost",
         PART_OR_BODY,
         1,
-        ("anthropic", *GEMINI),
+        ("anthropic", "gemini-3"),
+    ),
+    Fault(
+        "signature-lost-where-it-is-optional",
+        metadata(_without_signature),
+        "thinking-tool-loop",
+        "opaque-state-lost",
+        PART_OR_BODY,
+        1,
+        ("gemini-2.5",),
+        severity=Severity.WARNING,
     ),
     Fault("signature-altered", metadata(_altered), "thinking-parallel-calls", "opaque-state-lost", PART, 1, THINKING),
     Fault(

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from harness.contract.model import ChatRequest, ChatResponse, Message, Part, ToolCall, ToolResult
+from harness.results import Severity
 from tests.broken.fault import (
     WITH_IDS,
     Fault,
@@ -24,15 +25,17 @@ from tests.broken.fault import (
 from tests.broken.places import BODY, CALL, CALL_ID, RESPONSE_CALL, RESPONSE_CALL_ID
 
 
-def renamed(request: ChatRequest, rename: Callable[[str], str]) -> ChatRequest:
-    """The request with another id for each call, and its result under the same."""
+def renamed(
+    request: ChatRequest, rename: Callable[[str], str], result: Callable[[str], str] | None = None
+) -> ChatRequest:
+    """The request with another id for each call, and its result under the same unless `result` renames that."""
 
     def edit(part: Part) -> Part:
         match part:
             case ToolCall():
                 return replace(part, id=rename(part.id))
             case ToolResult():
-                return replace(part, call_id=rename(part.call_id))
+                return replace(part, call_id=(result or rename)(part.call_id))
             case _:
                 return part
 
@@ -116,6 +119,13 @@ def _leaked(_api: str, body: dict[str, Any]) -> None:
                 part["functionResponse"]["id"] = f"call_{turn - 1}_{place}"
 
 
+def _without_ids(_api: str, body: dict[str, Any]) -> None:
+    for content in body["contents"]:
+        for part in content["parts"]:
+            for kind in ("functionCall", "functionResponse"):
+                part.get(kind, {}).pop("id", None)
+
+
 def _call_id_of_item(_api: str, body: dict[str, Any]) -> None:
     """The item's id in the place of the call's: `fc_…` for `call_…`."""
     items = {item["call_id"]: item["id"] for item in body["input"] if item.get("type") == "function_call"}
@@ -133,6 +143,16 @@ FAULTS = (
         RESPONSE_CALL_ID,
         0,
         WITH_IDS,
+        severity=Severity.WARNING,
+    ),
+    Fault(
+        "one-id-for-calls-of-an-answer",
+        answers(lambda response: replace(response, message=_one_id(response.message))),
+        "call-parallel-same-tool",
+        "issued-id-lost",
+        RESPONSE_CALL_ID,
+        0,
+        ("openai-chat", "gemini-3"),
     ),
     Fault(
         "ids-made-anew-when-encoded",
@@ -141,6 +161,34 @@ FAULTS = (
         "call-id-changed",
         CALL_ID,
         targets=WITH_IDS,
+        severity=Severity.WARNING,
+    ),
+    Fault(
+        "ids-made-anew-for-calls-alone",
+        asks_parts(lambda part: replace(part, id=f"x{part.id}") if isinstance(part, ToolCall) else part),
+        "call-single",
+        "call-id-changed",
+        CALL_ID,
+        targets=WITH_IDS,
+    ),
+    Fault(
+        "ids-left-out",
+        sends(_without_ids),
+        "call-single",
+        "call-id-changed",
+        CALL,
+        1,
+        ("gemini-3",),
+        severity=Severity.WARNING,
+    ),
+    Fault(
+        "ids-of-same-tool-left-out",
+        sends(_without_ids),
+        "call-parallel-same-tool",
+        "call-id-changed",
+        CALL,
+        1,
+        ("gemini-3",),
     ),
     Fault(
         "ids-in-small-letters",
@@ -149,6 +197,7 @@ FAULTS = (
         "call-id-changed",
         CALL_ID,
         targets=("anthropic", "openai-chat", "openai-responses"),
+        severity=Severity.WARNING,
     ),
     Fault(
         "item-id-for-call-id",
@@ -157,6 +206,7 @@ FAULTS = (
         "call-id-changed",
         CALL_ID,
         targets=("openai-responses",),
+        severity=Severity.WARNING,
     ),
     Fault(
         "one-id-for-parallel-calls",

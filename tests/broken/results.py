@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from harness.contract.model import Image, Message, ToolResult
+from harness.results import Severity
 from tests.broken.fault import (
     ALL,
     GEMINI,
@@ -395,6 +396,7 @@ FAULTS = (
         "error-flag",
         RESULT,
         targets=("anthropic",),
+        severity=Severity.WARNING,
     ),
     Fault("error-flag-always", results(lambda r: replace(r, is_error=True)), "call-single", "error-flag", RESULT),
 )

@@ -26,10 +26,10 @@ class _Decorating(Wrapped):
 
 
 class _Leaking(_Decorating):
-    """The prefix stays on the wire."""
+    """The prefix stays on the calls, and is gone from their results."""
 
     def ask(self, request: ChatRequest) -> ChatRequest:
-        return renamed(request, lambda old: old.replace("|", "_"))
+        return renamed(request, lambda old: old.replace("|", "_"), lambda old: old.removeprefix(_PREFIX))
 
 
 def _decorated(part: Part) -> Part:

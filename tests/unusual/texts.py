@@ -96,15 +96,17 @@ def _moving(*, drops: bool) -> Wrap:
     return asks_messages(parted)
 
 
-def _signature_on_thought(words: str, *, behind: bool = False, drops: bool) -> Wrap:
-    """The signature of a text on a thought in front of it, or behind it."""
+def _signature_on_thought(words: str, *, behind: bool = False, alters: bool) -> Wrap:
+    """The signature of a text on a thought in front of it, or behind it; or another signature on the text."""
 
     def edit(_api: str, body: dict[str, Any]) -> None:
         for content in body["contents"]:
             for place, part in enumerate(content["parts"]):
                 if "text" in part and "thoughtSignature" in part and not part.get("thought"):
                     signature = part.pop("thoughtSignature")
-                    if not drops:
+                    if alters:
+                        part["thoughtSignature"] = signature[:-8] + "AAAAAAAA"
+                    else:
                         thought = {"text": words, "thought": True, "thoughtSignature": signature}
                         content["parts"].insert(place + behind, thought)
                     break
@@ -234,8 +236,8 @@ FORMS = (
         "the signature of each text on an empty part behind it, in a conversation of several turns",
         "history-without-tools",
         ("gemini-4", "gemini-3"),
-        _signature_on_thought("", behind=True, drops=False),
-        _signature_on_thought("", behind=True, drops=True),
+        _signature_on_thought("", behind=True, alters=False),
+        _signature_on_thought("", behind=True, alters=True),
         "opaque-state-lost",
     ),
     Form(
@@ -243,8 +245,8 @@ FORMS = (
         "a text's signature on the neighbouring part",
         "thinking-two-turns",
         ("gemini-3",),
-        _signature_on_thought("…", drops=False),
-        _signature_on_thought("…", drops=True),
+        _signature_on_thought("…", alters=False),
+        _signature_on_thought("…", alters=True),
         "opaque-state-lost",
     ),
 )

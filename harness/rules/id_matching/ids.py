@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from harness.apis.view import CallView
 from harness.contract.model import SYNTHESISED_ID, ToolCall
-from harness.results import Kind
-from harness.rules.evidence import Evidence
+from harness.results import Kind, Severity
+from harness.rules.evidence import Evidence, ExpectedCall, Heard
 from harness.rules.matching import matched
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
@@ -24,17 +24,34 @@ def _call_id_changed(evidence: Evidence) -> Iterator[Flaw]:
                 call.id_pointer,
                 call.id,
                 expected.id,
+                severity=Severity.WARNING if _is_still_paired(evidence, asked, expected, call) else None,
             )
 
 
+def _is_still_paired(evidence: Evidence, asked: Heard, expected: ExpectedCall, call: CallView) -> bool:
+    """Check that the call can be told from the others of its turn, and that its result answers it.
+
+    Providers match ids within a request, so an id that was replaced on call and result alike breaks nothing. Without
+    an id, where the API allows that, a result belongs to the call by its name.
+    """
+    turn = next(turn for turn in asked.view.turns if any(part is call for part in turn.parts))
+    others = [part for part in turn.parts if isinstance(part, CallView) and part is not call]
+    alike = (each.name == call.name and each.id is None if call.id is None else each.id == call.id for each in others)
+    is_answered = expected.result is None or bool(evidence.pairing(asked.view).of(call))
+    return is_answered and not any(alike) and (call.id is not None or evidence.api.traits.ids_optional)
+
+
 def _issued_id_lost(evidence: Evidence) -> Iterator[Flaw]:
-    """The id that the caller gets does not lead back to the issued one: a later request has the call under another, or,
-    where there is none, the issued id is no part of it."""
+    """Report an id that the caller gets and that does not lead back to the issued one.
+
+    It is an error only where the caller cannot tell the calls of the turn apart by it.
+    """
     for index, chat in enumerate(evidence.transcript.chats):
         reading = evidence.answer(index)
         if reading is None or reading.response is None or chat.response is None:
             continue
         issued = [call for call in reading.response.calls if call.malformed is None]
+        given_ids = [given.id for given in chat.response.tool_calls]
         for call, given in zip(issued, chat.response.tool_calls, strict=False):
             if call.id and given.id != call.id and not _is_kept(evidence, index, call, given):
                 yield Flaw(
@@ -44,6 +61,7 @@ def _issued_id_lost(evidence: Evidence) -> Iterator[Flaw]:
                     given.id,
                     call.id,
                     of_response=True,
+                    severity=Severity.WARNING if given.id and given_ids.count(given.id) == 1 else None,
                 )
 
 
