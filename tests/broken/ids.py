@@ -22,7 +22,7 @@ from tests.broken.fault import (
     edited_parts,
     sends,
 )
-from tests.broken.places import BODY, CALL, CALL_ID, RESPONSE_CALL, RESPONSE_CALL_ID
+from tests.broken.places import BODY, CALL, CALL_ID, RESPONSE_CALL, RESPONSE_CALL_ID, RESULT
 
 
 def renamed(
@@ -119,10 +119,10 @@ def _leaked(_api: str, body: dict[str, Any]) -> None:
                 part["functionResponse"]["id"] = f"call_{turn - 1}_{place}"
 
 
-def _without_ids(_api: str, body: dict[str, Any]) -> None:
+def _without_ids(body: dict[str, Any], *kinds: str) -> None:
     for content in body["contents"]:
         for part in content["parts"]:
-            for kind in ("functionCall", "functionResponse"):
+            for kind in kinds:
                 part.get(kind, {}).pop("id", None)
 
 
@@ -173,7 +173,7 @@ FAULTS = (
     ),
     Fault(
         "ids-left-out",
-        sends(_without_ids),
+        sends(lambda _, body: _without_ids(body, "functionCall", "functionResponse")),
         "call-single",
         "call-id-changed",
         CALL,
@@ -183,7 +183,7 @@ FAULTS = (
     ),
     Fault(
         "ids-of-same-tool-left-out",
-        sends(_without_ids),
+        sends(lambda _, body: _without_ids(body, "functionCall", "functionResponse")),
         "call-parallel-same-tool",
         "call-id-changed",
         CALL,
@@ -207,6 +207,15 @@ FAULTS = (
         CALL_ID,
         targets=("openai-responses",),
         severity=Severity.WARNING,
+    ),
+    Fault(
+        "result-ids-of-same-tool-left-out",
+        sends(lambda _, body: _without_ids(body, "functionResponse")),
+        "call-parallel-same-tool",
+        "result-ambiguous",
+        RESULT,
+        1,
+        ("gemini-3",),
     ),
     Fault(
         "one-id-for-parallel-calls",

@@ -54,6 +54,24 @@ def _result_orphan(evidence: Evidence) -> Iterator[Flaw]:
             )
 
 
+def _result_ambiguous(evidence: Evidence) -> Iterator[Flaw]:
+    for asked in evidence.heard:
+        pairing = evidence.pairing(asked.view)
+        for turn in asked.view.turns:
+            calls = [part for part in turn.parts if isinstance(part, CallView)]
+            for call in calls:
+                twins = [each for each in calls if each.name == call.name and each.id != call.id]
+                nameless = [result for result in pairing.of(call) if result.call_id is None] if call.id else []
+                if twins and nameless:
+                    yield Flaw(
+                        f"the result of {call.name} ({call.id}) has no id, and its turn has another call of that tool",
+                        asked.reading.index,
+                        nameless[0].pointer,
+                        None,
+                        call.id,
+                    )
+
+
 def _result_duplicate(evidence: Evidence) -> Iterator[Flaw]:
     for exchange, view in _requests(evidence):
         pairing = evidence.pairing(view)
@@ -177,6 +195,15 @@ RULES = (
         _result_orphan,
         kind=Kind.LOSS,
         because="a result that answers no call is lost on the model",
+    ),
+    Rule(
+        "result-ambiguous",
+        Subject.ID_MATCHING,
+        "A result names its call by id where the turn has another call of the same tool.",
+        "gemini-function-response-form",
+        _result_ambiguous,
+        kind=Kind.LOSS,
+        because="only the order of the results is left to tell them apart",
     ),
     Rule(
         "result-duplicate",
