@@ -68,6 +68,7 @@ class _Unediting:
         self._kept: list[int] = []
         self._match_calls()
         self._match_others()
+        self._match_renamed()
 
     def spoken(self) -> Iterator[Fact]:
         """The facts of the assistant turn, in the order of the answer."""
@@ -131,6 +132,19 @@ class _Unediting:
             same = SequenceMatcher(None, list(map(_said, said)), list(map(_said, carried)), autojunk=False)
             for _, start, stop, other_start, other_stop in same.get_opcodes():
                 self._origin |= dict(zip(theirs[other_start:other_stop], ours[start:stop], strict=False))
+
+    def _match_renamed(self) -> None:
+        """Reasoning that went back under the other name that compatible servers have for it."""
+        for at, fact in enumerate(self._carried):
+            if at in self._origin or fact.name not in REASONING_NAMES:
+                continue
+            kept = self._origin.values()
+            for origin, other in enumerate(self._issued):
+                if origin not in kept and other.name in REASONING_NAMES and other.fields == fact.fields:
+                    self._origin[at] = origin
+                    self._carried = (*self._carried[:at], replace(fact, name=other.name), *self._carried[at + 1 :])
+                    self.edits["reasoning-renamed"] += 1
+                    break
 
     def _regroup(self, ours: list[int], theirs: list[int]) -> None:
         """The same text in other parts: it counts as it came."""

@@ -16,6 +16,7 @@ from harness.apis.view import CallView, JsonView, MediaView, OpaqueView, PartVie
 from harness.auditing.redrive.origins import paired
 from harness.auditing.redrive.turns import Slice
 from harness.contract.model import JSON, Tool
+from harness.meaning.results import core
 
 _REASONING = frozenset(
     {
@@ -123,7 +124,8 @@ def _fact(part: PartView | SystemView | JsonView, role: str, answers: int | None
             fields: dict[str, JSON] = {"arguments": arguments, "state": part.opaque}
             return Fact(role, "call", fields, part.pointer, part.name, id=part.id, item_id=part.item_id)
         case ResultView():
-            content: list[JSON] = [_fact(each, role).shown for each in part.payload]
+            says_nothing = core(part) == ""  # an absent response, null and an empty text are the same
+            content: list[JSON] = [] if says_nothing else [_fact(each, role).shown for each in part.payload]
             fields = {"name": part.name, "content": content, "error": part.error_mark}
             return Fact(role, "result", fields, part.pointer, id=part.call_id, answers=answers)
         case TextView():

@@ -251,6 +251,37 @@ def test_reasoning_under_both_names_of_compatible_servers_is_said_once() -> None
         assert edits(chat_pair(answer, {**both, other: "Rome."}, RESULT)) == {"reasoning-added": 1}
 
 
+def test_reasoning_sent_back_under_the_other_name_is_renamed_and_not_lost() -> None:
+    answer = chat_answer(CALL, reasoning="Paris, so.")
+    assert edits(chat_pair(answer, {**SPOKEN, "reasoning_content": "Paris, so."}, RESULT)) == {"reasoning-renamed": 1}
+    other_words = {**SPOKEN, "reasoning_content": "Rome, so."}
+    assert edits(chat_pair(answer, other_words, RESULT)) == {"reasoning-added": 1}
+
+
+def test_the_order_of_json_keys_is_no_order_of_parts() -> None:
+    state = {"reasoning": "Paris, so.", "reasoning_details": [{"type": "reasoning.text", "text": "Paris, so."}]}
+    backwards = dict(reversed(state.items()))
+    for issued, carried in ((state, backwards), (backwards, state)):
+        assert edits(chat_pair(chat_answer(CALL, **issued), {**carried, **SPOKEN}, RESULT)) == {}
+    calls = {"role": "assistant", "tool_calls": [SECOND, CALL]}  # the order of a list is one
+    result = chat_pair(chat_answer(CALL, SECOND), calls, RESULT, SECOND_RESULT)
+    assert list(edits(result)) == ["calls-reordered"]
+
+
+@pytest.mark.parametrize(
+    ("response", "expected"), [({}, []), ({"response": {}}, []), ({"response": {"output": 0}}, [])]
+)
+def test_a_function_response_without_response_says_nothing(response: dict[str, Any], expected: list[str]) -> None:
+    call = {"functionCall": {"id": "a1", "name": "weather", "args": {}}, "thoughtSignature": "c2ln"}
+    turns = (
+        {"role": "model", "parts": [call]},
+        {"role": "user", "parts": [{"functionResponse": {"id": "a1", "name": "weather", **response}}]},
+    )
+    asked = {"role": "user", "parts": [{"text": "Weather?"}]}
+    result = driven(gemini(asked), gemini_answer(call), gemini(asked, *turns))
+    assert (kinds(result), result.apis["gemini"].agreeing) == (expected, 1)
+
+
 def test_the_messages_own_state_goes_back() -> None:
     state = {"reasoning_details": [{"type": "reasoning.encrypted", "data": "secret"}], "extra_content": {"sig": "s"}}
     answer = chat_answer(CALL, **state)

@@ -56,10 +56,10 @@ def assistant_views(message: dict[str, JSON], pointer: str) -> list[TextView | M
 
 
 def other_fields(message: dict[str, JSON], pointer: str) -> list[OpaqueView]:
-    """The fields of a message that have no type here."""
+    """The fields of a message that have no type here, by name: the order of JSON keys says nothing."""
     return [
         OpaqueView(key, value, join(pointer, key))
-        for key, value in message.items()
+        for key, value in sorted(message.items())
         if key not in _TYPED and not is_blank(value)
     ]
 
