@@ -2,7 +2,8 @@
 what its tools answer.
 
 The first line that it reads is the conversation. It writes a line for each tool that it runs, and reads what the tool
-answers. It ends by itself, with exit status 0, when the user has said all and the model has answered.
+answers. Tools that run at the same time may answer in any order, each by its id. It ends by itself, with exit status 0,
+when the user has said all and the model has answered.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ import os
 import shlex
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from threading import BoundedSemaphore, Lock
+from typing import Any, TypeAlias, cast
 
 from harness.contract.errors import PluginError, Unsupported
 from harness.contract.loops import Conversation, Loop
@@ -25,6 +28,11 @@ from harness.contract.protocols import Endpoint
 from harness.host.shortened import shortened
 from harness.stdio import form
 from harness.stdio.command import LARGEST, BrokenCommand
+
+ToolFunction: TypeAlias = Callable[[ToolCall], ToolResult]
+
+_MAX_CALLS = 32
+"""How many tools of one program run at the same time."""
 
 _MESSAGES = '{"id": …, "call": NAME, "arguments": {…}} or {"unsupported": WHAT}'
 
@@ -65,15 +73,18 @@ class _Program:
             **dict.fromkeys(self.base_urls, endpoint.base_url),
         }
         process = subprocess.Popen(self.words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)  # noqa: S603 - the user's own program
+        answers = _Answers(process)
         try:
-            _write(process, {"api": self.api, "model": model, **_told(endpoint, conversation)})
+            answers.write({"api": self.api, "model": model, **_told(endpoint, conversation)})
             tools = {tool.name: tool.run for tool in conversation.tools}
             for line in iter(lambda: cast("Any", process.stdout).readline(LARGEST), b""):
-                _write(process, _answer(_message(line), tools, self.words[0]))
+                message = _message(line)
+                answers.add(message.get("id"), *_call(message, tools, self.words[0]))
             status = process.wait()
         finally:
             process.kill()
             process.wait()
+            answers.close()
             for stream in (process.stdin, process.stdout):
                 with contextlib.suppress(OSError):  # what it has not read is lost with it
                     cast("Any", stream).close()
@@ -102,10 +113,41 @@ def _told(endpoint: Endpoint, conversation: Conversation) -> dict[str, JSON]:
     }
 
 
-def _write(process: subprocess.Popen[bytes], message: Mapping[str, JSON]) -> None:
-    with contextlib.suppress(BrokenPipeError):  # that it has ended is seen where it is waited for
-        cast("Any", process.stdin).write(json.dumps(message).encode() + b"\n")
-        cast("Any", process.stdin).flush()
+class _Answers:
+    """Runs the tools of a program, several at a time, and writes their results. A call without an id is answered before
+    the next line is read: nothing else would tell the program which result it has."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+        self._pool = ThreadPoolExecutor(_MAX_CALLS)
+        self._free = BoundedSemaphore(_MAX_CALLS)
+        self._writing = Lock()
+
+    def write(self, message: Mapping[str, JSON]) -> None:
+        """Write a line to the program. That the program has ended is seen where it is waited for."""
+        with self._writing, contextlib.suppress(BrokenPipeError):
+            cast("Any", self._process.stdin).write(json.dumps(message).encode() + b"\n")
+            cast("Any", self._process.stdin).flush()
+
+    def add(self, call_id: JSON, run: ToolFunction, call: ToolCall) -> None:
+        """Run a tool and write its result. A program that reads no results has to wait at the bound."""
+        self._free.acquire()
+        running = self._pool.submit(self._answer, call_id, run, call)
+        if call_id is None:
+            running.result()
+
+    def _answer(self, call_id: JSON, run: ToolFunction, call: ToolCall) -> None:
+        try:
+            self.write(_result(call_id, run(call)))
+        except BaseException:
+            self._process.kill()  # which would wait for the result
+            raise
+        finally:
+            self._free.release()
+
+    def close(self) -> None:
+        """Wait for the tools that still run."""
+        self._pool.shutdown()
 
 
 def _message(line: bytes) -> dict[str, JSON]:
@@ -133,8 +175,10 @@ def _arguments(message: Mapping[str, JSON]) -> JSON:
         return None
 
 
-def _answer(message: Mapping[str, JSON], tools: Mapping[str, Any], program: str) -> dict[str, JSON]:
-    """What a tool answers to a message."""
+def _call(
+    message: Mapping[str, JSON], tools: Mapping[str, ToolFunction], program: str
+) -> tuple[ToolFunction, ToolCall]:
+    """The tool that a message calls, and the call."""
     if "unsupported" in message:
         raise Unsupported(program, str(message["unsupported"]), "the program says so")
     name, arguments = message["call"], _arguments(message)
@@ -142,10 +186,13 @@ def _answer(message: Mapping[str, JSON], tools: Mapping[str, Any], program: str)
         raise BrokenCommand(f"the program called a tool by {json.dumps(message)[:200]}, which has to be {_MESSAGES}")
     if name not in tools:
         raise BrokenCommand(f"the program called the tool {name!r}, and the conversation has none of this name")
-    result: ToolResult = tools[name](ToolCall("", name, arguments))
+    return tools[name], ToolCall("", name, arguments)
+
+
+def _result(call_id: JSON, result: ToolResult) -> dict[str, JSON]:
     content: str = "parts" if isinstance(result.content, tuple) else "content"
     return {
-        "id": message.get("id"),
+        "id": call_id,
         content: form.written(result.content),
         "text": result.text,
         "is_error": result.is_error,

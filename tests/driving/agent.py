@@ -33,10 +33,22 @@ def called(function: dict[str, str]) -> dict[str, Any]:
     return {"call": function["name"], "arguments": rounded, "arguments_json": text}
 
 
-def main() -> None:
-    given = json.loads(sys.stdin.readline())
-    assert os.environ["OPENAI_BASE_URL"] == given["base_url"]
-    way = given["turns"][0]["text"].partition(":")[0]
+def at_once(calls: list[Any], *, by_id: bool) -> list[dict[str, Any]]:
+    """The results of calls that are all asked before the first answer is read."""
+    for number, call in enumerate(calls):
+        sys.stdout.write(f"{json.dumps({'id': number, **called(call['function'])})}\n")
+    sys.stdout.flush()
+    answers = [json.loads(sys.stdin.readline()) for _ in calls]
+    if by_id:
+        answers.sort(key=lambda answer: answer["id"])
+    return [
+        {"role": "tool", "tool_call_id": call["id"], "content": json.dumps(answer["content"])}
+        for call, answer in zip(calls, answers, strict=True)
+    ]
+
+
+def begun(way: str) -> None:
+    """What a program does in the place of its first request."""
     match way:
         case "agent-exits":
             sys.exit("no such model")
@@ -46,10 +58,20 @@ def main() -> None:
             say({"id": 1, "call": "get_time", "arguments": {}})
         case "agent-garbles":
             say({"id": 1, "call": "get_weather", "arguments_json": "{'city'"})
+        case "agent-endless":
+            while True:
+                say({"id": 1, "call": "get_weather", "arguments": {"city": "Paris"}})
         case "agent-declines":
             say({"unsupported": "tools"})
         case _:
             pass
+
+
+def main() -> None:
+    given = json.loads(sys.stdin.readline())
+    assert os.environ["OPENAI_BASE_URL"] == given["base_url"]
+    way = given["turns"][0]["text"].partition(":")[0]
+    begun(way)
     chat: list[dict[str, Any]] = [{"role": "developer", "content": given["system"] or "Help."}]
     for turn in given["turns"]:
         chat.append({"role": "user", "content": turn["text"]})
@@ -59,6 +81,9 @@ def main() -> None:
             tools = [{"type": "function", "function": tool} for tool in (given["tools"] or [CLOCK])]
             chat.append(ask({**body, "tools": tools, "reasoning_effort": "none"}))
             calls = chat[-1].get("tool_calls") or []
+            if way in ("at-once", "agent-zips"):
+                chat += at_once(calls, by_id=way == "at-once")
+                continue
             for number, call in enumerate(calls):
                 if call["function"]["name"] == "clock":
                     chat.append({"role": "tool", "tool_call_id": call["id"], "content": "12:00"})

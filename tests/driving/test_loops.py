@@ -151,7 +151,7 @@ def test_a_program_hands_on_arguments_as_their_text(tmp_path: Path) -> None:
 @pytest.fixture(scope="session")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Cells:
     def make(folder: Path) -> Cells:
-        ways = ["right", "own-tool", *AGENTS, "agent-declines"]
+        ways = ["right", "own-tool", "at-once", "agent-zips", "agent-endless", *AGENTS, "agent-declines"]
         return play(folder, ways, f"--agent-command={PROGRAM}", "--api=openai-chat")[2]
 
     return once(tmp_path_factory, "agents", make)
@@ -165,6 +165,22 @@ def test_a_program_is_given_the_conversation_and_its_tools_are_answered(programs
 
 def test_a_tool_that_the_program_has_itself_it_declares_and_answers(programs: Cells) -> None:
     assert (programs["own-tool"].verdict, said(programs["own-tool"])) == (Verdict.PASS, [])
+
+
+def test_a_program_whose_tools_run_at_the_same_time_is_answered_by_id(programs: Cells) -> None:
+    assert (programs["at-once"].verdict, said(programs["at-once"])) == (Verdict.PASS, [])
+
+
+def test_a_program_that_takes_results_for_those_of_the_calls_in_their_order_is_found(programs: Cells) -> None:
+    assert {each.rule for each in programs["agent-zips"].findings} == {"result-swapped"}
+
+
+def test_a_program_that_runs_tools_without_end_is_stopped(programs: Cells) -> None:
+    broken = [each.message for each in programs["agent-endless"].findings if each.rule == "loop-failed"]
+
+    assert broken == [
+        "the conversation broke off: the loop was stopped: it ran more than 1000 tools in one conversation"
+    ]
 
 
 @pytest.mark.parametrize("way", AGENTS)

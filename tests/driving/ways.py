@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any
 
 import httpx2
@@ -21,6 +21,7 @@ RIGHT = ("right", "framed", "reordered", "wrapped", "titled", "asked-again")
 WRONG = {
     "tool-of-another": "loop-failed",
     "swapped": "result-swapped",
+    "zipped": "result-swapped",
     "id-lost": "result-orphan",
     "system-dropped": "loop-system",
     "system-as-user": "loop-system",
@@ -247,7 +248,11 @@ def play(endpoint: Endpoint, model: str, conversation: Conversation) -> None:
                 chat.append(answer)
                 calls = answer.get("tool_calls") or []
                 with ThreadPoolExecutor() as pool:
-                    chat += pool.map(lambda call: run(way, tool, call), calls)
+                    running = [pool.submit(run, way, tool, call) for call in calls]
+                    ended_first = as_completed(running) if way == "zipped" else running
+                    results = [each.result() for each in ended_first]
+                ids = [call["id"] for call in calls]
+                chat += [{**result, "tool_call_id": id_} for id_, result in zip(ids, results, strict=True)]
 
 
 def ask(http: httpx2.Client, body: Body) -> Body:

@@ -6,6 +6,7 @@ import json
 import signal
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,17 @@ def test_tools_can_ask_the_server_what_they_answer(served: Served) -> None:
         400,
         'harness: a call is {"name": "…", "arguments": {…}}',
     )
+
+
+def test_tools_of_one_answer_that_run_at_the_same_time_finish_in_reverse_order(served: Served) -> None:
+    def call(city: str) -> str:
+        served.ask(f"/_harness/{PARALLEL}/at-once/call", {"name": "get_weather", "arguments": {"city": city}})
+        return city
+
+    with ThreadPoolExecutor() as pool:
+        running = [pool.submit(call, city) for city in ("Paris", "Tokyo")]
+
+        assert [each.result() for each in as_completed(running)] == ["Tokyo", "Paris"]
 
 
 def test_a_tool_that_fails_first_answers_each_call_with_the_result_of_its_time(served: Served) -> None:

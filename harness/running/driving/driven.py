@@ -12,14 +12,15 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from harness import catalog
-from harness.contract.model import ToolCall, ToolResult
+from harness.contract.model import ToolCall
 from harness.kit.thread import failure
 from harness.results import DrivenTranscript, Mode, ServedTranscript, ToolRun
 from harness.running.serving.conversation import Conversation, Terms
+from harness.running.serving.order import Places
 from harness.running.serving.reception import Reception
 from harness.running.stages import Cell, Stage, Stages
 from harness.running.stages.routes import NO_KEY
-from harness.running.workers.messages import Driven
+from harness.running.workers.messages import Driven, ToolAnswered
 from harness.running.workers.pool import Foreign, job_of
 from harness.running.workers.worker import Broken
 from harness.scenarios.tools import ToolFailure, Unanswered, UnknownTool, answer, called_before
@@ -45,19 +46,22 @@ class Desk:
     def __init__(self, conversation: Conversation) -> None:
         self.runs: list[ToolRun] = []
         self._conversation = conversation
+        self._places = Places(conversation.scenario)
         self._lock = Lock()
 
-    def __call__(self, call: ToolCall) -> ToolResult:
+    def __call__(self, call: ToolCall) -> ToolAnswered:
         """Run a tool. What it fails with is its result, marked as an error. A call that is run again is the same call,
         and has the same result."""
         scenario = self._conversation.scenario
         with self._lock:
             answers, _ = self._conversation.progress
             self.runs.append(ToolRun(call.name, call.arguments, answers))
+        place = self._places.of(call, answers - 1)
         try:
-            return answer(scenario, call, called_before(scenario, answers - 1))
+            result = answer(scenario, call, called_before(scenario, answers - 1))
         except (ToolFailure, UnknownTool, Unanswered) as raised:
-            return failure(call, raised)
+            result = failure(call, raised)
+        return ToolAnswered(result, place)
 
 
 def driven(cell: Cell, stages: Stages, recut: int | None = None) -> Drive:

@@ -24,6 +24,7 @@ from harness.contract.model import JSON, ToolCall
 from harness.results import Invocation, RunResult
 from harness.running.known_models import models
 from harness.running.serving.conversation import Conversation, Terms
+from harness.running.serving.order import Places, ReverseOrder
 from harness.running.serving.telling import conversation_told, result_told, scenario_told
 from harness.scenarios.schema import Scenario
 
@@ -53,6 +54,7 @@ class Reception:
         self._terms = terms
         self._told = told
         self._conversations: dict[tuple[str, str, str], Conversation] = {}
+        self._orders: dict[tuple[str, str], tuple[Places, ReverseOrder]] = {}
         self._lock = Lock()
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
@@ -148,12 +150,19 @@ class Reception:
         match body:
             case {"name": str(name), "arguments": dict(arguments)}:
                 answers = max((each.progress[0] for each in self._of_session(scenario, session)), default=0)
-                told = result_told(scenario, ToolCall("", name, arguments), max(answers - 1, 0))
+                call, at = ToolCall("", name, arguments), max(answers - 1, 0)
+                told = result_told(scenario, call, at)
                 if told is not None:
+                    places, order = self._order_of(scenario, session)
+                    order.wait(places.of(call, at))
                     return json_response({"result": told})
                 return _error(HTTPStatus.NOT_FOUND, f"the scenario has no result of {name!r} for these arguments")
             case _:
                 return _error(HTTPStatus.BAD_REQUEST, 'a call is {"name": "…", "arguments": {…}}')
+
+    def _order_of(self, scenario: Scenario, session: str) -> tuple[Places, ReverseOrder]:
+        with self._lock:
+            return self._orders.setdefault((scenario.id, session), (Places(scenario), ReverseOrder()))
 
     def _nowhere(self, request: HttpRequest, why: str) -> HttpResponse:
         self._told(f"{request.method} {urlsplit(request.url).path}: {why}")

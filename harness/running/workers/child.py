@@ -32,6 +32,7 @@ from harness.host.crash import located, named, said, traceback_of
 from harness.host.environment import isolated
 from harness.running.driving.given import given
 from harness.running.play import checked, play, settled
+from harness.running.serving.order import ReverseOrder
 from harness.running.workers.messages import (
     CUT_OFF,
     LARGEST,
@@ -233,6 +234,7 @@ class _Tools:
 
     def __init__(self, ask: Callable[[Answer], Order]) -> None:
         self._ask = ask
+        self._order = ReverseOrder()
         self._over = False
         self._running = Lock()
 
@@ -241,10 +243,12 @@ class _Tools:
             if self._over:
                 raise RuntimeError(f"the conversation is over, and its tool {call.name} no longer runs")
             match self._ask(RunTool(plain(call, "the call"))):
-                case ToolAnswered(result):
-                    return result
+                case ToolAnswered(result, place):
+                    pass
                 case _:
                     raise _Ended
+        self._order.wait(place)
+        return result
 
     def close(self) -> None:
         with self._running:

@@ -19,6 +19,7 @@ from harness.contract.protocols import Requirement
 from harness.host.shortened import shortened
 from harness.results import Chat
 from harness.running.play import Playing
+from harness.running.serving.order import Place
 from harness.scenarios.schema import Scenario, Variant
 
 
@@ -74,9 +75,10 @@ class NotRun:
 
 @dataclass(frozen=True, slots=True)
 class ToolAnswered:
-    """What a tool that a loop ran has answered."""
+    """The result of a tool that a loop ran, and the place of the call in the model's answer."""
 
     result: ToolResult
+    place: Place | None = None
 
 
 Order: TypeAlias = Load | Job | Go | Stop | Ran | NotRun | ToolAnswered

@@ -11,13 +11,13 @@ from typing import Any, NoReturn, Self, TypeVar
 from harness import catalog
 from harness.apis.targets import Target
 from harness.contract.errors import PluginError, UsageError
-from harness.contract.model import ToolCall, ToolResult
+from harness.contract.model import ToolCall
 from harness.contract.protocols import Adapter, Capability, Embeddings, Endpoint, ProcessRunner, Route
 from harness.host.environment import leads_out
 from harness.running.halted import Halted
 from harness.running.play import Playing, play
 from harness.running.stages.stage import Cell
-from harness.running.workers.messages import Described, Driven, Job
+from harness.running.workers.messages import Described, Driven, Job, ToolAnswered
 from harness.running.workers.worker import Broken, Worker
 from harness.scenarios.schema import Scenario, Variant
 
@@ -124,7 +124,7 @@ class Workers:
         """
         return self._with(spec, lambda worker: worker.play(job, begin, processes))
 
-    def drive(self, spec: str, job: Job, tool: Callable[[ToolCall], ToolResult]) -> Driven:
+    def drive(self, spec: str, job: Job, tool: Callable[[ToolCall], ToolAnswered]) -> Driven:
         """Have a loop play a cell, of which `tool` runs the tools. Raises as `play` does."""
         return self._with(spec, lambda worker: worker.drive(job, tool))
 

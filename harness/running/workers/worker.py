@@ -16,7 +16,7 @@ from multiprocessing.connection import wait
 
 from harness.catalog import MARK
 from harness.contract.errors import UsageError
-from harness.contract.model import ToolCall, ToolResult
+from harness.contract.model import ToolCall
 from harness.contract.process import Command
 from harness.contract.protocols import ProcessRunner
 from harness.host.crash import TRACEBACK_LENGTH, place
@@ -56,6 +56,9 @@ _START = (
     "import sys; sys.path[:] = sys.argv[3:]; from harness.running.workers.child import main; "
     "main(int(sys.argv[1]), int(sys.argv[2]))"
 )
+
+MAX_TOOL_RUNS = 1000
+"""How many tools a loop may run in one conversation. One without end answers so fast that it hardly uses its time."""
 
 _TIMEOUT = "; --cell-timeout sets the limit (under pytest, harness_cell_timeout)"
 _LONGER = "; a longer --cell-timeout allows it more (under pytest, harness_cell_timeout)"
@@ -160,7 +163,7 @@ class Worker:
                 case answer:
                     return self._outcome(answer, stopped)
 
-    def drive(self, job: Job, tool: Callable[[ToolCall], ToolResult]) -> Driven:
+    def drive(self, job: Job, tool: Callable[[ToolCall], ToolAnswered]) -> Driven:
         """Let it drive a loop through a cell, of which `tool` runs the tools.
 
         Raises:
@@ -168,11 +171,20 @@ class Worker:
             Broken: it ended or held the process.
         """
         allowance = Allowance(job.limit)
+        runs = 0
         self._tell(job)
         while True:
             match self._answer(allowance, f"the loop took longer than {job.limit:g} seconds", _TIMEOUT):
+                case RunTool() if runs == MAX_TOOL_RUNS:
+                    self.kill()
+                    raise Broken(
+                        f"the loop was stopped: it ran more than {runs} tools in one conversation",
+                        None,
+                        self._printed(),
+                    )
                 case RunTool(call):
-                    self._tell(ToolAnswered(tool(call)))
+                    runs += 1
+                    self._tell(tool(call))
                 case Driven() as driven:
                     return replace(driven, printed=self._printed())
                 case answer:
