@@ -44,7 +44,12 @@ _TAKEN_OF_CALL = frozenset({"id", "call_id", "status", "namespace", "caller"})
 refused as an unknown parameter: `async` (S response_function_tool_call), and what compatible servers add."""
 
 _UNFINISHED = ("in_progress", "incomplete")
-_INCOMPLETE = {"max_output_tokens": StopReason.MAX_TOKENS, "content_filter": StopReason.REFUSAL}
+_INCOMPLETE = {
+    "max_output_tokens": StopReason.MAX_TOKENS,
+    "max_messages": StopReason.MAX_TOKENS,
+    "content_filter": StopReason.REFUSAL,
+    "steered": StopReason.PAUSE,
+}
 
 
 def decode(data: bytes, status: int, history: Sequence[Message]) -> ChatResponse:

@@ -54,6 +54,12 @@ PROFILES = (
         json_mode="emulated",
     ),
     Profile(
+        "claude-fable-5-2",
+        r"claude-(fable|mythos)-5-2\b.*",
+        thinking="adaptive",
+        json_mode="emulated",
+    ),
+    Profile(
         "claude-opus-5-5",
         r"claude-opus-5-5\b.*",
         thinking="adaptive",

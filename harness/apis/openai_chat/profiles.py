@@ -17,7 +17,7 @@ PROFILES = (
     ),
     Profile(
         "gpt-6.1-chat",
-        r"gpt-6\.1.*",
+        r"gpt-6\.[12].*",
         sampling="unclear",
         reasons_by_default=True,
         lacks=_LACKS,

@@ -62,7 +62,7 @@ MESSAGE_EMPTY = Limit(
 PREFILL = Limit(
     "anthropic-prefill",
     "On models from 4.6 on the conversation does not end with an assistant message.",
-    "anthropic-no-prefill, anthropic-no-prefill-by-documents",
+    "anthropic-no-prefill, anthropic-no-prefill-by-documents, anthropic-fable-5-2-prefill-refused",
 )
 DOCUMENT_ROLE = Limit(
     "anthropic-document-role",

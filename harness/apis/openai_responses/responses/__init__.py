@@ -16,7 +16,12 @@ from harness.contract.model import JSON, StopReason, Usage
 
 _CALLS = ("function_call", "custom_tool_call")
 _UNFINISHED = ("in_progress", "incomplete")
-_INCOMPLETE = {"max_output_tokens": StopReason.MAX_TOKENS, "content_filter": StopReason.REFUSAL}
+_INCOMPLETE = {
+    "max_output_tokens": StopReason.MAX_TOKENS,
+    "max_messages": StopReason.MAX_TOKENS,
+    "content_filter": StopReason.REFUSAL,
+    "steered": StopReason.PAUSE,
+}
 _STATUS = {
     "in_progress": StopReason.PAUSE,
     "queued": StopReason.PAUSE,
