@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 _STATUSES = {
     "invalid_request_error": 400,
     "invalid_prompt": 400,
+    "bio_policy": 400,
+    "misalignment_policy_violation": 400,
+    "data_residency_mismatch": 400,
     "authentication_error": 401,
     "invalid_api_key": 401,
     "permission_error": 403,

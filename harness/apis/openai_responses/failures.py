@@ -30,6 +30,9 @@ _CODES = {
     **{code: status for status, (_, code) in _WORDS.items()},
     "invalid_prompt": 400,
     "context_length_exceeded": 400,
+    "bio_policy": 400,  # openai-responses-error-codes
+    "misalignment_policy_violation": 400,
+    "data_residency_mismatch": 400,
     "insufficient_quota": 429,
 }
 _TYPES = {

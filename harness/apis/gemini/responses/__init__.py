@@ -33,6 +33,12 @@ _STOP_REASONS = {
     "MISSING_THOUGHT_SIGNATURE": StopReason.MALFORMED_CALL,
     "MALFORMED_RESPONSE": StopReason.MALFORMED_CALL,
     "OTHER": StopReason.ERROR,
+    "PUP_LIMITED_DISABLED": StopReason.REFUSAL,
+    "IMAGE_SAFETY": StopReason.REFUSAL,
+    "IMAGE_PROHIBITED_CONTENT": StopReason.REFUSAL,
+    "IMAGE_RECITATION": StopReason.REFUSAL,
+    "IMAGE_OTHER": StopReason.ERROR,
+    "NO_IMAGE": StopReason.ERROR,
 }
 """gemini-stop-reasons; `IMAGE_…` is a refusal too, and `STOP` with calls is a tool use."""
 
