@@ -273,6 +273,21 @@ TWO = [*ONE, ("call_b", "then", {})]
             [piece(0, "call_a", "now", '{"zone":"UTC"}'), piece(0, "call_b", "then", "{}")], TWO, id="index always 0"
         ),
         pytest.param(
+            [piece(0, "call_a", "now", ""), piece(0, "x", "", '{"zone":'), piece(0, "y", "", '"UTC"}')],
+            ONE,
+            id="another id and an empty name in each piece",
+        ),
+        pytest.param(
+            [
+                piece(0, "call_a", "now", ""),
+                piece(0, "x", "", '{"zone":"UTC"}'),
+                piece(0, "call_b", "then", ""),
+                piece(0, "y", "", "{}"),
+            ],
+            TWO,
+            id="another id in each piece, index always 0",
+        ),
+        pytest.param(
             [piece(0, "call_a", "now", ""), piece(0, "", "", '{"zone":"UTC"}'), piece(1, "call_b", "then", "")],
             TWO,
             id="empty id and name later",

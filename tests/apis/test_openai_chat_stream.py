@@ -278,6 +278,20 @@ def test_ids_can_be_empty_absent_or_repeated() -> None:
     assert len({piece["id"] for piece in repeated}) == 2
 
 
+def test_a_piece_without_a_name_continues_a_call_whatever_its_id() -> None:
+    def piece(call_id: str, name: str, arguments: str) -> bytes:
+        call = {"index": 0, "id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+        return b"data: " + json.dumps({"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]}).encode() + b"\n\n"
+
+    opened, continued = piece("a", "now", ""), piece("x", "", '{"zone":') + piece("y", "", '"UTC"}')
+    other = piece("b", "then", "") + piece("z", "", "{}") + piece("a", "now", " ")
+    read = API.read(HttpResponse(200, STREAM_TYPE, opened + continued + other))
+    assert [(call.id, call.name, call.arguments) for call in read.calls] == [
+        ("a", "now", {"zone": "UTC"}),
+        ("b", "then", {}),
+    ]
+
+
 def test_the_index_can_start_at_one_or_be_absent() -> None:
     assert {piece["index"] for piece in pieces(spoken("index-from-one"))} == {1, 2}
     assert not any("index" in piece for piece in pieces(spoken("no-index")))

@@ -48,7 +48,7 @@ class StreamedCall:
 
     def add(self, piece: dict[str, JSON]) -> None:
         """Take the next piece."""
-        fixed = {"id", "name"} if self.number is not None else set[str]()
+        fixed = {"id", "name"} if self.number is not None else {"id"} if self.id else set[str]()
         fields = {key: value for key, value in piece.items() if key not in {"index", *fixed}}
         if isinstance(piece.get("function"), dict):
             function = _function(piece).items()
@@ -73,15 +73,17 @@ class StreamedCall:
 def owner(calls: Sequence[StreamedCall], piece: dict[str, JSON]) -> StreamedCall | None:
     """The call that a piece belongs to, or `None` if it begins one.
 
-    Pieces of a call carry its index (openai-chat-call-deltas). Of servers without an index, or with the same for every
-    call, the id tells calls apart; of those without ids the name does.
+    Pieces of a call carry its index (openai-chat-call-deltas). Where a server sends no index, or the same for every
+    call, the id tells calls apart; where it sends no ids, the name does. A piece without a name continues a call even
+    under a new id: some servers make an id for each piece (openai-chat-id-per-delta).
     """
     index, call_id = piece.get("index"), _string(piece.get("id"))
     near = [call for call in calls if index is None or call.index == index]
     if not near:
         return None
     if call_id and near[-1].id:
-        return next((call for call in reversed(near) if call.id == call_id), None)
+        known = next((call for call in reversed(near) if call.id == call_id), None)
+        return known if known or _string(_function(piece).get("name")) or "custom" in piece else near[-1]
     return None if near[-1].is_behind(piece) else near[-1]
 
 

@@ -99,19 +99,33 @@ def _grow(choice: _Choice, piece: dict[str, JSON]) -> None:
 
 
 def _grow_call(calls: list[tuple[JSON, dict[str, JSON]]], piece: dict[str, JSON]) -> None:
-    """Add a piece to the call that it belongs to: the last one with its index, unless it brings another id.
+    """Add a piece to the call that it belongs to: the last one with its index, unless it opens another.
 
-    Without an index it belongs to the last call; some servers give every call the index 0 and tell them apart by id.
+    Without an index it belongs to the last call. Some servers give every call the index 0 and tell them apart by id,
+    and some make a new id for each piece (openai-chat-id-per-delta): only a piece that names a function opens a call.
+    The id of a call is the first one that it came with.
     """
     index, call_id = piece.get("index"), piece.get("id")
-    place = next((i for i in reversed(range(len(calls))) if index is None or calls[i][0] == index), None)
-    known = None if place is None else calls[place][1].get("id")
+    near = [i for i in reversed(range(len(calls))) if index is None or calls[i][0] == index]
     fresh: dict[str, JSON] = {key: value for key, value in piece.items() if key != "index"}
-    if place is None or (call_id and known and call_id != known):
-        calls.append((index, _with_arguments(fresh)))
+    known = calls[near[0]][1].get("id") if near else None
+    if call_id and known and call_id != known:
+        same = [i for i in near if calls[i][1].get("id") == call_id]
+        if same or _says_what_is_called(piece):
+            near = same
+        else:
+            fresh["id"] = known
+    if near:
+        merged = _grown("", calls[near[0]][1], fresh)
+        calls[near[0]] = (calls[near[0]][0], merged if isinstance(merged, dict) else fresh)
     else:
-        merged = _grown("", calls[place][1], fresh)
-        calls[place] = (calls[place][0], merged if isinstance(merged, dict) else fresh)
+        calls.append((index, _with_arguments(fresh)))
+
+
+def _says_what_is_called(piece: dict[str, JSON]) -> bool:
+    """It names a function, or it is of a tool of another kind."""
+    function = piece.get("function")
+    return "custom" in piece or (isinstance(function, dict) and bool(function.get("name")))
 
 
 def _with_arguments(call: dict[str, JSON]) -> dict[str, JSON]:
