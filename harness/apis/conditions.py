@@ -4,6 +4,9 @@ A place is a path of keys: `thinking.type`; `tools[].name` is some element's, `m
 one fact that go through the same `[]` are about the same element, of schemas about the same schema; through `[*]` each
 finds its own. What is not there meets `there: false` and nothing else, and `tools[].name` is not there where no tool
 has one, or the tool of the other conditions has none. Keys in camelCase are found in snake_case too: Gemini takes both.
+
+`null` at a place in a body is an absent field, as all four APIs read it, unless the condition names `null` itself
+(`kind: "null"`, `is: null`). Inside a JSON schema it is a value.
 """
 
 from __future__ import annotations
@@ -197,7 +200,7 @@ class Test:
         candidates = self._candidates(asked, shared, chosen)
         if self.wants_nothing and self.condition.at is not None:
             found = [*candidates]
-            if all(isinstance(value, _Absent) for _, value, _ in found):
+            if all(value is None or isinstance(value, _Absent) for _, value, _ in found):
                 yield (found[0][0] if found else ""), chosen
             return
         for pointer, value, then in candidates:
@@ -295,13 +298,15 @@ def _elements(  # noqa: PLR0913, PLR0917 - a place, and how it goes on from ther
 
 def _comparison(condition: Condition) -> Holds:
     operand = condition.operand
+    unset: list[JSON] = [None] if condition.schemas is None else []
     match condition.operator:
         case "is":
             return lambda value: equal(value, operand)
         case "in":
             return lambda value: any(equal(value, each) for each in condition.in_ or ())
         case "out":
-            return lambda value: not any(equal(value, each) for each in condition.out or ())
+            out = [*(condition.out or ()), *unset]
+            return lambda value: not any(equal(value, each) for each in out)
         case "over":
             return lambda value: _number(value) and value > (condition.over or 0)
         case "under":
@@ -312,7 +317,7 @@ def _comparison(condition: Condition) -> Holds:
             pattern = re.compile(condition.like or "", re.DOTALL)
             return lambda value: isinstance(value, str) and pattern.fullmatch(value) is not None
         case "there":
-            return lambda _value: condition.there is True
+            return lambda value: condition.there is True and value not in unset
         case _:
             return lambda value: _kind(value) == operand
 

@@ -112,7 +112,7 @@ def setting_limits(body: dict[str, JSON], conversation: Sequence[Entry], terms: 
     yield from _sizes(body)
     if terms.surface.strict_version:
         for key in _SAMPLING:
-            if key in body:
+            if body.get(key) is not None:
                 message = f"{key}: Extra inputs are not permitted"
                 yield limits.SAMPLING.broken(message, f"/{key}", actual=body[key])
     yield from _tools(body, conversation, terms)

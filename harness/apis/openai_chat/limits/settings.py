@@ -74,8 +74,8 @@ def violations(chat: Chat) -> Iterator[Violation]:
 
 
 def _fields(chat: Chat) -> Iterator[Violation]:
-    for field in chat.body:
-        if field not in FIELDS:
+    for field, value in chat.body.items():
+        if field not in FIELDS and value is not None:
             yield limits.UNKNOWN_FIELD.broken(
                 f"Unknown parameter: '{field}'.", join("", field), actual=field, code="unknown_parameter"
             )
@@ -86,7 +86,7 @@ def _fields(chat: Chat) -> Iterator[Violation]:
             "The 'stream_options' parameter is only allowed when 'stream' is enabled.", "/stream_options"
         )
     for field in ("functions", "function_call"):
-        if field in chat.body:
+        if chat.body.get(field) is not None:
             yield limits.LEGACY_FUNCTIONS.broken(
                 f"'{field}' is deprecated; use 'tools' and 'tool_choice'.", join("", field)
             )
@@ -108,7 +108,7 @@ def _reasoning(chat: Chat) -> Iterator[Violation]:
         yield limits.TOOLS_WITH_REASONING.broken(
             f"Function tools with reasoning_effort are not supported for {chat.body.get('model')} in "
             "/v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'.",
-            "/reasoning_effort" if "reasoning_effort" in chat.body else "/tools",
+            "/tools" if effort is None else "/reasoning_effort",
             actual=effort,
             expected="none",
         )

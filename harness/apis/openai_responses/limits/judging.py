@@ -92,9 +92,11 @@ def violations(request: HttpRequest, law: Law) -> list[Violation]:
 def _parameters(body: dict[str, JSON], law: Law) -> Iterator[Violation]:
     for key, value in body.items():
         pointer = join("", key)
+        if value is None:
+            continue
         if key not in _TYPES and key not in _OTHERS:
             yield from _unknown(key, pointer, law)
-        elif value is not None and key in _TYPES:
+        elif key in _TYPES:
             yield from _value(key, value, pointer)
     if body.get("stream_options") is not None and body.get("stream") is not True:
         text = "The 'stream_options' parameter is only allowed when 'stream' is enabled."
