@@ -15,6 +15,9 @@ from harness.contract.http import HttpRequest, HttpResponse
 
 ROOT = Path(__file__).resolve().parents[2] / "shared" / "traffic"
 
+CASES = ROOT.with_name("cases")
+"""Small recordings, each made after one class of real ones, beside the traffic."""
+
 needs_traffic = pytest.mark.skipif(not ROOT.is_dir(), reason="../shared/traffic is not here: no real traffic to read")
 
 FOLDERS = {

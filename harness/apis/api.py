@@ -174,11 +174,15 @@ class Api:
         """What is refused or taken with a loss: by the API's own checks, as far as facts that hold by the law bear them
         out, and by facts that have conditions.
 
-        What a written check says of a place is not said twice, but a warning hides no refusal. Never raises.
+        What a written check says of a place is not said twice, but a warning hides no refusal, and a limit of the
+        API's own provider hides none of another server's. Never raises.
         """
         found = self.borne_out(self.violations(request, law), law)
-        broken = self._docket(law).broken(request)
-        return [*found, *(each for each in broken if not _is_said(each, found))]
+        settled = [each for each in found if self.is_settled(each.source, law)]
+        for each in self._docket(law).broken(request):
+            if not _is_said(each, settled if self.is_settled(each.source, law) else found):
+                found.append(each)
+        return found
 
     def judge_embeddings(self, request: HttpRequest, law: Law) -> list[Violation]:
         """The same of a request for embeddings; nothing, if it has no format of these. Never raises."""
@@ -197,6 +201,16 @@ class Api:
             elif held := [fact for fact in law.profile.facts if fact.id in sources and fact.is_at(law.services)]:
                 borne_out.append(replace(each, severity=lesser(each.severity, held)))
         return borne_out
+
+    def is_settled(self, source: str, law: Law) -> bool:
+        """Return whether a limit, by the facts that are its source, is known to hold at the server of a law.
+
+        What the API's own provider refuses, compatible servers often take. Of them it is known where a fact names the
+        server. A limit that rests on no fact is taken at its word.
+        """
+        sources = source.split(", ")
+        held = [fact for fact in law.profile.facts if fact.id in sources]
+        return law.is_own or not held or any(law.service in (fact.service or ()) for fact in held)
 
     def _docket(self, law: Law) -> Docket:
         """The facts that no written check stands for, and that hold by a law: made ready once, though every request is

@@ -93,6 +93,7 @@ class Effects(Strict):
     thinking_up_to_high: list[str] | None = None
     thought_signatures: Literal["required", "optional", "none"] | None = None
     tools_want_no_reasoning: bool | None = None
+    tools_want_effort_none: bool | None = None
     results_adjacent: bool | None = None
     json_with_tools: Mechanism | None = None
     lacks: list[Capability] | None = None

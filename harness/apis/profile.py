@@ -45,6 +45,8 @@ class Profile:
     (anthropic-old-computer-tool).
     `tools_want_no_reasoning`: function tools are refused unless reasoning is switched off
     (openai-chat-tools-want-no-reasoning).
+    `tools_want_effort_none`: function tools are refused where the effort is left out
+    (openai-chat-tools-want-effort-none).
     `reasons_by_default`: reasoning is on unless the request switches it off (openai-chat-tools-want-no-reasoning).
     `strict_requests`: the provider's own servers refuse unknown parameters and ids of a foreign form
     (openai-responses-input, openai-responses-call-form).
@@ -75,6 +77,7 @@ class Profile:
     thinking_up_to_high: frozenset[str] = frozenset()
     tool_types: Mapping[str, Ruling] = field(default_factory=dict[str, Ruling])
     tools_want_no_reasoning: bool = False
+    tools_want_effort_none: bool = False
     reasons_by_default: bool = False
     strict_requests: bool = False
     results_adjacent: bool = False

@@ -64,7 +64,10 @@ SERVERS = (
     Server("kimi-coding", ("api.kimi.com",), "/coding"),
     Server("minimax", ("api.minimax.io", "api.minimaxi.com")),
     Server("zai", ("api.z.ai", "open.bigmodel.cn")),
-    Server("dashscope", ("dashscope.aliyuncs.com", "dashscope-intl.aliyuncs.com")),
+    Server(
+        "dashscope",
+        ("dashscope.aliyuncs.com", "dashscope-intl.aliyuncs.com", "dashscope-us.aliyuncs.com", "maas.aliyuncs.com"),
+    ),
     Server("mistral", ("api.mistral.ai",)),
     Server("groq", ("api.groq.com",)),
     Server("cerebras", ("api.cerebras.ai",)),

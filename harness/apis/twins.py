@@ -45,6 +45,7 @@ _EXAMPLES: dict[str, Any] = {
     "thinkingBudget": 128,
     "tool_choice": "required",
     "effort": "low",
+    "reasoning_effort": "none",
     "metadata": {"a": "b"},
     "include": ["reasoning.encrypted_content"],
     "instructions": "Be brief.",

@@ -160,17 +160,23 @@ class Audit:
     def _found(self, file: str, api: str, evidence: Evidence, indices: Sequence[int]) -> list[Finding]:
         outcomes = [_outcome(reading) for reading in evidence.readings]
         found: list[Finding] = []
+        raised = (finding for rule in self._rules for finding in rule.findings(evidence))
         flagged: set[int] = set()
-        for finding in (finding for rule in self._rules for finding in rule.findings(evidence)):
+        for finding in raised:
             at = finding.exchange
             limit = finding.kind is Kind.LIMIT
             if limit and _about_a_scrubbed_id(finding):
                 continue
-            if at is not None and limit and finding.severity is Severity.ERROR and self._scope.takes(finding.rule):
-                flagged.add(at)
+            severity = _IN_AUDIT.get(finding.kind, finding.severity)
+            if at is not None and limit and severity is Severity.ERROR:
+                settled = evidence.api.is_settled(finding.source, evidence.law(evidence.readings[at]))
+                if not settled and outcomes[at] is not Outcome.REFUSED:
+                    severity = Severity.WARNING  # a compatible server, of which nobody knows the limit, took it
+                elif self._scope.takes(finding.rule):
+                    flagged.add(at)
             placed = replace(
                 finding,
-                severity=_IN_AUDIT.get(finding.kind, finding.severity),
+                severity=severity,
                 exchange=None,
                 file=file,
                 index=None if at is None else indices[at],

@@ -270,7 +270,9 @@ MUTATIONS: list[Mutation] = [
     Mutation("a message has tool_calls", _EXTRA, _each_message(_put("tool_calls", []))),
     Mutation("a system message leads", _BY_SYSTEM, _once(_leading_system)),
     Mutation("a system message parts calls and results", _BY_SYSTEM, _system_between),
-    Mutation("the system prompt is empty", "anthropic-system-empty", _once(_put("system", ""))),
+    Mutation(
+        "the system prompt is empty", "anthropic-system-empty", _once(_put("system", [{"type": "text", "text": ""}]))
+    ),
     Mutation(
         "the system prompt is blank", "anthropic-system-empty", _once(_put("system", [{"type": "text", "text": " \n"}]))
     ),

@@ -19,12 +19,13 @@ class Mutation:
     """One way to break an accepted request body.
 
     `rule` is the id, or the ids, of the limit meant to catch it. `apply` yields every mutated deep copy, one fault
-    each; none where it does not apply.
+    each; none where it does not apply. `own`: only the API's own provider is known to refuse it.
     """
 
     name: str
     rule: str | tuple[str, ...]
     apply: Callable[[dict[str, Any]], Iterator[dict[str, Any]]]
+    own: bool = False
 
     @property
     def rules(self) -> set[str]:

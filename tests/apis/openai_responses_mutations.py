@@ -231,11 +231,13 @@ MUTATIONS = [
         "stored reasoning stands last",
         "openai-responses-reasoning-alone",
         _once(_reasoning_last, when=_stored_reasoning),
+        own=True,
     ),
     Mutation(
         "stored reasoning stands before a message without its id",
         "openai-responses-reasoning-alone",
         _once(_reasoning_before_easy_message, when=_stored_reasoning),
+        own=True,
     ),
     # calls
     Mutation("arguments are an object", _CALL, _each("function_call", _put("arguments", {"city": "Paris"}))),

@@ -253,6 +253,12 @@ def test_bytes_that_are_no_stream_are_read_or_refused(noise: bytes, place: int) 
         assert view.streamed
 
 
+@pytest.mark.parametrize("name", [b"", b"event: data\n"])
+def test_the_end_of_another_api_s_streams_is_skipped(name: bytes) -> None:
+    body = built(CALL).body + name + b"data: [DONE]\n\n"
+    assert API.read(HttpResponse(200, {"content-type": "text/event-stream"}, body)) == API.read(built(CALL))
+
+
 def test_null_says_nothing_new() -> None:
     view = streamed(
         {**START, "message": {**START["message"], "container": {"id": "c"}}},

@@ -28,6 +28,9 @@ def violations(body: Any, model: str = GEMINI_3, *, vertex: bool = False) -> lis
     return lawful.violations(API, request, catalog.api("gemini").profile_for(model))
 
 
+FIELD = "gemini-field-type"
+
+
 def rules(body: Any, model: str = GEMINI_3, *, severity: str = "error", vertex: bool = False) -> list[str]:
     return [found.rule for found in violations(body, model, vertex=vertex) if found.severity == severity]
 
@@ -128,7 +131,7 @@ ONLY_DOCUMENTED = {
             "/contents/1/parts/1",
             lambda body: body["contents"][1]["parts"][1].update(text="Calling."),
         ),
-        ("gemini-role", "/contents/0/role", lambda body: body["contents"][0].update(role="function")),
+        ("gemini-role", "/contents/0/role", lambda body: body["contents"][0].update(role="assistant")),
         ("gemini-unknown-field", "/contents/0/name", lambda body: body["contents"][0].update(name="Ann")),
         ("gemini-unknown-field", "/reasoning~1effort", lambda body: body.update({"reasoning/effort": 1})),
         (
@@ -247,6 +250,20 @@ def test_a_missing_role_is_refused_on_vertex_only() -> None:
     assert rules(body, vertex=True) == ["gemini-role"]
 
 
+def test_a_thought_signature_may_stand_alone_and_an_empty_part_may_not() -> None:
+    answered = {"role": "model", "parts": [{"text": "Hello."}, {"thoughtSignature": "c2ln"}]}
+    assert rules(contents(QUESTION, answered, QUESTION)) == []
+    empty = {"role": "model", "parts": [{"text": "Hello."}, {"thought": True}]}
+    assert rules(contents(QUESTION, empty, QUESTION)) == ["gemini-part-data"]
+
+
+@pytest.mark.parametrize(("kind", "found"), [(6, []), ("OBJECT", []), (9, ["gemini-schema-type"]), (True, [FIELD])])
+def test_a_type_may_be_its_number(kind: Any, found: list[str]) -> None:
+    declared = {"name": "f", "parameters": {"type": kind, "properties": {"x": {"type": 1}}}}
+    body = {**contents(QUESTION), "tools": [{"functionDeclarations": [declared]}]}
+    assert rules(body, vertex=True) == found
+
+
 def test_empty_text_is_accepted() -> None:
     assert violations(contents(user({"text": ""}))) == []  # recorded, whatever forums say
 
@@ -327,13 +344,13 @@ def test_text_before_a_call_in_a_content_of_its_own_is_contested(name: str) -> N
     assert rules(contents(CALL, RESULT), name) == ["gemini-call-misplaced"]  # nobody contests the beginning
 
 
-def test_the_role_function_is_contested_on_2_5_and_no_other_role_is() -> None:
+def test_the_role_function_is_contested_and_no_other_role_is() -> None:
     def body(role: str) -> dict[str, Any]:
         return contents(QUESTION, CALL, {**RESULT, "role": role})
 
-    assert rules(body("function"), GEMINI_2) == []
-    assert rules(body("function"), GEMINI_2, severity="warning") == ["gemini-role-function"]
-    assert rules(body("function"), GEMINI_3) == ["gemini-role"]
+    for generation in (GEMINI_2, GEMINI_3):
+        assert rules(body("function"), generation) == []
+        assert rules(body("function"), generation, severity="warning") == ["gemini-role-function"]
     assert rules(body("tool"), GEMINI_2) == rules(body("tool"), GEMINI_3) == ["gemini-role"]
 
 

@@ -30,7 +30,7 @@ def streamed(*chunks: Any) -> ResponseView:
     return read(sse(*chunks), content_type="text/event-stream")
 
 
-def chunk(*parts: Any, finish: str | None = None, **fields: Any) -> dict[str, Any]:
+def chunk(*parts: Any, finish: str | int | None = None, **fields: Any) -> dict[str, Any]:
     candidate: dict[str, Any] = {"content": {"role": "model", "parts": [*parts]}, "index": 0}
     return {"candidates": [candidate | ({"finishReason": finish} if finish else {})], **fields}
 
@@ -77,6 +77,20 @@ def test_a_whole_answer() -> None:
 def test_stop_reasons(finish: str | None, parts: list[Any], stop_reason: StopReason) -> None:
     seen = whole(chunk(*parts, finish=finish))
     assert (seen.stop_reason, seen.raw_stop_reason) == (stop_reason, finish)
+
+
+@pytest.mark.parametrize(
+    ("number", "parts", "stop_reason", "name"),
+    [
+        (1, [call("f")], StopReason.TOOL_USE, "STOP"),
+        (2, [], StopReason.MAX_TOKENS, "MAX_TOKENS"),
+        (9, [], StopReason.MALFORMED_CALL, "MALFORMED_FUNCTION_CALL"),
+        (99, [], StopReason.UNKNOWN, "99"),
+    ],
+)
+def test_a_reason_may_be_its_number(number: int, parts: list[Any], stop_reason: StopReason, name: str) -> None:
+    for seen in (whole(chunk(*parts, finish=number)), streamed(chunk(*parts), chunk(finish=number))):
+        assert (seen.stop_reason, seen.raw_stop_reason) == (stop_reason, name)
 
 
 def test_a_blocked_prompt_has_no_candidates() -> None:

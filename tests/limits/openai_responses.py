@@ -23,7 +23,6 @@ CASES = (
     _case("body", raw(b'{"model": '), PLAIN),
     _case("input-missing", put("input", []), PLAIN),
     _case("parameter-unknown", put("plugins", [])),
-    _case("parameter-unconfirmed", put("client_metadata", {"session": "1"})),
     _case("parameter-type", put("store", "no")),
     _case("parameter-range", put("top_logprobs", 50)),
     _case("stream-options", put("stream_options", {"include_obfuscation": False})),

@@ -108,6 +108,7 @@ def pairs() -> Mapping[str, Pair]:
 def answered(made: Pair) -> HttpResponse:
     """What a server sends that took the request, on the day of the pair."""
     body = made.api.build(ModelStep(text="ok"), made.fact.id, made.model, made.law.profile)
+    body = {name: value for name, value in body.items() if name not in ("created", "created_at")}
     at = dt.datetime.combine(made.day, dt.time(12), dt.UTC)
     headers = {"content-type": "application/json", "date": at.strftime("%a, %d %b %Y %H:%M:%S GMT")}
     return HttpResponse(200, headers, json.dumps(body).encode())

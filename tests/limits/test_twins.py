@@ -46,7 +46,6 @@ SAID_AS_WELL = {
     "gemini-response-schema-defs-refused": "gemini-unknown-field",
     "gemini-response-schema-ref-refused": "gemini-unknown-field",
     "gemini-response-schema-schema-keyword-refused": "gemini-unknown-field",
-    "gemini-role-function-refused-3-6": "gemini-role",
     "gemini-type-list-refused": "gemini-field-type",
     "gemini-vertex-parameters-not-object-refused": "gemini-schema-type",
     "openai-chat-copilot-tool-name-empty": "openai-chat-tool-name",

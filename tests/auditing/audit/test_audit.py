@@ -177,6 +177,17 @@ def test_a_compatible_server_counts_to_the_api_that_it_speaks(tmp_path: Path) ->
     assert figures(audited(write(tmp_path / "one.yaml", exchange(request(uri=uri)))))[0] == 1
 
 
+def test_a_limit_of_the_provider_is_an_error_elsewhere_where_the_server_refuses_it(tmp_path: Path) -> None:
+    uri = "https://models.example.com/v1/chat/completions"
+    taken, refused = exchange(request(UNANSWERED, uri)), exchange(request(UNANSWERED, uri), response(REFUSAL, 400))
+    mistral = exchange(request(UNANSWERED, uri.replace("models.example.com", "api.mistral.ai")))
+
+    result = audited(write(tmp_path / "a.yaml", taken, refused, exchange(request(UNANSWERED)), mistral))
+
+    severities = {found.index: found.severity.value for found in findings(result) if found.kind is Kind.LIMIT}
+    assert severities == {0: "warning", 1: "error", 2: "error", 3: "warning"}
+
+
 def test_several_apis_in_one_cassette_keep_their_own_indices(tmp_path: Path) -> None:
     claude = {
         "model": "claude-sonnet-4-5",

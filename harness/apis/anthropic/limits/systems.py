@@ -48,7 +48,8 @@ def _field(system: JSON) -> Iterator[Violation]:
             yield limits.SYSTEM_BLOCK.broken(message, block.pointer, actual=block.kind, expected="text")
         elif not (block.string("text") or "").strip():
             message = f"{block.path}: text content blocks must contain non-whitespace text"
-            yield limits.SYSTEM_EMPTY.broken(message, block.pointer)
+            severity = "warning" if system == "" else None  # recorded with 200 (anthropic-system-field)
+            yield limits.SYSTEM_EMPTY.broken(message, block.pointer, severity=severity)
 
 
 def _placement(turn: Turn, before: Turn | None, after: Turn | None) -> Iterator[Violation]:

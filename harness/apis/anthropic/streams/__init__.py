@@ -10,6 +10,10 @@ from harness.apis.jsonvalue import join, loads
 from harness.apis.view import WireError
 from harness.contract.model import JSON
 
+_DONE = "[DONE]"
+"""The end of OpenAI's streams, which compatible servers send here too. The SDKs skip events with a name that they do
+not know."""
+
 
 def _empty() -> dict[str, JSON]:
     return {}
@@ -128,6 +132,8 @@ def fold(body: bytes) -> Folded:
     fold_ = _Fold()
     silent = True
     for event in events_of(body):
+        if event.data == _DONE:
+            continue
         data = loads(event.data)
         if not isinstance(data, dict):
             raise WireError("an event is not an object")

@@ -18,11 +18,13 @@ FIELD_TYPE = Limit(
 
 CONTENTS_EMPTY = Limit("gemini-contents-empty", "There are contents.", "gemini-contents")
 PARTS_EMPTY = Limit("gemini-parts-empty", "Every content has parts.", "gemini-contents")
-PART_DATA = Limit("gemini-part-data", "Every part has exactly one data field.", "gemini-contents")
+PART_DATA = Limit(
+    "gemini-part-data", "Every part has exactly one data field; a thought signature may stand alone.", "gemini-contents"
+)
 ROLE = Limit("gemini-role", "The role of a content is `user` or `model`; on Vertex it is said.", "gemini-roles")
 ROLE_FUNCTION = Limit(
     "gemini-role-function",
-    "Function responses stand under the role `user`. Models up to 2.5 may take `function`, the word of older days.",
+    "Function responses stand under the role `user`. Models up to 3.5 may take `function`, the older word.",
     "gemini-function-role",
 )
 

@@ -20,6 +20,7 @@ ANY = "any"
 BYTES = "bytes"
 OBJECT = "object"
 STRING = "string"
+ENUM = "enum"
 REPEATED = "[]"
 MAP = "{}"
 
@@ -114,7 +115,7 @@ MESSAGES: dict[str, dict[str, str]] = {
         "includeServerSideToolInvocations": ANY,
     },
     "FunctionCallingConfig": {
-        "mode": STRING,
+        "mode": ENUM,
         "allowedFunctionNames": "string[]",
         "streamFunctionCallArguments": ANY,
     },
@@ -150,7 +151,7 @@ MESSAGES: dict[str, dict[str, str]] = {
     },
     "ThinkingConfig": {"includeThoughts": ANY, "thinkingBudget": ANY, "thinkingLevel": ANY},
     "Schema": {
-        "type": STRING,
+        "type": ENUM,
         "format": STRING,
         "title": STRING,
         "description": STRING,
@@ -220,7 +221,7 @@ def _value(value: JSON, kind: str, source: str, pointer: str, path: str) -> Iter
     elif kind in MESSAGES and isinstance(value, dict):
         yield from _message(ProtoMessage.of(value, pointer), kind, path)
     elif not _fits(value, kind):
-        expected = kind if kind in (STRING, BYTES) else OBJECT
+        expected = kind if kind in (STRING, ENUM, BYTES) else OBJECT
         yield limits.FIELD_TYPE.broken(
             f"Invalid value at '{path}' (TYPE_{expected.upper()}): {_shown(value)}",
             pointer,
@@ -254,6 +255,8 @@ def _fits(value: JSON, kind: str) -> bool:
         return True
     if kind == STRING:
         return isinstance(value, str)
+    if kind == ENUM:
+        return isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool))
     if kind == BYTES:
         return isinstance(value, str) and decoded(value) is not None
     return kind == OBJECT and isinstance(value, dict)

@@ -34,7 +34,7 @@ def violations(body: ProtoMessage, profile: Profile) -> Iterator[Violation]:
 
 
 def _level(thinking: ProtoMessage, profile: Profile) -> Iterator[Violation]:
-    level = (thinking.text("thinkingLevel") or "").upper()
+    level = (thinking.enum("thinkingLevel", ()) or "").upper()
     severity = severity_of(profile.thinking_types.get(level))
     if severity:
         message = (

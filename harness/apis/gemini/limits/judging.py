@@ -36,7 +36,7 @@ def violations(request: HttpRequest, law: Law) -> list[Violation]:
         message, seen = ProtoMessage.of(body), view(request)
         return [
             *misfits,
-            *_contents(message, profile, vertex=vertex),
+            *_contents(message, vertex=vertex),
             *_ending(seen, profile),
             *pairing.violations(seen, profile),
             *signatures.violations(seen, profile, vertex=vertex),
@@ -54,23 +54,22 @@ def _unreadable(error: WireError) -> Violation:
     return limits.BODY.broken(message, error.pointer)
 
 
-def _contents(body: ProtoMessage, profile: Profile, *, vertex: bool) -> Iterator[Violation]:
+def _contents(body: ProtoMessage, *, vertex: bool) -> Iterator[Violation]:
     contents = body.get("contents")
     if not repeated(contents, ""):
         message = "* GenerateContentRequest.contents: contents is not specified\n"
         yield limits.CONTENTS_EMPTY.broken(message, body.at("contents"))
-    by_itself = _by_itself(vertex=vertex, strict_pairing=profile.strict_pairing)
-    for found in by_itself(contents, body.at("contents")):
+    for found in _by_itself(vertex=vertex)(contents, body.at("contents")):
         yield from found
 
 
 @cache
-def _by_itself(*, vertex: bool, strict_pairing: bool) -> Callable[[JSON, str], Sequence[Sequence[Violation]]]:
+def _by_itself(*, vertex: bool) -> Callable[[JSON, str], Sequence[Sequence[Violation]]]:
     """What is wrong with each content, told once though all requests behind it repeat it."""
 
     def of(content: JSON, pointer: str) -> Sequence[Violation]:
         message = ProtoMessage.of(content, pointer)
-        return [*_role(message, vertex=vertex, strict_pairing=strict_pairing), *_parts(message, vertex=vertex)]
+        return [*_role(message, vertex=vertex), *_parts(message, vertex=vertex)]
 
     return entrywise_repeated(of)
 
@@ -90,19 +89,18 @@ def _parts(content: ProtoMessage, *, vertex: bool) -> Iterator[Violation]:
         yield from _part(content, part, f"GenerateContentRequest.{path}[{position}]")
 
 
-def _role(content: ProtoMessage, *, vertex: bool, strict_pairing: bool) -> Iterator[Violation]:
+def _role(content: ProtoMessage, *, vertex: bool) -> Iterator[Violation]:
     role = content.get("role")
     if role in ("user", "model") or (not role and not vertex):  # the Developer API reads a missing role as user
         return
     message = "Please use a valid role: user, model."
-    older = role == "function" and not strict_pairing
-    limit = limits.ROLE_FUNCTION if older else limits.ROLE
+    limit = limits.ROLE_FUNCTION if role == "function" else limits.ROLE
     yield limit.broken(message, content.at("role"), actual=role, expected=["user", "model"])
 
 
 def _part(content: ProtoMessage, part: ProtoMessage, path: str) -> Iterator[Violation]:
     data = [name for name in DATA_FIELDS if name in part.names]
-    if not data:
+    if not data and "thoughtSignature" not in part.names:
         message = f"* {path}.data: required oneof field 'data' must have one initialized field\n"
         yield limits.PART_DATA.broken(message, part.pointer)
     elif len(data) > 1:

@@ -12,6 +12,7 @@ from harness.apis.limit import Violation
 from harness.contract.model import JSON
 
 _TYPES = ("type_unspecified", "string", "number", "integer", "boolean", "array", "object", "null")
+"""The types of a schema; the number of one is its index (google.ai.generativelanguage.v1beta.Type)."""
 
 
 def schema_view(schema: JSON) -> JSON:
@@ -27,6 +28,8 @@ def _schema_field(name: str, value: JSON) -> JSON:
     match name, value:
         case "type", str():
             return value.lower()
+        case "type", int() if 0 <= value < len(_TYPES):
+            return _TYPES[value]
         case "items", dict():
             return schema_view(value)
         case "anyOf", _:
@@ -44,7 +47,7 @@ def violations(schema: JSON, pointer: str, path: str) -> Iterator[Violation]:
         WireError: it is no schema; `fields` finds that before.
     """
     fields = ProtoMessage.of(schema, pointer)
-    kind = fields.text("type")
+    kind = fields.enum("type", _TYPES)
     if kind is not None and kind.lower() not in _TYPES:
         message = f"Invalid value at '{path}.type' (Type), \"{kind}\""
         yield limits.SCHEMA_TYPE.broken(message, fields.at("type"), actual=kind, expected=[*_TYPES])
@@ -59,7 +62,7 @@ def parameter_violations(schema: JSON, pointer: str, path: str) -> Iterator[Viol
     The refusals were seen at the Developer API, and none of a schema of the answer.
     """
     fields = ProtoMessage.of(schema, pointer)
-    kind = (fields.text("type") or "").lower()
+    kind = (fields.enum("type", _TYPES) or "").lower()
     if kind == "array" and "items" not in fields.names:
         yield limits.SCHEMA_ITEMS.broken(f"* {path}.items: missing field.\n", pointer)
     values = repeated(fields.get("enum"), fields.at("enum"))

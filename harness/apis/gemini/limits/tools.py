@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from harness.apis.gemini import limits
 from harness.apis.gemini.limits import schemas
+from harness.apis.gemini.requests import MODES
 from harness.apis.gemini.requests.proto import ProtoMessage, snake
 from harness.apis.limit import Violation, severity_of
 from harness.apis.profile import Profile
@@ -86,7 +87,7 @@ def _mixed(body: ProtoMessage, profile: Profile) -> Iterator[Violation]:
 
 def _choice(tool_config: ProtoMessage | None) -> Iterator[Violation]:
     config = tool_config and tool_config.message("functionCallingConfig")
-    mode = config and (config.text("mode") or "AUTO").upper()
+    mode = config and (config.enum("mode", MODES) or "AUTO").upper()
     if config and mode not in ("ANY", "VALIDATED") and config.get("allowedFunctionNames"):
         message = "allowed_function_names should only be set when the function calling mode is ANY or VALIDATED."
         pointer = config.at("allowedFunctionNames")

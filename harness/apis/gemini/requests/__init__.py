@@ -27,6 +27,9 @@ from harness.contract.model import JSON
 _STREAMED = "streamGenerateContent"
 _METHOD = re.compile(r"/([^/:]+):(generateContent|streamGenerateContent)")
 
+MODES = ("MODE_UNSPECIFIED", "AUTO", "ANY", "NONE")
+"""The modes of a tool choice; the number of one is its index."""
+
 _SETTINGS = {
     "max_tokens": "maxOutputTokens",
     "temperature": "temperature",
@@ -147,7 +150,7 @@ def _choice(tool_config: ProtoMessage | None) -> ChoiceView | None:
         return None
     pointer = config.pointer
     names = [name for name, _ in repeated(config.get("allowedFunctionNames"), "") if isinstance(name, str)]
-    match (config.text("mode") or "AUTO").upper(), names:
+    match (config.enum("mode", MODES) or "AUTO").upper(), names:
         case "AUTO" | "MODE_UNSPECIFIED", []:
             return None
         case "NONE", _:

@@ -1,7 +1,7 @@
 """JSON objects as the protobuf JSON mapping reads them (gemini-casing).
 
 `thought_signature` and `thoughtSignature` are one field, `null` is an absent field, one object may stand for a list of
-one, and bytes are base64 in either alphabet.
+one, an enum is its name or its number, and bytes are base64 in either alphabet.
 """
 
 from __future__ import annotations
@@ -91,6 +91,14 @@ class ProtoMessage:
         if value is None or isinstance(value, str):
             return value
         raise WireError("a string is expected", self.at(name))
+
+    def enum(self, name: str, values: Sequence[str]) -> str | None:
+        """An enum field by the name of its value: some clients send its number, which is the index in `values`. A
+        number beyond them is returned as text. Raises `WireError` for a value of another type."""
+        value = self.get(name)
+        if not isinstance(value, int) or isinstance(value, bool):
+            return self.text(name)
+        return values[value] if 0 <= value < len(values) else str(value)
 
     def message(self, name: str) -> ProtoMessage | None:
         """An object field. Raises `WireError` for a value of another type."""

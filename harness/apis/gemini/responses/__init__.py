@@ -42,6 +42,31 @@ _STOP_REASONS = {
 }
 """gemini-stop-reasons; `IMAGE_…` is a refusal too, and `STOP` with calls is a tool use."""
 
+_FINISH_REASONS = (
+    "FINISH_REASON_UNSPECIFIED",
+    "STOP",
+    "MAX_TOKENS",
+    "SAFETY",
+    "RECITATION",
+    "OTHER",
+    "BLOCKLIST",
+    "PROHIBITED_CONTENT",
+    "SPII",
+    "MALFORMED_FUNCTION_CALL",
+    "MODEL_ARMOR",
+    "IMAGE_SAFETY",
+    "IMAGE_PROHIBITED_CONTENT",
+    "IMAGE_RECITATION",
+    "IMAGE_OTHER",
+    "UNEXPECTED_TOOL_CALL",
+    "NO_IMAGE",
+)
+"""Vertex's reasons by their numbers, which it sends where the URL asks for `enum-encoding=int`
+(google.cloud.aiplatform.v1.Candidate.FinishReason)."""
+
+_BLOCK_REASONS = ("BLOCKED_REASON_UNSPECIFIED", "SAFETY", "OTHER", "BLOCKLIST", "PROHIBITED_CONTENT", "MODEL_ARMOR")
+"""Vertex's reasons for a blocked prompt, by their numbers."""
+
 _FIELDS = frozenset({"candidates", "promptFeedback", "usageMetadata", "modelVersion", "responseId", "error"})
 
 
@@ -98,10 +123,10 @@ def _view(body: JSON, response: HttpResponse, *, streamed: bool, closed: bool = 
 def _stop(
     message: ProtoMessage, candidate: ProtoMessage | None, parts: tuple[PartView, ...]
 ) -> tuple[StopReason, str | None]:
-    raw = candidate.text("finishReason") if candidate else None
+    raw = candidate.enum("finishReason", _FINISH_REASONS) if candidate else None
     if raw is None:
         feedback = message.message("promptFeedback")
-        blocked = feedback.text("blockReason") if feedback else None
+        blocked = feedback.enum("blockReason", _BLOCK_REASONS) if feedback else None
         return (StopReason.REFUSAL if blocked else StopReason.UNKNOWN), blocked
     calls = [part for part in parts if isinstance(part, CallView)]
     if raw == "STOP" and calls:

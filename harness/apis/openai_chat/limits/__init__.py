@@ -115,7 +115,7 @@ TOOLS_UNSUPPORTED = Limit(
 TOOLS_WITH_REASONING = Limit(
     "openai-chat-tools-with-reasoning",
     "Models from gpt-5.4 on get tools only with reasoning switched off.",
-    "openai-chat-tools-want-no-reasoning, openai-chat-reasons-by-default, "
+    "openai-chat-tools-want-no-reasoning, openai-chat-tools-want-effort-none, "
     "openai-chat-gpt-6-luna-tools-effort-none-only",
 )
 TOOL_TYPE = Limit("openai-chat-tool-type", "A tool is of the type `function` or `custom`.", "openai-chat-tools-form")

@@ -94,7 +94,7 @@ def _fields(chat: Chat) -> Iterator[Violation]:
 
 def _reasoning(chat: Chat) -> Iterator[Violation]:
     """Some models take functions only with reasoning switched off, some not at all
-    (openai-chat-tools-want-no-reasoning)."""
+    (openai-chat-tools-want-no-reasoning, openai-chat-tools-want-effort-none)."""
     if not chat.body.get("tools"):
         return
     if Capability.TOOLS in chat.profile.lacks:
@@ -103,8 +103,8 @@ def _reasoning(chat: Chat) -> Iterator[Violation]:
         )
         return
     effort = chat.body.get("reasoning_effort")
-    reasons = chat.profile.reasons_by_default if effort is None else effort != "none"
-    if chat.profile.tools_want_no_reasoning and reasons:
+    profile = chat.profile
+    if profile.tools_want_effort_none if effort is None else profile.tools_want_no_reasoning and effort != "none":
         yield limits.TOOLS_WITH_REASONING.broken(
             f"Function tools with reasoning_effort are not supported for {chat.body.get('model')} in "
             "/v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'.",

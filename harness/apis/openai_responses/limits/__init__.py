@@ -11,11 +11,6 @@ PARAMETER_UNKNOWN = Limit(
     "There is no parameter that the service does not know.",
     "openai-responses-input",
 )
-PARAMETER_UNCONFIRMED = Limit(
-    "openai-responses-parameter-unconfirmed",
-    "There is no parameter that only some backends are known to take.",
-    "openai-responses-client-metadata",
-)
 PARAMETER_TYPE = Limit(
     "openai-responses-parameter-type", "Every parameter is of its JSON type.", "openai-responses-input"
 )

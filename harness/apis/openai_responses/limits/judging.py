@@ -48,6 +48,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
 }
 _OTHERS = (
     "access_programs",
+    "client_metadata",  # openai-responses-client-metadata
     "context_management",
     "image",
     "moderation",
@@ -57,9 +58,6 @@ _OTHERS = (
     "safety_identifier",
     "user",
 )
-_UNCONFIRMED = ("client_metadata",)
-"""Parameters that the SDK does not know and a client of the provider's own sends."""
-
 _RANGES = {"temperature": (0, 2), "top_logprobs": (0, 20)}
 _MOVED = {
     "messages": "input",
@@ -124,9 +122,6 @@ def _unknown(key: str, pointer: str, law: Law) -> Iterator[Violation]:
         text = f"Unsupported parameter: '{key}'. The Responses API takes '{_MOVED[key]}' instead."
         if key == "messages" or is_strict(law):
             yield limits.PARAMETER_UNKNOWN.broken(text, pointer, code="unsupported_parameter")
-    elif key in _UNCONFIRMED:
-        text = f"Some backends may refuse the parameter '{key}'."
-        yield limits.PARAMETER_UNCONFIRMED.broken(text, pointer, code="unknown_parameter")
     elif is_strict(law):
         text = f"Unknown parameter: '{key}'."
         yield limits.PARAMETER_UNKNOWN.broken(text, pointer, code="unknown_parameter")

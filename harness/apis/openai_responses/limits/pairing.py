@@ -24,9 +24,8 @@ def pairing_limits(body: dict[str, JSON], law: Law) -> Iterator[Violation]:
         return
     items = [item if isinstance(item, dict) else {} for item in entries]
     yield from _results(items, stateful=state(body) is not None, adjacent=law.profile.results_adjacent)
-    if (
-        body.get("store") is not False
-    ):  # else there is no stored reasoning to compare with (openai-responses-reasoning-back)
+    # without a store there is no reasoning to compare with (openai-responses-reasoning-back)
+    if law.is_own and body.get("store") is not False:
         yield from _reasoning(items)
 
 
