@@ -36,6 +36,18 @@ _MOST_PROFILES = 256
 
 
 @dataclass(frozen=True, slots=True)
+class StreamShape:
+    """Other chunks in which servers were seen to send the calls of a stream.
+
+    `respell(stream, seed)` returns the same answer so, or the stream itself if it cannot be put so. `departs`: such
+    chunks depart from what the API documents, so that an adapter made for the API alone may fail on them.
+    """
+
+    respell: Callable[[bytes, str], bytes]
+    departs: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Api:
     """One API.
 
@@ -71,6 +83,7 @@ class Api:
     `build_stream(step, seed, model, profile, request)`: the same answer as a stream, in the form that `request` asks
     for: `read` folds it to what `build` says.
     `stream_of(body, seed, profile, request)`: any whole body, told as the stream that folds to it.
+    `stream_shapes`: by name, the other chunks in which servers were seen to send the calls of a stream.
     `refuse(violation)`: the provider's refusal, in its own status and shape.
     `fail(status, retry_after, seed)`: the provider's failure of this status, in its own shape; it asks to wait
     `retry_after` seconds.
@@ -118,6 +131,7 @@ class Api:
     base_url_variable: str | None = None
     facts: Facts = field(default_factory=Facts)
     least_body: bytes = b"{}"
+    stream_shapes: Mapping[str, StreamShape] = field(default_factory=dict[str, StreamShape])
     provocations: frozenset[Provocation] = frozenset()
     own_stops: Mapping[StopReason, tuple[str, str]] = field(default_factory=dict[StopReason, tuple[str, str]])
     traits: Traits = PLAIN

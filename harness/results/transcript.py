@@ -58,13 +58,15 @@ class Retelling:
     """A streamed cell played again with the same answers, told in another way.
 
     `variant` is `whole` if each stream came as the one body that it amounts to, `stream` if its bytes came in other
-    pieces or another spelling. `way` says how, as the end of a sentence. `printed` is as in `Transcript`.
+    pieces or another spelling. `way` says how, as the end of a sentence. `shape` names the chunks that it came in, if
+    they are other ones (`harness.apis.api.StreamShape`). `printed` is as in `Transcript`.
     """
 
     way: str
     variant: Variant
     chats: tuple[Chat, ...]
     printed: str = ""
+    shape: str = ""
 
 
 @dataclass(frozen=True, slots=True)

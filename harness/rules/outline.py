@@ -36,6 +36,7 @@ from harness.contract.model import (
 from harness.results import Kind
 from harness.rules.announced import announced
 
+ORDER = "the order of the events"
 MODEL = "the model"
 """The place of a contrast between the models that have answered."""
 
@@ -120,7 +121,7 @@ def of_events(one: Iterable[StreamEvent], other: Iterable[StreamEvent], issued: 
     if not found:
         before: list[JSON] = [*_order(left)]
         behind: list[JSON] = [*_order(right)]
-        yield from _at("the order of the events", before, behind, _OURS)
+        yield from _at(ORDER, before, behind, _OURS)
 
 
 def _of_told(left: tuple[StreamEvent, ...], right: tuple[StreamEvent, ...], issued: Issued) -> Iterator[Contrast]:

@@ -12,7 +12,7 @@ from harness.contract.model import JSON, ChatResponse
 from harness.results import Chat, Kind, Retelling
 from harness.rules.evidence import Evidence
 from harness.rules.failures import A_DATE_AGO, CUT_ERRORS, same_wait
-from harness.rules.outline import MODEL, Contrast, Issued, of_events, of_responses, scalars
+from harness.rules.outline import MODEL, ORDER, Contrast, Issued, of_events, of_responses, scalars
 from harness.rules.reading import Reading
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
@@ -70,13 +70,19 @@ def _recut(evidence: Evidence) -> Iterator[Flaw]:
     """The first way that makes a difference; of others there may be many, and they say no more. One that an official
     SDK cannot read either counts only where there is no other."""
     recuts = [retelling for retelling in evidence.transcript.retellings if retelling.variant == "stream"]
-    ways = sorted(recuts, key=lambda each: is_strange(evidence, each.way))
-    found = [(each.way, index, told) for each in ways for index, told in _first_difference(evidence, each)]
+    ways = sorted(recuts, key=lambda each: _is_disputed(evidence, each))
+    found = [(each, index, told) for each in ways for index, told in _first_difference(evidence, each)]
     if found:
-        way, index, told = found[0]
+        first, index, told = found[0]
         count = f", as {len(found)} of {len(recuts)} ways do" if len(recuts) > 1 else ""
-        kind = Kind.CONVENTION if is_strange(evidence, way) else None
-        yield from _different(evidence, index, f"in another way ({way}){count}", told, kind)
+        kind = Kind.CONVENTION if _is_disputed(evidence, first) else None
+        yield from _different(evidence, index, f"in another way ({first.way}){count}", told, kind)
+
+
+def _is_disputed(evidence: Evidence, retelling: Retelling) -> bool:
+    """A way that an official SDK cannot read either, or one that departs from what the API documents."""
+    shape = evidence.api.stream_shapes.get(retelling.shape)
+    return is_strange(evidence, retelling.way) or (shape is not None and shape.departs)
 
 
 _FRAMINGS: Mapping[Framing, str] = {"byte-order-mark": BYTE_ORDER_MARK, "comments": COMMENTS}
@@ -96,7 +102,8 @@ def _first_difference(evidence: Evidence, retelling: Retelling) -> Iterator[tupl
         broken = bool(exchanges) and _is_broken(exchanges[-1])
         found = [*_as_failed(chat, other, broken=broken)]
         if not found and not broken:
-            found += of_events(chat.events, other.events, issued)
+            differences = of_events(chat.events, other.events, issued)
+            found += [each for each in differences if not retelling.shape or each.place != ORDER]
         if chat.response is not None and other.response is not None:
             found += _responses(evidence, chat.response, other.response)
         if found:

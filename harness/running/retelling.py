@@ -12,10 +12,10 @@ from http import HTTPStatus
 from threading import Lock
 
 from harness import catalog
-from harness.apis.api import Api
+from harness.apis.api import Api, StreamShape
 from harness.apis.jsonvalue import equal
 from harness.apis.view import ResponseView
-from harness.contract.http import HttpRequest, HttpResponse
+from harness.contract.http import Delivery, HttpRequest, HttpResponse
 from harness.contract.model import JSON
 from harness.reference.session import exhausted
 from harness.results import Retelling
@@ -60,6 +60,28 @@ def retellings(
         told = [recut(response, number, _seed(cell)) for response in _responses(answered)]
         ways = dict.fromkeys(way for _, way in told)
         yield _retold(cell, stages, "; ".join(ways), "stream", [_Answer(response, response) for response, _ in told])
+    if recuts:
+        yield from _in_shapes(cell, answered, stages)
+
+
+def _in_shapes(cell: Cell, answered: Sequence[Reading], stages: Stages) -> Iterator[Retelling]:
+    """The cell in other chunks that servers of its API were seen to send, if it streams calls."""
+    if not any(reading.response is not None and reading.response.calls for reading in answered):
+        return
+    for name, shape in catalog.api(cell.target.api).stream_shapes.items():
+        told = [_shaped(reading, shape, _seed(cell)) for reading in answered]
+        answers = [_Answer(response, response) for response in told if response is not None]
+        if answers != [_Answer(response, response) for response in _responses(answered)]:
+            yield replace(
+                _retold(cell, stages, f"in the chunks of some servers, {name}", "stream", answers), shape=name
+            )
+
+
+def _shaped(reading: Reading, shape: StreamShape, seed: str) -> HttpResponse | None:
+    response, view = reading.exchange.response, reading.response
+    if response is None or view is None or not view.streamed or not _is_good(response, view):
+        return response
+    return replace(response, body=shape.respell(response.body, seed), delivery=Delivery())
 
 
 _WHOLE = "as a whole body"

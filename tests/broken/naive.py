@@ -45,12 +45,14 @@ class Habits:
     """What such a client does: right as they stand.
 
     `key` is the field of a piece by which the pieces of a call are put together; without one they belong to the call
-    that came last. `joins_ids` adds up ids as it does arguments. A careless one looks neither for errors nor for the
+    that came last. `joins_ids` adds up ids as it does arguments. `drops_opening`: the piece that opens a call is taken
+    for its start alone, and the arguments in it are lost. A careless one looks neither for errors nor for the
     end.
     """
 
     key: str | None = "index"
     joins_ids: bool = False
+    drops_opening: bool = False
     careless: bool = False
 
 
@@ -115,6 +117,8 @@ class _Answer:
         if key not in self._calls:
             self._calls[key] = _Call(piece["id"], function["name"])
             yield ToolCallStart(len(self._calls) - 1, piece["id"], function["name"])
+            if self._habits.drops_opening:
+                return
         elif self._habits.joins_ids:
             self._calls[key].id += piece.get("id", "")
         self._calls[key].arguments += function["arguments"]
@@ -202,6 +206,17 @@ def repeating_ids() -> InProcess:
 
 
 FAULTS = (
+    Fault(
+        "arguments-of-opening-piece-lost",
+        naive(Habits(drops_opening=True)),
+        "call-single",
+        "stream-recut",
+        BODY,
+        0,
+        TARGETS,
+        variant="stream",
+        recuts=1,
+    ),
     Fault(
         "ids-joined",
         naive(Habits(joins_ids=True)),

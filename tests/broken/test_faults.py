@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from harness.results import Blame, Verdict
+from harness.running.run import Run
 from tests.broken.arguments import AUDITED
 from tests.broken.departures import DEPARTURES, Departure
 from tests.broken.failures import refused
 from tests.broken.fault import ALL, Fault
 from tests.broken.faults import FAULTS
 from tests.broken.naive import Habits, naive
-from tests.broken.playing import audited, in_python, played, played_clean, played_faulty, said
+from tests.broken.playing import RULES, audited, cell, in_python, played, played_clean, played_faulty, said
 from tests.stages import InProcess
 
 CASES = [pytest.param(fault, target, id=f"{fault.name}-{target}") for fault in FAULTS for target in fault.targets]
@@ -58,6 +59,16 @@ def test_a_provider_that_refuses_without_a_reason_is_blamed_itself(status: int, 
     refusing = InProcess(lambda request, _: refused(request, status), scripted=False)
     result = played("system-plain", target, stages=refusing)
     assert [(finding.rule, finding.blame) for finding in result.findings] == [("chat-refused", Blame.PROVIDER)]
+
+
+@pytest.mark.parametrize("scenario", ["call-single", "stream-text-then-calls"])
+def test_chunks_that_depart_from_the_documents_are_a_note_and_named(scenario: str) -> None:
+    run = Run(InProcess(), RULES, recuts=1)
+    (result,) = run([cell(scenario, "openai-chat", naive(Habits()), "stream")]).cells
+    assert result.verdict is Verdict.NOTE, said(result.findings)
+    (found,) = result.findings
+    assert found.rule == "stream-recut"
+    assert any(name in found.message for name in ("early-usage", "no-index", "one-index", "id-per-piece"))
 
 
 @pytest.mark.parametrize("scenario", ["call-single", "stream-text-then-calls", "stream-parallel-empty-arguments"])

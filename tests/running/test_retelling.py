@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from harness import catalog
 from harness.apis.targets import Target
 from harness.contract.http import Delivery, HttpRequest, HttpResponse
 from harness.contract.model import Text, ToolCall
@@ -53,8 +54,17 @@ def test_a_streamed_cell_is_told_again_whole_and_in_other_pieces(
     target: Target, way: Callable[[Target], Target]
 ) -> None:
     made = transcript("call-parallel-same-tool", way(target), recuts=3)
-    assert [retelling.variant for retelling in made.retellings] == ["whole", "stream", "stream", "stream"]
-    assert len({retelling.way for retelling in made.retellings}) == 4
+    shapes = [retelling.shape for retelling in made.retellings if retelling.shape]
+    assert shapes
+    assert set(shapes) <= catalog.api(target.api).stream_shapes.keys()
+    assert [each.variant for each in made.retellings] == [
+        "whole",
+        "stream",
+        "stream",
+        "stream",
+        *["stream"] * len(shapes),
+    ]
+    assert len({retelling.way for retelling in made.retellings}) == 4 + len(shapes)
     for retelling in made.retellings:
         assert len(retelling.chats) == len(made.chats) == 2
         assert [chat.response is not None for chat in retelling.chats] == [True, True]

@@ -14,6 +14,7 @@ from harness.apis.anthropic.questions import QUESTIONS
 from harness.apis.anthropic.requests import model_of, recognises, view
 from harness.apis.anthropic.responses import read
 from harness.apis.anthropic.responses.building import build, build_stream, stream_of
+from harness.apis.anthropic.streams.shapes import SHAPES
 from harness.apis.api import Api
 from harness.apis.conditions import SchemaPlaces
 from harness.apis.facts import Facts
@@ -70,6 +71,7 @@ API = Api(
     build=build,
     build_stream=build_stream,
     stream_of=stream_of,
+    stream_shapes=SHAPES,
     refuse=refuse,
     fail=fail,
     stream_error=stream_error,

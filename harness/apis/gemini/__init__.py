@@ -23,6 +23,7 @@ from harness.apis.gemini.requests import model_of, recognises, view
 from harness.apis.gemini.responses import read
 from harness.apis.gemini.responses.building import build, build_stream, stream_of
 from harness.apis.gemini.streams.broken import broken_for
+from harness.apis.gemini.streams.shapes import SHAPES
 from harness.apis.law import OWN, Services
 from harness.apis.smallest import Smallest
 from harness.apis.targets import Shipped
@@ -73,6 +74,7 @@ API = Api(
     build=build,
     build_stream=build_stream,
     stream_of=stream_of,
+    stream_shapes=SHAPES,
     refuse=refuse,
     fail=fail,
     stream_error=stream_error,

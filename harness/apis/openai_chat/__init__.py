@@ -19,6 +19,7 @@ from harness.apis.openai_chat.requests import model_of, recognises, view
 from harness.apis.openai_chat.responses import read
 from harness.apis.openai_chat.responses.building import build
 from harness.apis.openai_chat.streams.building import build_stream, stream_of
+from harness.apis.openai_chat.streams.shapes import SHAPES
 from harness.apis.smallest import Smallest
 from harness.apis.targets import Shipped
 from harness.apis.traits import Traits
@@ -64,6 +65,7 @@ API = Api(
     build=build,
     build_stream=build_stream,
     stream_of=stream_of,
+    stream_shapes=SHAPES,
     refuse=refuse,
     fail=fail,
     stream_error=stream_error,

@@ -20,6 +20,7 @@ from harness.apis.openai_responses.responses import read
 from harness.apis.openai_responses.responses.building import build
 from harness.apis.openai_responses.streams.building import build_stream, stream_of
 from harness.apis.openai_responses.streams.failing import stream_error
+from harness.apis.openai_responses.streams.shapes import SHAPES
 from harness.apis.smallest import Smallest
 from harness.apis.targets import Shipped
 from harness.apis.traits import Traits
@@ -63,6 +64,7 @@ API = Api(
     build=build,
     build_stream=build_stream,
     stream_of=stream_of,
+    stream_shapes=SHAPES,
     refuse=refuse,
     fail=fail,
     stream_error=stream_error,

@@ -92,6 +92,7 @@ def _choices(body: Fields, seed: str, dialect: Dialect, *, at_once: bool) -> Ite
         unsaid: Fields = {key: None for key in ("logprobs", "finish_reason") if key in choice}
         # an answer that was cut off is cut off in its last call; pieces without an index belong to the call before them
         whole = choice.get("finish_reason") == "tool_calls" and dialect.first_index is not None
+        whole = whole and not dialect.one_index
         for delta in _deltas(message, f"{seed} {index}", dialect, at_once=at_once and whole):
             yield {"index": index, "delta": delta, **unsaid}
         if choice.get("finish_reason") is not None or body.get("error") is None:
@@ -148,7 +149,8 @@ def _calls(message: Fields) -> list[Fields]:
 
 def _call_pieces(call: Fields, position: int, seed: str, dialect: Dialect) -> Iterator[Fields]:
     """Id, type and name with empty arguments first; then only arguments, which belong to the call by its index."""
-    index: Fields = {} if dialect.first_index is None else {"index": dialect.first_index + position}
+    counted = 0 if dialect.one_index else position
+    index: Fields = {} if dialect.first_index is None else {"index": dialect.first_index + counted}
     function = call.get("function")
     arguments = function.get("arguments") if isinstance(function, dict) else None
     if not isinstance(function, dict) or not isinstance(arguments, str):
@@ -157,9 +159,16 @@ def _call_pieces(call: Fields, position: int, seed: str, dialect: Dialect) -> It
     if dialect.whole:
         yield {**index, **call}
         return
-    begun: Fields = {**function, "arguments": ""}
-    yield {**index, **call, "function": begun}
-    for text in fragments(arguments, seed, f"arguments {position}"):
-        repeated: Fields = {**function, "arguments": text}
+    texts = [*fragments(arguments, seed, f"arguments {position}")]
+    opening = texts.pop(0) if dialect.opens_with_arguments and texts else ""
+    yield {**index, **call, "function": {**function, "arguments": opening}}
+    for number_of_piece, text in enumerate(texts):
         piece: Fields = {"arguments": text}
-        yield {**index, **call, "function": repeated} if dialect.repeats else {**index, "function": piece}
+        if dialect.repeats:
+            yield {**index, **call, "function": {**function, **piece}}
+        elif dialect.later == "arguments":
+            yield {**index, "function": piece}
+        else:
+            other_id = token(seed, f"id {position} {number_of_piece}", 24)
+            call_id = "" if dialect.later == "blanks" else f"chatcmpl-tool-{other_id}"
+            yield {**index, "id": call_id, "type": "function", "function": {"name": "", **piece}}
