@@ -1,5 +1,5 @@
-"""The causes of a run: findings of one rule, at one place of one API's requests or answers, without those that follow
-from others."""
+"""The causes of a run: findings of one rule and case, at one place of one API's requests or answers, without those that
+follow from others."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def causes(run: RunResult, severity: Severity) -> list[Cause]:
 
 
 def _key(cell: CellResult, finding: Finding) -> _Key:
-    what = finding.rule, finding.kind, finding.severity, finding.blame, finding.raised
+    what = finding.rule, finding.kind, finding.severity, finding.blame, finding.raised or finding.case
     return *what, cell.api, spot(finding)
 
 

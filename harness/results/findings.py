@@ -93,7 +93,8 @@ class Finding:
     comes from, `subject` what it is about. In an audit `file` and `index` name the exchange, and
     `outcome` says what became of its request. `accepted` is the reason
     for which it is listed as an expected failure: it then fails nothing. `follows` is the index, among the cell's
-    findings, of the one that it follows from (`harness.running.causes`). `raised` is the class of what a crash raised.
+    findings, of the one that it follows from (`harness.running.causes`). `raised` is the class of what a crash raised,
+    `case` which of several problems of its rule it is.
     `bodies` are those of both ends, of what was changed or lost between two. `turn` is the index of the scenario's user
     turn in whose course it shows, where that is known.
 
@@ -119,6 +120,7 @@ class Finding:
     subject: Subject | None = None
     follows: int | None = None
     raised: str | None = None
+    case: str | None = None
     outcome: Outcome | None = None
     bodies: tuple[Body, ...] = ()
     turn: int | None = None

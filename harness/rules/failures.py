@@ -187,7 +187,8 @@ def _handed_on(evidence: Evidence, chat: int, wanted: Due) -> Flaw | None:
         return None
     rule = "stream-cut" if wanted.fate == "cut" else "chat-failure"
     message = f"{why} and the adapter hands on a response"
-    return Flaw(message, wanted.exchange, "", "a response", _names(wanted), rule=rule)
+    case = f"{wanted.fate}: a response"
+    return Flaw(message, wanted.exchange, "", "a response", _names(wanted), rule=rule, case=case)
 
 
 def _why(wanted: Due) -> str | None:
@@ -245,7 +246,9 @@ def _rightly(evidence: Evidence, chat: int, wanted: Due) -> Flaw | None:
         return None  # exchange-unreadable says the latter
     message = f"the adapter raises {made.error} and there is no answer: {made.error_text}"
     blame = None if wanted.fate == "unreadable" else Blame.PROVIDER  # the former is an answer, says the scenario
-    return Flaw(message, wanted.exchange, "", made.error, "a response", rule="chat-failure", blame=blame)
+    return Flaw(
+        message, wanted.exchange, "", made.error, "a response", rule="chat-failure", blame=blame, case="no answer"
+    )
 
 
 def _is_refused(evidence: Evidence, wanted: Due) -> bool:
@@ -261,7 +264,7 @@ def _status(made: Chat, failure: ErrorView, wanted: Due) -> Flaw | None:
     if meant is None or made.status in (meant, failure.status):
         return None
     message = f"the provider answered {_said(failure)}, and the error that the adapter raises says {made.status}"
-    return Flaw(message, wanted.exchange, "", made.status, meant, rule="chat-failure")
+    return Flaw(message, wanted.exchange, "", made.status, meant, rule="chat-failure", case="status")
 
 
 def _wrongly(evidence: Evidence, chat: int, wanted: Due) -> Flaw | None:
@@ -299,6 +302,7 @@ def _wrongly(evidence: Evidence, chat: int, wanted: Due) -> Flaw | None:
         rule=rule,
         kind=kind,
         raised=made.error if made.crashed else None,
+        case=f"{wanted.fate}: {made.error}",
     )
 
 

@@ -257,6 +257,7 @@ def _media(evidence: Evidence) -> Iterator[Flaw]:
                     sent[0][0].pointer if sent else "",
                     [f"{medium.media_type}, {len(medium.data or b'')} bytes" for medium, _ in sent],
                     f"{given.media_type}, {len(given.data or b'')} bytes",
+                    case="missing",
                 )
             elif complete and behind not in [before for _, before in same]:
                 yield Flaw(
@@ -265,6 +266,7 @@ def _media(evidence: Evidence) -> Iterator[Flaw]:
                     same[0][0].pointer,
                     f"behind {same[0][1]} characters of text",
                     f"behind {behind} characters of text",
+                    case="moved",
                 )
 
 

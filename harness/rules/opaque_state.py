@@ -147,6 +147,7 @@ def _moved(asked: Heard, part: PartView, behind: list[PartView], matched: set[in
             state[0].pointer,
             state[0].pointer,
             f"before {behind[places[0]].pointer}",
+            case="moved",
         )
 
 
@@ -238,6 +239,7 @@ def _lost_flaw(asked: Heard, part: PartView, behind: list[PartView]) -> Flaw:
         near.pointer if near else "",
         _state_of(near) if near else None,
         state,
+        case=f"{kind} on {holder}",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
@@ -149,7 +150,12 @@ def _different(
                 _by_place([(contrast.place, contrast.other) for contrast in told]),
                 _by_place([(contrast.place, contrast.one) for contrast in told]),
                 kind=kind or each,
+                case=_NAMES.sub("", told[0].place),
             )
+
+
+_NAMES = re.compile(r" \([^()]*\)| at /\S+| \d+")
+"""What of a place is of one call: its name, a place in its arguments, its number."""
 
 
 def _and(places: Sequence[str]) -> str:

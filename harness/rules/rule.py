@@ -16,7 +16,8 @@ class Flaw:
     """One thing that a rule found. `pointer` leads into the body of exchange `exchange`: the request's, or the
     response's if it is `of_response`.
 
-    `raised` is the class of what an adapter raised that broke. `rule`, `kind`, `severity`, `blame` and `source` replace
+    `raised` is the class of what an adapter raised that broke. `case` names which of its problems a rule has found,
+    where it finds several: each is a cause of its own. `rule`, `kind`, `severity`, `blame` and `source` replace
     the rule's own where one check speaks for several.
     """
 
@@ -32,6 +33,7 @@ class Flaw:
     source: str | None = None
     of_response: bool = False
     raised: str | None = None
+    case: str | None = None
 
 
 Check = Callable[[Evidence], Iterable[Flaw]]
@@ -80,4 +82,5 @@ class Rule:
             of_response=flaw.of_response,
             subject=self.subject,
             raised=flaw.raised,
+            case=flaw.case,
         )

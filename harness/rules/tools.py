@@ -201,9 +201,11 @@ def _error_mark(evidence: Evidence) -> Iterator[Flaw]:
                 "a result that is marked as an error",
                 kind=None if flagged else Kind.CONVENTION,
                 severity=None if bare else Severity.WARNING,  # the model can read that the tool failed
+                case="unmarked",
             )
         if not answer.given.is_error and _is_marked_by_adapter(answer):
-            yield Flaw(f"{name} did not fail, and its result is marked as an error", exchange, view.pointer)
+            message = f"{name} did not fail, and its result is marked as an error"
+            yield Flaw(message, exchange, view.pointer, case="marked")
 
 
 def _is_marked_by_adapter(answer: Answer) -> bool:

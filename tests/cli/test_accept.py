@@ -50,8 +50,8 @@ class Client(plain_http.Client):
     def chat(self, request):
         response = super().chat(request)
         parts = [
-            replace(part, id=f"id_{number}") if isinstance(part, ToolCall) else part
-            for number, part in enumerate(response.message.parts)
+            replace(part, id="one") if isinstance(part, ToolCall) else part
+            for part in response.message.parts
         ]
         return replace(response, message=replace(response.message, parts=tuple(parts)))
 
@@ -76,6 +76,7 @@ def test_what_follows_from_an_accepted_finding_is_accepted_with_it_and_has_no_en
     assert {(each["rule"], each["accepted"]) for each in findings} == {
         ("issued-id-lost", "tracked as #123"),
         ("call-id-changed", "tracked as #123"),
+        ("call-id-unique", "tracked as #123"),
     }
     assert all((each["follows"] is None) is (each["rule"] == "issued-id-lost") for each in findings)
 

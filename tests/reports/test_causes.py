@@ -69,6 +69,20 @@ def test_two_crashes_are_two_causes_and_one_crash_in_two_places_of_the_code_is_o
     ]
 
 
+def test_opposite_problems_of_one_rule_are_two_causes() -> None:
+    def failure(case: str, text: str) -> Finding:
+        return finding("chat-failure", pointer="", message=text, case=case)
+
+    assert told(
+        failed("a", "anthropic", failure("answered: MalformedResponse", "the adapter raises, and the answer is good")),
+        failed("b", "anthropic", failure("answered: MalformedResponse", "the adapter raises, and this one is, too")),
+        failed("c", "anthropic", failure("unreadable: a response", "the answer cannot be read, and it is returned")),
+    ) == [
+        ("chat-failure", "2 cells, only for this", ["anthropic "]),
+        ("chat-failure", "1 cell, only for this", ["anthropic "]),
+    ]
+
+
 def test_followers_and_expected_failures_are_no_causes_and_a_cell_fails_only_for_its_cause() -> None:
     follower = finding("exchange-unplayed", follows=0)
 
