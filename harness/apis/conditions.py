@@ -22,6 +22,7 @@ from harness.apis.condition import Condition
 from harness.apis.jsonvalue import equal, join
 from harness.apis.subschemas import subschemas
 from harness.contract.model import JSON
+from harness.scenarios.patterns import covers
 
 _SEGMENT = re.compile(r"([^\[\]]*)((?:\[[^\]]*\])*)")
 _CAPITAL = re.compile(r"(?<=[a-z0-9])([A-Z])")
@@ -314,8 +315,7 @@ def _comparison(condition: Condition) -> Holds:
         case "longer":
             return lambda value: isinstance(value, str | list) and len(value) > (condition.longer or 0)
         case "like":
-            pattern = re.compile(condition.like or "", re.DOTALL)
-            return lambda value: isinstance(value, str) and pattern.fullmatch(value) is not None
+            return lambda value: isinstance(value, str) and covers(condition.like or "", value)
         case "there":
             return lambda value: condition.there is True and value not in unset
         case _:

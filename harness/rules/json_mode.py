@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from harness.apis.jsonvalue import loads
 from harness.apis.view import TextView, WireError
@@ -13,6 +12,7 @@ from harness.results import Blame, Kind
 from harness.rules.emulation import format_tool
 from harness.rules.evidence import Asked, Evidence
 from harness.rules.rule import Flaw, Rule
+from harness.scenarios.json_schema import UndecidedSchema, Validator
 from harness.scenarios.schema import Subject
 
 
@@ -113,11 +113,16 @@ def _problem(text: str, schema: dict[str, JSON] | None) -> str | None:
         return f"is no JSON: {error.reason}"
     if schema is None or accepts(schema, value):
         return None
-    from jsonschema import Draft202012Validator  # noqa: PLC0415 - it takes long to import, and few runs need it
+    try:
+        error = next(Validator(schema).errors(value), None)
+    except UndecidedSchema:
+        return None
+    return None if error is None else f"does not conform to the schema at {_dotted(error[0])}: {error[1]}"
 
-    validator: Any = Draft202012Validator(schema)
-    error = next(iter(validator.iter_errors(value)), None)
-    return None if error is None else f"does not conform to the schema at {error.json_path}: {error.message}"
+
+def _dotted(path: Sequence[str | int]) -> str:
+    """A place in JSON as in `$.items[0].name`."""
+    return "$" + "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in path)
 
 
 _JSON = "harness.contract.model: response_format"

@@ -10,6 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from harness.contract.errors import UnknownName
 from harness.contract.model import JSON
+from harness.scenarios.json_schema import lost_reference, schema_error
 from harness.scenarios.simple_schema import is_simple
 
 
@@ -67,43 +68,18 @@ Pattern = Annotated[str, AfterValidator(_compiles)]
 def _is_schema(schema: dict[str, JsonValue]) -> dict[str, JsonValue]:
     if is_simple(schema):
         return schema
-    from jsonschema import Draft202012Validator  # noqa: PLC0415 - it takes long to import, and most schemas are simple
-    from jsonschema.exceptions import SchemaError  # noqa: PLC0415 - the same
-
     try:
-        Draft202012Validator.check_schema(schema, format_checker=Draft202012Validator.FORMAT_CHECKER)
-    except SchemaError as error:
-        raise misfit(f"not a JSON Schema (draft 2020-12): {error.message}.", *error.absolute_path) from None
-    _check_references(schema, schema, ())
+        fault = schema_error(schema, formats=True)
+        lost = None if fault else lost_reference(schema)
+    except RecursionError:
+        raise misfit("a schema must not be nested so deeply.") from None
+    if fault is not None:
+        at, reason = fault
+        raise misfit(f"not a JSON Schema (draft 2020-12): {reason}.", *at) from None
+    if lost is not None:
+        at, reference = lost
+        raise misfit(f"the reference {reference!r} leads nowhere in this schema.", *at)
     return schema
-
-
-def _check_references(node: JSON, root: dict[str, JSON], at: tuple[str | int, ...]) -> None:
-    if isinstance(node, dict):
-        reference = node.get("$ref")
-        if isinstance(reference, str) and not _leads_somewhere(reference, root):
-            raise misfit(f"the reference {reference!r} leads nowhere in this schema.", *at, "$ref")
-        for key, value in node.items():
-            _check_references(value, root, (*at, key))
-    elif isinstance(node, list):
-        for index, value in enumerate(node):
-            _check_references(value, root, (*at, index))
-
-
-def _leads_somewhere(reference: str, root: JSON) -> bool:
-    if reference == "#":
-        return True
-    if not reference.startswith("#/"):
-        return False
-    node = root
-    for key in reference.removeprefix("#/").split("/"):
-        if not isinstance(node, dict):
-            return False
-        name = key.replace("~1", "/").replace("~0", "~")
-        if name not in node:
-            return False
-        node = node[name]
-    return isinstance(node, dict | bool)
 
 
 SchemaObject = Annotated[dict[str, JsonValue], AfterValidator(_is_schema)]

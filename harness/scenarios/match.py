@@ -7,14 +7,12 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Protocol, cast
 
 from harness.contract import errors
 from harness.contract.model import JSON, StopReason, ToolCall
+from harness.scenarios.json_schema import UndecidedSchema, Validator
+from harness.scenarios.patterns import CostlyPattern, search
 from harness.scenarios.schema import CallMatcher, CountMatcher, ErrorMatcher, Expectation, TextMatcher
-
-if TYPE_CHECKING:
-    from jsonschema.exceptions import ValidationError
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +108,9 @@ def misfits(schema: dict[str, JSON], value: JSON) -> Iterator[tuple[tuple[str | 
     """Where and why a value does not conform to a JSON Schema (draft 2020-12)."""
     if _conforms(schema, value):
         return
-    from jsonschema import Draft202012Validator  # noqa: PLC0415 - it takes long to import, and few runs need it
-    from referencing.exceptions import Unresolvable  # noqa: PLC0415 - the same
-
-    validator = cast("_Validator", Draft202012Validator(schema))
     try:
-        for error in validator.iter_errors(value):
-            yield tuple(error.absolute_path), error.message
-    except (RecursionError, Unresolvable) as error:
+        yield from Validator(schema).errors(value)
+    except UndecidedSchema as error:
         yield (), f"the schema cannot be applied: {error}"
 
 
@@ -164,12 +157,6 @@ _PLAIN = (
 """Values that are certainly of a type. A whole number with a fraction is an integer as well."""
 
 
-class _Validator(Protocol):
-    """What jsonschema's validators have, and their stubs type in part."""
-
-    def iter_errors(self, instance: JSON) -> Iterator[ValidationError]: ...
-
-
 def _text(matcher: TextMatcher, text: str) -> Iterator[Mismatch]:
     if matcher.equals is not None and text != matcher.equals:
         yield Mismatch("text.equals", text, matcher.equals, "the text is another one.")
@@ -179,8 +166,18 @@ def _text(matcher: TextMatcher, text: str) -> Iterator[Mismatch]:
     for path, part in _each(matcher.not_contains, "text.not_contains"):
         if part in text:
             yield Mismatch(path, text, None, f"the text contains {part!r}.")
-    if matcher.matches is not None and re.search(matcher.matches, text) is None:
-        yield Mismatch("text.matches", text, matcher.matches, f"nothing in the text matches {matcher.matches!r}.")
+    if matcher.matches is not None:
+        yield from _matches(matcher.matches, text)
+
+
+def _matches(pattern: str, text: str) -> Iterator[Mismatch]:
+    try:
+        found = search(pattern, text)
+    except CostlyPattern as error:
+        yield Mismatch("text.matches", text, pattern, f"{error}. Write it without nested repeats.")
+        return
+    if not found:
+        yield Mismatch("text.matches", text, pattern, f"nothing in the text matches {pattern!r}.")
 
 
 def _each(texts: str | Sequence[str] | None, path: str) -> Iterator[tuple[str, str]]:

@@ -8,6 +8,7 @@ from harness.apis.jsonvalue import join, resolve
 from harness.apis.subschemas import LISTS, MAPS, ONE
 from harness.contract.model import JSON
 from harness.meaning.schemas.form import Dialect
+from harness.scenarios.json_schema import schema_error
 from harness.scenarios.simple_schema import is_simple
 
 _COUNTS = frozenset({"minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties"})
@@ -86,13 +87,9 @@ class Document:
 def _check(root: Any) -> None:
     if is_simple(root):
         return
-    from jsonschema import Draft202012Validator  # noqa: PLC0415 - it takes long to import, and few runs need it
-    from jsonschema.exceptions import SchemaError  # noqa: PLC0415 - the same
-
-    try:
-        Draft202012Validator.check_schema(root)
-    except SchemaError as error:
-        raise UnreadableError(str(error)) from error
+    fault = schema_error(root)
+    if fault is not None:
+        raise UnreadableError(fault[1])
 
 
 _SAYS = frozenset(

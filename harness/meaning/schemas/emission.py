@@ -8,6 +8,7 @@ from typing import Any, cast
 from harness.apis.jsonvalue import join
 from harness.contract.model import JSON
 from harness.meaning.schemas.form import KINDS, Case, Form
+from harness.scenarios.json_schema import UndecidedSchema, Validator
 
 SAME_VALUE = frozenset({"not", "if", "then", "else", "allOf", "oneOf", "dependentSchemas"})
 """Keywords whose schemas speak of the value itself, not of one inside it."""
@@ -20,19 +21,18 @@ class Acceptance:
     """
 
     def __init__(self, form: Form, above: Sequence[Form] = ()) -> None:
-        from jsonschema import Draft202012Validator  # noqa: PLC0415 - it takes long to import, and few runs need it
-        from referencing import Registry  # noqa: PLC0415 - the same
-
         levels = [*above, form]
         places = [f"#/$defs/{level}" for level in range(len(levels))]
         definitions = {str(level): _schema(each, places[level], places[:level]) for level, each in enumerate(levels)}
         schema = {"$ref": places[-1], "$defs": definitions}
-        offline = Registry[Any]()  # the default one would fetch a remote $ref
-        self._validator: Any = Draft202012Validator(schema, registry=offline)
+        self._validator = Validator(schema)
 
     def __call__(self, value: JSON) -> bool:
-        """Whether the value is an instance."""
-        return bool(self._validator.is_valid(value))
+        """Whether the value is an instance. No pattern matches that may take too long."""
+        try:
+            return self._validator.is_valid(value)
+        except UndecidedSchema:
+            return False
 
 
 def _schema(form: Form, here: str, above: Sequence[str], location: str | None = None) -> Any:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from random import Random
 from typing import Any
+
+from harness.scenarios.patterns import CostlyPattern, search
 
 _parser: Any = importlib.import_module("re._parser")  # the standard library's own, which has no public name
 _LETTERS = "aA0-_ z9.@"
@@ -19,19 +21,33 @@ _MORE = 3
 def matching(pattern: str, count: int) -> tuple[str, ...]:
     """Up to `count` texts that match a pattern as JSON Schema searches for it; none for what Python cannot read."""
     try:
-        expression, tree = re.compile(pattern), _parser.parse(pattern)
-    except (re.error, OverflowError, RecursionError):
+        tree = _parser.parse(pattern)
+        random = _Random(pattern)
+        texts = dict.fromkeys(_sequence(tree, random, {}) for _ in range(count))
+        return tuple(text for text in texts if search(pattern, text))
+    except (re.error, OverflowError, RecursionError, CostlyPattern):
         return ()
-    random = Random(pattern)  # noqa: S311 - nothing secret
-    texts = dict.fromkeys(_sequence(tree, random, {}) for _ in range(count))
-    return tuple(text for text in texts if expression.search(text))
 
 
-def _sequence(tree: Any, random: Random, groups: dict[int, str]) -> str:
+class _Random(Random):
+    """Chooses among what a pattern allows, as long as that ends: repeats within repeats multiply."""
+
+    left = 20_000
+    """Elements that may still be made."""
+
+    def spend(self) -> None:
+        """Count an element. Raises `CostlyPattern`."""
+        self.left -= 1
+        if self.left < 0:
+            raise CostlyPattern("the pattern has too many repeats")
+
+
+def _sequence(tree: Any, random: _Random, groups: dict[int, str]) -> str:
     return "".join(_element(str(kind), value, random, groups) for kind, value in tree)
 
 
-def _element(kind: str, value: Any, random: Random, groups: dict[int, str]) -> str:
+def _element(kind: str, value: Any, random: _Random, groups: dict[int, str]) -> str:
+    random.spend()
     match kind:
         case "LITERAL":
             return chr(value)
@@ -42,7 +58,7 @@ def _element(kind: str, value: Any, random: Random, groups: dict[int, str]) -> s
         case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
             least, most, inner = value
             times = random.randint(least, max(least, min(int(most), least + _MORE)))
-            return "".join(_sequence(inner, random, groups) for _ in range(times))
+            return "".join(_repeat(inner, times, random, groups))
         case "SUBPATTERN":
             text = _sequence(value[3], random, groups)
             groups[value[0]] = text
@@ -55,6 +71,12 @@ def _element(kind: str, value: Any, random: Random, groups: dict[int, str]) -> s
             return groups.get(value, "")
         case _:
             return ""  # anchors and looks around take no room
+
+
+def _repeat(inner: Any, times: int, random: _Random, groups: dict[int, str]) -> Iterator[str]:
+    for _ in range(times):
+        random.spend()
+        yield _sequence(inner, random, groups)
 
 
 def _of_class(items: Sequence[Any], random: Random) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
 
 from harness.apis.anthropic import limits
 from harness.apis.anthropic.limits.conversation import dotted
 from harness.apis.jsonvalue import join
 from harness.apis.limit import Violation
 from harness.contract.model import JSON
+from harness.scenarios.json_schema import UndecidedSchema, Validator, schema_error
 from harness.scenarios.simple_schema import is_simple
 
 _UNIONS = ("oneOf", "anyOf", "allOf")
@@ -48,14 +48,7 @@ def _judged(schema: str) -> tuple[tuple[str | int, ...], str] | None:
     read = json.loads(schema)
     if is_simple(read):
         return None
-    from jsonschema import Draft202012Validator  # noqa: PLC0415 - it takes long to import, and other APIs' runs need none
-    from jsonschema.exceptions import SchemaError  # noqa: PLC0415 - the same
-
-    try:
-        Draft202012Validator.check_schema(read)
-    except SchemaError as error:
-        return tuple(error.absolute_path), error.message
-    return None
+    return schema_error(read)
 
 
 def example_limits(tool: dict[str, JSON], schema: dict[str, JSON], pointer: str) -> Iterator[Violation]:
@@ -69,16 +62,8 @@ def example_limits(tool: dict[str, JSON], schema: dict[str, JSON], pointer: str)
 
 
 def _is_valid(example: JSON, schema: dict[str, JSON]) -> bool:
-    from jsonschema import Draft202012Validator, validate  # noqa: PLC0415 - the same
-    from jsonschema.exceptions import SchemaError, ValidationError  # noqa: PLC0415 - the same
-    from referencing import Registry  # noqa: PLC0415 - the same
-    from referencing.exceptions import Unresolvable  # noqa: PLC0415 - the same
-
-    offline = Registry[Any]()  # the default one would fetch a remote $ref
+    """Whether an example is valid, or cannot be judged: a broken schema is a violation of its own."""
     try:
-        validate(example, schema, Draft202012Validator, registry=offline)
-    except ValidationError:
-        return False
-    except (SchemaError, Unresolvable, RecursionError):  # a broken schema is a violation of its own
+        return schema_error(schema) is not None or Validator(schema).is_valid(example)
+    except (UndecidedSchema, RecursionError):
         return True
-    return True

@@ -1,0 +1,177 @@
+"""Schemas and patterns of strangers: nothing is fetched or opened, and nothing takes for ever."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness.apis.anthropic.limits.schemas import example_limits
+from harness.contract.model import JSON
+from harness.meaning.schemas import accepts, change
+from harness.meaning.schemas.patterns import matching
+from harness.rules import json_mode
+from harness.scenarios.json_schema import UndecidedSchema, Validator, lost_reference
+from harness.scenarios.match import Outcome, mismatches
+from harness.scenarios.patterns import CostlyPattern, search
+from harness.scenarios.schema import Expectation
+from tests.cli.conftest import Command, folder, harness  # noqa: F401 - fixtures
+
+Schema = dict[str, JSON]
+
+TEXT: Schema = {"type": "string"}
+INSIDE: list[Schema] = [
+    {"$ref": "#/$defs/a", "$defs": {"a": TEXT}},
+    {"$ref": "#/anyOf/0/items", "anyOf": [{"items": TEXT}, {}]},
+    {"$ref": "#named", "$defs": {"a": {"$anchor": "named", "type": "string"}}},
+    {"$dynamicRef": "#node", "$defs": {"a": {"$dynamicAnchor": "node", "type": "string"}}},
+    {"$id": "https://example.com/a", "$ref": "https://example.com/a#/$defs/a", "$defs": {"a": TEXT}},
+    {"$ref": "#/$defs/a~1b%20c", "$defs": {"a/b c": TEXT}},
+]
+KEYWORDS = ("$ref", "$dynamicRef", "$recursiveRef")
+OUTSIDE = ("http://127.0.0.1:9/a", "file:///etc/hostname", "/etc/hostname", "other.json", "#/$defs/none", "http://[")
+
+CATASTROPHIC = ("^(a|a)*$", "^(?=(a|aa)+$)b", r"^(a|a)*\1$", "^(([a-z])+.)+[A-Z]([a-z])+$", "(?:a{999}){65535}")
+LONG = "a" * 40 + "!"
+
+
+@pytest.fixture
+def offline(monkeypatch: pytest.MonkeyPatch) -> None:
+    def opened(*_: object, **__: object) -> None:
+        pytest.fail("something was opened")
+
+    monkeypatch.setattr(urllib.request, "urlopen", opened)
+
+
+@pytest.mark.parametrize("schema", INSIDE)
+def test_a_reference_inside_the_schema_is_followed(schema: Schema) -> None:
+    assert lost_reference(schema) is None
+    assert Validator(schema).is_valid("a")
+    assert not Validator(schema).is_valid(1)
+
+
+@pytest.mark.parametrize("keyword", KEYWORDS)
+@pytest.mark.parametrize("reference", OUTSIDE)
+def test_a_scenario_with_another_reference_is_refused_with_its_place(
+    keyword: str,
+    reference: str,
+    harness: Command,  # noqa: F811
+    folder: Path,  # noqa: F811
+    offline: None,
+) -> None:
+    text = (
+        "version: 1\nid: one\ntitle: One\ncovers: [tools]\ntools:\n  - name: look\n    description: Look.\n"
+        f'    parameters: {{type: object, properties: {{q: {{{keyword}: "{reference}"}}}}}}\n'
+        "    results: [{return: 1}]\nturns: [{user: Hi., model: [{text: Hello.}]}]\n"
+    )
+    (folder / "one.yaml").write_text(text)
+
+    for command in ("validate", "run"):
+        outcome = harness(command, "one.yaml")
+
+        place = (
+            f"one.yaml:8:49 at tools[0].parameters.properties.q.{keyword}: the reference {reference!r} leads nowhere"
+        )
+        assert outcome.code == 2
+        assert place in outcome.out + outcome.err
+
+
+def test_what_only_looks_like_a_reference_is_none() -> None:
+    assert lost_reference({"const": {"$ref": "http://a"}, "properties": {"$ref": TEXT, "enum": TEXT}}) is None
+
+
+def problem(schema: Schema, value: JSON) -> object:
+    return json_mode._problem(f'"{value}"', schema)
+
+
+def example(schema: Schema, value: JSON) -> object:
+    return [*example_limits({"input_examples": [value]}, schema, "/tools/0/input_schema")]
+
+
+def expected(schema: Schema, value: JSON) -> object:
+    return mismatches(Expectation.model_validate({"json_schema": {}}), Outcome(text=f'"{value}"')) or mismatches(
+        Expectation.model_construct(json_schema=schema), Outcome(text=f'"{value}"')
+    )
+
+
+def compared(schema: Schema, _: JSON) -> object:
+    other: Schema = {**schema, "type": "string"}
+    return change(schema, other, "json-schema")
+
+
+PLACES: list[Callable[[Schema, JSON], object]] = [problem, example, expected, compared, accepts]
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("keyword", KEYWORDS)
+def test_whoever_reads_a_schema_opens_nothing(
+    place: Callable[[Schema, JSON], object], keyword: str, offline: None
+) -> None:
+    for reference in OUTSIDE:
+        for draft in ("2020-12", "2019-09"):
+            place({"$schema": f"https://json-schema.org/draft/{draft}/schema", keyword: reference}, "a")
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("pattern", CATASTROPHIC)
+def test_no_pattern_takes_for_ever(place: Callable[[Schema, JSON], object], pattern: str) -> None:
+    began = time.monotonic()
+    for draft in ("https://json-schema.org/draft/2020-12/schema", "http://json-schema.org/draft-07/schema#"):
+        place({"$schema": draft, "pattern": pattern}, LONG)
+        place({"anyOf": [{"$schema": draft, "pattern": pattern}]}, LONG)
+    matching(pattern, 40)
+
+    assert time.monotonic() - began < 10
+
+
+def test_names_of_properties_are_matched_within_bounds() -> None:
+    for pattern in CATASTROPHIC[:2]:
+        for keyword in ("additionalProperties", "unevaluatedProperties"):
+            schema: Schema = {"patternProperties": {pattern: {}}, keyword: False}
+            with contextlib.suppress(UndecidedSchema):
+                assert not Validator(schema).is_valid({LONG: 1})
+
+    closed: Schema = {"properties": {"a": {}}, "patternProperties": {"^x-": TEXT}, "additionalProperties": False}
+    assert Validator(closed).is_valid({"a": 1, "x-a": "b"})
+    assert not Validator(closed).is_valid({"x-a": 1})
+    assert [*Validator(closed).errors({"b": 1})] == [
+        ((), "Additional properties are not allowed, and no pattern matches 'b'")
+    ]
+    assert not Validator({**closed, "additionalProperties": TEXT}).is_valid({"b": 1})
+    assert not Validator({"patternProperties": {"^x-": {}}, "unevaluatedProperties": False}).is_valid({"b": 1})
+
+
+def test_references_that_multiply_end() -> None:
+    levels: Schema = {f"l{at}": {"allOf": [{"$ref": f"#/$defs/l{at + 1}"}] * 2} for at in range(40)}
+    with pytest.raises(UndecidedSchema, match="10000 references"):
+        Validator({"$ref": "#/$defs/l0", "$defs": {**levels, "l40": TEXT}}).is_valid("a")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "found"),
+    [
+        (r"^[\w.]+@\w+$", "a.b@c", True),
+        (r"^(?!\s*$).+", "a" * 5000, True),
+        (r"^(?!\s*$).+", "  ", False),
+        (r"^(?=.*[A-Z])(?=.*\d).{8,}$", "Passw0rdX", True),
+        (r"(?<![A-Z])\d{2,4}\Z", "a123", True),
+        ("a", "\ud800a", True),
+        ("^(a+)+$", "a" * 10**6, True),
+    ],
+)
+def test_patterns_match_what_they_say(pattern: str, text: str, found: bool) -> None:
+    assert search(pattern, text) is found
+
+
+def test_an_expectation_with_a_costly_pattern_says_so() -> None:
+    wanted = Expectation.model_validate({"text": {"matches": "(?=(a|a)+$)b"}})
+
+    (mismatch,) = mismatches(wanted, Outcome(text=LONG))
+
+    assert "may take too long on a text of 41 characters" in mismatch.message
+    with pytest.raises(CostlyPattern):
+        search("(?=(a|a)+$)b", LONG)
