@@ -19,6 +19,8 @@ _parser: Any = importlib.import_module("re._parser")  # the standard library's o
 _MAX_STEPS = 10**8
 """Bound on the steps of `re`: about a second."""
 
+_FLAGS = re.compile(r"\(\?([aimsux]+)\)")
+
 _FEW = 10
 """Repetitions up to which a repeat counts as a text of that length."""
 
@@ -49,8 +51,10 @@ def search(pattern: str, text: str) -> bool:
 
 def covers(pattern: str, text: str) -> bool:
     """Return whether a pattern matches the whole of a text, its dots line ends too. A costly one matches nothing."""
+    flags = _FLAGS.match(pattern)  # which Python takes only at the beginning
+    letters, rest = (flags[1], pattern[flags.end() :]) if flags else ("", pattern)
     try:
-        return search(f"(?s)^(?:{pattern})$", text)
+        return search(f"(?s{letters.replace('s', '')})^(?:{rest})$", text)
     except CostlyPattern:
         return False
 
