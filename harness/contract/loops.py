@@ -83,7 +83,15 @@ Drive: TypeAlias = Callable[[Endpoint, str, Conversation], object]
 """Has a library play a conversation with a model at an endpoint, to its end. What it returns is of no account, unless
 it has to be awaited. Raising ends the conversation; `harness.Unsupported`, before anything is sent, declines it."""
 
-PLAIN_LOOP = frozenset({Capability.SYSTEM_PROMPT, Capability.TOOLS, Capability.PARALLEL_TOOL_CALLS, Capability.HISTORY})
+PLAIN_LOOP = frozenset(
+    {
+        Capability.SYSTEM_PROMPT,
+        Capability.TOOLS,
+        Capability.PARALLEL_TOOL_CALLS,
+        Capability.HISTORY,
+        Capability.TRUNCATION,
+    }
+)
 """What every loop is taken to be capable of."""
 
 

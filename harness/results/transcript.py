@@ -153,25 +153,6 @@ class TurnedAway:
 
 
 @dataclass(frozen=True, slots=True)
-class ServedTranscript(Transcript):
-    """All that a client of the reference server has asked in one session.
-
-    Nobody here has played the scenario, so there are no chats and no executions: the `chat` of an exchange is the index
-    of the script's answer that it was given, `None` where it got another. `script` is how many answers the script has,
-    `played` how many of them were given, `beside` how many requests were answered beside it. `ended` says that no more
-    requests will come. `turned_away` are no exchanges, since nobody has looked at their chats. `profiles` are those of
-    the models that were asked for beside `model`.
-    """
-
-    script: int = 0
-    played: int = 0
-    beside: int = 0
-    ended: bool = True
-    turned_away: tuple[TurnedAway, ...] = ()
-    profiles: Mapping[str, Profile] = field(default_factory=dict[str, Profile])
-
-
-@dataclass(frozen=True, slots=True)
 class ToolRun:
     """A tool that a loop ran, with the arguments that it gave. `answers`: how many of the script's were given by
     then."""
@@ -182,14 +163,34 @@ class ToolRun:
 
 
 @dataclass(frozen=True, slots=True)
+class ServedTranscript(Transcript):
+    """All that a client of the reference server has asked in one session.
+
+    Nobody here has played the scenario, so there are no chats and no executions: the `chat` of an exchange is the index
+    of the script's answer that it was given, `None` where it got another. `script` is how many answers the script has,
+    `played` how many of them were given, `beside` how many requests were answered beside it. `ended` says that no more
+    requests will come. `turned_away` are no exchanges, since nobody has looked at their chats. `profiles` are those of
+    the models that were asked for beside `model`. `runs` are the tools that ran, as far as they were run here.
+    """
+
+    script: int = 0
+    played: int = 0
+    beside: int = 0
+    ended: bool = True
+    turned_away: tuple[TurnedAway, ...] = ()
+    profiles: Mapping[str, Profile] = field(default_factory=dict[str, Profile])
+    runs: tuple[ToolRun, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class DrivenTranscript(ServedTranscript):
     """All that came of a loop which was given a conversation (`harness.contract.loops`) and the base URL of a session.
 
     What it made of the answers nobody has seen but by what it sent next, and by the tools that it had run: `runs`.
-    `failure` is what it raised, or how its process ended. `elsewhere` are its requests, in words, that were none of the
-    API that it is said to speak.
+    `failure` is what it raised, or how its process ended; `is_stopped`: that process ended in the middle, or had to be
+    ended. `elsewhere` are its requests, in words, that were none of the API that it is said to speak.
     """
 
-    runs: tuple[ToolRun, ...] = ()
     failure: str | None = None
+    is_stopped: bool = False
     elsewhere: tuple[str, ...] = ()

@@ -10,6 +10,7 @@ from harness.rules import history, id_matching, json_mode, opaque_state, request
 from harness.rules.declining import declined
 from harness.rules.evidence import Evidence
 from harness.rules.failures import judged
+from harness.rules.loops.given import ends_cut
 from harness.rules.reading import Reading
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
@@ -88,7 +89,7 @@ def _is_nobodys(evidence: Evidence, reading: Reading, found: RequestDifference) 
 
 
 def _beyond(evidence: Evidence) -> Iterator[Flaw]:
-    for reading in evidence.readings:
+    for reading in evidence.readings if not ends_cut(evidence) else ():
         if reading.is_made_up:
             yield Flaw(
                 "a request for which nothing is left to answer",

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.results import Kind, ServedTranscript
+from harness.results import DrivenTranscript, Kind, ServedTranscript, Severity
 from harness.rules.evidence import Evidence
+from harness.rules.loops.given import ends_cut
 from harness.rules.rule import Flaw, Rule
+from harness.scenarios.canonical import settings_of
 from harness.scenarios.schema import Subject
 
 
 def _unplayed(evidence: Evidence) -> Iterator[Flaw]:
     transcript = evidence.transcript
     if not isinstance(transcript, ServedTranscript) or not transcript.ended or transcript.played == transcript.script:
+        return
+    if ends_cut(evidence):
         return
     left = transcript.script - transcript.played
     beside = f"; {transcript.beside} requests had none of its tools and none of its calls" if transcript.beside else ""
@@ -21,6 +25,27 @@ def _unplayed(evidence: Evidence) -> Iterator[Flaw]:
         actual=transcript.played,
         expected=transcript.script,
     )
+
+
+def _lacking(evidence: Evidence) -> Iterator[Flaw]:
+    """Tools that no request of a client declares; of a loop `loop-tools` says so."""
+    transcript, scenario = evidence.transcript, evidence.transcript.scenario
+    if not isinstance(transcript, ServedTranscript) or isinstance(transcript, DrivenTranscript) or scenario is None:
+        return
+    views = [reading.request for reading in evidence.readings if reading.request is not None]
+    declared = dict.fromkeys(tool.name for view in views for tool in view.tools)
+    if not views or (not declared and settings_of(scenario, 0).tool_choice == "none"):
+        return
+    called = {name for turn in scenario.turns for step in turn.model for name, _ in step.named_calls}
+    for tool in scenario.tools:
+        if tool.name not in declared:
+            arrived = f"the tools that arrived: {', '.join(declared)}" if declared else "no tools arrived"
+            yield Flaw(
+                f"the scenario names the tool {tool.name}, and the client does not declare it; {arrived}",
+                actual=[*declared],
+                expected=tool.name,
+                severity=None if tool.name in called else Severity.WARNING,
+            )
 
 
 def _turned_away(evidence: Evidence) -> Iterator[Flaw]:
@@ -38,6 +63,15 @@ RULES = (
         _unplayed,
         kind=Kind.LOSS,
         because="a part of the conversation did not happen",
+    ),
+    Rule(
+        "client-tool-missing",
+        Subject.TOOLS,
+        "A client declares the tools that the scenario names.",
+        "harness help serve",
+        _lacking,
+        kind=Kind.LOSS,
+        because="the script calls a tool that the client does not have",
     ),
     Rule(
         "request-turned-away",

@@ -237,12 +237,19 @@ RELATIONS = (
         _until,
         "the conversation goes on as another, or not at all",
     ),
+    Relation(
+        ("cut-call-run", "cut-call-answered"),
+        ("cut-call-answered", "*-arguments-json", "request-unexpected", "loop-failed", "script-unplayed"),
+        _until,
+        "the conversation goes on from a call that was never made",
+    ),
     Relation(("iteration-bound", "request-unexpected"), ("expectation", "exchange-unplayed"), _until, "it went astray"),
     Relation(
         ("*",), ("loop-failed", "script-unplayed"), _limit(_until), "the provider refuses it, and nothing comes of it"
     ),
     Relation(("request-unexpected",), ("loop-failed",), _until, "nothing is left to answer"),
     Relation(("loop-history",), _PAIRS, _until, "a part of the conversation is gone"),
+    Relation(("client-tool-missing",), ("script-unplayed",), _until, "without the tool nothing of it is played"),
     Relation(("loop-elsewhere",), ("loop-failed", "script-unplayed"), _until, "it was said elsewhere"),
     Relation(
         (*_HISTORY, "loop-system", "loop-tools", "loop-history", "loop-settings", "loop-failed"),

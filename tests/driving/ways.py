@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -17,7 +18,17 @@ from harness.contract.loops import PLAIN_LOOP
 
 Body = dict[str, Any]
 
-RIGHT = ("right", "framed", "reordered", "wrapped", "titled", "asked-again")
+RIGHT = (
+    "right",
+    "framed",
+    "reordered",
+    "wrapped",
+    "titled",
+    "asked-again",
+    "cut-raises",
+    "cut-ends",
+    "cut-asks-again",
+)
 WRONG = {
     "tool-of-another": "loop-failed",
     "swapped": "result-swapped",
@@ -35,6 +46,9 @@ WRONG = {
     "run-twice": "tool-run-again",
     "run-otherwise": "tool-run-otherwise",
     "run-uncalled": "tool-run-uncalled",
+    "cut-runs": "cut-call-run",
+    "cut-answers": "cut-call-answered",
+    "cut-hangs-up": "loop-failed",
     "not-run": "tool-run-missing",
     "ends-early": "script-unplayed",
     "leaves": "script-unplayed",
@@ -85,6 +99,28 @@ turns:
     model:
       - calls: [{{clock: {{}}}}]
       - text: It is noon.
+"""
+
+
+CUT = """
+version: 1
+id: {way}
+title: A loop whose model reaches its bound in the middle of a call
+covers: [tools]
+requires: [system-prompt, tools, truncation]
+scripted: true
+system: You are terse.
+settings: {{max_tokens: 300}}
+tools:
+  - name: get_weather
+    description: Current weather in a city.
+    parameters: {{type: object, properties: {{city: {{type: string}}, day: {{type: string}}}}, required: [city]}}
+    results: [{{return: {{temp_c: 18}}}}]
+turns:
+  - user: "{way}: How warm will it be in Paris?"
+    model:
+      - calls: [{{get_weather: {{city: Paris, day: tomorrow, in the afternoon: true}}}}]
+        truncated: true
 """
 
 
@@ -247,6 +283,9 @@ def play(endpoint: Endpoint, model: str, conversation: Conversation) -> None:
                     answer = ask(http, body)
                 chat.append(answer)
                 calls = answer.get("tool_calls") or []
+                if way.startswith("cut-"):
+                    cut(way, http, {**body, "messages": chat[:-1]}, calls)
+                    return
                 with ThreadPoolExecutor() as pool:
                     running = [pool.submit(run, way, tool, call) for call in calls]
                     ended_first = as_completed(running) if way == "zipped" else running
@@ -260,6 +299,26 @@ def ask(http: httpx2.Client, body: Body) -> Body:
     reply.raise_for_status()
     message: Body = reply.json()["choices"][0]["message"]
     return message
+
+
+def cut(way: str, http: httpx2.Client, body: Body, calls: list[Body]) -> None:
+    """What a loop does when its model was cut off in the middle of a call."""
+    match way:
+        case "cut-raises":
+            raise RuntimeError("the answer was cut off")
+        case "cut-asks-again":
+            with contextlib.suppress(httpx2.HTTPStatusError):  # the script has no other answer
+                ask(http, {**body, "max_completion_tokens": 600})
+        case "cut-runs":
+            KEPT[-1].text({"city": "Paris"})
+        case "cut-answers":
+            error = {"role": "tool", "tool_call_id": calls[0]["id"], "content": "The arguments are no JSON."}
+            with contextlib.suppress(httpx2.HTTPStatusError):
+                ask(http, {**body, "messages": [*body["messages"], {"role": "assistant", "tool_calls": calls}, error]})
+        case "cut-hangs-up":
+            os._exit(3)
+        case _:
+            pass
 
 
 async def drive(endpoint: Endpoint, model: str, conversation: Conversation) -> None:

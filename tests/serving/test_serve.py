@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
@@ -285,3 +285,132 @@ def test_a_command_is_run_against_it(tmp_path: Path, ending: str, err: str) -> N
     assert server.err.startswith(err)
     assert bool(server.err) == bool(err)
     assert "anthropic/command" in server.out
+
+
+SCENARIO = """
+version: 1
+id: {name}
+title: A client with a system prompt, a tool and two turns
+covers: [tools]
+requires: [system-prompt, tools, history]
+system: You are terse.
+system_from: {system_from}
+tools:
+  - name: get_weather
+    parameters: {{type: object, properties: {{city: {{type: string}}}}, required: [city]}}
+    results: [{{return: {{temp_c: 18}}}}]
+turns:
+  - user: How warm is it in Paris?
+    model:
+      - {{text: I will look., calls: [{{get_weather: {{city: Paris}}}}]}}
+      - text: 18 °C.
+  - user: Thank you.
+    model: [{{text: You are welcome.}}]
+"""
+CHAT = "/v1/chat/completions"
+
+
+@pytest.fixture(scope="module")
+def prompted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("prompted")
+    for system_from in ("scenario", "client"):
+        text = SCENARIO.format(name=f"prompt-of-{system_from}", system_from=system_from)
+        (folder / f"prompt-of-{system_from}.yaml").write_text(text, encoding="utf-8")
+    with serving(*map(str, sorted(folder.iterdir())), "call-truncated") as server:
+        yield server
+
+
+def converse(server: Served, name: str, session: str, *, system: str, forgets: str = "") -> list[str]:
+    """Play the scenario of two turns by OpenAI Chat; `forgets` is a text of the model that is not sent back. The
+    findings, as rules and messages."""
+    tools = [{"type": "function", "function": tool} for tool in scenario(server, name)["tools"]]
+    messages: list[Any] = [{"role": "system", "content": system}, {"role": "user", "content": "Warm in Paris?"}]
+
+    def ask(*more: dict[str, Any]) -> Any:
+        messages.extend(more)
+        sent = [{**each, "content": None} if forgets and each["content"] == forgets else each for each in messages]
+        sent = [each for each in sent if each["content"] or each.get("tool_calls")]
+        body = {"model": "gpt-4o", "messages": sent, "tools": tools}
+        answer = server.ask(f"/{name}/{session}{CHAT}", body, KEYS["openai-chat"]).json["choices"][0]["message"]
+        messages.append(answer)
+        return answer
+
+    (call,) = ask()["tool_calls"]
+    ask({"role": "tool", "tool_call_id": call["id"], "content": '{"temp_c": 18}'})
+    ask({"role": "user", "content": "Thanks!"})
+    return [f"{each['rule']}: {each['message']}" for each in server.told(name, session)["findings"]]
+
+
+def test_a_client_sends_the_prompt_of_the_scenario_and_says_its_turns_in_its_own_words(prompted: Served) -> None:
+    assert converse(prompted, "prompt-of-scenario", "right", system="Be kind. You are terse.") == []
+
+
+def test_a_system_prompt_that_a_client_drops_is_found_unless_it_has_its_own(prompted: Served) -> None:
+    found = converse(prompted, "prompt-of-scenario", "dropped", system="I am an agent.")
+
+    assert {*found} == {"loop-system: the system prompt is nowhere in the request"}
+    assert converse(prompted, "prompt-of-client", "own", system="I am an agent.") == []
+
+
+@pytest.mark.parametrize("forgets", ["18 °C.", "I will look."])
+def test_an_answer_that_a_client_drops_is_found(prompted: Served, forgets: str) -> None:
+    session = f"forgets-{len(forgets)}"
+    found = converse(prompted, "prompt-of-scenario", session, system="You are terse.", forgets=forgets)
+
+    assert {*found} == {"loop-history: what the model has said is not in the request"}
+
+
+def test_tools_that_the_client_lacks_are_named_with_those_that_arrived(prompted: Served) -> None:
+    name = "prompt-of-client"
+    tool = {"type": "function", "function": {"name": "Weather", "parameters": {"type": "object", "properties": {}}}}
+    body = {"model": "gpt-4o", "messages": [{"role": "user", "content": "Warm in Paris?"}], "tools": [tool]}
+    prompted.ask(f"/{name}/lacks{CHAT}", body, KEYS["openai-chat"])
+
+    assert [each["message"] for each in prompted.told(name, "lacks")["findings"]] == [
+        "the scenario names the tool get_weather, and the client does not declare it; the tools that arrived: Weather"
+    ]
+
+
+def cut_off(server: Served, session: str, onward: Callable[[dict[str, Any]], list[Any]]) -> list[str]:
+    """Play the scenario whose call is cut off; `onward` makes messages of the answer. The rules of the findings."""
+    body = first_body("openai-chat", scenario(server, "call-truncated"))
+    path = f"/call-truncated/{session}{CHAT}"
+    message = server.ask(path, body, KEYS["openai-chat"]).json["choices"][0]["message"]
+    server.ask(path, {**body, "messages": [*body["messages"], *onward(message)]}, KEYS["openai-chat"])
+    found = server.told("call-truncated", session)["findings"]
+    return [each["rule"] for each in found]
+
+
+def test_a_client_may_ask_again_after_an_answer_that_was_cut_off_in_a_call(prompted: Served) -> None:
+    assert cut_off(prompted, "again", lambda _: [{"role": "user", "content": "Be shorter."}]) == []
+
+
+def test_a_client_that_answers_a_call_that_was_cut_off_is_found(prompted: Served) -> None:
+    def answered(message: dict[str, Any]) -> list[Any]:
+        (call,) = message["tool_calls"]
+        call["function"]["arguments"] = "{}"
+        return [message, {"role": "tool", "tool_call_id": call["id"], "content": "no JSON"}]
+
+    assert cut_off(prompted, "answered", answered)[0] == "cut-call-answered"
+
+
+def test_a_tool_that_runs_for_a_call_that_was_cut_off_is_found(prompted: Served) -> None:
+    def ran(_: dict[str, Any]) -> list[Any]:
+        call = {"name": "send_letter", "arguments": {"to": "the harbour master"}}
+        prompted.ask("/_harness/call-truncated/ran/call", call)
+        return [{"role": "user", "content": "Is it sent?"}]
+
+    assert cut_off(prompted, "ran", ran) == ["cut-call-run"]
+
+
+def test_a_path_without_its_version_is_told_which_base_url_is_meant(prompted: Served) -> None:
+    body = first_body("openai-chat", scenario(prompted, "call-truncated"))
+    chat = prompted.ask("/call-truncated/bare/chat/completions", body, KEYS["openai-chat"])
+    messages = prompted.ask("/call-truncated/bare/messages", body, KEYS["anthropic"])
+
+    assert (chat.status, messages.status) == (404, 404)
+    assert "(is /v1 missing at the end of the base URL?)" in chat.json["error"]["message"]
+    base = f"{prompted.url}/call-truncated/bare/v1"
+    assert messages.json["error"]["message"].endswith(
+        f"Is /v1 missing at the end of the client's base URL? With {base} it is anthropic"
+    )

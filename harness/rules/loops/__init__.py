@@ -1,5 +1,8 @@
 """Loops: what owns its tool loop sends on what it was given, and runs the tools that the model calls, each once.
 
+Clients of `harness serve` have a loop of their own as well. They are held to the rules `of_clients`, as far as the
+script knows what they were given.
+
 How a library words a request is its own affair: it may add instructions, tools and settings of its own. What it was
 given has to be there, since the user asked for it. What it hands on to its caller nobody here has seen.
 """
@@ -11,8 +14,8 @@ from typing import TypeAlias
 
 from harness.results import Kind
 from harness.rules.evidence import Evidence
-from harness.rules.loops import requests, runs, settings
-from harness.rules.loops.given import Given, given_of
+from harness.rules.loops import incomplete, requests, runs, settings
+from harness.rules.loops.given import Given, ends_cut, given_of
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
 
@@ -20,22 +23,26 @@ _Look: TypeAlias = Callable[[Given], Iterator[Flaw]]
 
 
 def _failed(given: Given) -> Iterator[Flaw]:
-    if given.transcript.failure is not None:
-        yield Flaw(f"the conversation broke off: {given.transcript.failure}")
+    driven = given.driven
+    if driven is None or driven.failure is None or (ends_cut(given.evidence) and not driven.is_stopped):
+        return
+    yield Flaw(f"the conversation broke off: {driven.failure}")
 
 
 def _elsewhere(given: Given) -> Iterator[Flaw]:
-    for each in given.transcript.elsewhere:
+    for each in given.driven.elsewhere if given.driven is not None else ():
         yield Flaw(f"requests that are none of the API {given.transcript.api}: {each}")
 
 
 _SOURCE = "harness.contract.loops"
 
 
-def _rule(name: str, subject: Subject, requirement: str, look: _Look, because: str) -> Rule:
+def _rule(  # noqa: PLR0913 - a rule, and whom it is about
+    name: str, subject: Subject, requirement: str, look: _Look, because: str, *, of_clients: bool = False
+) -> Rule:
     def check(evidence: Evidence) -> Iterator[Flaw]:
         given = given_of(evidence)
-        if given is not None:
+        if given is not None and (of_clients or given.driven is not None):
             yield from look(given)
 
     return Rule(name, subject, requirement, _SOURCE, check, Kind.LOSS, because)
@@ -45,9 +52,10 @@ RULES = (
     _rule(
         "loop-system",
         Subject.SYSTEM_PROMPT,
-        "The system prompt that a loop was given is among the instructions of each of its requests.",
+        "The system prompt that a loop or a client was given is among the instructions of each of its requests.",
         requests.system_missing,
         "the model does not know its instructions",
+        of_clients=True,
     ),
     _rule(
         "loop-tools",
@@ -62,6 +70,7 @@ RULES = (
         "What the user and the model have said is in each request, in its order.",
         requests.conversation,
         "the model reads another conversation than was held",
+        of_clients=True,
     ),
     _rule(
         "loop-settings",
@@ -97,6 +106,22 @@ RULES = (
         "A tool that the model calls is run.",
         runs.run_missing,
         "the model is told of something that was never done",
+    ),
+    _rule(
+        "cut-call-run",
+        Subject.TOOLS,
+        "A tool is not run for a call that was cut off when the answer reached max_tokens.",
+        incomplete.cut_call_run,
+        "a tool runs with half of its arguments",
+        of_clients=True,
+    ),
+    _rule(
+        "cut-call-answered",
+        Subject.TOOLS,
+        "A call that was cut off when the answer reached max_tokens does not go back, and has no result.",
+        incomplete.cut_call_answered,
+        "the model reads that its call failed, and not that it was cut off: it writes the same again",
+        of_clients=True,
     ),
     _rule(
         "loop-failed",

@@ -1,23 +1,35 @@
-"""What a loop was given, and what it has asked."""
+"""What a loop or a client of `harness serve` was given, and what it has asked."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from harness.apis.view import RequestView, TextView
-from harness.results import DrivenTranscript
+from harness.apis.view import CallView, RequestView, ResponseView, TextView
+from harness.contract.model import StopReason
+from harness.results import DrivenTranscript, ServedTranscript, ToolRun
 from harness.rules.evidence import Evidence, Heard
 from harness.scenarios.canonical import settings_of
 from harness.scenarios.schema import Scenario, Settings, ToolSpec
 
 
 @dataclass(frozen=True, slots=True)
+class CutCall:
+    """A call whose arguments were cut off, since its answer reached the bound: the script's `answer`, and the exchange
+    that it came with."""
+
+    answer: int
+    exchange: int
+    view: CallView
+
+
+@dataclass(frozen=True, slots=True)
 class Given:
-    """What a loop was given, and what it has asked: each request of the conversation, with the turn that it is in."""
+    """What a loop or a client was given, and what it has asked: each request of the conversation, with the turn that it
+    is in."""
 
     evidence: Evidence
-    transcript: DrivenTranscript
+    transcript: ServedTranscript
     scenario: Scenario
     heard: tuple[tuple[Heard, int], ...]
 
@@ -25,6 +37,28 @@ class Given:
     def tools(self) -> list[ToolSpec]:
         """Those that it was given. What it has itself it words and runs as it likes."""
         return [tool for tool in self.scenario.tools if tool.answered_by == "scenario"]
+
+    @property
+    def driven(self) -> DrivenTranscript | None:
+        """The transcript, if a loop was given the conversation. A client of `harness serve` has its own."""
+        return self.transcript if isinstance(self.transcript, DrivenTranscript) else None
+
+    @property
+    def cut_calls(self) -> list[CutCall]:
+        """The calls that were cut off."""
+        answers = ((at, self.evidence.answer(at)) for at in range(self.transcript.played))
+        return [
+            CutCall(at, answer.index, call)
+            for at, answer in answers
+            if answer is not None and answer.response is not None and is_cut(answer.response)
+            for call in answer.response.calls
+            if call.malformed is not None
+        ]
+
+    def cut_call_of(self, run: ToolRun) -> CutCall | None:
+        """The cut call that a tool may have run for, if it ran for no other."""
+        cuts = (cut for cut in self.cut_calls if cut.view.name == run.name and cut.answer < run.answers)
+        return next(cuts, None)
 
     @property
     def settings(self) -> Settings:
@@ -41,10 +75,23 @@ class Given:
                 yield heard
 
 
-def given_of(evidence: Evidence) -> Given | None:
-    """What the loop of a transcript was given; `None`: no loop was played."""
+def is_cut(answer: ResponseView) -> bool:
+    """Whether an answer reached its bound in the middle of a call."""
+    return answer.stop_reason is StopReason.MAX_TOKENS and any(call.malformed is not None for call in answer.calls)
+
+
+def ends_cut(evidence: Evidence) -> bool:
+    """Whether the last answer that was given reached its bound in the middle of a call. A client may then raise, end or
+    ask again."""
     transcript = evidence.transcript
-    if not isinstance(transcript, DrivenTranscript) or transcript.scenario is None:
+    last = evidence.answer(transcript.played - 1) if isinstance(transcript, ServedTranscript) else None
+    return last is not None and last.response is not None and is_cut(last.response)
+
+
+def given_of(evidence: Evidence) -> Given | None:
+    """What the loop or the client of a transcript was given; `None`: the harness ran the conversation itself."""
+    transcript = evidence.transcript
+    if not isinstance(transcript, ServedTranscript) or transcript.scenario is None:
         return None
     turns = [turn for turn, spec in enumerate(transcript.scenario.turns) for _ in spec.model]
     heard = tuple((each, turns[each.index]) for each in evidence.heard)

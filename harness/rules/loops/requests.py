@@ -9,17 +9,18 @@ from harness.contract.model import File, Image, Text
 from harness.meaning.results import same_medium
 from harness.meaning.schemas import change
 from harness.rules.evidence import Heard
-from harness.rules.loops.given import Given, instructions, texts
+from harness.rules.loops.given import Given, instructions, is_cut, texts
 from harness.rules.rule import Flaw
-from harness.scenarios.canonical import user_message
+from harness.scenarios.canonical import system_of, user_message
 from harness.scenarios.schema import Scenario
 
 
 def system_missing(given: Given) -> Iterator[Flaw]:
     """The system prompt is not among the instructions of a request."""
-    system = (given.scenario.system or "").strip()
-    for heard, _ in given.heard if system else ():
-        view = heard.view
+    if given.driven is None and given.scenario.system_from == "client":
+        return
+    for heard, turn in given.heard:
+        system, view = (system_of(given.scenario, turn) or "").strip(), heard.view
         if system in instructions(view) or system in "".join(part.text for part in view.system):
             continue
         told = any(system in text for text in texts(view, "user"))
@@ -59,14 +60,16 @@ def tools(given: Given) -> Iterator[Flaw]:
 
 
 def conversation(given: Given) -> Iterator[Flaw]:
-    """The user's words so far, in their order, and the model's between them, are in the request."""
+    """The user's words so far, in their order, and the model's between them, are in the request. How a client of
+    `harness serve` words what its user says is its own affair."""
     for heard, turn in given.heard if not _is_stateful(given) else ():
-        parts = [part for each in given.scenario.turns[: turn + 1] for part in user_message(each).parts]
-        yield from _unsaid(heard, "user", [part.text for part in parts if isinstance(part, Text)])
         answers = (given.evidence.answer(at) for at in range(heard.index))
-        said = [answer.response.text for answer in answers if answer is not None and answer.response is not None]
-        yield from _unsaid(heard, "assistant", said)
-        yield from _unseen(heard, given.scenario, turn)
+        views = [answer.response for answer in answers if answer is not None and answer.response is not None]
+        yield from _unsaid(heard, "assistant", [view.text for view in views if not is_cut(view)])
+        if given.driven is not None:
+            parts = [part for each in given.scenario.turns[: turn + 1] for part in user_message(each).parts]
+            yield from _unsaid(heard, "user", [part.text for part in parts if isinstance(part, Text)])
+            yield from _unseen(heard, given.scenario, turn)
 
 
 def _is_stateful(given: Given) -> bool:

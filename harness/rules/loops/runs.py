@@ -23,6 +23,7 @@ class _Call:
 
 
 def _issued(given: Given) -> list[_Call]:
+    """Also the whole calls of an answer that was cut off in a later one."""
     names = {tool.name for tool in given.tools}
     readings = ((at, given.evidence.answer(at)) for at in range(given.transcript.played))
     return [
@@ -36,7 +37,7 @@ def _issued(given: Given) -> list[_Call]:
 _Pair: TypeAlias = tuple[ToolRun, _Call | None]
 
 
-def _paired(given: Given) -> tuple[list[_Pair], list[_Call]]:
+def paired(given: Given) -> tuple[list[_Pair], list[_Call]]:
     """The runs, each with the call that it is of, if there is one; and the calls that no tool has run for. A run is of
     a call of its name and arguments that came before it, else of one of its name that is left."""
     left = _issued(given)
@@ -58,7 +59,7 @@ def _fits(run: ToolRun, call: _Call, *, exact: bool) -> bool:
 
 def run_otherwise(given: Given) -> Iterator[Flaw]:
     """A tool ran with other arguments than those of its call."""
-    for run, call in _paired(given)[0]:
+    for run, call in paired(given)[0]:
         if call is not None and not equal(run.arguments, call.view.arguments):
             yield Flaw(
                 f"the tool {run.name} was run with other arguments than the model gave it",
@@ -92,9 +93,9 @@ def run_again(given: Given) -> Iterator[Flaw]:
 
 def _uncalled(given: Given) -> Iterator[_Pair]:
     """The runs that are of no call, each with the call of the same that was answered before, if there is one."""
-    pairs, _ = _paired(given)
+    pairs, _ = paired(given)
     for run, call in pairs:
-        if call is None:
+        if call is None and given.cut_call_of(run) is None:
             yield run, next((of for other, of in pairs if of is not None and _is_again(run, other, of)), None)
 
 
@@ -105,8 +106,10 @@ def _is_again(run: ToolRun, before: ToolRun, call: _Call) -> bool:
 def run_missing(given: Given) -> Iterator[Flaw]:
     """A call that the loop went on from, or ended with in good order, though no tool had run for it."""
     asked = max((heard.index for heard, _ in given.heard), default=0)
-    for call in _paired(given)[1]:
-        if call.answer < asked or given.transcript.failure is None:
+    failed = given.driven is None or given.driven.failure is not None
+    cut = {each.answer for each in given.cut_calls}
+    for call in paired(given)[1]:
+        if call.answer not in cut and (call.answer < asked or not failed):
             yield Flaw(
                 f"the model called {call.view.name}, and the tool was not run",
                 call.exchange,

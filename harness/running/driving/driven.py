@@ -7,14 +7,13 @@ the loop then dies.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from threading import Lock
 from typing import Any
 from urllib.parse import urlsplit
 
 from harness import catalog
 from harness.contract.model import ToolCall
 from harness.kit.thread import failure
-from harness.results import DrivenTranscript, Mode, ServedTranscript, ToolRun
+from harness.results import DrivenTranscript, Mode, ServedTranscript
 from harness.running.serving.conversation import Conversation, Terms
 from harness.running.serving.order import Places
 from harness.running.serving.reception import Reception
@@ -44,18 +43,14 @@ class Desk:
     """Answers the tools that a loop runs, as the scenario has them answer, and notes them. Several may ask at once."""
 
     def __init__(self, conversation: Conversation) -> None:
-        self.runs: list[ToolRun] = []
         self._conversation = conversation
         self._places = Places(conversation.scenario)
-        self._lock = Lock()
 
     def __call__(self, call: ToolCall) -> ToolAnswered:
         """Run a tool. What it fails with is its result, marked as an error. A call that is run again is the same call,
         and has the same result."""
         scenario = self._conversation.scenario
-        with self._lock:
-            answers, _ = self._conversation.progress
-            self.runs.append(ToolRun(call.name, call.arguments, answers))
+        answers = self._conversation.note_run(call)
         place = self._places.of(call, answers - 1)
         try:
             result = answer(scenario, call, called_before(scenario, answers - 1))
@@ -82,24 +77,25 @@ def driven(cell: Cell, stages: Stages, recut: int | None = None) -> Drive:
         reception.origin = endpoint.base_url.removesuffix(wire.base_path)
         conversation = reception.conversation(cell.scenario, _SESSION, wire)
         base = f"{reception.origin}/{cell.scenario.id}/{_SESSION}{wire.base_url_ending}"
-        desk = Desk(conversation)
+        desk, is_stopped = Desk(conversation), False
         try:
             outcome = adapter.workers.drive(adapter.spec, job_of(cell, adapter, base, NO_KEY), desk)
         except Broken as broken:
-            outcome = Driven(broken.reason, broken.traceback, printed=broken.printed)
+            outcome, is_stopped = Driven(broken.reason, broken.traceback, printed=broken.printed), True
     others = [each for each in reception.conversations() if each is not conversation and each.asked]
     told = [
         *(f"{each.asked} of the API {each.wire.name}" for each in others),
         *(line.replace(urlsplit(reception.origin).path + f"/{cell.scenario.id}/{_SESSION}", "") for line in lost),
     ]
-    transcript = _transcript(cell, conversation.transcript(ended=True), desk, outcome, tuple(told), stages.mode)
+    served = conversation.transcript(ended=True)
+    transcript = _transcript(cell, served, outcome, tuple(told), stages.mode, is_stopped=is_stopped)
     nothing_sent = not conversation.asked and not told
     declined = outcome.declined if nothing_sent else None
     return Drive(conversation.stage, transcript, outcome.traceback, declined, "; ".join(conversation.ways))
 
 
-def _transcript(  # noqa: PLR0913, PLR0917 - all that is known of it
-    cell: Cell, served: ServedTranscript, desk: Desk, outcome: Driven, elsewhere: tuple[str, ...], mode: Mode
+def _transcript(  # noqa: PLR0913 - all that is known of it
+    cell: Cell, served: ServedTranscript, outcome: Driven, elsewhere: tuple[str, ...], mode: Mode, *, is_stopped: bool
 ) -> DrivenTranscript:
     target = cell.target
     known: dict[str, Any] = {
@@ -114,7 +110,7 @@ def _transcript(  # noqa: PLR0913, PLR0917 - all that is known of it
     }
     return DrivenTranscript(
         **known,
-        runs=tuple(desk.runs),
         failure=outcome.failure or outcome.declined,
+        is_stopped=is_stopped,
         elsewhere=elsewhere,
     )

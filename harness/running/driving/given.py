@@ -12,7 +12,7 @@ from harness.contract.protocols import Capability
 from harness.scenarios.canonical import settings_of, user_message
 from harness.scenarios.schema import FaultSpec, Scenario, Variant
 
-UNSEEN = frozenset({Capability.CACHE_MARKS, Capability.EMBEDDINGS, Capability.PROVIDER_TOOLS, Capability.TRUNCATION})
+UNSEEN = frozenset({Capability.CACHE_MARKS, Capability.EMBEDDINGS, Capability.PROVIDER_TOOLS})
 """What a loop may do well or badly without anybody seeing it, or is given no word for."""
 
 _LONG = 1.0
@@ -66,8 +66,11 @@ def _of_turns(scenario: Scenario) -> str | None:
 def _of_answers(scenario: Scenario) -> str | None:
     if scenario.undeclared_tools:
         return "what to do about a call of a tool that there is not is the loop's own affair"
-    for step in (step for turn in scenario.turns for step in turn.model):
-        if step.truncated or step.refusal is not None or step.stop is not None or step.raw:
+    steps = [step for turn in scenario.turns for step in turn.model]
+    if any(step.truncated for step in steps[:-1]):
+        return "how to go on from an answer that is not whole is the loop's own affair"
+    for step in steps:
+        if step.refusal is not None or step.stop is not None or step.raw:
             return "what to do about an answer that is refused, or not whole, is the loop's own affair"
         if not step.text and not step.calls:
             return "whether to ask again where the model has said nothing is the loop's own affair"

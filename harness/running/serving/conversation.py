@@ -11,9 +11,10 @@ from harness import catalog
 from harness.apis.api import Api
 from harness.apis.facts import Edition
 from harness.contract.http import Delivery, HttpRequest, HttpResponse
+from harness.contract.model import ToolCall
 from harness.contract.protocols import Endpoint
 from harness.reference.front import Front, Known
-from harness.results import CellResult, Exchange, Provenance, ServedTranscript, TurnedAway, Verdict
+from harness.results import CellResult, Exchange, Provenance, ServedTranscript, ToolRun, TurnedAway, Verdict
 from harness.rules.conversation import conversation, room
 from harness.rules.evidence import Evidence
 from harness.running.judging import Judge
@@ -47,13 +48,16 @@ class Conversation:
         self.scenario = scenario
         self.wire = wire
         self.name = name
-        self._front = Front(scenario, wire, name, known=known, edition=terms.edition, pace=terms.pace)
+        self._front = Front(
+            scenario, wire, name, known=known, edition=terms.edition, pace=terms.pace, origin=REFERENCE_URL
+        )
         self._edition = terms.edition
         self._recut = terms.recut
         self.ways: dict[str, None] = {}
         """In which other ways streams were told, in words."""
         self._tap = Tap(base, REFERENCE_URL)
         self._turned_away: list[TurnedAway] = []
+        self._runs: list[ToolRun] = []
         self._beside = 0
         self._asked = 0
         self._streamed = False
@@ -61,7 +65,7 @@ class Conversation:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         """Answer a chat, and note it."""
-        public = self._tap.public(request)
+        public = self._with_one_version(self._tap.public(request))
         with self._lock:
             served = self._front.serve(public)
             self._tap.chat = served.index
@@ -76,6 +80,14 @@ class Conversation:
                 self._tap.note(served.request, replace(served.response, delivery=_unpaced(served.response)))
         return self._told(served.response)
 
+    def _with_one_version(self, request: HttpRequest) -> HttpRequest:
+        """Google's SDK adds the version to a base URL, and base URLs of other servers end in it."""
+        version = self.wire.base_url_ending.removeprefix(self.wire.base_path)
+        doubled = f"{REFERENCE_URL}{version}{version}/"
+        if not version or not request.url.startswith(doubled):
+            return request
+        return replace(request, url=REFERENCE_URL + request.url.removeprefix(REFERENCE_URL + version))
+
     def _told(self, response: HttpResponse) -> HttpResponse:
         """The answer as it goes out: a stream comes in its events, or as it is to be told instead."""
         if self._recut is None or not response.delivery.cuts:
@@ -83,6 +95,13 @@ class Conversation:
         told, way = recut(response, self._recut, f"{self.scenario.id}/{self.name}")
         self.ways[way] = None
         return told
+
+    def note_run(self, call: ToolCall) -> int:
+        """Note that the client ran a tool. Return how many answers of the script were given by then."""
+        with self._lock:
+            answers = self._front.played
+            self._runs.append(ToolRun(call.name, call.arguments, answers))
+        return answers
 
     @property
     def asked(self) -> int:
@@ -129,6 +148,7 @@ class Conversation:
                 ended=ended,
                 turned_away=tuple(self._turned_away),
                 profiles=dict(self._front.profiles),
+                runs=tuple(self._runs),
             )
 
     def result(self, target: str, *, ended: bool = True, shown: bool = False) -> CellResult:

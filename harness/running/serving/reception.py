@@ -16,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 from harness import catalog
 from harness.apis.api import Api
+from harness.apis.endpoint import missing_version
 from harness.apis.frontage import json_response
 from harness.apis.jsonvalue import loads
 from harness.apis.view import WireError
@@ -92,7 +93,9 @@ class Reception:
                 if wire.frontage.has_key(request):
                     return response
                 return wire.fail(wire.frontage.keyless, None, request.url)
-        return self._nowhere(request, "no API has this path")
+        base = f"{self.origin}/{scenario.id}/{session}"
+        path = urlsplit(request.url).path.removeprefix(urlsplit(base).path)
+        return self._nowhere(request, f"no API has this path{_suggestion(path, base)}")
 
     def conversation(self, scenario: Scenario, session: str, wire: Api) -> Conversation:
         """The conversation of a session in one API, which begins when it is first asked for."""
@@ -149,8 +152,9 @@ class Reception:
             body = None
         match body:
             case {"name": str(name), "arguments": dict(arguments)}:
-                answers = max((each.progress[0] for each in self._of_session(scenario, session)), default=0)
-                call, at = ToolCall("", name, arguments), max(answers - 1, 0)
+                call = ToolCall("", name, arguments)
+                at = max((each.note_run(call) for each in self._of_session(scenario, session)), default=0)
+                at = max(at - 1, 0)
                 told = result_told(scenario, call, at)
                 if told is not None:
                     places, order = self._order_of(scenario, session)
@@ -182,6 +186,15 @@ class Reception:
         columns: dict[str, tuple[str, ...]] = {cell.target: () for cell in cells}
         again = Invocation(("harness", "serve"), scenarios=self._files, targets=columns, show=())
         return RunResult("serve", cells, facts=facts, invocation=again)
+
+
+def _suggestion(path: str, base: str) -> str:
+    """The base URL that would have led to an API, where the version is missing in the client's."""
+    for wire in _served_apis():
+        version = missing_version(wire, path)
+        if version is not None:
+            return f". Is {version} missing at the end of the client's base URL? With {base}{version} it is {wire.name}"
+    return ""
 
 
 @cache

@@ -35,6 +35,10 @@ class Scenario(Strict):
         "to a target that lacks one.",
     )
     system: str | None = Field(default=None, description="The system prompt.")
+    system_from: Literal["scenario", "client"] = Field(
+        default="scenario",
+        description="Whose system prompt a client at 'harness serve' sends: that of the scenario, or one of its own.",
+    )
     settings: Settings = Field(default_factory=Settings, description="Hold for each turn without settings of its own.")
     tools: list[ToolSpec] = Field(default_factory=list[ToolSpec], description="What the model may call.")
     history: list[HistoryMessage] = Field(
