@@ -51,7 +51,7 @@ class InProcess:
         wire = catalog.api(cell.target.api)
         runs = cell.target.adapter.route is Route.PROCESS
         base = ORIGIN if runs else REFERENCE_URL + wire.base_path
-        session = Session(cell.scenario, wire, cell.target.model, cell.target.profile)
+        session = Session(cell.scenario, wire, cell.target.model, cell.target.profile, origin=REFERENCE_URL)
         tap = Tap(base, base, keep)
 
         def handle(request: HttpRequest) -> HttpResponse:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import is_
@@ -75,6 +76,8 @@ class Api:
     `memory`: what its provider remembers of a conversation.
     `lift`: reads canonical values off its requests, for re-drives, if those can be had.
     `recognises(request)`: the request is a chat of this API, by path and body.
+    `paths`: the whole paths of its chats and embeddings, of the provider and of clouds that host it (`None`: any path
+    that `recognises` takes).
     `least_body`: one that it takes for a chat, so that the path alone says whether there is an endpoint.
     `view(request)`: the neutral view; raises `WireError`.
     `violations(request, law)`: what is refused or taken with a loss. Never raises: an unreadable body is one.
@@ -132,6 +135,7 @@ class Api:
     facts: Facts = field(default_factory=Facts)
     least_body: bytes = b"{}"
     stream_shapes: Mapping[str, StreamShape] = field(default_factory=dict[str, StreamShape])
+    paths: re.Pattern[str] | None = None
     provocations: frozenset[Provocation] = frozenset()
     own_stops: Mapping[StopReason, tuple[str, str]] = field(default_factory=dict[StopReason, tuple[str, str]])
     traits: Traits = PLAIN

@@ -53,7 +53,7 @@ class Front:
     """One conversation. Requests that overlap are answered one after the other.
 
     `name` tells it from others of its scenario: its ids are others. `known` says which models there are. `pace` is the
-    time between two events of a stream, in seconds.
+    time between two events of a stream, in seconds. `origin` is as in `Session`.
     """
 
     def __init__(  # noqa: PLR0913 - a conversation, and how it is held
@@ -65,6 +65,7 @@ class Front:
         known: Known,
         edition: Edition = SHIPPED,
         pace: float = 0.0,
+        origin: str | None = None,
     ) -> None:
         self.model: str | None = None
         """The model that the script has answered as first."""
@@ -75,7 +76,8 @@ class Front:
         self._known = known
         self._edition = edition
         self._pace = pace
-        self._session = Session(scenario, wire, "", wire.profile_for("", edition), name=name)
+        self._origin = origin
+        self._session = Session(scenario, wire, "", wire.profile_for("", edition), name=name, origin=origin)
         self._kept: dict[str, JSON] = {}
         self._answers: dict[_Key, Served] = {}
         self._ids: set[str] = set()
@@ -106,7 +108,7 @@ class Front:
         wire = self._wire
         if not wire.frontage.has_key(request):
             return self._failed(request, wire.frontage.keyless, "there is no key in the request")
-        if turned_away(wire, request) is not None:
+        if turned_away(wire, request, origin=self._origin) is not None:
             return Served(self._session(request), request)
         model = wire.model_of(request)
         if model is not None and not self._known(model):

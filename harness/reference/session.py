@@ -45,13 +45,22 @@ class Answer:
 class Session:
     """A handler of requests for one cell. Requests that overlap are answered one after the other.
 
+    `origin` is the URL below which the API is; without one, only the end of a path counts.
     `law`: the rules of another server, in the place of the provider's own. `name` tells conversations of one scenario
     apart; in one that has a name, answers repeat what those of the provider do of their requests, which our adapters
     have no use for.
     """
 
     def __init__(  # noqa: PLR0913 - who answers, as what, by whose rules
-        self, scenario: Scenario, wire: Api, model: str, profile: Profile, law: Law | None = None, *, name: str = ""
+        self,
+        scenario: Scenario,
+        wire: Api,
+        model: str,
+        profile: Profile,
+        law: Law | None = None,
+        *,
+        name: str = "",
+        origin: str | None = None,
     ) -> None:
         self._scenario = scenario
         self._wire = wire
@@ -60,6 +69,7 @@ class Session:
         self._law = law or wire.services.provider_law(profile, model)
         self._script = [step for turn in scenario.turns for step in turn.model]
         self._faults = {fault.answer: fault for fault in scenario.faults}
+        self._origin = origin
         self._seed = f"{scenario.id}/{name}" if name else scenario.id
         self._echoes = bool(name)
         self._played = 0
@@ -97,7 +107,7 @@ class Session:
 
     def _answer_to(self, request: HttpRequest) -> Answer:
         embeddings = self._wire.embeddings if self._scenario.embeddings is not None else None
-        lost = turned_away(self._wire, request, embedded=embeddings is not None)
+        lost = turned_away(self._wire, request, embedded=embeddings is not None, origin=self._origin)
         if lost is not None:
             return Answer(self._wire.refuse(lost))
         if embeddings is not None:

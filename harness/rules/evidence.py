@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from harness import catalog
 from harness.apis.api import Api
-from harness.apis.endpoint import turned_away
+from harness.apis.endpoint import elsewhere, turned_away
 from harness.apis.law import Law
 from harness.apis.limit import Violation
 from harness.apis.view import CallView, RequestView, ResultView, TurnView
@@ -156,6 +156,8 @@ class Evidence:
         transcript, request, law = self.transcript, reading.exchange.request, self.law(reading)
         embedded = isinstance(transcript, EmbeddingTranscript)
         lost = turned_away(self.api, request, embedded=embedded) if transcript.scripted else None
+        if lost is None and (transcript.mode == "replay" or request.url.startswith(REFERENCE_URL)):
+            lost = elsewhere(self.api, request, REFERENCE_URL)
         if lost is not None:
             return [lost]
         if embedded:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from threading import Lock
 from typing import Protocol, TypeVar
+from urllib.parse import urlsplit
 
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.results import Exchange
@@ -26,6 +27,12 @@ class Keep(Protocol):
         ...
 
 
+def _roots(base: str, public: str) -> tuple[str, str]:
+    """Both URLs without the path that they share, so that a request beside the base URL has a public URL as well."""
+    path = urlsplit(public).path
+    return (base.removesuffix(path), public.removesuffix(path)) if path and base.endswith(path) else (base, public)
+
+
 class Tap:
     """Notes every exchange of a cell in `exchanges`, in order.
 
@@ -40,15 +47,15 @@ class Tap:
         self.chat: int | None = None
         self.exchanges: list[Exchange] = []
         self.base_url = base_url.rstrip("/")
-        self._public = public_url.rstrip("/")
+        self._base, self._public = _roots(self.base_url, public_url.rstrip("/"))
         self._keep = keep
         self._lock = Lock()
 
     def public(self, request: HttpRequest) -> HttpRequest:
         """The request under its public URL."""
-        if self.base_url == self._public:
+        if self._base == self._public:
             return request
-        path = request.url.removeprefix(self.base_url)
+        path = request.url.removeprefix(self._base)
         if path == request.url or path[:1] not in {"", "/", "?"}:
             return request
         return replace(request, url=self._public + path)

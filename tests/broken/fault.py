@@ -181,6 +181,11 @@ def sends(edit: Callable[[str, dict[str, Any]], Any], *, times: int = 1) -> Wrap
     return _transport(lambda inner, api: _Rewriting(inner, api, edit, times))
 
 
+def posts(edit: Callable[[str], str]) -> Wrap:
+    """At the transport: requests go to another path."""
+    return _transport(lambda inner, _: _Readdressing(inner, edit))
+
+
 Reader = Callable[[Iterable[bytes]], Iterable[bytes]]
 """What is made of the pieces of a body before the shipped adapter sees it."""
 
@@ -221,6 +226,17 @@ class _Rewriting(httpx2.BaseTransport):
         content = json.dumps(body if edited is None else edited, ensure_ascii=False).encode()
         first, *_ = [_sent(self._inner, request, content) for _ in range(self._times)]
         return httpx2.Response(first.status_code, headers=first.headers, stream=first.stream)
+
+
+class _Readdressing(httpx2.BaseTransport):
+    def __init__(self, inner: httpx2.Client, edit: Callable[[str], str]) -> None:
+        self._inner = inner
+        self._edit = edit
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        request.url = request.url.copy_with(path=self._edit(request.url.path))
+        answer = _sent(self._inner, request, request.read())
+        return httpx2.Response(answer.status_code, headers=answer.headers, stream=answer.stream)
 
 
 class _Reading(httpx2.BaseTransport):

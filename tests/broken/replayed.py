@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.broken.fault import Fault, answers, sends
+from tests.broken.fault import Fault, answers, posts, sends
 from tests.broken.places import BODY, RESULT_CONTENT, TOOL
+from tests.broken.requests import twice_versioned
 from tests.broken.responses import without_calls
 from tests.broken.results import contents
 from tests.broken.tools import tools
 
 REPLAYED = (
+    Fault("version-twice-since", posts(twice_versioned), "call-not-needed", "path-unknown", BODY, 0),
     Fault(
         "description-changed-since",
         tools(lambda t: replace(t, description="Weather.")),

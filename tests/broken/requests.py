@@ -6,8 +6,13 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from tests.broken.fault import GEMINI, Fault, asks, sends
+from tests.broken.fault import GEMINI, OPENAI, Fault, asks, posts, sends
 from tests.broken.places import ANSWERS, BODY, EFFORT, MAX_TOKENS, ONE_CALL, STOP
+
+
+def twice_versioned(path: str) -> str:
+    """`/v1/v1/messages`: the client adds the version to a base URL that ends in it."""
+    return f"/{path.split('/')[1]}{path}"
 
 
 def _as_text(_api: str, body: dict[str, Any]) -> Any:
@@ -59,6 +64,16 @@ def _one_call(api: str, body: dict[str, Any]) -> None:
 
 
 FAULTS = (
+    Fault("version-twice", posts(twice_versioned), "call-not-needed", "path-unknown", BODY, 0),
+    Fault(
+        "version-missing",
+        posts(lambda path: path.removeprefix("/v1")),
+        "call-not-needed",
+        "path-unknown",
+        BODY,
+        0,
+        targets=OPENAI,
+    ),
     Fault("every-request-twice", sends(lambda *_: None, times=2), "system-plain", "one-request-per-chat", BODY, 1),
     Fault(
         "request-beyond-the-script", sends(lambda *_: None, times=2), "call-not-needed", "request-unexpected", BODY, 1

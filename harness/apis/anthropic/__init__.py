@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from harness.apis.anthropic.failures import fail, refuse, stream_error
 from harness.apis.anthropic.frontage import FRONTAGE
 from harness.apis.anthropic.lift import AnthropicLift
@@ -28,6 +30,7 @@ from harness.scenarios.schema import Provocation
 API = Api(
     name="anthropic",
     base_path="",
+    paths=re.compile(r"/v1/messages"),
     key_variables=("ANTHROPIC_API_KEY",),
     provider_url="https://api.anthropic.com",
     domain="anthropic.com",

@@ -6,6 +6,8 @@ user; pointers keep the spelling that was sent.
 
 from __future__ import annotations
 
+import re
+
 from harness.apis.api import Api
 from harness.apis.conditions import SchemaPlaces
 from harness.apis.facts import Facts
@@ -34,6 +36,7 @@ from harness.scenarios.schema import Provocation
 API = Api(
     name="gemini",
     base_path="",
+    paths=re.compile(r"/v1[a-z0-9]*/((projects|publishers)/.+/)?(models|tunedModels|endpoints)/[^/]+:[a-zA-Z]+"),
     key_variables=("GOOGLE_API_KEY", "GEMINI_API_KEY"),
     provider_url="https://generativelanguage.googleapis.com",
     domain="googleapis.com",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from harness.apis.api import Api
 from harness.apis.conditions import SchemaPlaces
 from harness.apis.facts import Facts
@@ -29,6 +31,7 @@ from harness.scenarios.schema import Provocation
 API = Api(
     name=NAME,
     base_path="/v1",
+    paths=re.compile(r"/v1/responses|(/v1)?/openai/(v1/)?responses"),
     key_variables=("OPENAI_API_KEY",),
     provider_url="https://api.openai.com/v1",
     domain="openai.com",

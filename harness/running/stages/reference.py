@@ -36,7 +36,8 @@ class Reference(Offline):
         """See `Stages.stage`."""
         target = cell.target
         wire = catalog.api(target.api)
-        end = _Served(Session(cell.scenario, wire, target.model, target.profile), self._client)
+        session = Session(cell.scenario, wire, target.model, target.profile, origin=REFERENCE_URL)
+        end = _Served(session, self._client)
         with self.reached(target, end, REFERENCE_URL + wire.base_path, keep) as (endpoint, tap):
             yield Stage(endpoint, tap, scripted=True, provenance=self.provenance(target))
 
