@@ -52,6 +52,10 @@ _EXAMPLES: dict[str, Any] = {
     "instructions": "Be brief.",
     "store": False,
     "presence_penalty": 0.5,
+    "maxOutputTokens": 16,
+    "max_output_tokens": 16,
+    "frequencyPenalty": 0.5,
+    "presencePenalty": 0.5,
     "frequency_penalty": 0.5,
     "stream_options": {"include_usage": True},
     "defer_loading": True,
@@ -213,7 +217,7 @@ def _value(condition: Condition, key: str) -> Any:
         case "over":
             return int(operand) + 1
         case "under":
-            return int(operand) - 1
+            return int(operand) - 1 if operand == int(operand) else operand / 2
         case "longer":
             return _long(key, int(operand) + 1)
         case "kind":
@@ -245,7 +249,8 @@ def _other(known: list[Any], example: Any) -> Any:
     if isinstance(first, bool):
         return not first
     if isinstance(first, int | float):
-        return max(each for each in known if isinstance(each, int | float)) + 0.5
+        is_another = isinstance(example, int | float) and example not in known
+        return example if is_another else max(each for each in known if isinstance(each, int | float)) - 0.5
     return next(each for each in ("medium", "other", "x") if each not in known)
 
 

@@ -264,6 +264,21 @@ def test_a_type_may_be_its_number(kind: Any, found: list[str]) -> None:
     assert rules(body, vertex=True) == found
 
 
+@pytest.mark.parametrize(
+    ("config", "found"),
+    [
+        ({"temperature": "0.5", "maxOutputTokens": "16", "topK": 40.0, "seed": 1.0}, []),
+        ({"temperature": "hot"}, [FIELD]),
+        ({"maxOutputTokens": 1.5}, [FIELD]),
+        ({"candidateCount": True}, [FIELD]),
+        ({"thinkingConfig": {"thinkingBudget": "much"}}, [FIELD]),
+        ({"thinkingConfig": {"includeThoughts": 1}}, [FIELD]),
+    ],
+)
+def test_numbers_are_numbers_or_their_text(config: Any, found: list[str]) -> None:
+    assert rules({**contents(QUESTION), "generationConfig": config}) == found
+
+
 def test_empty_text_is_accepted() -> None:
     assert violations(contents(user({"text": ""}))) == []  # recorded, whatever forums say
 

@@ -40,7 +40,34 @@ def test_a_fault_of_format_is_caught_at_every_server(body: Any, expected: list[s
 
 
 _TUPLE = {"type": "object", "properties": {"at": {"anyOf": [{"type": "array", "prefixItems": [{"type": "number"}]}]}}}
+_WEATHER = {"type": "object", "properties": {"city": {"type": ["string", "null"]}}}
+_LISTED = {"type": "object", "properties": {"days": {"type": ["array", "null"]}}}
+
+
+def _property(schema: Any) -> Any:
+    return changed("tools", 1, "function", parameters={"type": "object", "properties": {"x": schema}})
+
+
 OPENAI_FAULTS = [
+    (changed(temperature="hot"), ["parameter-type"]),
+    (changed(seed=1.5), ["parameter-type"]),
+    (changed(store="yes"), ["parameter-type"]),
+    (changed(temperature=True), ["parameter-type"]),
+    (changed(temperature=99), ["parameter-range"]),
+    (changed(top_p=-0.1), ["parameter-range"]),
+    (changed(presence_penalty=-3), ["parameter-range"]),
+    (changed(n=0), ["parameter-range"]),
+    (changed(max_completion_tokens=0), ["parameter-range"]),
+    (changed(top_logprobs=21), ["parameter-range"]),
+    (changed("tools", 1, "function", arguments=_WEATHER), ["tool-field"]),
+    (changed("tools", 1, "function", parameters=_LISTED), ["tool-array-items"]),
+    (_property({"type": "union"}), ["tool-parameters-schema"]),
+    (_property({"type": "STRING"}), ["tool-parameters-schema"]),
+    (_property({"type": ["string", "none"]}), ["tool-parameters-schema"]),
+    (_property({"type": None}), ["tool-parameters-schema"]),
+    (_property({"type": "string", "required": True}), ["tool-parameters-schema"]),
+    (_property([]), ["tool-parameters-schema"]),
+    (changed(response_format={"type": "json_schema", "json_schema": {"name": "a", **_WEATHER}}), ["format-schema"]),
     (changed("messages", 1, content=None), ["content-missing"]),
     (changed("messages", 3, content=...), ["content-missing"]),
     (changed("messages", 3, content=IMAGE), ["content-part"]),
@@ -66,6 +93,20 @@ OPENAI_FAULTS = [
     (changed(response_format={"type": "json_schema", "json_schema": {"name": "a b"}}), ["format-name"]),
     (changed(response_format={"type": "json_object"}), ["json-word"]),
 ]
+
+OPENAI_GOODS = [
+    changed(temperature=2, top_p=0, n=128, seed=-1, presence_penalty=-2, logprobs=True, top_logprobs=0),
+    changed(seed=5.0, temperature=None, functions=None, max_tokens=None, plugins=None),
+    changed("tools", 1, "function", parameters=_WEATHER),
+    _property({"type": "array", "items": [{"type": "string"}]}),  # a tuple of the draft 7
+    _property({"properties": {"type": {"type": "string"}}}),
+    changed(response_format={"type": "json_schema", "json_schema": {"name": "a", "schema": _WEATHER}}),
+]
+
+
+@pytest.mark.parametrize("body", OPENAI_GOODS)
+def test_what_openai_takes_is_no_fault(body: Any) -> None:
+    assert [rule for severity, rule in rules(body) if severity == "error"] == []
 
 
 @pytest.mark.parametrize(("body", "expected"), OPENAI_FAULTS)

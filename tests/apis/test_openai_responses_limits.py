@@ -169,7 +169,8 @@ def test_types_of_parameters(fields: Body) -> None:
 def test_ranges_of_parameters() -> None:
     assert rules(changed(model="gpt-4o", temperature=2)) == []
     assert only(changed(model="gpt-4o", temperature=-1), "parameter-range").code == "decimal_below_min_value"
-    assert only(changed(model="gpt-4o", top_logprobs=21), "parameter-range").code == "decimal_above_max_value"
+    assert only(changed(model="gpt-4o", top_logprobs=21), "parameter-range").code == "integer_above_max_value"
+    assert only(changed(model="gpt-4o", max_output_tokens=15), "parameter-range").code == "integer_below_min_value"
 
 
 def test_sampling_is_a_warning_where_the_profile_has_none() -> None:
@@ -351,6 +352,12 @@ def tool(**fields: Any) -> Body:
         (tool(parameters={"type": "object"}), "tool-schema", "/tools/0/parameters"),
         (tool(parameters={"type": "string"}), "tool-schema", "/tools/0/parameters"),
         (tool(parameters="{}"), "tool-schema", "/tools/0/parameters"),
+        (
+            tool(strict=False, parameters={"type": "object", "properties": {"x": {"type": "union"}}}),
+            "tool-schema",
+            "/tools/0/parameters/properties/x/type",
+        ),
+        (tool(examples=[]), "tool-field", "/tools/0/examples"),
         (tool(parameters={**SCHEMA, "required": []}), "tool-strict-schema", "/tools/0/parameters"),
         (tool(parameters={**SCHEMA, "additionalProperties": True}), "tool-strict-schema", "/tools/0/parameters"),
     ],

@@ -36,6 +36,8 @@ def _sound(form: str) -> Any:
 CASES = (
     _case("body", raw(b'{"model": '), PLAIN),
     _case("unknown-field", put("plugins", [])),
+    _case("parameter-type", put("seed", "1")),
+    _case("parameter-range", put("n", 0)),
     _case("model-missing", drop("model")),
     _case("stream-options", put("stream_options", {"include_usage": True})),
     _case("legacy-functions", put("function_call", "auto")),
@@ -77,6 +79,8 @@ CASES = (
     _case("tool-name", put("tools.0.function.name", "get weather")),
     _case("tool-duplicate", double("tools.0")),
     _case("tool-parameters-type", put(_PARAMETERS, "{}")),
+    _case("tool-field", put("tools.0.function.arguments", {"type": "object"})),
+    _case("tool-parameters-schema", put(f"{_PARAMETERS}.properties.city.type", "str")),
     _case("tool-parameters-root", put(_PARAMETERS, {"properties": {}})),
     _case("tool-parameters-union", put(_PARAMETERS, {"anyOf": [{"type": "object"}]})),
     _case("tool-array-items", put(f"{_PARAMETERS}.properties.days", {"type": "array"})),
@@ -86,6 +90,7 @@ CASES = (
     _case("choice-undeclared", put("tool_choice", {"type": "function", "function": {"name": "get_time"}})),
     _case("format-type", put("response_format", {"type": "json"}), PLAIN),
     _case("format-name", put("response_format.json_schema.name", "my book"), SCHEMA),
+    _case("format-schema", drop("response_format.json_schema.schema"), SCHEMA),
     _case(
         "json-word",
         together(put("response_format", {"type": "json_object"}), put("messages.1.content", "Dinner?")),

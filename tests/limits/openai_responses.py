@@ -47,6 +47,7 @@ CASES = (
     _case("result-detached", insert("input.3", _USER), model="deepseek-chat"),
     _case("reasoning-alone", together(append("input", _REASONING), put("store", True)), PLAIN),
     _case("tool-shape", drop("tools.0.type")),
+    _case("tool-field", put("tools.0.examples", [{}])),
     _case("tool-name", put("tools.0.name", "get weather")),
     _case("tool-schema", put("tools.0.parameters", {})),
     _case("tool-schema-union", put("tools.0.parameters", {"anyOf": [{"type": "object"}]})),

@@ -49,6 +49,7 @@ SAID_AS_WELL = {
     "gemini-type-list-refused": "gemini-field-type",
     "gemini-vertex-parameters-not-object-refused": "gemini-schema-type",
     "openai-chat-copilot-tool-name-empty": "openai-chat-tool-name",
+    "openai-chat-gpt-5-6-max-completion-tokens-zero": "openai-chat-parameter-range",
     "openai-chat-gpt-6-astra-max-tokens-refused": "openai-chat-max-tokens",
     "openai-chat-gpt-6-tools-responses-only": "openai-chat-tools-unsupported",
     "openai-chat-kimi-k3-1-pro-effort-off": "openai-chat-kimi-coding-effort-none",

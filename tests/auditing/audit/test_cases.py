@@ -24,3 +24,8 @@ def errors(path: Path) -> list[Finding]:
 @pytest.mark.parametrize("file", sorted(CASES.glob("accepted/*.yaml")), ids=lambda file: file.stem)
 def test_what_was_accepted_is_no_error(file: Path) -> None:
     assert errors(file) == []
+
+
+@pytest.mark.parametrize("file", sorted(CASES.glob("refused/*.yaml")), ids=lambda file: file.stem)
+def test_what_was_refused_is_an_error(file: Path) -> None:
+    assert errors(file) != []

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from functools import lru_cache
 
 from harness.apis.anthropic import limits
 from harness.apis.anthropic.limits.conversation import dotted
 from harness.apis.jsonvalue import join
 from harness.apis.limit import Violation
+from harness.apis.metaschema import schema_fault
 from harness.contract.model import JSON
 from harness.scenarios.json_schema import UndecidedSchema, Validator, schema_error
-from harness.scenarios.simple_schema import is_simple
 
 _UNIONS = ("oneOf", "anyOf", "allOf")
 
@@ -28,27 +26,11 @@ def schema_limits(schema: dict[str, JSON], pointer: str) -> Iterator[Violation]:
     if unions:
         message = f"{path}: input_schema does not support oneOf, allOf, or anyOf at the top level"
         yield limits.TOOL_SCHEMA_UNION.broken(message, join(pointer, unions[0]), actual=[*unions])
-    fault = _fault(schema)
+    fault = schema_fault(schema)
     if fault:
         keys, reason = fault
         message = f"{path}: JSON schema is invalid. It must match JSON Schema draft 2020-12: {reason}"
         yield limits.TOOL_SCHEMA.broken(message, join(pointer, *keys))
-
-
-def _fault(schema: dict[str, JSON]) -> tuple[tuple[str | int, ...], str] | None:
-    """Where and why a schema is none."""
-    try:
-        return _judged(json.dumps(schema))
-    except RecursionError:  # deeper than can be judged here
-        return None
-
-
-@lru_cache(maxsize=512)  # a conversation sends the same tools with every request
-def _judged(schema: str) -> tuple[tuple[str | int, ...], str] | None:
-    read = json.loads(schema)
-    if is_simple(read):
-        return None
-    return schema_error(read)
 
 
 def example_limits(tool: dict[str, JSON], schema: dict[str, JSON], pointer: str) -> Iterator[Violation]:

@@ -21,6 +21,9 @@ BYTES = "bytes"
 OBJECT = "object"
 STRING = "string"
 ENUM = "enum"
+BOOL = "bool"
+FLOAT, DOUBLE = "float", "double"
+INT32, INT64 = "int32", "int64"
 REPEATED = "[]"
 MAP = "{}"
 
@@ -122,53 +125,53 @@ MESSAGES: dict[str, dict[str, str]] = {
     "GenerationConfig": {
         "audioTimestamp": ANY,
         "audioTranscriptionConfig": ANY,
-        "candidateCount": ANY,
+        "candidateCount": INT32,
         "enableAffectiveDialog": ANY,
         "enableEnhancedCivicAnswers": ANY,
-        "frequencyPenalty": ANY,
+        "frequencyPenalty": FLOAT,
         "imageConfig": ANY,
-        "logprobs": ANY,
-        "maxOutputTokens": ANY,
+        "logprobs": INT32,
+        "maxOutputTokens": INT32,
         "mediaResolution": ANY,
         "modelConfig": ANY,
         "modelSelectionConfig": ANY,
-        "presencePenalty": ANY,
+        "presencePenalty": FLOAT,
         "responseFormat": ANY,
         "responseJsonSchema": ANY,
-        "responseLogprobs": ANY,
+        "responseLogprobs": BOOL,
         "responseMimeType": STRING,
         "responseModalities": ANY,
         "responseSchema": "Schema",
         "routingConfig": ANY,
-        "seed": ANY,
+        "seed": INT32,
         "speechConfig": ANY,
         "stopSequences": "string[]",
-        "temperature": ANY,
+        "temperature": FLOAT,
         "thinkingConfig": "ThinkingConfig",
-        "topK": ANY,
-        "topP": ANY,
+        "topK": FLOAT,
+        "topP": FLOAT,
         "translationConfig": ANY,
     },
-    "ThinkingConfig": {"includeThoughts": ANY, "thinkingBudget": ANY, "thinkingLevel": ANY},
+    "ThinkingConfig": {"includeThoughts": BOOL, "thinkingBudget": INT32, "thinkingLevel": ANY},
     "Schema": {
         "type": ENUM,
         "format": STRING,
         "title": STRING,
         "description": STRING,
-        "nullable": ANY,
+        "nullable": BOOL,
         "enum": "string[]",
         "items": "Schema",
-        "minItems": ANY,
-        "maxItems": ANY,
+        "minItems": INT64,
+        "maxItems": INT64,
         "properties": "Schema{}",
         "required": "string[]",
         "propertyOrdering": "string[]",
-        "minProperties": ANY,
-        "maxProperties": ANY,
-        "minimum": ANY,
-        "maximum": ANY,
-        "minLength": ANY,
-        "maxLength": ANY,
+        "minProperties": INT64,
+        "maxProperties": INT64,
+        "minimum": DOUBLE,
+        "maximum": DOUBLE,
+        "minLength": INT64,
+        "maxLength": INT64,
         "pattern": STRING,
         "example": ANY,
         "anyOf": "Schema[]",
@@ -221,7 +224,7 @@ def _value(value: JSON, kind: str, source: str, pointer: str, path: str) -> Iter
     elif kind in MESSAGES and isinstance(value, dict):
         yield from _message(ProtoMessage.of(value, pointer), kind, path)
     elif not _fits(value, kind):
-        expected = kind if kind in (STRING, ENUM, BYTES) else OBJECT
+        expected = OBJECT if kind in MESSAGES or kind.endswith(MAP) else kind
         yield limits.FIELD_TYPE.broken(
             f"Invalid value at '{path}' (TYPE_{expected.upper()}): {_shown(value)}",
             pointer,
@@ -257,9 +260,24 @@ def _fits(value: JSON, kind: str) -> bool:
         return isinstance(value, str)
     if kind == ENUM:
         return isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool))
+    if kind == BOOL:
+        return isinstance(value, bool) or value in ("true", "false")
+    if kind in (FLOAT, DOUBLE, INT32, INT64):
+        return _is_number(value, whole=kind in (INT32, INT64))
     if kind == BYTES:
         return isinstance(value, str) and decoded(value) is not None
     return kind == OBJECT and isinstance(value, dict)
+
+
+def _is_number(value: JSON, *, whole: bool) -> bool:
+    """Return whether a value is a number, or the text of one, which the provider's parser takes as well."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return False
+    try:
+        number = float(value)
+    except ValueError:
+        return False
+    return not whole or number.is_integer()
 
 
 def _shown(value: JSON) -> str:

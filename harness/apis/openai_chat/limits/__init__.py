@@ -12,6 +12,10 @@ BODY = Limit("openai-chat-body", "The body is a JSON object.", "openai-chat-requ
 UNKNOWN_FIELD = Limit(
     "openai-chat-unknown-field", "There is no field that the service does not know.", "openai-chat-required-fields"
 )
+PARAMETER_TYPE = Limit("openai-chat-parameter-type", "Every field is of its JSON type.", "openai-chat-parameter-types")
+PARAMETER_RANGE = Limit(
+    "openai-chat-parameter-range", "Every number is within its bounds.", "openai-chat-parameter-ranges"
+)
 MODEL_MISSING = Limit("openai-chat-model-missing", "The request names a model.", "openai-chat-required-fields")
 STREAM_OPTIONS = Limit(
     "openai-chat-stream-options", "`stream_options` comes with `stream: true`.", "openai-chat-stream-options-streamed"
@@ -122,6 +126,11 @@ TOOL_TYPE = Limit("openai-chat-tool-type", "A tool is of the type `function` or 
 TOOL_NAME_MISSING = Limit("openai-chat-tool-name-missing", "A tool has a name.", "openai-chat-tools-form")
 TOOL_NAME = Limit("openai-chat-tool-name", "The name of a tool matches ^[a-zA-Z0-9_-]{1,64}$.", "openai-chat-names")
 TOOL_DUPLICATE = Limit("openai-chat-tool-duplicate", "The names of tools differ.", "openai-chat-duplicate-tools")
+TOOL_FIELD = Limit(
+    "openai-chat-tool-field",
+    "A function has a name, a description, `parameters` and `strict`, and nothing else.",
+    "openai-chat-tool-fields",
+)
 TOOL_PARAMETERS_TYPE = Limit("openai-chat-tool-parameters-type", "`parameters` is an object.", "openai-chat-tools-form")
 TOOL_PARAMETERS_ROOT = Limit(
     "openai-chat-tool-parameters-root",
@@ -132,6 +141,9 @@ TOOL_PARAMETERS_UNION = Limit(
     "openai-chat-tool-parameters-union",
     "`parameters` says `type: object` beside a union. Azure refuses it without, OpenAI takes it.",
     "openai-chat-azure-union-root",
+)
+TOOL_PARAMETERS_SCHEMA = Limit(
+    "openai-chat-tool-parameters-schema", "`parameters` is a valid JSON schema.", "openai-chat-schema-valid"
 )
 TOOL_ARRAY_ITEMS = Limit(
     "openai-chat-tool-array-items",
@@ -163,6 +175,11 @@ FORMAT_NAME = Limit(
     "openai-chat-format-name",
     "A schema of the answer has a name that matches ^[a-zA-Z0-9_-]{1,64}$.",
     "openai-chat-format-form",
+)
+FORMAT_SCHEMA = Limit(
+    "openai-chat-format-schema",
+    "A schema of the answer is in `schema`, and is a valid one.",
+    "openai-chat-format-has-schema, openai-chat-schema-valid",
 )
 JSON_WORD = Limit(
     "openai-chat-json-word", "With json_object the messages contain the word json.", "openai-chat-word-json"

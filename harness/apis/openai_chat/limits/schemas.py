@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.apis.limit import Violation
+from harness.apis.jsonvalue import join
+from harness.apis.limit import Limit, Violation
+from harness.apis.metaschema import schema_fault
 from harness.apis.openai_chat import limits
 from harness.apis.subschemas import inner
 from harness.contract.model import JSON
@@ -47,11 +49,20 @@ def violations(schema: JSON, pointer: str, subject: str, code: str) -> Iterator[
             )
 
 
+def invalid(limit: Limit, schema: dict[str, JSON], pointer: str, subject: str, code: str) -> Iterator[Violation]:
+    """openai-chat-schema-valid: a schema that is none. `subject` names its owner as refusals do."""
+    fault = schema_fault(schema, tuples=True)
+    if fault is not None:
+        keys, reason = fault
+        yield limit.broken(f"Invalid schema for {subject}: {reason}.", join(pointer, *keys), code=code)
+
+
 def bare_arrays(schema: JSON, pointer: str, subject: str, code: str) -> Iterator[Violation]:
     """openai-chat-array-items: arrays that do not say what their items are. `subject` names the schema's owner as
     refusals do."""
     for place, node in _nodes(schema, pointer):
-        if node.get("type") == "array" and "items" not in node:
+        kind = node.get("type")
+        if (kind == "array" or (isinstance(kind, list) and "array" in kind)) and "items" not in node:
             context = place.removeprefix(pointer) or "the root"
             yield limits.TOOL_ARRAY_ITEMS.broken(
                 f"Invalid schema for {subject}: at {context}, array schema missing items.", place, code=code

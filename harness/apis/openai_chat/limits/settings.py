@@ -4,7 +4,7 @@ openai-chat-stream-options-streamed)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from harness.apis.jsonvalue import join
 from harness.apis.limit import Violation
@@ -13,52 +13,65 @@ from harness.apis.openai_chat.limits import schemas
 from harness.apis.openai_chat.limits.chat import Chat, shown
 from harness.apis.openai_chat.limits.messages import NAME
 from harness.apis.openai_chat.requests.parts import content_views
+from harness.apis.openai_parameters import (
+    ARRAY,
+    BOOLEAN,
+    OBJECT,
+    STRING,
+    STRING_OR_ARRAY,
+    Parameter,
+    decimal,
+    integer,
+    out_of_range,
+    wrong_type,
+)
 from harness.apis.view import TextView
 from harness.contract.model import JSON
 from harness.contract.protocols import Capability
 
-FIELDS = frozenset(
-    {
-        "audio",
-        "frequency_penalty",
-        "function_call",
-        "functions",
-        "logit_bias",
-        "logprobs",
-        "max_completion_tokens",
-        "max_tokens",
-        "messages",
-        "metadata",
-        "modalities",
-        "model",
-        "moderation",
-        "n",
-        "parallel_tool_calls",
-        "prediction",
-        "presence_penalty",
-        "prompt_cache_key",
-        "prompt_cache_options",
-        "prompt_cache_retention",
-        "reasoning_effort",
-        "response_format",
-        "safety_identifier",
-        "seed",
-        "service_tier",
-        "stop",
-        "store",
-        "stream",
-        "stream_options",
-        "temperature",
-        "tool_choice",
-        "tools",
-        "top_logprobs",
-        "top_p",
-        "user",
-        "verbosity",
-        "web_search_options",
-    }
-)
-"""The fields of a request (O/types/chat/completion_create_params.py)."""
+_ANY: Parameter | None = None
+
+FIELDS: Mapping[str, Parameter | None] = {
+    "audio": OBJECT,
+    "frequency_penalty": decimal(-2, 2),
+    "function_call": _ANY,
+    "functions": _ANY,
+    "logit_bias": OBJECT,
+    "logprobs": BOOLEAN,
+    "max_completion_tokens": integer(1),
+    "max_tokens": integer(1),
+    "messages": _ANY,
+    "metadata": OBJECT,
+    "modalities": ARRAY,
+    "model": _ANY,
+    "moderation": _ANY,
+    "n": integer(1, 128),
+    "parallel_tool_calls": BOOLEAN,
+    "prediction": OBJECT,
+    "presence_penalty": decimal(-2, 2),
+    "prompt_cache_key": STRING,
+    "prompt_cache_options": _ANY,
+    "prompt_cache_retention": _ANY,
+    "reasoning_effort": _ANY,
+    "response_format": _ANY,
+    "safety_identifier": STRING,
+    "seed": integer(),
+    "service_tier": STRING,
+    "stop": STRING_OR_ARRAY,
+    "store": BOOLEAN,
+    "stream": BOOLEAN,
+    "stream_options": OBJECT,
+    "temperature": decimal(0, 2),
+    "tool_choice": _ANY,
+    "tools": _ANY,
+    "top_logprobs": integer(0, 20),
+    "top_p": decimal(0, 1),
+    "user": STRING,
+    "verbosity": STRING,
+    "web_search_options": OBJECT,
+}
+"""The fields of a request (O/types/chat/completion_create_params.py), with what they take (openai-chat-parameter-types,
+openai-chat-parameter-ranges). Other checks look at those without."""
 
 _FORMATS = ("text", "json_object", "json_schema")
 
@@ -75,10 +88,14 @@ def violations(chat: Chat) -> Iterator[Violation]:
 
 def _fields(chat: Chat) -> Iterator[Violation]:
     for field, value in chat.body.items():
-        if field not in FIELDS and value is not None:
+        if value is None:
+            continue
+        if field not in FIELDS:
             yield limits.UNKNOWN_FIELD.broken(
                 f"Unknown parameter: '{field}'.", join("", field), actual=field, code="unknown_parameter"
             )
+        elif parameter := FIELDS[field]:
+            yield from _value(field, value, parameter)
     if not isinstance(chat.body.get("model"), str):
         yield limits.MODEL_MISSING.broken("You must provide a model parameter.", "")
     if chat.body.get("stream_options") is not None and chat.body.get("stream") is not True:
@@ -90,6 +107,14 @@ def _fields(chat: Chat) -> Iterator[Violation]:
             yield limits.LEGACY_FUNCTIONS.broken(
                 f"'{field}' is deprecated; use 'tools' and 'tool_choice'.", join("", field)
             )
+
+
+def _value(field: str, value: JSON, parameter: Parameter) -> Iterator[Violation]:
+    place, beyond = join("", field), out_of_range(field, value, parameter)
+    if message := wrong_type(field, value, parameter):
+        yield limits.PARAMETER_TYPE.broken(message, place, actual=value, code="invalid_type")
+    elif beyond:
+        yield limits.PARAMETER_RANGE.broken(beyond[0], place, actual=value, code=beyond[1])
 
 
 def _reasoning(chat: Chat) -> Iterator[Violation]:
@@ -181,6 +206,21 @@ def _schema(described: JSON, pointer: str) -> Iterator[Violation]:
             actual=name,
             code="invalid_value",
         )
-    elif described.get("strict") is True:
-        subject = f"response_format '{name}'"
-        yield from schemas.violations(described.get("schema"), join(pointer, "schema"), subject, "invalid_json_schema")
+        return
+    schema, place, subject, code = (
+        described.get("schema"),
+        join(pointer, "schema"),
+        f"response_format '{name}'",
+        "invalid_json_schema",
+    )
+    if not isinstance(schema, dict):
+        yield limits.FORMAT_SCHEMA.broken(
+            "Missing required parameter: 'response_format.json_schema.schema'.",
+            place if "schema" in described else pointer,
+            actual=schema,
+            code="missing_required_parameter",
+        )
+    else:
+        yield from schemas.invalid(limits.FORMAT_SCHEMA, schema, place, subject, code)
+        if described.get("strict") is True:
+            yield from schemas.violations(schema, place, subject, code)

@@ -18,6 +18,8 @@ from harness.contract.model import JSON
 _CHOICES = ("none", "auto", "required")
 _MOST_TOOLS = 128
 _UNIONS = ("oneOf", "anyOf", "allOf")
+_FUNCTION = ("name", "description", "parameters", "strict")
+"""The fields of a function (O/types/shared_params/function_definition.py)."""
 _CHOICE_TYPES = ("function", "custom", "allowed_tools")
 
 
@@ -90,6 +92,12 @@ def _tool(tool: dict[str, JSON], pointer: str, *, openai: bool) -> Iterator[Viol
             expected="^[a-zA-Z0-9_-]{1,64}$",
             code="invalid_value",
         )
+    for field, value in function.items() if openai else ():
+        if field not in _FUNCTION and value is not None:
+            at = join(place, field)
+            yield limits.TOOL_FIELD.broken(
+                f"Unknown parameter: '{param(at)}'.", at, actual=field, code="unknown_parameter"
+            )
     yield from _parameters(function, name, place, openai=openai)
 
 
@@ -122,6 +130,7 @@ def _parameters(function: dict[str, JSON], name: str, pointer: str, *, openai: b
             code=code,
         )
     elif openai:
+        yield from schemas.invalid(limits.TOOL_PARAMETERS_SCHEMA, parameters, place, f"function '{name}'", code)
         yield from schemas.bare_arrays(parameters, place, f"function '{name}'", code)
         if function.get("strict") is True:
             yield from schemas.violations(parameters, place, f"function '{name}'", code)

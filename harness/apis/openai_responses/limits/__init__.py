@@ -115,8 +115,8 @@ TOOL_NAME = Limit(
 )
 TOOL_SCHEMA = Limit(
     "openai-responses-tool-schema",
-    "`parameters` is the schema of an object, with its properties.",
-    "openai-responses-tool-parameters",
+    "`parameters` is the valid schema of an object, with its properties.",
+    "openai-responses-tool-parameters, openai-responses-schema-valid",
 )
 TOOL_SCHEMA_UNION = Limit(
     "openai-responses-tool-schema-union",
@@ -155,10 +155,16 @@ TOOL_CHOICE_UNKNOWN = Limit(
     "openai-responses-tool-choice-unknown", "The tool that is chosen is declared.", "openai-responses-choice-declared"
 )
 
+TOOL_FIELD = Limit(
+    "openai-responses-tool-field",
+    "A function has no field that the service does not know.",
+    "openai-responses-tool-fields",
+)
+
 FORMAT_SHAPE = Limit(
     "openai-responses-format-shape",
-    "`text.format` has a type that there is, and a schema its name.",
-    "openai-responses-format-form",
+    "`text.format` has a type that there is, and a valid schema its name.",
+    "openai-responses-format-form, openai-responses-schema-valid",
 )
 FORMAT_NAME = Limit(
     "openai-responses-format-name",

@@ -8,7 +8,7 @@ from harness.apis.jsonvalue import join
 from harness.apis.limit import Violation
 from harness.apis.openai_responses import limits
 from harness.apis.openai_responses.limits.refusals import MISSING, WRONG_TYPE, WRONG_VALUE
-from harness.apis.openai_responses.limits.schemas import strict_faults
+from harness.apis.openai_responses.limits.schemas import invalid, strict_faults
 from harness.apis.openai_responses.limits.shapes import name_limits
 from harness.apis.openai_responses.requests import state
 from harness.apis.openai_responses.requests.items import item_kind
@@ -46,6 +46,10 @@ def _schema(wanted: dict[str, JSON]) -> Iterator[Violation]:
             message = f"Invalid type for 'text.format.{key}'."
             yield limits.FORMAT_SHAPE.broken(message, join(_POINTER, key), code=WRONG_TYPE, actual=value)
     yield from name_limits(wanted.get("name"), join(_POINTER, "name"), limits.FORMAT_NAME)
+    for where, reason in invalid(wanted.get("schema"), join(_POINTER, "schema")):
+        message = f"Invalid schema for response_format '{wanted.get('name')}': {reason}."
+        source = "openai-responses-schema-valid"
+        yield limits.FORMAT_SHAPE.broken(message, where, code=_SCHEMA_CODE, source=source)
     if wanted.get("strict") is True:
         for where, sentence in strict_faults(wanted.get("schema"), join(_POINTER, "schema")):
             message = f"Invalid schema for response_format '{wanted.get('name')}': {sentence}"

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from harness.apis.bodies import parsed
 from harness.apis.jsonvalue import join
 from harness.apis.law import Law
 from harness.apis.limit import Violation
+from harness.apis.openai_parameters import (
+    ARRAY,
+    BOOLEAN,
+    OBJECT,
+    STRING,
+    STRING_OR_ARRAY,
+    STRING_OR_OBJECT,
+    Parameter,
+    decimal,
+    integer,
+    out_of_range,
+    wrong_type,
+)
 from harness.apis.openai_responses import limits
 from harness.apis.openai_responses.limits.formats import format_limits
 from harness.apis.openai_responses.limits.pairing import pairing_limits
@@ -20,45 +33,46 @@ from harness.apis.view import WireError
 from harness.contract.http import HttpRequest
 from harness.contract.model import JSON
 
-_TYPES: dict[str, tuple[type, ...]] = {
-    "background": (bool,),
-    "conversation": (str, dict),
-    "include": (list,),
-    "input": (str, list),
-    "instructions": (str,),
-    "max_output_tokens": (int,),
-    "max_tool_calls": (int,),
-    "metadata": (dict,),
-    "model": (str,),
-    "parallel_tool_calls": (bool,),
-    "previous_response_id": (str,),
-    "prompt": (dict,),
-    "reasoning": (dict,),
-    "service_tier": (str,),
-    "store": (bool,),
-    "stream": (bool,),
-    "stream_options": (dict,),
-    "temperature": (int, float),
-    "text": (dict,),
-    "tool_choice": (str, dict),
-    "tools": (list,),
-    "top_logprobs": (int,),
-    "top_p": (int, float),
-    "truncation": (str,),
+_PARAMETERS: Mapping[str, Parameter] = {
+    "background": BOOLEAN,
+    "conversation": STRING_OR_OBJECT,
+    "include": ARRAY,
+    "input": STRING_OR_ARRAY,
+    "instructions": STRING,
+    "max_output_tokens": integer(16),
+    "max_tool_calls": integer(1),
+    "metadata": OBJECT,
+    "model": STRING,
+    "parallel_tool_calls": BOOLEAN,
+    "previous_response_id": STRING,
+    "prompt": OBJECT,
+    "prompt_cache_key": STRING,
+    "reasoning": OBJECT,
+    "safety_identifier": STRING,
+    "service_tier": STRING,
+    "store": BOOLEAN,
+    "stream": BOOLEAN,
+    "stream_options": OBJECT,
+    "temperature": decimal(0, 2),
+    "text": OBJECT,
+    "tool_choice": STRING_OR_OBJECT,
+    "tools": ARRAY,
+    "top_logprobs": integer(0, 20),
+    "top_p": decimal(0, 1),
+    "truncation": STRING,
+    "user": STRING,
 }
+"""The parameters with what they take (openai-responses-input)."""
+
 _OTHERS = (
     "access_programs",
     "client_metadata",  # openai-responses-client-metadata
     "context_management",
     "image",
     "moderation",
-    "prompt_cache_key",
     "prompt_cache_options",
     "prompt_cache_retention",
-    "safety_identifier",
-    "user",
 )
-_RANGES = {"temperature": (0, 2), "top_logprobs": (0, 20)}
 _MOVED = {
     "messages": "input",
     "response_format": "text.format",
@@ -92,10 +106,10 @@ def _parameters(body: dict[str, JSON], law: Law) -> Iterator[Violation]:
         pointer = join("", key)
         if value is None:
             continue
-        if key not in _TYPES and key not in _OTHERS:
-            yield from _unknown(key, pointer, law)
-        elif key in _TYPES:
+        if key in _PARAMETERS:
             yield from _value(key, value, pointer)
+        elif key not in _OTHERS:
+            yield from _unknown(key, pointer, law)
     if body.get("stream_options") is not None and body.get("stream") is not True:
         text = "The 'stream_options' parameter is only allowed when 'stream' is enabled."
         yield limits.STREAM_OPTIONS.broken(text, "/stream_options")
@@ -128,18 +142,12 @@ def _unknown(key: str, pointer: str, law: Law) -> Iterator[Violation]:
 
 
 def _value(key: str, value: JSON, pointer: str) -> Iterator[Violation]:
-    if not isinstance(value, _TYPES[key]) or (isinstance(value, bool) and bool not in _TYPES[key]):
-        names = " or ".join(kind.__name__ for kind in _TYPES[key])
-        text = f"Invalid type for '{key}': expected {names}, but got {type(value).__name__} instead."
+    parameter = _PARAMETERS[key]
+    beyond = out_of_range(key, value, parameter)
+    if text := wrong_type(key, value, parameter):
         yield limits.PARAMETER_TYPE.broken(text, pointer, code=WRONG_TYPE, actual=value)
-    elif key in _RANGES and isinstance(value, int | float):
-        low, high = _RANGES[key]
-        if not low <= value <= high:
-            bound = f">= {low}" if value < low else f"<= {high}"
-            side = "below minimum" if value < low else "above maximum"
-            code = "decimal_below_min_value" if value < low else "decimal_above_max_value"
-            text = f"Invalid '{key}': decimal {side} value. Expected a value {bound}, but got {value} instead."
-            yield limits.PARAMETER_RANGE.broken(text, pointer, code=code, actual=value)
+    elif beyond:
+        yield limits.PARAMETER_RANGE.broken(beyond[0], pointer, code=beyond[1], actual=value)
 
 
 def _input(body: dict[str, JSON]) -> Iterator[Violation]:

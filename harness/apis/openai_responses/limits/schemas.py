@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.apis.jsonvalue import keys
+from harness.apis.jsonvalue import join, keys
+from harness.apis.metaschema import schema_fault
 from harness.apis.subschemas import inner
 from harness.contract.model import JSON
 
@@ -22,10 +23,18 @@ def strict_faults(schema: JSON, pointer: str) -> Iterator[tuple[str, str]]:
         yield from _object_faults(member, place, keys(place.removeprefix(pointer)))
 
 
+def invalid(schema: JSON, pointer: str) -> Iterator[tuple[str, str]]:
+    """What makes a schema none (openai-responses-schema-valid), as a pointer and a reason."""
+    fault = schema_fault(schema, tuples=True) if isinstance(schema, dict) else None
+    if fault is not None:
+        yield join(pointer, *fault[0]), fault[1]
+
+
 def array_faults(schema: JSON, pointer: str) -> Iterator[tuple[str, str]]:
     """Each array that does not say what its items are (openai-chat-array-items), as a pointer and a sentence."""
     for place, member in _nested(schema, pointer):
-        if member.get("type") == "array" and "items" not in member:
+        kind = member.get("type")
+        if (kind == "array" or (isinstance(kind, list) and "array" in kind)) and "items" not in member:
             yield place, f"In context={keys(place.removeprefix(pointer))}, array schema missing items."
 
 

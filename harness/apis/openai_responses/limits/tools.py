@@ -11,7 +11,7 @@ from harness.apis.law import Law
 from harness.apis.limit import Violation
 from harness.apis.openai_responses import limits
 from harness.apis.openai_responses.limits.refusals import MISSING, WRONG_TYPE, WRONG_VALUE, parameter
-from harness.apis.openai_responses.limits.schemas import array_faults, strict_faults
+from harness.apis.openai_responses.limits.schemas import array_faults, invalid, strict_faults
 from harness.apis.openai_responses.limits.shapes import name_limits
 from harness.apis.openai_responses.requests.items import string
 from harness.contract.model import JSON
@@ -19,6 +19,11 @@ from harness.contract.model import JSON
 _UNIONS = ("oneOf", "anyOf", "allOf")
 _MODES = ("auto", "none", "required")
 _SCHEMA_CODE = "invalid_function_parameters"
+_FUNCTION = (
+    *("type", "name", "description", "parameters", "strict"),
+    *("allowed_callers", "async", "defer_loading", "output_schema"),
+)
+"""The fields of a function (O/types/responses/function_tool_param.py)."""
 
 
 def tool_limits(body: dict[str, JSON], law: Law) -> Iterator[Violation]:
@@ -94,8 +99,20 @@ def _function(tool: dict[str, JSON], pointer: str, *, own: bool) -> Iterator[Vio
     if "strict" not in tool and isinstance(tool.get("name"), str) and _is_made_strict(schema, place):
         text = f"Without 'strict' the API makes the schema of '{name}' strict where it can: say whether it is."
         yield limits.TOOL_STRICT_UNSAID.broken(text, pointer)
-    if schema is None:
-        return
+    yield from _unknown_fields(tool, pointer) if own and name else ()
+    if schema is not None:
+        yield from _parameters(schema, name, place, own=own, strict=strict is True)
+
+
+def _unknown_fields(tool: dict[str, JSON], pointer: str) -> Iterator[Violation]:
+    for key, value in tool.items():
+        if key not in _FUNCTION and value is not None:
+            at = join(pointer, key)
+            text = f"Unknown parameter: '{parameter(at)}'."
+            yield limits.TOOL_FIELD.broken(text, at, code="unknown_parameter", actual=key)
+
+
+def _parameters(schema: JSON, name: str, place: str, *, own: bool, strict: bool) -> Iterator[Violation]:
     fault = _root_fault(schema)
     if _is_untyped_union(schema):
         text = f"Invalid schema for function '{name}': schema must be a JSON Schema of 'type: \"object\"', got 'None'."
@@ -104,10 +121,13 @@ def _function(tool: dict[str, JSON], pointer: str, *, own: bool) -> Iterator[Vio
         text = f"Invalid schema for function '{name}': {fault}"
         yield limits.TOOL_SCHEMA.broken(text, place, code=_SCHEMA_CODE, actual=schema)
     else:
+        for where, reason in invalid(schema, place) if own else ():
+            text = f"Invalid schema for function '{name}': {reason}."
+            yield limits.TOOL_SCHEMA.broken(text, where, code=_SCHEMA_CODE, source="openai-responses-schema-valid")
         for where, sentence in array_faults(schema, place) if own else ():
             text = f"Invalid schema for function '{name}': {sentence}"
             yield limits.TOOL_ARRAY_ITEMS.broken(text, where, code=_SCHEMA_CODE)
-        for where, sentence in strict_faults(schema, place) if strict is True else ():
+        for where, sentence in strict_faults(schema, place) if strict else ():
             text = f"Invalid schema for function '{name}': {sentence}"
             yield limits.TOOL_STRICT_SCHEMA.broken(text, where, code=_SCHEMA_CODE)
 
