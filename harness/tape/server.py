@@ -15,20 +15,22 @@ import struct
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from functools import cache
 from itertools import count
-from operator import itemgetter
+from operator import attrgetter
 from threading import Event, Thread
+from typing import cast
 
 import uvicorn
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from harness.contract.errors import UsageError
 from harness.contract.http import AT_ONCE, HttpRequest, HttpResponse
-from harness.tape.content_encoding import decode
+from harness.tape.content_encoding import MAX_BYTES, decode
 from harness.tape.transport import Handler
 
 _log = logging.getLogger(__name__)
@@ -49,9 +51,21 @@ stopped for a while, would be told to have failed. Clients close those that they
 all of them.
 """
 
-_MOST = 100
+_MAX_DISCARDED_BYTES = 4 * MAX_BYTES
+"""Bytes of a body that is too long that are read before its client is told so."""
+
+_MAX_IDLE = 100
 """Connections above which the one that has been idle for longest is closed all the same when another one comes: of
 clients that are dropped and never closed a process would run out of files, on macOS at 256."""
+
+_ACCEPTED_AT_ONCE = 16
+"""Connections that asyncio accepts before it looks after them, which is when too many are closed."""
+
+_BACKLOG = 2048
+"""Connections that the system holds until they are accepted."""
+
+_SPARE_FILES = 64
+"""Files that connections leave to the rest of the process."""
 
 _SOON = 0.002
 """Seconds until it is looked again whether all connections have ended."""
@@ -82,25 +96,53 @@ class Server:
             return
         request = Request(scope, receive)
         try:
-            body = await request.body()
+            answer = await self._received(request, _target(scope))
         except ClientDisconnect:
             return
-        answer = await self._answer(request, body)
         if answer.delivery == AT_ONCE:
             response = Response(answer.body, answer.status, dict(answer.headers))
             await response(scope, receive, send)
         else:
             await _deliver(answer, scope, receive, send)
 
-    async def _answer(self, request: Request, body: bytes) -> HttpResponse:
-        handler = self._handlers.get(request.url.path.split("/")[1], self._rest)
+    async def _received(self, request: Request, target: str) -> HttpResponse:
+        """Read a request, and answer it."""
+        if not target.startswith("/") or target.startswith("//"):
+            return _error(400, "the request target must be a path, as in /a/b")
+        body = await _body(request)
+        if body is None:
+            return _error(413, f"the body of a request may have {MAX_BYTES // 2**20} MiB at most")
+        handler = self._handlers.get(target.partition("?")[0].split("/")[1], self._rest)
         if handler is None:
-            return _error(404, f"nothing is mounted at {request.url.path}")
+            return _error(404, f"nothing is mounted at {target}")
         try:
-            return await run_in_threadpool(handler, _plain(request, body, self.origin))
+            return await run_in_threadpool(handler, _plain(request, target, body, self.origin))
         except Exception as error:  # noqa: BLE001 - a server outlives whatever its handlers do
-            _log.exception("the handler of %s failed", request.url.path)
+            _log.exception("the handler of %s failed", target)
             return _error(500, f"{type(error).__name__}: {error}")
+
+
+def _target(scope: Scope) -> str:
+    """Path and query of a request as they were sent. Starlette's URL believes the Host header, and spells them anew."""
+    path, query = bytes(scope["raw_path"]).decode("latin-1"), bytes(scope["query_string"]).decode("latin-1")
+    return f"{path}?{query}" if query else path
+
+
+async def _body(request: Request) -> bytes | None:
+    """The body of a request; `None` if it is too long. Some more is read then, since clients send before they read."""
+    announced = request.headers.get("content-length", "")
+    body, size = bytearray(), 0
+    too_long = announced.isdecimal() and int(announced) > MAX_BYTES
+    async for chunk in request.stream():
+        size += len(chunk)
+        too_long = too_long or size > MAX_BYTES
+        if not too_long:
+            body += chunk
+        else:
+            body.clear()
+        if size > _MAX_DISCARDED_BYTES:
+            break
+    return None if too_long else bytes(body)
 
 
 async def _deliver(answer: HttpResponse, scope: Scope, receive: Receive, send: Send) -> None:
@@ -163,17 +205,15 @@ def _unsent(connection: socket.socket) -> int:
     return int.from_bytes(answer, sys.byteorder)
 
 
-def _plain(request: Request, body: bytes, origin: str) -> HttpRequest:
+def _plain(request: Request, target: str, body: bytes, origin: str) -> HttpRequest:
     headers: dict[str, str] = {}
     for name, value in request.headers.items():
         headers[name] = f"{headers[name]}, {value}" if name in headers else value
     try:
         body = decode(body, headers.get("content-encoding", ""))
     except ValueError as error:
-        _log.warning("%s: %s", request.url.path, error)
-    # Not `request.url`: that believes the Host header, and spells the path anew.
-    path, query = bytes(request.scope["raw_path"]).decode("latin-1"), request.url.query
-    return HttpRequest(request.method, f"{origin}{path}{'?' if query else ''}{query}", headers, body)
+        _log.warning("%s: %s", target, error)
+    return HttpRequest(request.method, f"{origin}{target}", headers, body)
 
 
 def _error(status: int, message: str) -> HttpResponse:
@@ -184,18 +224,50 @@ def _error(status: int, message: str) -> HttpResponse:
 class _Connection(H11Protocol):
     """uvicorn's, but puts the transport into the state of its requests: ASGI has no message that resets a connection.
 
-    `connection_made` is asyncio's, and `state` ASGI's; of uvicorn `app_state` is used, the place of the latter, and the
-    timer that each of its `connections` has while it is idle.
+    `connection_made` is asyncio's, and `state` ASGI's; of uvicorn `app_state` is used, the place of the latter, and of
+    each connection `cycle`, its request, and the timer that it has while it is idle.
     """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] - as uvicorn has it
         super().connection_made(transport)
         self.app_state = {**self.app_state, _TRANSPORT: transport}
-        if len(self.connections) > _MOST:
-            others = [each for each in self.connections if isinstance(each, _Connection)]
-            idle = [(timer.when(), each) for each in others if (timer := each.timeout_keep_alive_task)]
-            if idle:
-                min(idle, key=itemgetter(0))[1].timeout_keep_alive_handler()
+        self.arrival = next(_arrivals)
+        every = [each for each in self.connections if isinstance(each, _Connection) and each is not self]
+        others = [each for each in every if not each.transport.is_closing()]
+        if len(others) < min(_MAX_IDLE, _max_connections()):
+            return
+        idle = [each for each in others if each.timeout_keep_alive_task]
+        is_full = len(others) >= _max_connections()
+        waiting = [each for each in others if each.is_waiting] if is_full else []
+        if idle or waiting:
+            min(idle or waiting, key=attrgetter("arrival")).transport.close()
+        elif is_full:
+            transport.close()
+
+    def data_received(self, data: bytes) -> None:
+        self.arrival = next(_arrivals)
+        super().data_received(data)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the client has sent no request, or a part of one."""
+        cycle = cast("RequestResponseCycle | None", self.cycle)  # as it is before the first request
+        return cycle is None or cycle.more_body
+
+
+_arrivals = count()
+"""Numbers what arrives, to tell which connection has been silent for longest."""
+
+
+@cache
+def _max_connections() -> int:
+    """Connections that this process has files for."""
+    try:
+        import resource  # noqa: PLC0415 - not on every system
+    except ImportError:
+        return 8192
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return max(limit - _SPARE_FILES, limit // 2)
 
 
 class _Listener(uvicorn.Server):
@@ -218,6 +290,7 @@ class _Listener(uvicorn.Server):
             date_header=False,
             timeout_keep_alive=_NEVER,
             timeout_graceful_shutdown=1,
+            backlog=_ACCEPTED_AT_ONCE,
         )
         super().__init__(config)
         self.ready = Event()
@@ -231,6 +304,8 @@ class _Listener(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        for each in sockets or ():
+            each.listen(_BACKLOG)
         self._loop = asyncio.get_running_loop()
         self.ready.set()
 

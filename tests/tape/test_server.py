@@ -278,7 +278,7 @@ def test_an_idle_connection_is_not_closed_under_its_client(
 
 
 def test_of_too_many_connections_the_one_that_was_idle_for_longest_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.tape.server._MOST", 3)
+    monkeypatch.setattr("harness.tape.server._MAX_IDLE", 3)
     with serve(echo) as running, contextlib.ExitStack() as opened:
         clients = [opened.enter_context(httpx2.Client(trust_env=False)) for _ in range(4)]
         idle: list[socket.socket] = []
@@ -288,6 +288,50 @@ def test_of_too_many_connections_the_one_that_was_idle_for_longest_is_closed(mon
         assert idle[0] is idle[3]
         assert select.select(idle[:3], [], [], 2)[0] == [idle[1]]
         assert clients[1].post(running.origin, content=b"x").content == b"x"
+
+
+@pytest.mark.parametrize("sent", [b"", b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\nabc"])
+def test_clients_that_send_nothing_do_not_keep_others_out(
+    monkeypatch: pytest.MonkeyPatch, sent: bytes, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("harness.tape.server._max_connections", lambda: 8)
+    with serve(echo) as running, contextlib.ExitStack() as opened:
+        port = int(running.origin.rpartition(":")[2])
+        silent = [opened.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(30)]
+        for each in silent:
+            each.sendall(sent)
+        assert httpx2.post(running.origin, content=b"x", trust_env=False).content == b"x"
+        assert select.select(silent[:1], [], [], 2)[0] == silent[:1]
+        assert select.select(silent[-1:], [], [], 0.05)[0] == []
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("target", ["*", "//", "//[/x", "?", "http://[/x", "http://a/b"])
+def test_a_target_that_is_no_path_is_refused(target: str, capfd: pytest.CaptureFixture[str]) -> None:
+    with serve(echo) as running, socket.create_connection(("127.0.0.1", int(running.origin[17:]))) as client:
+        client.sendall(f"GET {target} HTTP/1.1\r\nhost: [\r\nconnection: close\r\n\r\n".encode())
+        assert client.makefile("rb").read().startswith(b"HTTP/1.1 400 ")
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("announced", [True, False])
+def test_a_body_that_is_too_long_is_refused(
+    server: Server, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch, announced: bool
+) -> None:
+    monkeypatch.setattr("harness.tape.server.MAX_BYTES", 2**20)
+    base = server.mount(echo)
+    longest = b"x" * 2**20
+
+    def body(content: bytes) -> Iterator[bytes] | bytes:
+        return content if announced else iter([content[:100], content[100:]])
+
+    assert client.post(base, content=body(longest)).content == longest
+    refused = client.post(base, content=body(longest + b"x"))
+    assert (refused.status_code, refused.json()["error"]["message"]) == (
+        413,
+        "harness: the body of a request may have 1 MiB at most",
+    )
+    assert client.post(base, content=b"x").content == b"x"
 
 
 def test_a_cassette_is_played_for_a_client_of_any_kind(server: Server) -> None:
