@@ -48,6 +48,7 @@ _EXAMPLES: dict[str, Any] = {
     "effort": "low",
     "reasoning_effort": "none",
     "metadata": {"a": "b"},
+    "web_search_options": {},
     "include": ["reasoning.encrypted_content"],
     "instructions": "Be brief.",
     "store": False,

@@ -35,6 +35,7 @@ from harness.results import (
     Outcome,
     PairDisagreement,
     RedriveResult,
+    Refusal,
     RunResult,
     Sent,
     Severity,
@@ -68,6 +69,9 @@ recording by itself is seen in several of its requests."""
 _IN_AUDIT = {Kind.LOSS: Severity.WARNING, Kind.CONVENTION: Severity.NOTE}
 """What is held against other people's requests: only a limit may be an error."""
 
+_CONTENT = frozenset({400, 409, 413, 415, 422})
+"""Status codes that reject a request's content, as opposed to authentication, rate limits or overload."""
+
 _ANYBODYS = Redactor(shaped=True)
 """Whose keys stand in the recordings of others nobody knows, but what they look like."""
 
@@ -89,6 +93,7 @@ class Audit:
         self._files = 0
         self._counts = {api.name: Counter[str]() for api in catalog.apis()}
         self._unknown = 0
+        self._unexplained: list[Refusal] = []
         self._cells: dict[tuple[str, str], CellResult] = {}
 
     def add(self, file: str, cassette: Cassette) -> None:
@@ -130,7 +135,9 @@ class Audit:
             self._add(found.file, found.api, 0, [_disagreement(found)])
         counts = {api: ApiCounts(**counter) for api, counter in self._counts.items()}
         missing = (_unread(each) for each in skipped if each.damaged)
-        audited = Audited(self._files, counts, self._unknown, tuple(skipped), redrive)
+        audited = Audited(
+            self._files, counts, self._unknown, tuple(skipped), redrive, unexplained=tuple(self._unexplained)
+        )
         scope = self._scope
         return RunResult(
             "audit", (*self._cells.values(), *missing), audit=audited, rules=scope.only, ignored=scope.ignored
@@ -162,6 +169,7 @@ class Audit:
         found: list[Finding] = []
         raised = (finding for rule in self._rules for finding in rule.findings(evidence))
         flagged: set[int] = set()
+        explained: set[int] = set()
         for finding in raised:
             at = finding.exchange
             limit = finding.kind is Kind.LIMIT
@@ -172,8 +180,9 @@ class Audit:
                 settled = evidence.api.is_settled(finding.source, evidence.law(evidence.readings[at]))
                 if not settled and outcomes[at] is not Outcome.REFUSED:
                     severity = Severity.WARNING  # a compatible server, of which nobody knows the limit, took it
-                elif self._scope.takes(finding.rule):
-                    flagged.add(at)
+                else:
+                    explained.add(at)
+                    flagged.update({at} if self._scope.takes(finding.rule) else ())
             placed = replace(
                 finding,
                 severity=severity,
@@ -184,6 +193,9 @@ class Audit:
             )
             found.append(placed)
         self._count(api, evidence.readings, outcomes, flagged)
+        for at, outcome in enumerate(outcomes):
+            if outcome is Outcome.REFUSED and at not in explained:
+                self._unexplained.extend(_refusal(file, indices[at], evidence.readings[at]))
         return found
 
     def _count(self, api: str, readings: Sequence[Reading], outcomes: Sequence[Outcome], flagged: set[int]) -> None:
@@ -298,6 +310,18 @@ def marked(file: Path) -> bool:
 
 def _recognised(interaction: Interaction) -> Api | None:
     return next((wire for wire in catalog.apis() if wire.recognises(interaction.request)), None)
+
+
+def _refusal(file: str, index: int, reading: Reading) -> Iterator[Refusal]:
+    """The refusal of a request for its content, in the server's words; of an error inside HTTP 200 as well."""
+    response = reading.exchange.response
+    error = reading.response.error if reading.response is not None else None
+    if response is None:
+        return
+    status = response.status if response.status >= 400 or error is None else error.meant or response.status
+    if status in _CONTENT or status < 400:
+        words = error.message if error else response.body.decode("utf-8", "replace")
+        yield Refusal(file, index, status, _ANYBODYS.text(words))
 
 
 def _about_a_scrubbed_id(finding: Finding) -> bool:

@@ -11,7 +11,7 @@ from harness.results import Audited, Finding, Outcome, RunResult, Severity
 
 _RULES = 12
 _FILES = 3
-"""As many rules, and files that were not read, are shown: the whole stays within 60 lines."""
+"""As many rules, and files that were refused or not read, are shown: the whole stays within 60 lines."""
 _LENGTH = 160
 
 _TITLES = {
@@ -29,6 +29,8 @@ def lines(run: RunResult, audit: Audited, *, verbose: bool, quiet: bool = False)
     if not quiet:
         yield from _table(audit)
     yield from _findings(run, verbose=verbose, quiet=quiet)
+    if not quiet:
+        yield from map(plain, unexplained(audit, None if verbose else _FILES))
     if audit.redrive is not None and not (quiet and not audit.redrive.disagreements):
         yield from redrive_lines(audit.redrive, verbose=verbose)
     yield from _skipped(audit, verbose=verbose, quiet=quiet)
@@ -80,6 +82,20 @@ def _evidence(finding: Finding, *, values: bool) -> Iterator[str]:
     for name, value in (("actual", finding.actual), ("expected", finding.expected)):
         if values and value is not None:
             yield f"      {name}: {short(value)}"
+
+
+def unexplained(audit: Audited, most: int | None) -> Iterator[str]:
+    """The refusals for which no rule gives a reason, in the words of their servers; at most so many of them."""
+    if not audit.unexplained:
+        return
+    yield ""
+    yield f"Refused, and no rule says why: {len(audit.unexplained)}. What the server answered:"
+    for each in audit.unexplained[:most]:
+        yield f"  {each.file}, interaction {each.index}"
+        yield f"    HTTP {each.status}: {_cut(each.words)}"
+    left = len(audit.unexplained[most:]) if most is not None else 0
+    if left:
+        yield f"  {left} more: --verbose shows all of them, --report json:PATH keeps them"
 
 
 def _skipped(result: Audited, *, verbose: bool, quiet: bool) -> Iterator[str]:

@@ -100,6 +100,9 @@ def _of_audit(run: RunResult, done: Audited, presentation: Presentation) -> Iter
     if done.redrive is not None:
         yield "### Driven again"
         yield code("\n".join(redrive_lines(done.redrive, verbose=presentation.verbose)).strip("\n"), "text")
+    if done.unexplained:
+        yield f"### Refused, and no rule says why: {count(len(done.unexplained), 'request')}"
+        yield code("\n".join([*audit.unexplained(done, limit)][2:]), "text")
     damaged = [f"- {escaped(each.reason)}" for each in done.skipped if each.damaged]
     if damaged:
         yield f"### Not audited, since it cannot be read: {count(len(damaged), 'cassette')}"

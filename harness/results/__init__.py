@@ -1,7 +1,7 @@
 """What a run produces: transcripts, findings, cells, the run; and all that reports may read."""
 
 from harness.contract.model import JSON
-from harness.results.audit import ApiCounts, Audited, PairCounts, PairDisagreement, RedriveResult, Skipped
+from harness.results.audit import ApiCounts, Audited, PairCounts, PairDisagreement, RedriveResult, Refusal, Skipped
 from harness.results.checked import Checked, Rate, Tried
 from harness.results.conversation import Conversation, Said, Saying, Sent, Speaker
 from harness.results.definition import Definition
@@ -70,6 +70,7 @@ __all__ = [
     "Provenance",
     "Rate",
     "RedriveResult",
+    "Refusal",
     "Report",
     "Retelling",
     "RunResult",

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from harness.contract.model import JSON
+from harness.results.findings import writable
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,20 @@ class Skipped:
     file: str
     reason: str
     damaged: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A request that its server refused for its content, and that breaks no limit: exchange `index` of `file`, with the
+    status and the server's words."""
+
+    file: str
+    index: int
+    status: int
+    words: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "words", writable(self.words))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +104,11 @@ class RedriveResult:
 class Audited:
     """What an audit has looked at. `files` counts the cassettes read, `unknown` their exchanges that are no chat of a
     known API. `redrive` is what came of driving their conversations again, if that was asked for; what disagrees there
-    is a finding of its cell as well."""
+    is a finding of its cell as well. `unexplained` are the refusals for which no rule gives a reason."""
 
     files: int
     apis: Mapping[str, ApiCounts]
     unknown: int
     skipped: tuple[Skipped, ...] = ()
     redrive: RedriveResult | None = None
+    unexplained: tuple[Refusal, ...] = ()

@@ -265,7 +265,7 @@ def test_nothing_audited_is_no_pass(tmp_path: Path) -> None:
 def test_the_json_has_findings_as_a_run_has_them_with_file_and_index(tmp_path: Path) -> None:
     file = write(tmp_path / "broken.yaml", exchange(request(UNANSWERED)))
     document = json.loads(audited(file).to_json())
-    assert set(document["audit"]) == {"files", "apis", "unknown", "skipped", "redrive"}
+    assert set(document["audit"]) == {"files", "apis", "unknown", "skipped", "redrive", "unexplained"}
     assert document["audit"]["apis"][CHAT] == {
         "exchanges": 1,
         "unread": 0,

@@ -59,6 +59,28 @@ def test_the_text_says_what_was_accepted_and_what_was_refused(run: Run, tmp_path
     assert lines[-1] == expected
 
 
+def test_a_refusal_that_no_rule_knows_is_told_in_the_server_s_words(run: Run, tmp_path: Path) -> None:
+    words = {"error": {**REFUSAL["error"], "message": "The sky is too blue. Your key is xai-" + "aB3dE5gH7j" * 8}}
+    key = {"error": {**REFUSAL["error"], "message": "Incorrect API key provided."}}
+    file = write(
+        tmp_path / "a.yaml",
+        exchange(),
+        exchange(answered=response(words, 400)),
+        exchange(request(UNANSWERED), response(REFUSAL, 400)),  # a limit says why
+        exchange(answered=response(key, 401)),  # not for what the request says
+    )
+
+    done = run(file)
+
+    assert "\nRefused, and no rule says why: 1. What the server answered:\n" in done.stdout
+    assert f"  {file}, interaction 1\n    HTTP 400: The sky is too blue. Your key is " in done.stdout
+    assert "xai-aB3" not in done.stdout
+    assert "no rule says why" not in run(file, "--quiet").stdout
+    assert "### Refused, and no rule says why: 1 request" in run(file, "--report", "markdown").stdout
+    (kept,) = json.loads(run(file, "--report", "json").stdout)["audit"]["unexplained"]
+    assert (kept["index"], kept["status"]) == (1, 400)
+
+
 def test_a_clean_audit_ends_well(run: Run, tmp_path: Path) -> None:
     done = run(write(tmp_path / "good.yaml", exchange()))
     assert done.exit_code == 0
@@ -219,4 +241,4 @@ def test_the_audit_of_all_traffic_fits_on_a_page(run: Run) -> None:
     done = run(ROOT)
     assert done.exit_code == 1
     assert len(done.stdout.splitlines()) <= 60
-    assert "0 of 896 accepted and 5 of 44 refused requests break a limit." in done.stdout
+    assert "0 of 896 accepted and 7 of 44 refused requests break a limit." in done.stdout

@@ -21,6 +21,8 @@ from tests.traffic import FOLDERS, ROOT, Recorded, needs_traffic, recorded
 pytestmark = needs_traffic
 
 REFUSED_FOR_THEIR_SHAPE = {
+    "errors/anthropic-messages/pydantic-pydantic-ai-019-400.yaml": "anthropic-effort-xhigh-opus-4-6",
+    "errors/openai-chat/pydantic-pydantic-ai-020-400.yaml": "openai-chat-web-search-options-models",
     "errors/openai-chat/pydantic-pydantic-ai-018-400.yaml": "openai-chat-system-unsupported",
     "errors/openai-chat/pydantic-pydantic-ai-019-400.yaml": "openai-chat-system-unsupported",
     "errors/openai-compat-responses/pydantic-pydantic-ai-003-400.yaml": "openai-responses-result-detached",
@@ -95,6 +97,14 @@ def test_refusals_whose_cause_is_the_shape_of_the_request_are_flagged() -> None:
     }
     assert flagged == REFUSED_FOR_THEIR_SHAPE
     assert sum(counts.refused_flagged for counts in counted().apis.values()) == len(REFUSED_FOR_THEIR_SHAPE)
+
+
+def test_of_refusals_that_no_rule_knows_the_words_are_kept() -> None:
+    """A context too long, a file behind a URL, a model that generated something else: not to be seen in a request."""
+    unexplained = counted().unexplained
+    assert len(unexplained) == 22
+    assert {each.status for each in unexplained} == {400}
+    assert all(each.words for each in unexplained)
 
 
 def _follow_ups() -> list[Recorded]:
