@@ -44,14 +44,18 @@ class Law:
         return frozenset({self.service, OWN} if self.is_own else {self.service})
 
 
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
 @dataclass(frozen=True, slots=True)
 class Services:
     """Who serves an API: `hosts` maps host names, with all below them, to services, before those of `SERVERS`. `clouds`
     are services that hold requests to the provider's own rules; `models` is a pattern of the models that the provider
-    itself serves."""
+    itself serves. A server on this machine that is asked for one of `stand_ins` is a test double of the provider."""
 
     hosts: Mapping[str, str]
     models: str = r".*"
+    stand_ins: str = ""
     clouds: frozenset[str] = frozenset()
 
     def provider_law(self, profile: Profile, model: str) -> Law:
@@ -68,6 +72,10 @@ class Services:
         A proxy that was recorded under the provider's name is told by its model.
         """
         return self.law_of(profile, self._for(model, self._service_at(url)))
+
+    def is_test_double(self, model: str, url: str) -> bool:
+        """Return whether a server on this machine stands in for the provider, by the model that it is asked for."""
+        return address(url).host in _LOOPBACK and re.fullmatch(self.stand_ins, model) is not None
 
     def law_of(self, profile: Profile, service: str) -> Law:
         """The law of a service, by its name."""

@@ -31,7 +31,7 @@ from harness.contract.model import (
     Text as Said,
 )
 from harness.reports._page import Page, heading, indented
-from harness.reports._words import count, place, plain, plain_line, short
+from harness.reports._words import both, count, place, plain, plain_line, short
 from harness.results import (
     CellResult,
     DrivenTranscript,
@@ -90,8 +90,9 @@ def _findings(found: Sequence[_Numbered]) -> Iterator[RenderableType]:
         text = f"{each.number} {finding.rule} ({finding.severity}, {finding.kind}, blame: {finding.blame}{link}): "
         yield indented(f"{text}{f'{where}: ' if where else ''}{finding.message}", _STYLES[finding.severity])
         if finding.actual is not None or finding.expected is not None:
-            yield indented(f"actual    {short(finding.actual)}", by=4)
-            yield indented(f"expected  {short(finding.expected)}", by=4)
+            actual, expected = both(finding.actual, finding.expected)
+            yield indented(f"actual    {actual}", by=4)
+            yield indented(f"expected  {expected}", by=4)
 
 
 def _exchanges(evidence: Evidence, found: Sequence[_Numbered], width: int) -> Iterator[Iterable[RenderableType]]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.contract.http import HttpRequest
-from harness.reports._words import count, place, plain_line, short
+from harness.reports._words import both, count, place, plain_line
 from harness.results import Finding
 from harness.tape.compare import RequestDifference
 from harness.tape.deck.playing import Played
@@ -18,8 +19,10 @@ _MOST = 10
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What fails a test, as a text; `rule` is what the witness has found broken."""
+    """Something that fails a test. `headline` says it on one line, which pytest's summary shows; `rule` is the rule or
+    limit that is broken, if it is one."""
 
+    headline: str
     text: str
     rule: str | None = None
 
@@ -33,13 +36,14 @@ def differing(exchanges: Sequence[Played], numbers: Sequence[int]) -> Iterator[P
         if not found:
             continue
         head = f"request {at + 1}, {told(played.request)}, is not the recorded one (interaction {played.index})"
+        headline = f"request {at + 1}: {_changed(played.differences)}"
         if found in said:
-            yield Problem(_joined([f"{head}: as request {said[found] + 1}"]))
+            yield Problem(headline, _joined([f"{head}: as request {said[found] + 1}"]))
             continue
         said[found] = at
         shown = [each for each in played.differences if each.neutral][:_MOST]
         more = [f"  and {len(found) - _MOST} more"] if len(found) > _MOST else []
-        yield Problem(_joined([f"{head}:", *(line for each in shown for line in _difference(each)), *more]))
+        yield Problem(headline, _joined([f"{head}:", *(line for each in shown for line in _difference(each)), *more]))
 
 
 def spelled(number: int, played: Played) -> str:
@@ -51,12 +55,14 @@ def spelled(number: int, played: Played) -> str:
 def unrecorded(number: int, played: Played, total: int) -> Problem:
     """That nothing is left to answer a request with."""
     left = f": the cassette ({count(total, 'exchange')}) has none left for it" if total else ""
-    return Problem(_joined([f"request {number}, {told(played.request)}, was not recorded{left}"]))
+    headline = f"request {number}, {told(played.request)}, was not recorded"
+    return Problem(headline, _joined([f"{headline}{left}"]))
 
 
 def unused(index: int, request: HttpRequest) -> Problem:
     """That a recorded exchange did not happen."""
-    return Problem(_joined([f"interaction {index}, {told(request)}, was not asked for"]))
+    headline = f"interaction {index}, {told(request)}, was not requested"
+    return Problem(headline, _joined([headline]))
 
 
 def finding(each: Finding) -> str:
@@ -65,10 +71,35 @@ def finding(each: Finding) -> str:
     if where := place(each):
         lines.append(f"  at:       {where}")
     if each.actual is not None or each.expected is not None:
-        lines += [f"  actual:   {short(each.actual)}", f"  expected: {short(each.expected)}"]
+        actual, expected = both(each.actual, each.expected)
+        lines += [f"  actual:   {actual}", f"  expected: {expected}"]
     lines += [f"    {line}" for line in each.piece]
     lines.append(f"  more:     harness explain {each.rule}")
     return _joined(lines)
+
+
+_PLACES = (
+    (r"system\b", "the system prompt"),
+    (r"turns\[\d+\]\.parts\[\d+\]\.payload", "a tool result"),
+    (r"turns\[\d+\]\.parts\[\d+\]\.arguments", "the arguments of a call"),
+    (r"turns\[\d+\]\.parts\[\d+\]\.text", "a text of the conversation"),
+    (r"turns\b", "the conversation"),
+    (r"tools\b", "a tool"),
+    (r"model\b", "the model"),
+    (r"settings\.(\w+)", r"the setting \1"),
+)
+"""Places of the neutral view, each with what people call it."""
+
+
+def _changed(differences: Sequence[RequestDifference]) -> str:
+    """The first change and how many there are: `the system prompt has changed, line 38: …` and so on."""
+    first = next(each for each in differences if each.neutral)
+    for pattern, words in _PLACES:
+        match = re.match(pattern, first.place)
+        if match is not None:
+            said = first.message.removeprefix(first.place).removeprefix("system prompt").lstrip(":, ")
+            return f"{match.expand(words)} has changed: {said}"
+    return first.message
 
 
 def _difference(each: RequestDifference) -> Sequence[str]:

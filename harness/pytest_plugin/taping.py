@@ -25,7 +25,7 @@ from harness.pytest_plugin import tape_texts
 from harness.pytest_plugin.edition import edition
 from harness.pytest_plugin.tape_settings import MARK, Settings, settings
 from harness.pytest_plugin.tape_texts import Problem
-from harness.reports._words import count
+from harness.reports._words import count, plain_line
 from harness.results import Finding, Outcome, Severity
 from harness.rules.rule import Rule
 from harness.tape.cassette import Cassette, Interaction
@@ -125,7 +125,7 @@ class Tape:
         for each in (each for each in judged if each.exchange is None or each.exchange in new):
             # What a provider has refused already, its test has been told: it may be about that.
             if each.severity is Severity.ERROR and each.outcome is not Outcome.REFUSED:
-                problems.append(Problem(tape_texts.finding(each), each.rule))
+                problems.append(Problem(f"{each.rule}: {each.message}", tape_texts.finding(each), each.rule))
             elif each.severity is not Severity.NOTE:
                 remarks.append(tape_texts.finding(each))
         if remarks:
@@ -164,7 +164,8 @@ class Tape:
                 "correct what is sent: the provider refuses it, whatever a recording says. What is no fault here is "
                 f"left out by @pytest.mark.{MARK}(ignore=[{ignore}])"
             )
-        told = "\n\n".join([head, *(each.text for each in problems), *(f"to do: {each}" for each in advice)])
+        first = [plain_line(problems[0].headline)] if problems and not self.recording else []
+        told = "\n\n".join([*first, head, *(each.text for each in problems), *(f"to do: {each}" for each in advice)])
         return self._public(told)
 
     def _public(self, told: str) -> str:

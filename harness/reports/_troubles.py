@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from harness.reports import _groups as groups
 from harness.reports._causes import Cause, causes
 from harness.reports._places import Spot, spot
-from harness.reports._words import CRASHED, count, listed, place, plain, short, what_to_do
+from harness.reports._words import CRASHED, both, count, listed, place, plain, what_to_do
 from harness.results import Finding, Kind, Presentation, RunResult, Severity
 
 _NAMES = 8
@@ -108,5 +108,6 @@ def _seen(finding: Finding) -> str:
     at = place(finding)
     lines = [plain(f"{at}: {finding.message}" if at else finding.message)]
     if finding.actual is not None or finding.expected is not None:
-        lines += [f"actual: {short(finding.actual)}", f"expected: {short(finding.expected)}"]
+        actual, expected = both(finding.actual, finding.expected)
+        lines += [f"actual: {actual}", f"expected: {expected}"]
     return "\n".join(lines)

@@ -6,6 +6,7 @@ import json
 import re
 
 from harness.results import JSON, Blame, CellResult, Finding, Kind, RunResult, Severity, Verdict
+from harness.results.textchange import contrasted
 
 VALUE_LENGTH = 240
 """Characters that are shown of a value; the JSON report has all of it."""
@@ -58,6 +59,12 @@ def short(value: JSON, length: int = VALUE_LENGTH) -> str:
         return text
     half = (length - 20) // 2
     return f"{text[:half]} ...{len(text) - 2 * half} more... {text[-half:]}"
+
+
+def both(actual: JSON, expected: JSON, length: int = VALUE_LENGTH) -> tuple[str, str]:
+    """What is there and what should be, each on one line: of long texts the change, with some words around it."""
+    texts = contrasted(actual, expected, length // 2)
+    return texts if texts is not None else (short(actual, length), short(expected, length))
 
 
 def bounded(text: str, most: int) -> str:

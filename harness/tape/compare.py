@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, cast
@@ -17,6 +18,7 @@ from harness.contract.model import JSON
 from harness.meaning.ids import with_ids_of
 from harness.meaning.requests import meant
 from harness.meaning.schemas import SchemaChange, apart
+from harness.results.textchange import text_change
 from harness.tape.redact import REQUEST_HEADERS
 
 _HEADERS = sorted(REQUEST_HEADERS - {"accept"})
@@ -32,8 +34,8 @@ class RequestDifference:
 
     `neutral` says that the requests mean different things; otherwise only their spelling differs. `fact` is the field
     of the neutral view that it belongs to, empty where there is none, and `setting` the name of the setting, if it is
-    one. `recorded` and `sent` are JSON values, `None`
-    also where there is nothing.
+    one. `recorded` and `sent` are JSON values, `None` also where there is nothing. `place` is the place in the neutral
+    view, as the message begins with it.
     """
 
     pointer: str
@@ -43,6 +45,7 @@ class RequestDifference:
     message: str
     fact: str = ""
     setting: str = ""
+    place: str = ""
 
 
 def differences(
@@ -129,7 +132,7 @@ def _in_schema(found: SchemaChange, path: str, pointer: str) -> RequestDifferenc
     """A schema that accepts other instances, or says other words."""
     place = f"{path}{found.pointer}: recorded {_shown(found.expected)}, sent {_shown(found.actual)}"
     message = place + found.said("the recorded schema")
-    return RequestDifference(pointer, found.expected, found.actual, neutral=True, message=message)
+    return RequestDifference(pointer, found.expected, found.actual, neutral=True, message=message, place=path)
 
 
 def _in_fields(one: Any, other: Any, path: str, pointer: str) -> Iterator[RequestDifference]:
@@ -150,7 +153,9 @@ def _in_sequences(one: tuple[Any, ...], other: tuple[Any, ...], path: str, point
         first = min(len(one), len(other))
         message = f"{path}: {len(one)} recorded, {len(other)} sent; {word}: {_shown(_plain(longer[first:]))}"
         place = _pointer_of(other[first], pointer) if len(other) > first else pointer
-        yield RequestDifference(place, _plain(one[first:]), _plain(other[first:]), neutral=True, message=message)
+        yield RequestDifference(
+            place, _plain(one[first:]), _plain(other[first:]), neutral=True, message=message, place=path
+        )
 
 
 def _outside(recorded: HttpRequest, sent: HttpRequest) -> Iterator[tuple[str, JSON, JSON]]:
@@ -208,8 +213,16 @@ def _is_same_json(one: JSON, other: JSON) -> bool:
 
 def _difference(one: Any, other: Any, place: str, pointer: str, *, neutral: bool) -> RequestDifference:
     recorded, sent = _plain(one), _plain(other)
-    message = f"{place}: recorded {_shown(recorded)}, sent {_shown(sent)}"
-    return RequestDifference(pointer, recorded, sent, neutral=neutral, message=message)
+    if isinstance(recorded, str) and isinstance(sent, str) and max(len(recorded), len(sent)) > _SHOWN:
+        change = text_change(recorded, sent)
+        named = _SYSTEM_TEXT.sub("system prompt", place)
+        message = f"{named}, {change.summary}" if change else place
+    else:
+        message = f"{place}: recorded {_shown(recorded)}, sent {_shown(sent)}"
+    return RequestDifference(pointer, recorded, sent, neutral=neutral, message=message, place=place)
+
+
+_SYSTEM_TEXT = re.compile(r"system\[\d+\]\.text")
 
 
 def _plain(value: Any) -> JSON:

@@ -423,9 +423,22 @@ def test_nothing_that_comes_from_a_model_reaches_the_terminal_as_a_command() -> 
     assert ":smile:" in shown
 
 
+def test_long_texts_are_shown_where_they_change() -> None:
+    rules = [f"Rule {number}: answer politely, and say the price." for number in range(60)]
+    changed = "\n".join([*rules[:37], rules[37].replace("the price", "the list price"), *rules[38:]])
+    run = RunResult("replay", (failed("a", "anthropic", finding(actual=changed, expected="\n".join(rules))),))
+
+    words = " ".join(render(run, PLAIN).split())
+
+    assert "answer politely, and say the [list ]price" in words
+    assert "(1 word added)" in words
+    assert "expected line 38: …" in words
+    assert "Rule 0" not in words
+
+
 def test_a_long_value_loses_its_middle_only() -> None:
     value = "begin " + "x" * 5000 + " end"
-    run = RunResult("replay", (failed("a", "anthropic", finding(actual=value)),))
+    run = RunResult("replay", (failed("a", "anthropic", finding(actual=value, expected=None)),))
 
     shown = render(run, PLAIN)
 

@@ -39,6 +39,7 @@ API = Api(
         {
             "api.anthropic.com": OWN,
         },
+        stand_ins=r"claude-.*",
         clouds=frozenset({"vertex", "azure", "foundry"}),  # they host its models, and hold them to the same rules
     ),
     limits=LIMITS,

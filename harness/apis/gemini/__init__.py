@@ -42,7 +42,9 @@ API = Api(
     domain="googleapis.com",
     base_url_ending="/v1beta",
     services=Services(
-        {"generativelanguage.googleapis.com": OWN, "gemini.googleapis.com": OWN}, clouds=frozenset({"vertex"})
+        {"generativelanguage.googleapis.com": OWN, "gemini.googleapis.com": OWN},
+        stand_ins=r"gemini-.*",
+        clouds=frozenset({"vertex"}),
     ),
     limits=LIMITS,
     facts=Facts.beside(__file__),

@@ -39,6 +39,7 @@ API = Api(
     base_url_ending="/v1",
     services=Services(
         {"api.openai.com": OWN},
+        stand_ins=r"gpt-(?!oss).*|o\d.*",
         models=r"(ft:)?(gpt-(?!oss)|chatgpt-|codex-|text-embedding-|o\d).*",
     ),
     limits=LIMITS,

@@ -38,6 +38,7 @@ API = Api(
     base_url_ending="/v1",
     services=Services(
         {"api.openai.com": OWN},
+        stand_ins=r"gpt-(?!oss).*|o\d.*",
         clouds=frozenset({"azure", "foundry"}),  # they serve the same models by the same rules
     ),
     limits=LIMITS,
