@@ -24,6 +24,7 @@ from harness.results.run import (
 )
 from harness.results.spool import Spool, bare
 from harness.results.transcript import (
+    Change,
     Chat,
     DrivenTranscript,
     Embedded,
@@ -46,6 +47,7 @@ __all__ = [
     "Blame",
     "Body",
     "CellResult",
+    "Change",
     "Chat",
     "Checked",
     "Conversation",

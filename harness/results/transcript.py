@@ -30,13 +30,23 @@ class Exchange:
 
 
 @dataclass(frozen=True, slots=True)
+class Change:
+    """An object of the caller that the adapter changed in place: where it is in the `ChatRequest`, and its values."""
+
+    place: str
+    before: JSON
+    after: JSON
+
+
+@dataclass(frozen=True, slots=True)
 class Chat:
     """One question to the adapter and what it gave back: a response, or an error by class name and text.
 
     `turn` is the index of the user turn, `step` that of the answer in this turn. `events` are those of a streamed
     answer, also the ones before an error. `error` is the name of a class of `harness.contract.errors`, or, when
     `crashed`, of what else was raised, with its `traceback`; `status` and `retry_after` are those of a `ProviderError`.
-    `limit_reached` says that the loop ended behind this chat, at its bound.
+    `limit_reached` says that the loop ended behind this chat, at its bound. `request` and `response` are what was given
+    and returned, whatever the adapter has done to these objects since; `changes` are what it did to the request.
     """
 
     turn: int
@@ -51,6 +61,7 @@ class Chat:
     status: int | None = None
     retry_after: float | None = None
     traceback: str | None = None
+    changes: tuple[Change, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,6 +142,12 @@ RELATIONS = (
         _until,
         "calls that were not read as they were made do not go back as they were made",
     ),
+    Relation(
+        ("request-changed-in-place",),
+        ("tools-declared", "arguments-changed", "result-changed", "recorded-request"),
+        _until,
+        "what was changed in place is sent changed",
+    ),
     Relation(("issued-id-lost",), ("call-id-changed", "call-id-unique", "call-order"), _until, "it is the id lost"),
     Relation(("foreign-id-mapping", "call-id-changed"), ("call-id-unique", "call-order"), _same, "it is the new id"),
     Relation(

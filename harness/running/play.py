@@ -21,6 +21,7 @@ from harness.kit.thread import Thread, failure
 from harness.kit.trimming import trimmed
 from harness.results import Chat, Embedded, ToolExecution
 from harness.running.answer import check
+from harness.running.handed import Handed
 from harness.running.indexing import embedded
 from harness.running.line import Line
 from harness.scenarios.canonical import history, provider_tools, settings_of, system_of, tools, user_message
@@ -74,6 +75,7 @@ class _Conversation:
         self._chats: list[Chat] = []
         self._executions: list[ToolExecution] = []
         self._handled: list[tuple[str, ...]] = []
+        self._handed = Handed()
 
     def play(self, client: _Client) -> Playing:
         scenario = self.scenario
@@ -96,29 +98,35 @@ class _Conversation:
 
     def _template(self, turn: int, *, messages: bool = False) -> ChatRequest:
         scenario, settings = self.scenario, settings_of(self.scenario, turn)
+        hand = self._handed.hand
         return ChatRequest(
             model=self._model,
-            messages=history(scenario) if messages else (),
+            messages=tuple(map(hand, history(scenario))) if messages else (),
             system=system_of(scenario, turn),
-            tools=tools(scenario),
+            tools=tuple(map(hand, tools(scenario))),
             tool_choice=settings.choice(),
-            response_format=settings.format(),
+            response_format=hand(settings.format()),
             max_tokens=settings.max_tokens or DEFAULT_MAX_TOKENS,
             temperature=settings.temperature,
             top_p=settings.top_p,
             stop=tuple(settings.stop or ()),
             thinking=settings.reasoning(),
             cache=settings.cache,
-            provider_metadata=provider_tools(scenario),
+            provider_metadata=hand(provider_tools(scenario)),
         )
 
     def ask(self, request: ChatRequest, turn: int, step: int, client: _Client) -> ChatResponse:
         """One chat, of which is noted what comes of it. Raises `_Ended` if nothing does."""
         self._begin(len(self._chats))
-        asked = Chat(turn, step, request)
+        handed = self._handed
+        original = handed.request(request)
+        asked = Chat(turn, step, original)
         events: list[StreamEvent] = []
         try:
-            response = self._accept(client(request, events), events)
+            try:
+                response = self._accept(client(request, events), events)
+            finally:
+                asked = replace(asked, changes=handed.changes(request, original))
         except ChatError as error:
             self._chats.append(_failed(asked, error, events))
             raise _Ended from error
@@ -128,14 +136,14 @@ class _Conversation:
             failed = replace(_failed(asked, error, events), error_text=located(error), crashed=True)
             self._chats.append(replace(failed, traceback=traceback_of(error)))
             raise _Ended from error
-        self._chats.append(Chat(turn, step, request, response, events=tuple(events)))
+        self._chats.append(replace(asked, response=handed.response(response), events=tuple(events)))
         return response
 
     def run(self, call: ToolCall) -> ToolResult:
         """Run a tool as the scenario has it answer."""
-        execution = self._execution(call)
+        execution = self._execution(self._handed.original(call))
         self._executions.append(execution)
-        return execution.result
+        return self._handed.hand(execution.result)
 
     def _execution(self, call: ToolCall) -> ToolExecution:
         chat = len(self._chats) - 1

@@ -4,10 +4,33 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
-from tests.broken.fault import GEMINI, OPENAI, Fault, asks, posts, sends
+from harness.contract.model import ChatRequest, ChatResponse
+from tests.broken.fault import GEMINI, OPENAI, Fault, Wrapped, asks, client, posts, sends
 from tests.broken.places import ANSWERS, BODY, EFFORT, MAX_TOKENS, ONE_CALL, STOP
+
+
+class ChangingTools(Wrapped):
+    """What it is given is changed in place: of each tool all properties become required, once it was sent."""
+
+    def chat(self, request: ChatRequest) -> ChatResponse:
+        response = super().chat(request)
+        for tool in request.tools:
+            tool.parameters["required"] = [*cast("dict[str, Any]", tool.parameters["properties"]), "reason"]
+        return response
+
+
+class ChangingHistory(Wrapped):
+    """What it is given is changed in place: calls and results of the history lose their content."""
+
+    def ask(self, request: ChatRequest) -> ChatRequest:
+        for message in request.messages:
+            for call in message.tool_calls:
+                call.arguments.clear()
+            for result in message.tool_results:
+                cast("dict[str, Any]", result.content).clear()
+        return request
 
 
 def twice_versioned(path: str) -> str:
@@ -64,6 +87,8 @@ def _one_call(api: str, body: dict[str, Any]) -> None:
 
 
 FAULTS = (
+    Fault("tools-in-place", client(ChangingTools), "call-single", "request-changed-in-place", None, 0),
+    Fault("history-in-place", client(ChangingHistory), "call-single", "request-changed-in-place", None, 1),
     Fault("version-twice", posts(twice_versioned), "call-not-needed", "path-unknown", BODY, 0),
     Fault(
         "version-missing",

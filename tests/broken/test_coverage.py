@@ -19,8 +19,9 @@ from tests.stages import shipped_scenarios, shipped_targets
 BY_CASSETTE = {"cassette-old", "cassette-stale"}
 """No adapter breaks these: `test_replay.py`, and `tests/cli/test_cassettes.py`, prove them with cassettes."""
 
-BY_CLIENT = {"script-unplayed"}
-"""Only clients of `harness serve` can: `tests/serving/test_serve.py` has one that stops halfway."""
+BY_CLIENT = {"script-unplayed", "client-tool-missing"}
+"""Only clients of `harness serve` can: `tests/serving/test_serve.py` has one that stops halfway, and one without the
+tool."""
 
 
 BY_LOOP = frozenset(WRONG.values())

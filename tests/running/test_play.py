@@ -419,7 +419,7 @@ def test_the_bound_is_noted_and_the_next_turn_is_played(made: Made) -> None:
         (1, 0, False),
     ]
     assert playing.chats[1].error_text == "the model still calls tools after 2 iterations"
-    assert playing.chats[1].response is client.script[1]
+    assert playing.chats[1].response == client.script[1]
     assert len(playing.executions) == 2
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from copy import deepcopy
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from harness.contract.model import ChatRequest, Part, ToolCall
 from harness.contract.protocols import Capability
@@ -89,7 +90,28 @@ def _titled(*, drop: bool) -> Wrap:
     return sends(sent)
 
 
+def _required_reversed(*, in_place: bool) -> Wrap:
+    """The required properties are told in another order, by changing a copy of the tools or the tools themselves."""
+
+    def asked(request: ChatRequest) -> ChatRequest:
+        own = request if in_place else replace(request, tools=deepcopy(request.tools))
+        for tool in own.tools:
+            cast("list[str]", tool.parameters["required"]).reverse()
+        return own
+
+    return asks(asked)
+
+
 FORMS = (
+    Form(
+        "tools-changed-in-a-copy",
+        "tools that an adapter changes, but not those of its caller",
+        "arguments-normalisation",
+        ALL,
+        _required_reversed(in_place=False),
+        _required_reversed(in_place=True),
+        "request-changed-in-place",
+    ),
     Form(
         "file-named",
         "a document whose data have no media type, but a name",
