@@ -81,6 +81,15 @@ def _playable(scenario: Scenario, target: Target, variants: Sequence[Variant]) -
     return wanted
 
 
+def _only_clients(scenario: Scenario) -> str | None:
+    """Why a scenario needs a client that owns its tool loop, if it does."""
+    if any(tool.answered_by == "client" for tool in scenario.tools):
+        return "its tools are answered by what plays it: 'harness serve' or '--agent-command'"
+    if any(turn.ends_with_call for turn in scenario.turns):
+        return "a turn ends with a call, as only clients with a loop of their own do: 'harness serve', '--conversation'"
+    return None
+
+
 def not_applicable(cell: Cell, mode: Mode) -> str | None:
     """Why a cell is not played at all, or `None`; `mode` is how it would be answered."""
     scenario, target = cell.scenario, cell.target
@@ -102,8 +111,8 @@ def not_applicable(cell: Cell, mode: Mode) -> str | None:
         return f"the API {target.api} has nothing that could do it: {', '.join(foreign)}"
     if scenario.provider_tools and target.api not in scenario.provider_tools:
         return f"the scenario has no tool that the provider of {target.api} runs"
-    if target.adapter.drive is None and any(tool.answered_by == "client" for tool in scenario.tools):
-        return "its tools are answered by what plays it: 'harness serve' or '--agent-command'"
+    if target.adapter.drive is None and (reason := _only_clients(scenario)):
+        return reason
     if scenario.scripted and mode == "live":
         return "scripted: no model does this when asked, so it is never sent to a provider"
     return None

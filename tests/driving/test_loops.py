@@ -12,7 +12,7 @@ import pytest
 
 from harness.cli.main import main
 from harness.results import CellResult, RunResult, Verdict
-from tests.driving.ways import CUT, OWN_TOOL, RIGHT, SCENARIO, WRONG
+from tests.driving.ways import CUT, OTHERS, RIGHT, SCENARIO, WRONG
 from tests.once import once
 
 AGENTS = {
@@ -35,7 +35,7 @@ Cells = dict[str, CellResult]
 def written(folder: Path, ways: Iterable[str]) -> list[str]:
     files = [folder / f"{way}.yaml" for way in ways]
     for file in files:
-        text = OWN_TOOL if file.stem == "own-tool" else CUT if file.stem.startswith("cut-") else SCENARIO
+        text = OTHERS.get(file.stem, CUT if file.stem.startswith("cut-") else SCENARIO)
         file.write_text(text.format(way=file.stem), encoding="utf-8")
     return [str(file) for file in files]
 

@@ -25,6 +25,7 @@ RIGHT = (
     "wrapped",
     "titled",
     "asked-again",
+    "ends-with-call",
     "cut-raises",
     "cut-ends",
     "cut-asks-again",
@@ -102,6 +103,24 @@ turns:
 """
 
 
+ENDING = """
+version: 1
+id: {way}
+title: A loop that ends by a call of the tool for its answer
+covers: [tools]
+requires: [system-prompt, tools]
+system: You are terse.
+settings: {{max_tokens: 300}}
+tools:
+  - name: submit
+    parameters: {{type: object, properties: {{city: {{type: string}}}}, required: [city]}}
+    results: [{{return: {{done: true}}}}]
+turns:
+  - user: "{way}: Which is the capital of France?"
+    ends_with_call: true
+    model: [{{calls: [{{submit: {{city: Paris}}}}]}}]
+"""
+
 CUT = """
 version: 1
 id: {way}
@@ -122,6 +141,9 @@ turns:
       - calls: [{{get_weather: {{city: Paris, day: tomorrow, in the afternoon: true}}}}]
         truncated: true
 """
+
+OTHERS = {"own-tool": OWN_TOOL, "ends-with-call": ENDING}
+"""The scenarios of ways that are not played by the one of two turns."""
 
 
 def messages(change: Callable[[Body], Body | None]) -> Callable[[Body], Body]:
@@ -283,7 +305,7 @@ def play(endpoint: Endpoint, model: str, conversation: Conversation) -> None:
                     answer = ask(http, body)
                 chat.append(answer)
                 calls = answer.get("tool_calls") or []
-                if way.startswith("cut-"):
+                if way.startswith(("cut-", "ends-with-")):
                     cut(way, http, {**body, "messages": chat[:-1]}, calls)
                     return
                 with ThreadPoolExecutor() as pool:

@@ -139,7 +139,8 @@ MISTAKES: list[tuple[dict[str, Any], str, object, str]] = [
      "turns[0].expect: the script itself does not meet calls[0].name: no call of 'get_weather'."),
     ({**CUT, "requires": ["tools", "truncation", "parallel-tool-calls"]}, "turns.0.model.0.calls.1",
      {"get_weather": {"city": "B"}},
-     "turns[0].model[0]: the turn ends in a call. Add the model's answer to the results."),
+     ("turns[0].model[0]: the turn ends in a call. Add the model's answer to the results, or ends_with_call: "
+      "true.")),
     (MALFORMED, "profiles", ABSENT, ("turns[0].model[0].stop: only Gemini says that a call is malformed. Add profiles: "
      "of gemini-4, gemini-3.7, gemini-3.6, gemini-3-ids, gemini-3, gemini-2, gemini.")),
     (MALFORMED, "profiles.3", "claude", "turns[0].model[0].stop: only Gemini says that a call is malformed. Add "),

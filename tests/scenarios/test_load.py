@@ -90,7 +90,7 @@ MISTAKES: list[tuple[dict[str, Any], str, object, str]] = [
     (MINIMAL, "title", [], "title: must be a text, not a list."),
     (MINIMAL, "titel", "x", ("titel: unknown key 'titel'. Did you mean 'title'? Known: covers, embeddings, faults, "
      "history, id, max_iterations, profiles, provider_tools, provocations, requires, scripted, settings, side, "
-     "system, title, tools, trim, turns, undeclared_tools, variants, version.")),
+     "system, system_from, title, tools, trim, turns, undeclared_tools, variants, version.")),
     (MINIMAL, "covers", "tools", "covers: must be a list, not the text 'tools'."),
     (MINIMAL, "covers", [], "covers: must not be empty."),
     (MINIMAL, "covers.0", "tool", ("covers[0]: unknown subject 'tool'. Did you mean 'tools'? Known: "
@@ -252,7 +252,9 @@ MISTAKES: list[tuple[dict[str, Any], str, object, str]] = [
     (WITH_TOOLS, "turns.0.model.0.answers", [1], ("turns[0].model[0]: answers must name each of the 1 calls once, by "
      "index from 0.")),
     (WITH_TOOLS, "turns.0.model.1", ABSENT, ("turns[0].model[0]: the turn ends in a call. Add the model's answer to "
-     "the results.")),
+     "the results, or ends_with_call: true.")),
+    (WITH_TOOLS, "turns.0.ends_with_call", True,
+     "turns[0].ends_with_call: the last answer of the turn has to call a tool."),
     (WITH_TOOLS, "max_iterations", 1, "turns[0].model: 2 answers in a turn, more than max_iterations (1)."),
     (WITH_TOOLS, "turns.0.settings", {"tool_choice": {"tool": "get_wether"}},
      "turns[0].settings.tool_choice.tool: unknown tool 'get_wether'. Did you mean 'get_weather'? Known: get_weather."),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TypeAlias
 
 from harness.apis.jsonvalue import equal
@@ -104,12 +105,15 @@ def _is_again(run: ToolRun, before: ToolRun, call: _Call) -> bool:
 
 
 def run_missing(given: Given) -> Iterator[Flaw]:
-    """A call that the loop went on from, or ended with in good order, though no tool had run for it."""
+    """A call that the loop went on from, or ended with in good order, though no tool had run for it. One that ends its
+    turn, or was cut off, or came before one that was, need not run."""
     asked = max((heard.index for heard, _ in given.heard), default=0)
     failed = given.driven is None or given.driven.failure is not None
-    cut = {each.answer for each in given.cut_calls}
+    ending = accumulate(len(turn.model) for turn in given.scenario.turns)
+    left = {end - 1 for end, turn in zip(ending, given.scenario.turns, strict=True) if turn.ends_with_call}
+    left |= {each.answer for each in given.cut_calls}
     for call in paired(given)[1]:
-        if call.answer not in cut and (call.answer < asked or not failed):
+        if call.answer not in left and (call.answer < asked or not failed):
             yield Flaw(
                 f"the model called {call.view.name}, and the tool was not run",
                 call.exchange,

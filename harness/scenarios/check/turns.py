@@ -59,8 +59,11 @@ def _turn_ends(scenario: Scenario, path: Path, turn: TurnSpec) -> Iterator[Probl
         elif not step.whole_calls and not pauses and (endless or not last):
             why = "expect.error is iteration-limit" if endless else "more answers follow"
             yield Problem((*model, index), f"an answer without calls ends the turn, and {why}.")
-        elif step.whole_calls and last and not errors:
-            yield Problem((*model, index), "the turn ends in a call. Add the model's answer to the results.")
+        elif step.whole_calls and last and not errors and not turn.ends_with_call:
+            reason = "the turn ends in a call. Add the model's answer to the results, or ends_with_call: true."
+            yield Problem((*model, index), reason)
+    if turn.ends_with_call and (errors or not turn.model[-1].whole_calls):
+        yield Problem((*path, "ends_with_call"), "the last answer of the turn has to call a tool.")
     if endless and len(turn.model) != bound:
         yield Problem(
             model, f"{len(turn.model)} answers; the iteration limit is reached after max_iterations ({bound})."

@@ -98,3 +98,8 @@ class TurnSpec(Strict):
     expect: Expectation | None = None
     system: str | None = Field(default=None, description="Replaces the system prompt from here on; null: none.")
     settings: Settings | None = Field(default=None, description="Replaces the settings for this turn.")
+    ends_with_call: bool = Field(
+        default=False,
+        description="The client ends the turn by the call of its last answer and asks no more, as libraries do that "
+        "finish by a tool such as final_answer. Only served clients and loops play the scenario.",
+    )
