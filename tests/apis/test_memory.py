@@ -131,3 +131,19 @@ def test_thinking_that_broke_off_is_not_the_latest(memory: Memory) -> None:
     memory.note(response(THOUGHT))
     memory.note(replace(response(replace(THOUGHT, raw={"type": "thinking"})), complete=False))
     assert memory.objection("anthropic", request((THOUGHT,))) is None
+
+
+def test_thinking_of_an_earlier_answer_may_come_back_and_made_up_thinking_may_not(memory: Memory) -> None:
+    memory.note(response(THOUGHT, CALL))
+    memory.note(response(TextView("Done", "/content/0")))
+    made_up = replace(THOUGHT, raw={"type": "thinking", "thinking": "Hm.", "signature": "xyz"}, pointer="/messages/1/0")
+    objection = memory.objection("anthropic", request((made_up, CALL), (TextView("Done", "/x"),)))
+
+    assert memory.objection("anthropic", request((THOUGHT, CALL), (TextView("Done", "/x"),))) is None
+    assert objection is not None
+    assert (objection.rule, objection.pointer) == ("anthropic-thinking-signature", "/messages/1/0")
+    assert objection.message == "messages.1.0: Invalid `signature` in `thinking` block"
+
+
+def test_thinking_of_a_conversation_from_elsewhere_is_taken_as_it_comes() -> None:
+    assert Memory(foreign=True).objection("anthropic", request((THOUGHT,))) is None

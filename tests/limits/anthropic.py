@@ -79,6 +79,10 @@ CASES = (
         ),
     ),
     _case("toolset-name", put(f"{_ANSWERS}.0.toolset_name", "browser")),
+    _case(
+        "thinking-signature",
+        insert("messages.1.content.0", {"type": "thinking", "thinking": "Hm.", "signature": "bWFkZSB1cA=="}),
+    ),
     _case("thinking-altered", put("messages.1.content.0.thinking", "Something else."), THINKING),
     _case("system-block", put("system", [{"type": "image", "source": {}}]), PLAIN),
     _case("system-empty", put("system", " "), PLAIN),

@@ -104,6 +104,11 @@ THINKING_ALTERED = Limit(
     "The thinking of the latest assistant message goes back as it came.",
     "anthropic-thinking-verbatim",
 )
+THINKING_SIGNATURE = Limit(
+    "anthropic-thinking-signature",
+    "Thinking that goes back was issued by the provider, with its signature.",
+    "anthropic-thinking-foreign-signature-refused",
+)
 
 SYSTEM_BLOCK = Limit(
     "anthropic-system-block",

@@ -1,4 +1,5 @@
-"""The thinking blocks of the latest answer, which have to come back as they were."""
+"""The thinking blocks that were issued: those of the latest answer have to come back as they were, and no others may
+come."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from collections.abc import Iterable
 from itertools import takewhile
 
 from harness.apis import memory
-from harness.apis.anthropic.limits import THINKING_ALTERED
+from harness.apis.anthropic.limits import THINKING_ALTERED, THINKING_SIGNATURE
 from harness.apis.jsonvalue import canonical
 from harness.apis.limit import Violation
 from harness.apis.view import OpaqueView, PartView, RequestView, ResponseView, ResultView
@@ -20,14 +21,30 @@ class Memory(memory.Memory):
     def __init__(self, *, foreign: bool) -> None:
         super().__init__(foreign=foreign)
         self._latest: list[str] = []
+        self._issued: set[str] = set()
 
     def note(self, response: ResponseView) -> None:
         """Remember the thinking of an answer. One that was cut is not to be followed by anything."""
+        thinking = _thinking(response.parts)
+        self._issued.update(thinking)
         if response.complete:
-            self._latest = _thinking(response.parts)
+            self._latest = thinking
 
     def objection(self, request: RequestView) -> Violation | None:
-        """Whether the latest answer comes back with other thinking, or, where its calls are answered, without it."""
+        """Whether the latest answer comes back with other thinking, or, where its calls are answered, without it; or
+        thinking was never issued."""
+        return self._altered(request) or self._unknown(request)
+
+    def _unknown(self, request: RequestView) -> Violation | None:
+        parts = (part for turn in request.turns for part in turn.parts if isinstance(part, OpaqueView))
+        for part in parts if not self.foreign else ():
+            if part.kind == "thinking" and canonical(part.raw) not in self._issued:
+                place = part.pointer.removeprefix("/").replace("/", ".")
+                words = f"{place}: Invalid `signature` in `thinking` block"
+                return THINKING_SIGNATURE.broken(words, part.pointer, code="invalid_request_error")
+        return None
+
+    def _altered(self, request: RequestView) -> Violation | None:
         answers = [turn for turn in request.turns if turn.role == "assistant"]
         if not self._latest or not answers:
             return None
