@@ -28,7 +28,7 @@ from harness.tape.redact.needles import Alphabet, Needle, fold, needles
 from harness.tape.redact.numbers import written
 from harness.tape.redact.pieces import Group, joined, pieces
 from harness.tape.redact.shapes import shapes
-from harness.tape.redact.view import View, read
+from harness.tape.redact.view import FRAME, View, read
 
 T = TypeVar("T")
 
@@ -104,6 +104,7 @@ class Redactor:
         """A body without secrets. Bytes change only where a secret was. One that is not `whole` may end within one."""
         if not (self._needles or self._shaped):
             return body
+        body = self._framed(body)
         said = pieces(body)
         taken = [*self._parts(body, Group(((0, len(body)),), is_cut_up=False), 0, whole=whole)]
         for rank, groups in ((2, said.groups), (1, said.loose)):
@@ -139,6 +140,14 @@ class Redactor:
     def finds(self, data: bytes) -> bool:
         """Whether a secret of this run is still in there."""
         return next(self._known(data), None) is not None
+
+    def _framed(self, body: bytes) -> bytes:
+        """A stream whose lines between the data have no secret. The data are read together, as if those were not there.
+        """
+        if not FRAME.search(body):
+            return body
+        lines = (Group((match.span(1),), is_cut_up=True) for match in FRAME.finditer(body))
+        return edited(body, [part for line in lines for part in self._parts(body, line, 0, whole=True)])
 
     def _headers(self, headers: Mapping[str, str], allowed: Collection[str]) -> dict[str, str]:
         return {name: self.text(value) for name, value in headers.items() if name in allowed}

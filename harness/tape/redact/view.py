@@ -10,6 +10,9 @@ from functools import lru_cache
 NEXT_LINE = rb"\r?\n(?:(?:(?:event|id|retry)?:[^\n]*)?\r?\n)*data:[ ]?"
 """From the end of one `data:` line of an event stream to the content of the next."""
 
+FRAME = re.compile(rb"^(?:event|id|retry)?:([^\r\n]+)", re.MULTILINE)
+"""A line of an event stream that is no `data:`, with what stands in it: another field, or a comment."""
+
 _ESCAPE = (
     rb"(?P<blank>\\+[nrtf]|%(?:25)*(?:0[9AaDd]|20))"
     rb"|\\+u\{0*(?P<braced>[0-9A-Fa-f]{1,6})\}"
