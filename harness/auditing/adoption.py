@@ -20,10 +20,11 @@ from harness.apis.facts import SHIPPED, Edition
 from harness.auditing.audit import Audit, files, marked
 from harness.contract.errors import CassetteError
 from harness.host.file import contents
+from harness.host.secret_names import is_secret_header
 from harness.results import Severity
 from harness.tape.cassette import Cassette, Interaction
 from harness.tape.deck.playing import load
-from harness.tape.deck.recording import is_secret, redactor, text
+from harness.tape.deck.recording import redactor, text
 from harness.tape.deck.taken import spoken
 from harness.tape.write import replace as put
 
@@ -115,7 +116,7 @@ def _secrets(cassette: Cassette) -> Iterator[str]:
 def _tells(name: str, value: str) -> bool:
     """Whether a header has a secret that nobody has written over."""
     plain = value.removeprefix("Bearer ").strip("*.<>[]() ")
-    return is_secret(name) and len(plain) >= 8 and plain.upper() not in _WRITTEN_OVER
+    return is_secret_header(name) and len(plain) >= 8 and plain.upper() not in _WRITTEN_OVER
 
 
 _WRITTEN_OVER = frozenset({"REDACTED", "FILTERED", "SCRUBBED", "DUMMY-KEY", "PLACEHOLDER", "FAKE-API-KEY", "NOT-A-KEY"})

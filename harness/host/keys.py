@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterable, Mapping
+from typing import Any, cast
+from urllib.parse import unquote
 
 from harness.contract.errors import UsageError
 from harness.host.environment import PREFIXES
+from harness.host.secret_names import is_secret_field, is_secret_variable, words
 
-_SECRET = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|ORG_ID|ORGANIZATION|PROJECT_ID|CUSTOM_HEADERS)$")
+_ACCOUNT = re.compile(r"(?:ORG_ID|ORGANIZATION|PROJECT_ID)$")
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_PATH = re.compile(r"(?:~|\.{0,2})/|[A-Za-z]:\\\\")
+_SETTING = re.compile(r"(?:^|[;\s])([\w -]+?)\s*=\s*([^;\s]+)")
+"""A setting of a connection string: `Password=…;`, `password=… host=…`."""
+
+_ARMOR = re.compile(r"-----(?:BEGIN|END) [A-Z0-9 ]+-----")
 
 _WHITE = {"\n": "a newline", "\r": "a carriage return", "\t": "a tab", " ": "a space"}
 
@@ -40,16 +51,60 @@ def check(name: str, value: str) -> None:
 
 
 def secrets(environ: Mapping[str, str] = os.environ) -> list[str]:
-    """The values of the providers' variables that hold keys, tokens and accounts, whether a run sends them or not: an
-    adapter may read what it likes."""
-    found = [value for name, value in environ.items() if name.startswith(PREFIXES) and _SECRET.search(name)]
-    # Custom headers are lines of `name: value`.
-    return [part.partition(": ")[2] or part for value in found for part in value.splitlines()]
+    """The keys, tokens, passwords and accounts that variables hold, whether a run sends them or not: an adapter may
+    read what it likes. Of a URL that is not known to be secret itself, only its password.
+
+    Those of a variable whose value is a URL are left to `addresses`.
+    """
+    return [part for name, value in environ.items() for part in _parts(name, value)]
 
 
 def addresses(environ: Mapping[str, str] = os.environ) -> list[str]:
-    """The values of the providers' variables that say where to send: a password may stand in one."""
-    return [value for name, value in environ.items() if name.startswith(PREFIXES) and name.endswith("_BASE_URL")]
+    """The values of variables that say where to send, and in which secrets may stand: those of the providers, and those
+    whose name says so, such as webhooks."""
+    return [
+        value
+        for name, value in environ.items()
+        if (name.startswith(PREFIXES) and name.endswith("_BASE_URL"))
+        or (_SCHEME.match(value) and is_secret_variable(name))
+    ]
+
+
+def _parts(name: str, value: str) -> list[str]:
+    """The secrets in the value of a variable."""
+    if name.startswith(PREFIXES) and name.endswith("CUSTOM_HEADERS"):  # lines of `name: value`
+        return [part.partition(": ")[2] or part for part in value.splitlines()]
+    if _SCHEME.match(value):
+        user, at, _ = value.partition("://")[2].partition("/")[0].rpartition("@")
+        password = user.partition(":")[2] if at else ""
+        return [password, unquote(password)] if password else []
+    within = [*_fields(value), *(setting for key, setting in _SETTING.findall(value) if is_secret_field(key))]
+    if within:
+        return within
+    is_account = name.startswith(PREFIXES) and _ACCOUNT.search(name) is not None
+    if not (is_account or is_secret_variable(name)) or _PATH.match(value) or value.lower() in words(name):
+        return []
+    return [_ARMOR.sub("", value)]
+
+
+def _fields(value: str) -> list[str]:
+    """The secrets in JSON, as a service account's key has them."""
+    if not value.lstrip().startswith("{"):
+        return []
+    try:
+        left = [json.loads(value)]
+    except (ValueError, RecursionError):
+        return []
+    found: list[str] = []
+    while left:
+        node: Any = left.pop()
+        for key, each in cast("dict[str, Any]", node).items() if isinstance(node, dict) else ():
+            if isinstance(each, str) and (is_secret_field(key) or "private" in words(key)):
+                found.append(_ARMOR.sub("", each))
+            else:
+                left.append(each)
+        left += cast("list[Any]", node) if isinstance(node, list) else []
+    return found
 
 
 def _flaw(value: str) -> str | None:

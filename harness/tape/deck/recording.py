@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import os
-import re
 from collections.abc import Collection, Iterator
 from functools import partial
 from pathlib import Path
@@ -13,27 +11,23 @@ from threading import Lock
 from harness.contract.errors import CassetteError
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.host import keys
+from harness.host.secret_names import is_secret_header
 from harness.tape.cassette import Cassette, Interaction
 from harness.tape.deck.playing import Played
 from harness.tape.deck.taken import Taken, told
 from harness.tape.interception.seam import Keep
 from harness.tape.redact import RESPONSE_HEADERS, Redactor
-from harness.tape.redact.address import carried
+from harness.tape.redact.address import carried, secrets
 from harness.tape.write import dumps_of_test, replace
 
 HEADERS = RESPONSE_HEADERS | {"date", "location"}
 """The headers of responses that are kept: with the day that an exchange is judged by, and what a redirect needs."""
 
-_SECRET_NAMES = re.compile(r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$")
-
-_CARRIERS = re.compile(r"authorization|cookie|(?:^|-)(?:key|token|secret|organization|organization-id|project)$")
-"""The headers whose values are secret wherever they are repeated."""
-
 
 def redactor(requests: Collection[HttpRequest] = ()) -> Redactor:
     """Takes out the keys of the environment, those that requests carry, and what has the shape of a key."""
-    named = (value for name, value in os.environ.items() if _SECRET_NAMES.search(name))
-    return Redactor({*keys.secrets(), *named, *_carried(requests)}, shaped=True, answered=HEADERS)
+    in_addresses = (secret for url in keys.addresses() for secret in secrets(url))
+    return Redactor({*keys.secrets(), *in_addresses, *_carried(requests)}, shaped=True, answered=HEADERS)
 
 
 class Recording:
@@ -100,15 +94,10 @@ def text(cassette: Cassette, note: str, file: str) -> bytes:
     return data
 
 
-def is_secret(header: str) -> bool:
-    """Whether the value of a header, by its name in lower case, is secret."""
-    return _CARRIERS.search(header) is not None
-
-
 def _carried(requests: Collection[HttpRequest]) -> Iterator[str]:
     for request in requests:
         yield from carried(request.url)
         for name, value in request.headers.items():
-            if is_secret(name):
+            if is_secret_header(name):
                 yield value
                 yield value.rpartition(" ")[2]  # behind `Bearer`

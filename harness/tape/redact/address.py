@@ -7,11 +7,15 @@ from collections.abc import Iterator
 from functools import lru_cache
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from harness.host.secret_names import is_secret_field
+
 PLACEHOLDER = "REDACTED"
 
-_SECRET_PARAMETERS = frozenset(
-    {"access_token", "api-key", "api_key", "apikey", "auth", "key", "password", "secret", "sig", "signature", "token"}
-)
+_SECRET_PARAMETERS = frozenset({"auth", "key"})
+"""Names that are secret here, and not everywhere. Others are told by `secret_names`."""
+
+_GRANTS = frozenset({"code", "state", "ticket", "session", "sid", "session_id"})
+"""Names whose values are secret if they are tokens: a `code` may be a country's, too."""
 
 _KNOWN = frozenset({"chat-completions", "compatible-mode", "generativelanguage", "openai-compatible"})
 """Names in base URLs that are as long as tokens are."""
@@ -84,8 +88,11 @@ def _host(parts: SplitResult) -> str:
 
 
 def _carries_key(pair: str) -> bool:
-    name = pair.partition("=")[0].lower().removeprefix("x-")
-    return name in _SECRET_PARAMETERS or name.startswith(("amz-", "goog-"))
+    name, _, value = pair.partition("=")
+    bare_name = unquote(name).lower().removeprefix("x-")
+    if bare_name in _SECRET_PARAMETERS or bare_name.startswith(("amz-", "goog-")) or is_secret_field(unquote(name)):
+        return True
+    return bare_name in _GRANTS and _is_token(unquote(value))
 
 
 def _is_token(text: str) -> bool:

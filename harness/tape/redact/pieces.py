@@ -36,11 +36,14 @@ class Group:
 class Pieces:
     """`groups`: strings at the same path, list positions aside, under the same `index` fields. `loose`: those under the
     same key, wherever they are, if a line is damaged and its path is not to be relied on. `alone`: what belongs to
-    nothing else, which are keys, and lines that are damaged."""
+    nothing else, which are keys, and lines that are damaged. `opaque`: strings that mean something only to the provider
+    that issued them, or are media. `named`: strings by the key that they stand under."""
 
     groups: tuple[Group, ...]
     loose: tuple[Group, ...]
     alone: tuple[Slice, ...]
+    opaque: frozenset[Slice] = frozenset()
+    named: tuple[tuple[bytes, Slice], ...] = ()
 
 
 @dataclass(slots=True)
@@ -128,7 +131,25 @@ def pieces(body: bytes) -> Pieces:
             *(key for line in lines for key in line.keys),
             *(line.where for line in lines if line.is_damaged),
         ),
+        frozenset(string.where for string in strings if _is_opaque(string.keys)),
+        tuple((string.keys[-1] if string.keys else b"", string.where) for string in strings),
     )
+
+
+_OPAQUE = frozenset(
+    {
+        *(b"signature", b"thoughtSignature", b"thought_signature", b"encrypted_content", b"encrypted_index"),
+        *(b"encrypted_stdout", b"data", b"b64_json", b"partial_image_b64", b"file_data", b"reasoning_opaque"),
+    }
+)
+"""Keys of the APIs under which stands what is opaque: reasoning that goes back as it came, images, sound."""
+
+_FREE = frozenset({b"input", b"args", b"arguments", b"functionResponse", b"function_response", b"properties"})
+"""Keys inside a message below which a tool or a model chooses the keys."""
+
+
+def _is_opaque(keys: tuple[bytes, ...]) -> bool:
+    return bool(keys) and keys[-1] in _OPAQUE and not _FREE.intersection(keys[1:-1])
 
 
 def _group(strings: list[_String]) -> Group:

@@ -26,7 +26,7 @@ from harness.tape.redact.address import bare, secrets
 from harness.tape.redact.edits import REDACTED, Found, Part, Way, edited, parts
 from harness.tape.redact.needles import Alphabet, Needle, fold, needles
 from harness.tape.redact.numbers import written
-from harness.tape.redact.pieces import Group, joined, pieces
+from harness.tape.redact.pieces import Group, Slice, joined, pieces
 from harness.tape.redact.shapes import shapes
 from harness.tape.redact.view import FRAME, View, read
 
@@ -77,7 +77,10 @@ class Redactor:
 
     def url(self, url: str) -> str:
         """A URL without user, password and parameters that carry keys."""
-        return self.text(bare(url))
+        try:
+            return self.text(bare(url))
+        except ValueError:  # no URL
+            return self.text(url)
 
     def text(self, text: str) -> str:
         """A text without secrets."""
@@ -109,10 +112,10 @@ class Redactor:
         taken = [*self._parts(body, Group(((0, len(body)),), is_cut_up=False), 0, whole=whole)]
         for rank, groups in ((2, said.groups), (1, said.loose)):
             for group in groups:
-                taken += self._parts(body, group, rank, whole=whole)
+                taken += self._parts(body, group, rank, whole=whole, opaque=said.opaque)
         if self._shaped and shapes(read(body, squeezed=False)):
             alone = (where for group in said.groups if not group.is_cut_up for where in group.slices)
-            for where in (*said.alone, *alone):
+            for where in (*said.alone, *(each for each in alone if each not in said.opaque)):
                 taken += parts(body, Group((where,), is_cut_up=True), _shapes(body[slice(*where)]), 0)
         return edited(body, taken)
 
@@ -142,21 +145,27 @@ class Redactor:
         return next(self._known(data), None) is not None
 
     def _framed(self, body: bytes) -> bytes:
-        """A stream whose lines between the data have no secret. The data are read together, as if those were not there.
-        """
+        """A stream without secrets in the lines between its data. The data are read as if those were not there."""
         if not FRAME.search(body):
             return body
         lines = (Group((match.span(1),), is_cut_up=True) for match in FRAME.finditer(body))
         return edited(body, [part for line in lines for part in self._parts(body, line, 0, whole=True)])
 
     def _headers(self, headers: Mapping[str, str], allowed: Collection[str]) -> dict[str, str]:
-        return {name: self.text(value) for name, value in headers.items() if name in allowed}
+        return {
+            name: self.url(value) if name == "location" else self.text(value)
+            for name, value in headers.items()
+            if name in allowed
+        }
 
-    def _parts(self, body: bytes, group: Group, rank: int, *, whole: bool) -> Iterator[Part]:
-        """What goes of a text that is cut into pieces, or of the whole body; single pieces are parts of that."""
+    def _parts(
+        self, body: bytes, group: Group, rank: int, *, whole: bool, opaque: Collection[Slice] = ()
+    ) -> Iterator[Part]:
+        """What goes of a text that is cut into pieces, or of the whole body; single pieces are parts of that. What has
+        the shape of a secret may be a coincidence in an `opaque` one."""
         text = joined(body, group)
         found = [*self._known(text, whole=whole)] if len(group.slices) > 1 or not rank else []
-        if self._shaped and group.is_cut_up:
+        if self._shaped and group.is_cut_up and not any(each in opaque for each in group.slices):
             found += _shapes(text)
         return parts(body, group, found, rank)
 

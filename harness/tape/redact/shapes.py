@@ -1,14 +1,26 @@
-"""What is a key or an account by its shape alone, whoever it belongs to: each provider's has its length and alphabet.
+"""What is a key or an account by its shape alone, whoever it belongs to.
 
-Strict on purpose. `sk-rooms-2024-autumn-conference` and `org-babelexecute4python5session` are words; what a provider
-issued has exactly so many characters, and is random: it has many different ones. The lengths are those of the rules of
-gitleaks (https://github.com/gitleaks/gitleaks, `cmd/generate/config/rules/`) and trufflehog
+Providers of models, and what signs in: each has its length and alphabet. Strict on purpose.
+`sk-rooms-2024-autumn-conference` and `org-babelexecute4python5session` are words; what a provider issued has exactly so
+many characters, and is random: it has many different ones. The lengths are those of the rules of gitleaks
+(https://github.com/gitleaks/gitleaks, `cmd/generate/config/rules/`) and trufflehog
 (https://github.com/trufflesecurity/trufflehog, `pkg/detectors/`), both as read on 2026-11-22, unless a line says more.
+
+Other services: the patterns of detect-secrets (https://github.com/Yelp/detect-secrets), as far as they need no word
+beside the secret. Its detectors of entropy and of words would find prose, ids and images.
 """
 
 from __future__ import annotations
 
+import json
 import re
+from base64 import urlsafe_b64decode
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from harness.host.secret_names import is_secret_field
 
 _SHAPES = re.compile(
     rb"""(?<![A-Za-z0-9_-])(?:
@@ -30,9 +42,61 @@ _SHAPES = re.compile(
         | pplx-[A-Za-z0-9]{48}                                  # Perplexity; gitleaks, perplexity.go
         | gh[pousr]_[A-Za-z0-9]{36} | github_pat_[A-Za-z0-9_]{82}
                                                                 # GitHub, what tools answer with; gitleaks, github.go
+        | GOCSPX-[A-Za-z0-9_-]{28} | 1//0[A-Za-z0-9_-]{40,}     # Google, client secrets and refresh tokens
+        | (?:IQoJb3JpZ2lu|FwoGZXIvYXdz|FQoGZXIvYXdz)[A-Za-z0-9+/=]{80,}
+                                                                # AWS, session tokens: they begin with a name in base64
+        | xapp-[0-9]-[A-Z0-9]+-[0-9]+-[a-z0-9]{40,} | xoxe(?:\.xox[bp])?-[0-9]-[A-Za-z0-9]{100,}
+                                                                # Slack, of apps; gitleaks, slack.go
+        | [rs]k_(?:live|test|prod)_[A-Za-z0-9]{10,99} | whsec_[A-Za-z0-9+/]{32,}={0,2}
+                                                                # Stripe; gitleaks, stripe.go
+        | npm_[A-Za-z0-9]{36} | dop_v1_[0-9a-f]{64} | hvs\.[A-Za-z0-9_-]{90,120} | dckr_pat_[A-Za-z0-9_-]{27}
+        | shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32} | lin_api_[A-Za-z0-9]{40} | dapi[0-9a-f]{32}
+        | PMAK-[0-9a-f]{24}-[0-9a-f]{34}
+                                                                # npm, DigitalOcean, Vault, Docker, Shopify, Linear,
+                                                                # Databricks, Postman; gitleaks, the file of each
     )(?![A-Za-z0-9_-])""",
     re.VERBOSE,
 )
+
+_ARMORED = re.compile(rb"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----[^-]{16,}(?:-----END [A-Z0-9 ]+-----)?")
+"""A private key, as files have it."""
+
+_JWT = re.compile(rb"(?<![A-Za-z0-9_-])(eyJ[A-Za-z0-9_-]{8,})(?:\.[A-Za-z0-9_-]*){2,4}(?![A-Za-z0-9_-])")
+"""A JSON Web Token, signed or encrypted."""
+
+_IN_URL = re.compile(rb"://[^\s/:@\"'<>{}$]*:([^\s/@\"'<>{}$]{8,})@")
+"""A password in a URL."""
+
+_PARAMETER = re.compile(rb"(?<=[?&])([A-Za-z][A-Za-z0-9_.-]{2,40})=([A-Za-z0-9%._~+/=-]{16,})")
+"""A parameter of a URL, which says by its name whether it is secret: the signature of a signed URL."""
+
+_DETECTORS: Mapping[str, str] = {
+    "artifactory": "ArtifactoryDetector",
+    "aws": "AWSKeyDetector",
+    "azure_storage_key": "AzureStorageKeyDetector",
+    "discord": "DiscordBotTokenDetector",
+    "gitlab_token": "GitLabTokenDetector",
+    "mailchimp": "MailchimpDetector",
+    "pypi_token": "PypiTokenDetector",
+    "sendgrid": "SendGridDetector",
+    "slack": "SlackDetector",
+    "square_oauth": "SquareOAuthDetector",
+    "stripe": "StripeDetector",
+    "telegram_token": "TelegramBotTokenDetector",
+    "twilio": "TwilioKeyDetector",
+}
+"""The modules of detect-secrets that are used, each with its class."""
+
+_SIGNS = re.compile(
+    rb"AKC|A3T|AKIA|ASIA|ABIA|ACCA|aws|AccountKey=|[MNO][\w-]{23,25}\.|gl[a-z]{2,5}-|GR1348941|-us[0-9]|pypi-|SG\.|xox"
+    rb"|hooks\.slack|sq0csp|k_live_|[0-9]{8}:|AC[a-z0-9]{32}|SK[a-z0-9]{32}",
+    re.IGNORECASE,
+)
+"""What is in whatever they find: without it they need not be loaded."""
+
+_ALNUM = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+_CONTINUED = frozenset(bytes([each]) for each in _ALNUM + b"_-+")
+"""Letters that stand beside what is a piece of something longer."""
 
 _RANDOM = 24
 """Characters at its end by which one is told from words."""
@@ -44,12 +108,57 @@ _KINDS = (re.compile(rb"[a-z]"), re.compile(rb"[A-Z]"), re.compile(rb"[0-9]"))
 
 
 def shapes(text: bytes) -> list[tuple[int, int]]:
-    """Where keys and accounts stand in a text without escapes."""
-    return [match.span() for match in _SHAPES.finditer(text) if _is_random(match[0])]
+    """Where keys, tokens and accounts stand in a text without escapes."""
+    found = [match.span() for match in _SHAPES.finditer(text) if _is_random(match[0])]
+    found += [match.span() for match in _ARMORED.finditer(text)]
+    found += [match.span() for match in _JWT.finditer(text) if _is_header(match[1])]
+    found += [match.span(1) for match in _IN_URL.finditer(text) if _is_random(match[1])]
+    found += [
+        match.span(2)
+        for match in _PARAMETER.finditer(text)
+        if is_secret_field(match[1].decode()) and _is_random(match[2])
+    ]
+    if _SIGNS.search(text):
+        found += _detected(text)
+    return found
+
+
+def _detected(text: bytes) -> Iterator[tuple[int, int]]:
+    """What detect-secrets finds, if it is no piece of something longer, such as an image in base64."""
+    said = text.decode("latin-1")  # a character for each byte
+    for pattern in _patterns():
+        for match in pattern.finditer(said):
+            begin, end = match.span(1 if match.re.groups and pattern.pattern.startswith("aws") else 0)
+            while begin < end and text[begin] not in _ALNUM:
+                begin += 1
+            while end > begin and text[end - 1] not in _ALNUM + b"_-+/=":
+                end -= 1
+            before, behind = text[:begin][-3:], text[end : end + 1]
+            is_piece = behind in _CONTINUED or (before[-1:] in _CONTINUED and before != b"bot")
+            if not is_piece and _is_random(text[begin:end]):
+                yield begin, end
+
+
+@cache
+def _patterns() -> tuple[re.Pattern[str], ...]:
+    made: list[re.Pattern[str]] = []
+    for module, name in _DETECTORS.items():
+        detector: Any = getattr(import_module(f"detect_secrets.plugins.{module}"), name)
+        made += detector.denylist
+    return tuple(each for each in made if "AP[" not in each.pattern)  # which would find words, too
+
+
+def _is_header(part: bytes) -> bool:
+    """Whether it is the header of a JSON Web Token."""
+    try:
+        header: Any = json.loads(urlsafe_b64decode(part + b"=" * (-len(part) % 4)))
+    except ValueError:
+        return False
+    return isinstance(header, dict) and bool({"alg", "enc", "typ"} & header.keys())
 
 
 def _is_random(found: bytes) -> bool:
     end = found[-_RANDOM:]
     kinds = sum(kind.search(end) is not None for kind in _KINDS)
     # AWS ends those of its documents so.
-    return len(set(end)) >= _VARIETY and kinds > 1 and not found.endswith(b"EXAMPLE")
+    return len(set(end)) >= min(_VARIETY, len(end) - 2) and kinds > 1 and not found.endswith(b"EXAMPLE")
