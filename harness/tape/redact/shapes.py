@@ -61,7 +61,10 @@ _SHAPES = re.compile(
 _ARMORED = re.compile(rb"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----[^-]{16,}(?:-----END [A-Z0-9 ]+-----)?")
 """A private key, as files have it."""
 
-_JWT = re.compile(rb"(?<![A-Za-z0-9_-])(eyJ[A-Za-z0-9_-]{8,})(?:\.[A-Za-z0-9_-]*){2,4}(?![A-Za-z0-9_-])")
+_JWT = re.compile(
+    rb"(?<![A-Za-z0-9_-])(eyJ[A-Za-z0-9_-]{8,})\.(?:"
+    rb"[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{20,}|[A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]{10,}){3})(?![A-Za-z0-9_-])"
+)
 """A JSON Web Token, signed or encrypted."""
 
 _IN_URL = re.compile(rb"://[^\s/:@\"'<>{}$]*:([^\s/@\"'<>{}$]{8,})@")
