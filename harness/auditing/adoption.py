@@ -24,7 +24,8 @@ from harness.host.secret_names import is_secret_header
 from harness.results import Severity
 from harness.tape.cassette import Cassette, Interaction
 from harness.tape.deck.playing import load
-from harness.tape.deck.recording import redactor, text
+from harness.tape.deck.recording import text
+from harness.tape.deck.storing import learned, redactor, request_as_stored, response_as_stored
 from harness.tape.deck.taken import spoken
 from harness.tape.write import replace as put
 
@@ -98,14 +99,16 @@ def _whose(interaction: Interaction) -> str:
 def _secrets(cassette: Cassette) -> Iterator[str]:
     """Where there are secrets: headers by name, and bodies and URLs that are others without them."""
     requests = [each.request for each in cassette.interactions]
-    clean = redactor(requests)
+    clean = redactor(requests, learned(cassette.interactions))
     named = Counter[str]()
     for at, each in enumerate(cassette.interactions):
-        for side, message in (("request", each.request), ("response", each.response)):
-            if message is None:
+        stored = request_as_stored(each.request, clean)
+        answer = each.response and response_as_stored(each.request, each.response, clean)
+        for side, message, kept in (("request", each.request, stored), ("response", each.response, answer)):
+            if message is None or kept is None:
                 continue
             named.update(f"{side} header {name}" for name, value in message.headers.items() if _tells(name, value))
-            if clean.body(message.body) != message.body:
+            if kept.body != message.body:
                 named[f"body of {side} {at}"] += 1
         if clean.url(each.request.url) != each.request.url:
             named[f"URL of request {at}"] += 1

@@ -30,7 +30,8 @@ from harness.results import Finding, Outcome, Severity
 from harness.rules.rule import Rule
 from harness.tape.cassette import Cassette, Interaction
 from harness.tape.deck.playing import Played, Playing, load
-from harness.tape.deck.recording import Recording, redactor
+from harness.tape.deck.recording import Recording
+from harness.tape.deck.storing import redactor
 from harness.tape.deck.taken import taken
 from harness.tape.interception import intercepted
 
@@ -44,12 +45,13 @@ _NO_KEY = "not-a-key"
 @dataclass(slots=True)
 class Session:
     """What the tapes of a session share: by which facts and rules is judged, which tests have recorded where, and how
-    many exchanges were written there."""
+    many exchanges were written there, and of which only the form was."""
 
     edition: Edition
     rules: Sequence[Rule]
     recorded: dict[Path, str] = field(default_factory=dict[Path, str])
     written: dict[Path, int] = field(default_factory=dict[Path, int])
+    forms: dict[Path, list[str]] = field(default_factory=dict[Path, "list[str]"])
 
 
 class Tape:
@@ -101,6 +103,7 @@ class Tape:
             return
         if isinstance(self._deck, Recording):
             self._session.written[self._shown] = self._deck.save(self.path)
+            self._session.forms[self._shown] = self._deck.forms
             return
         problems = [*self._problems(), *self._unused(self._deck)]
         if problems:
@@ -266,3 +269,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         for path, number in written.items():
             if number:
                 terminalreporter.line(f"{path}: {count(number, 'exchange')}")
+                for each in config.stash[_SESSION].forms.get(path, ()):
+                    terminalreporter.line(f"  brings new tokens, so only its form is in there: {each}")

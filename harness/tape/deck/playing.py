@@ -17,6 +17,7 @@ from harness.contract.http import EXHAUSTED, HttpRequest, HttpResponse
 from harness.tape.cassette import Cassette, Interaction
 from harness.tape.compare import RequestDifference
 from harness.tape.deck.sameness import Key, apart, is_comparable, key
+from harness.tape.deck.storing import request_as_stored
 from harness.tape.deck.taken import Taken, spoken
 from harness.tape.read import read
 from harness.tape.redact import Redactor
@@ -114,7 +115,7 @@ class Playing:
         first = self._interactions[left[0]].request
         if (first.method, first.url, first.body) == (request.method, request.url, request.body):
             return left[0], ()
-        clean = self._redactor([request]).request(request)  # as the recorded ones are
+        clean = request_as_stored(request, self._redactor([request]))  # as the recorded ones are
         same = self._index.get(key(clean), deque())
         while same and self._played[same[0]]:
             same.popleft()

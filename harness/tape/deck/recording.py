@@ -3,31 +3,18 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Collection, Iterator
 from functools import partial
 from pathlib import Path
 from threading import Lock
 
 from harness.contract.errors import CassetteError
 from harness.contract.http import HttpRequest, HttpResponse
-from harness.host import keys
-from harness.host.secret_names import is_secret_header
 from harness.tape.cassette import Cassette, Interaction
 from harness.tape.deck.playing import Played
+from harness.tape.deck.storing import brings_tokens, learned, redactor, request_as_stored, response_as_stored
 from harness.tape.deck.taken import Taken, told
 from harness.tape.interception.seam import Keep
-from harness.tape.redact import RESPONSE_HEADERS, Redactor
-from harness.tape.redact.address import carried, secrets
 from harness.tape.write import dumps_of_test, replace
-
-HEADERS = RESPONSE_HEADERS | {"date", "location"}
-"""The headers of responses that are kept: with the day that an exchange is judged by, and what a redirect needs."""
-
-
-def redactor(requests: Collection[HttpRequest] = ()) -> Redactor:
-    """Takes out the keys of the environment, those that requests carry, and what has the shape of a key."""
-    in_addresses = (secret for url in keys.addresses() for secret in secrets(url))
-    return Redactor({*keys.secrets(), *in_addresses, *_carried(requests)}, shaped=True, answered=HEADERS)
 
 
 class Recording:
@@ -46,6 +33,12 @@ class Recording:
         with self._lock:
             self._requests.append(request)
             return partial(self._keep, len(self._requests) - 1)
+
+    @property
+    def forms(self) -> list[str]:
+        """The exchanges that bring new tokens, in words: only their form is stored."""
+        found = [each.recorded for each in self.exchanges if each.recorded is not None]
+        return [told(each.request) for each in found if brings_tokens(each)]
 
     @property
     def exchanges(self) -> list[Played]:
@@ -79,7 +72,7 @@ def text(cassette: Cassette, note: str, file: str) -> bytes:
     Raises:
         CassetteError: an answer is missing or cannot be unpacked, a secret would be in it, or YAML cannot carry it.
     """
-    clean = redactor([each.request for each in cassette.interactions])
+    clean = redactor([each.request for each in cassette.interactions], learned(cassette.interactions))
     kept: list[Interaction] = []
     for at, each in enumerate(cassette.interactions):
         response = each.response
@@ -87,17 +80,9 @@ def text(cassette: Cassette, note: str, file: str) -> bytes:
             encoding = response.headers["content-encoding"]
             reason = f"the answer to {told(each.request)} came as {encoding!r}, which cannot be unpacked here."
             raise CassetteError(file, reason, f"interaction {at}")
-        kept.append(Interaction(clean.request(each.request), response and clean.response(response)))
+        answer = response and response_as_stored(each.request, response, clean)
+        kept.append(Interaction(request_as_stored(each.request, clean), answer))
     data = dumps_of_test(Cassette(tuple(kept)), note, file)
     if clean.finds(data):
         raise CassetteError(file, "a key would be in it, so nothing was written. Please report this.")
     return data
-
-
-def _carried(requests: Collection[HttpRequest]) -> Iterator[str]:
-    for request in requests:
-        yield from carried(request.url)
-        for name, value in request.headers.items():
-            if is_secret_header(name):
-                yield value
-                yield value.rpartition(" ")[2]  # behind `Bearer`

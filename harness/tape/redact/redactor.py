@@ -24,6 +24,7 @@ from harness.host import keys
 from harness.host.crash import traceback_of
 from harness.tape.redact.address import bare, secrets
 from harness.tape.redact.edits import REDACTED, Found, Part, Way, edited, parts
+from harness.tape.redact.fields import Chosen, without
 from harness.tape.redact.needles import Alphabet, Needle, fold, needles
 from harness.tape.redact.numbers import written
 from harness.tape.redact.pieces import Group, Slice, joined, pieces
@@ -64,15 +65,17 @@ class Redactor:
         in_urls = (secret for url in at for secret in secrets(url))
         return cls([*keys.secrets(), *(os.environ[name] for name in own), *in_urls], shaped=shaped)
 
-    def request(self, request: HttpRequest) -> HttpRequest:
-        """The request as it may be stored."""
+    def request(self, request: HttpRequest, *, fields: Chosen | None = None) -> HttpRequest:
+        """The request as it may be stored, without the values of the `fields` that are chosen."""
         headers = self._headers(request.headers, REQUEST_HEADERS)
-        return HttpRequest(request.method, self.url(request.url), headers, self.body(request.body))
+        body = without(request.body, fields) if fields else request.body
+        return HttpRequest(request.method, self.url(request.url), headers, self.body(body))
 
-    def response(self, response: HttpResponse) -> HttpResponse:
-        """The response as it may be stored."""
+    def response(self, response: HttpResponse, *, fields: Chosen | None = None) -> HttpResponse:
+        """The response as it may be stored, without the values of the `fields` that are chosen."""
         headers = self._headers(response.headers, self._answered)
-        body = self.body(response.body, whole=response.delivery.ending == "complete")
+        body = without(response.body, fields) if fields else response.body
+        body = self.body(body, whole=response.delivery.ending == "complete")
         return HttpResponse(response.status, headers, body, _still_fitting(response, body))
 
     def url(self, url: str) -> str:

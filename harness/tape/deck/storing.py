@@ -1,0 +1,95 @@
+"""The exchanges of a test as they are stored: secrets are taken out by their value, and by the name of their field.
+
+A conversation with a model keeps its fields: a model chose them, or a tool. Of an exchange that brings new tokens
+nothing stays but its form.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator
+from urllib.parse import urlsplit
+
+from harness.contract.http import HttpRequest, HttpResponse
+from harness.host import keys
+from harness.host.secret_names import is_secret_field, is_secret_header
+from harness.tape.cassette import Interaction
+from harness.tape.deck.taken import spoken
+from harness.tape.redact import RESPONSE_HEADERS, Redactor
+from harness.tape.redact.address import carried, secrets
+from harness.tape.redact.fields import Chosen, asks_for_token, has_tokens, is_anything_but_form, values
+
+HEADERS = RESPONSE_HEADERS | {"date", "location"}
+"""The headers of responses that are kept: with the day that an exchange is judged by, and what a redirect needs."""
+
+
+def redactor(requests: Collection[HttpRequest] = (), learned: Iterable[str] = ()) -> Redactor:
+    """Takes out the keys of the environment, those that requests carry, what was `learned` from exchanges, and what has
+    the shape of a key."""
+    in_addresses = (secret for url in keys.addresses() for secret in secrets(url))
+    found = {*keys.secrets(), *in_addresses, *_carried(requests), *learned}
+    return Redactor(found, shaped=True, answered=HEADERS)
+
+
+def learned(interactions: Collection[Interaction]) -> Iterator[str]:
+    """The secrets that other services than models are told and tell, by the names of their fields and headers."""
+    for each in interactions:
+        chosen = _chosen(each.request)
+        if each.response is not None:
+            headers = each.response.headers.items()
+            yield from (value for name, value in headers if is_secret_header(name) and name != "set-cookie")
+            yield from (_cookie(value) for name, value in headers if name == "set-cookie")
+        if chosen is None:
+            continue
+        yield from values(each.request.body)
+        response = each.response.body if each.response is not None else b""
+        yield from values(response)
+        if brings_tokens(each):
+            yield from (value for value in values(response, is_anything_but_form) if _TOKEN.fullmatch(value))
+
+
+_TOKEN = re.compile(r"(?=\D*\d)(?=.*[A-Za-z])[^\s<>]{16,}")
+"""What is a token rather than a word or a name, in an exchange that brings some."""
+
+
+def request_as_stored(request: HttpRequest, clean: Redactor) -> HttpRequest:
+    """The request as it may be stored, and compared with what is."""
+    return clean.request(request, fields=_chosen(request))
+
+
+def response_as_stored(request: HttpRequest, response: HttpResponse, clean: Redactor) -> HttpResponse:
+    """The response to a request as it may be stored."""
+    chosen = _chosen(request)
+    if chosen is not None and has_tokens(response.body):
+        chosen = is_anything_but_form
+    return clean.response(response, fields=chosen)
+
+
+def brings_tokens(interaction: Interaction) -> bool:
+    """Return whether of an exchange only its form is stored."""
+    chosen, response = _chosen(interaction.request), interaction.response
+    return chosen is is_anything_but_form or bool(chosen and response is not None and has_tokens(response.body))
+
+
+def _chosen(request: HttpRequest) -> Chosen | None:
+    if spoken(request) is not None:
+        return None
+    parts = urlsplit(request.url)
+    asks = asks_for_token(request.method, parts.hostname or "", parts.path, request.body)
+    return is_anything_but_form if asks else is_secret_field
+
+
+def _carried(requests: Collection[HttpRequest]) -> Iterator[str]:
+    for request in requests:
+        yield from carried(request.url)
+        for name, value in request.headers.items():
+            if is_secret_header(name):
+                yield value
+                yield value.rpartition(" ")[2]  # behind `Bearer`
+                if name == "cookie":
+                    yield from map(_cookie, value.split(";"))
+
+
+def _cookie(value: str) -> str:
+    """The value of the first cookie."""
+    return value.partition(";")[0].partition("=")[2].strip()
