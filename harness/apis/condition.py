@@ -9,8 +9,14 @@ from pydantic import Field, JsonValue, model_validator
 
 from harness.scenarios.fields import Pattern, Strict, misfit
 
-_OPERATORS = ("is", "in", "out", "there", "over", "under", "longer", "like", "kind")
-_PATH = re.compile(r"[^\[\].]+(?:\[(?:\*|-?\d+)?\])*(?:\.[^\[\].]+(?:\[(?:\*|-?\d+)?\])*)*")
+_OPERATORS = (
+    *("is", "in", "out", "not_in", "there", "over", "under", "longer", "like", "kind"),
+    *("members", "every", "repeated", "beside", "outside"),
+)
+_INDEX = r"(?:\[(?:\*|-?\d+|\d+:|next|later)?\])*"
+_PATH = re.compile(rf"[^\[\].]+{_INDEX}(?:\.[^\[\].]+{_INDEX})*")
+
+JsonType = Literal["string", "number", "boolean", "object", "array", "null"]
 
 
 class Condition(Strict):
@@ -24,7 +30,9 @@ class Condition(Strict):
         default=None,
         min_length=1,
         description="A place in the body: `thinking.type`; `tools[].name` is some element's, the same in all of a "
-        "fact's conditions; `tools[*].name` is some element's, another's too; `tools[0].name` is the first one's.",
+        "fact's conditions; `tools[*].name` is some element's, another's too; `tools[0].name` is the first one's, "
+        "`tools[1:].name` that of one after it. `tools[next]` is the element after that of `tools[]`, `tools[later]` "
+        "any after it. `args.**` is `args` and everything inside it.",
     )
     schemas: Literal["tools", "strict-tools", "response"] | None = Field(
         default=None, alias="schema", description="Some schema among these, at any depth, has `keyword` so."
@@ -35,13 +43,28 @@ class Condition(Strict):
     is_: JsonValue = Field(default=None, alias="is", description="It has this value.")
     in_: list[JsonValue] | None = Field(default=None, alias="in", description="It has one of these values.")
     out: list[JsonValue] | None = Field(default=None, description="It is there, and has none of these values.")
+    not_in: list[JsonValue] | None = Field(default=None, description="It is not there, or has none of these values.")
     there: bool | None = Field(default=None, description="Whether it is there.")
     over: float | None = Field(default=None, description="It is a number above this one.")
     under: float | None = Field(default=None, description="It is a number below this one.")
     longer: int | None = Field(default=None, description="It is a text or a list of more than this length.")
     like: Pattern | None = Field(default=None, description="It is a text that matches as a whole.")
-    kind: Literal["string", "number", "boolean", "object", "array", "null"] | None = Field(
-        default=None, description="It is of this JSON type."
+    kind: JsonType | None = Field(default=None, description="It is of this JSON type.")
+    members: JsonType | None = Field(
+        default=None, description="It is a list or an object, and one of its values is of this JSON type."
+    )
+    every: list[JsonValue] | None = Field(
+        default=None, description="There is one, and each that there is has one of these values."
+    )
+    repeated: Literal[True] | None = Field(default=None, description="It has the value of one before it.")
+    beside: list[str] | None = Field(
+        default=None, description="The same object has a key besides this one that is none of these."
+    )
+    outside: str | None = Field(
+        default=None,
+        min_length=1,
+        description="It is a text, or a list or an object with an element or a key, that is not among the values, "
+        "elements or keys at this place: a path in the body, or a keyword of the same schema.",
     )
 
     @property
@@ -71,4 +94,6 @@ class Condition(Strict):
             raise misfit(f"a condition has one of {', '.join(_OPERATORS)}; this one has {', '.join(given) or 'none'}.")
         if (self.schemas is not None) is not (self.keyword is not None):
             raise misfit("schema and keyword come together.")
+        if self.schemas is not None and (self.every is not None or self.repeated):
+            raise misfit("every and repeated are about a place in the body: write at.")
         return self

@@ -2,8 +2,10 @@
 
 A place is a path of keys: `thinking.type`; `tools[].name` is some element's, `messages[-1]` one element. Conditions of
 one fact that go through the same `[]` are about the same element, of schemas about the same schema; through `[*]` each
-finds its own. What is not there meets `there: false` and nothing else, and `tools[].name` is not there where no tool
-has one, or the tool of the other conditions has none. Keys in camelCase are found in snake_case too: Gemini takes both.
+finds its own. `messages[next]` is the element after that of `messages[]`, `messages[later]` any after it,
+`messages[1:]` any but the first; `args.**` is `args` and everything inside it. What is not there meets `there: false`
+and `not_in`, and nothing else; `tools[].name` is not there where no tool has one, or the tool of the other conditions
+has none. Keys in camelCase are found in snake_case too: Gemini takes both.
 
 `null` at a place in a body is an absent field, as all four APIs read it, unless the condition names `null` itself
 (`kind: "null"`, `is: null`). Inside a JSON schema it is a value.
@@ -12,17 +14,18 @@ has one, or the tool of the other conditions has none. Keys in camelCase are fou
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain
-from typing import TypeAlias, TypeGuard
+from typing import Literal, TypeAlias
 
+from harness.apis.comparison import comparison
 from harness.apis.condition import Condition
-from harness.apis.jsonvalue import equal, join
+from harness.apis.jsonvalue import equal, join, resolve
 from harness.apis.subschemas import subschemas
 from harness.contract.model import JSON
-from harness.scenarios.patterns import covers
 
 _SEGMENT = re.compile(r"([^\[\]]*)((?:\[[^\]]*\])*)")
 _CAPITAL = re.compile(r"(?<=[a-z0-9])([A-Z])")
@@ -42,8 +45,10 @@ _ROOT, _INSIDE = "#", "#/"
 
 _Found: TypeAlias = "tuple[str, JSON | _Absent, _Chosen]"
 
-Holds: TypeAlias = Callable[[JSON], bool]
-"""Whether a value that is there is such as a condition wants it."""
+_Element: TypeAlias = "int | tuple[int] | Literal['next', 'later'] | None"
+"""Which elements of a list: one, all from one on, those after the one that was chosen, or any."""
+
+_EVERYTHING = "**"
 
 _Way: TypeAlias = "tuple[tuple[Step, ...], frozenset[str]]"
 """A path, and what of it conditions share."""
@@ -101,7 +106,8 @@ class Conditions:
         self._conditions = conditions
         tests = [Test(each) for each in conditions]
         self._first = tests[0] if tests else None
-        self.tests = sorted(tests, key=lambda test: test.wants_nothing)  # what there is says of which element
+        # What there is says of which element, and the element which is next.
+        self.tests = sorted(tests, key=lambda test: (test.wants_nothing, test.is_relative))
         self._needed = [test.steps[0].spellings for test in tests if test.steps and not test.wants_nothing]
         self._without = len([test for test in tests if test.goes_through_elements]) < 2
 
@@ -145,11 +151,17 @@ def met(conditions: Sequence[Condition], asked: Asked) -> str | None:
 @dataclass(frozen=True, slots=True)
 class Step:
     """One step of a path: a key, in its spellings, and then elements. `groups` names what is gone through, by the path
-    up to there; it is empty for what each condition chooses alone."""
+    up to there; it is empty for what each condition chooses alone. Of `next` and `later` it is the group of the element
+    that they come after."""
 
     spellings: tuple[str, str]
-    indexes: tuple[int | None, ...]
+    indexes: tuple[_Element, ...]
     groups: tuple[str, ...]
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether it leads to the value and everything inside it."""
+        return self.spellings[0] == _EVERYTHING
 
 
 @cache
@@ -161,27 +173,41 @@ def steps_of(path: str) -> tuple[Step, ...]:
         matched = _SEGMENT.fullmatch(segment)
         key, given = (matched[1], re.findall(r"\[([^\]]*)\]", matched[2])) if matched else (segment, [])
         before = f"{before}.{key}"
-        indexes: list[int | None] = []
+        indexes: list[_Element] = []
         groups: list[str] = []
         for each in given:
+            chosen = f"{before}[]"
             before += f"[{each}]"
-            indexes.append(int(each) if each not in ("", "*") else None)
-            groups.append(before if each == "" else "")
+            indexes.append(_element(each))
+            groups.append(chosen if each in ("", "next", "later") else "")
         snake = _CAPITAL.sub(lambda found: f"_{found[1].lower()}", key)
         steps.append(Step((key, snake), tuple(indexes), tuple(groups)))
     return tuple(steps)
 
 
-class Test:
-    """One condition, made ready. `holds` says whether a value that is there is such as it wants it."""
+def _element(said: str) -> _Element:
+    match said:
+        case "" | "*":
+            return None
+        case "next" | "later":
+            return said
+        case _:
+            return (int(said[:-1]),) if said.endswith(":") else int(said)
 
-    __slots__ = ("condition", "holds", "steps", "wants_nothing")
+
+class Test:
+    """One condition, made ready. `holds` says whether a value that is there is such as it wants it; `_fits` whether it
+    also is by what stands elsewhere. `wants_nothing`: it may be met where nothing is."""
+
+    __slots__ = ("_fits", "condition", "holds", "is_relative", "steps", "wants_nothing")
 
     def __init__(self, condition: Condition) -> None:
         self.condition = condition
-        self.holds = _comparison(condition)
+        self.holds = comparison(condition)
         self.steps = steps_of(condition.at or "")
-        self.wants_nothing = condition.there is False
+        self.wants_nothing = condition.there is False or condition.not_in is not None
+        self.is_relative = any(index in ("next", "later") for step in self.steps for index in step.indexes)
+        self._fits = _context(condition, self.steps)
 
     @property
     def goes_through_elements(self) -> bool:
@@ -199,17 +225,22 @@ class Test:
     def meeting(self, asked: Asked, shared: frozenset[str], chosen: _Chosen) -> Iterator[tuple[str, _Chosen]]:
         """Where it is met, and which elements are chosen then."""
         candidates = self._candidates(asked, shared, chosen)
-        if self.wants_nothing and self.condition.at is not None:
+        if self.condition.at is not None and (self.condition.there is False or self.condition.every is not None):
             found = [*candidates]
-            if all(value is None or isinstance(value, _Absent) for _, value, _ in found):
+            if self._all_hold([value for _, value, _ in found]):
                 yield (found[0][0] if found else ""), chosen
             return
         for pointer, value, then in candidates:
             if isinstance(value, _Absent):
                 if self.wants_nothing:
                     yield pointer, then
-            elif self.holds(value):
+            elif self.holds(value) and (self._fits is None or self._fits(asked, pointer, value)):
                 yield pointer, then
+
+    def _all_hold(self, values: Sequence[JSON | _Absent]) -> bool:
+        if self.condition.there is False:
+            return all(value is None or isinstance(value, _Absent) for value in values)
+        return bool(values) and all(not isinstance(value, _Absent) and self.holds(value) for value in values)
 
     def paths(self, schemas: SchemaPlaces) -> tuple[str, ...]:
         """Where the schemas are that it looks at."""
@@ -266,6 +297,9 @@ def _taken(chosen: _Chosen, group: str, pointer: str, shared: frozenset[str]) ->
 def _walk(found: list[_Found], steps: Sequence[Step], shared: frozenset[str]) -> list[_Found]:
     """All values at the end of a path, each with its pointer. Where the path leads to nothing, that is one of them."""
     for step in steps:
+        if step.is_everything:
+            found = [each for one in found for each in _everything(*one)]
+            continue
         found = [_member(pointer, value, step.spellings, chosen) for pointer, value, chosen in found]
         for index, group in zip(step.indexes, step.groups, strict=True):
             found = [each for one in found for each in _elements(*one, index, group, shared)]
@@ -280,14 +314,25 @@ def _member(pointer: str, value: JSON | _Absent, spellings: tuple[str, str], cho
     return pointer, _ABSENT, chosen
 
 
+def _everything(pointer: str, value: JSON | _Absent, chosen: _Chosen) -> Iterator[_Found]:
+    waiting: list[tuple[str, JSON | _Absent]] = [(pointer, value)]
+    while waiting:
+        place, each = waiting.pop()
+        yield place, each, chosen
+        if isinstance(each, dict):
+            waiting.extend((join(place, key), inner) for key, inner in each.items())
+        elif isinstance(each, list):
+            waiting.extend((join(place, index), inner) for index, inner in enumerate(each))
+
+
 def _elements(  # noqa: PLR0913, PLR0917 - a place, and how it goes on from there
-    pointer: str, value: JSON | _Absent, chosen: _Chosen, index: int | None, group: str, shared: frozenset[str]
+    pointer: str, value: JSON | _Absent, chosen: _Chosen, index: _Element, group: str, shared: frozenset[str]
 ) -> Iterator[_Found]:
     if not isinstance(value, list):
         return
     if index is not None:
-        position = index if index >= 0 else len(value) + index
-        if 0 <= position < len(value):
+        before = chosen.get(group, "").removeprefix(f"{pointer}/")
+        for position in _positions(index, len(value), before):
             yield join(pointer, position), value[position], chosen
         return
     for position, each in enumerate(value):
@@ -297,46 +342,63 @@ def _elements(  # noqa: PLR0913, PLR0917 - a place, and how it goes on from ther
             yield place, each, taken
 
 
-def _comparison(condition: Condition) -> Holds:
-    operand = condition.operand
-    unset: list[JSON] = [None] if condition.schemas is None else []
-    match condition.operator:
-        case "is":
-            return lambda value: equal(value, operand)
-        case "in":
-            return lambda value: any(equal(value, each) for each in condition.in_ or ())
-        case "out":
-            out = [*(condition.out or ()), *unset]
-            return lambda value: not any(equal(value, each) for each in out)
-        case "over":
-            return lambda value: _number(value) and value > (condition.over or 0)
-        case "under":
-            return lambda value: _number(value) and value < (condition.under or 0)
-        case "longer":
-            return lambda value: isinstance(value, str | list) and len(value) > (condition.longer or 0)
-        case "like":
-            return lambda value: isinstance(value, str) and covers(condition.like or "", value)
-        case "there":
-            return lambda value: condition.there is True and value not in unset
+def _positions(index: _Element, length: int, before: str) -> range:
+    """The positions of a list of this length that are meant; `before` is that of the element that was chosen."""
+    match index:
+        case int():
+            at = index if index >= 0 else length + index
+            return range(at, at + 1) if 0 <= at < length else range(0)
+        case tuple():
+            return range(index[0], length)
         case _:
-            return lambda value: _kind(value) == operand
+            first = int(before) + 1 if before.isdecimal() else length
+            return range(first, min(first + 1, length) if index == "next" else length)
 
 
-def _number(value: JSON) -> TypeGuard[int | float]:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+_Fits: TypeAlias = "Callable[[Asked, str, JSON], bool]"
 
 
-def _kind(value: JSON) -> str:
+def _context(condition: Condition, steps: tuple[Step, ...]) -> _Fits | None:
+    """What is asked of a value besides itself."""
+    if condition.beside is not None:
+        allowed = {*condition.beside}
+        return lambda asked, pointer, _: _has_others(asked.body, pointer, allowed)
+    if condition.repeated:
+        return lambda asked, pointer, value: _first(asked.at(steps, frozenset()), value) != pointer
+    if condition.outside is not None:
+        other = condition.outside
+        if condition.schemas is not None:
+            return lambda asked, pointer, value: not _names(value) <= _names(_sibling(asked.body, pointer, other))
+        path = steps_of(other)
+        return lambda asked, _, value: not _names(value) <= _all_names(asked.at(path, frozenset()))
+    return None
+
+
+def _has_others(body: JSON, pointer: str, allowed: AbstractSet[str]) -> bool:
+    holder, _, key = pointer.rpartition("/")
+    found = resolve(body, holder)
+    others = found.items() if isinstance(found, dict) else ()
+    return any(value is not None and name != key and name not in allowed for name, value in others)
+
+
+def _sibling(body: JSON, pointer: str, key: str) -> JSON:
+    holder = resolve(body, pointer.rpartition("/")[0])
+    return holder.get(key) if isinstance(holder, dict) else None
+
+
+def _names(value: JSON | _Absent) -> AbstractSet[str]:
     match value:
-        case None:
-            return "null"
-        case bool():
-            return "boolean"
-        case int() | float():
-            return "number"
         case str():
-            return "string"
-        case list():
-            return "array"
-        case dict():
-            return "object"
+            return {value}
+        case list() | dict():
+            return {each for each in value if isinstance(each, str)}
+        case _:
+            return frozenset()
+
+
+def _all_names(found: Iterable[_Found]) -> AbstractSet[str]:
+    return {name for _, value, _ in found for name in _names(value)}
+
+
+def _first(found: Iterable[_Found], value: JSON) -> str | None:
+    return next((place for place, each, _ in found if not isinstance(each, _Absent) and equal(each, value)), None)

@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, model_validator
 
 from harness.apis.condition import Condition
 from harness.apis.conditions import Conditions
@@ -59,6 +59,14 @@ class Check(Strict):
     """The written check that finds a fact broken."""
 
     limit: str = Field(description="The id of its limit.")
+
+
+class Example(Strict):
+    """A request that breaks a fact and its twin that does not, where the conditions alone do not make them: fields of
+    the body, in addition to the smallest request of the API."""
+
+    broken: dict[str, JsonValue] = Field(default_factory=dict[str, JsonValue])
+    twin: dict[str, JsonValue] = Field(default_factory=dict[str, JsonValue])
 
 
 Said = Literal["refused", "taken"]
@@ -128,6 +136,7 @@ class Fact(Strict):
         default_factory=list[Condition],
         description="What a request has that meets the fact; without the first of them its twin does not.",
     )
+    example: Example | None = Field(default=None, description="What breaks it, and what does not.")
     check: Check | None = Field(default=None, description="The written check that finds it.")
     unchecked: str | None = Field(default=None, description="Why no check finds it.")
     unless: str | None = Field(default=None, description="Under which circumstances it does not hold.")

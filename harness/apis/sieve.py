@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import TypeAlias
 
-from harness.apis.conditions import Asked, Conditions, Holds, SchemaPlaces, Step, Test, steps_of
+from harness.apis.comparison import Holds
+from harness.apis.conditions import Asked, Conditions, SchemaPlaces, Step, Test, steps_of
 from harness.apis.entries import entrywise
 from harness.apis.subschemas import subschemas
 from harness.contract.model import JSON
@@ -58,11 +60,11 @@ class _Place:
             if other is not one:
                 other.append(place)
         for index in step.indexes:
-            if index is None:
+            if isinstance(index, int):
+                place = place.numbered.setdefault(index, _Place())
+            else:
                 place.elements = place.elements or _Place()
                 place = place.elements
-            else:
-                place = place.numbered.setdefault(index, _Place())
         return place
 
     def of(self, value: JSON) -> int:
@@ -133,7 +135,9 @@ class Sieve:
             return self._bits[said]
         bit = self._bits[said] = 1 << len(self._bits)
         if test.condition.schemas is None:
-            self._at(test.steps).tests.append((bit, test.holds))
+            steps = [*takewhile(lambda step: not step.is_everything, test.steps)]
+            is_whole = len(steps) == len(test.steps)
+            self._at(steps).tests.append((bit, test.holds if is_whole else lambda _value: True))
             return bit
         for path in test.paths(schemas):
             *outer, last = steps_of(path)

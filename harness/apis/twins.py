@@ -60,6 +60,7 @@ _EXAMPLES: dict[str, Any] = {
     "frequency_penalty": 0.5,
     "stream_options": {"include_usage": True},
     "defer_loading": True,
+    "cache_control": {"type": "ephemeral"},
     "input_examples": [{}],
     "context_management": {"edits": []},
     "output_config": {"effort": "low"},
@@ -81,8 +82,12 @@ _HOLDERS: dict[str, Any] = {
 def twins(fact: Fact, smallest: dict[str, Any], schemas: SchemaPlaces) -> tuple[Request, Request] | None:
     """The request that breaks the fact and its twin, made from the smallest body that is taken.
 
-    `None`: the conditions contradict the smallest body or each other, so that no such pair can be made.
+    They are made of the fact's example, or else of its conditions. `None`: the conditions do not tell them apart, as
+    they contradict the smallest body or each other, so that no such pair can be made.
     """
+    if fact.example is not None:
+        broken = Request({**smallest, **fact.example.broken}, schemas.tool)
+        return _told_apart(fact, broken, Request({**smallest, **fact.example.twin}, schemas.tool), schemas)
     broken, twin = Request(smallest, schemas.tool), Request(smallest, schemas.tool)
     for condition in reversed(fact.when):
         broken.meet(condition, schemas)
@@ -90,6 +95,11 @@ def twins(fact: Fact, smallest: dict[str, Any], schemas: SchemaPlaces) -> tuple[
         twin.meet(condition, schemas)
     if fact.when and fact.when[0].there is False:
         twin.put(fact.when[0].at or "", _example(fact.when[0].at or ""))
+    return _told_apart(fact, broken, twin, schemas)
+
+
+def _told_apart(fact: Fact, broken: Request, twin: Request, schemas: SchemaPlaces) -> tuple[Request, Request] | None:
+    """The two requests, if the conditions of the fact tell them apart."""
     pair = broken.meets(fact.when, schemas), twin.meets(fact.when, schemas)
     return (broken, twin) if pair == (True, False) else None
 

@@ -104,11 +104,12 @@ def test_nothing_accepted_is_flagged() -> None:
 
 
 def test_refusals_are_for_reasons_that_no_request_shows() -> None:
-    """Too long a prompt, an unknown model, an effort of a newer model, and an image by URL, which Bedrock does not
-    fetch: limits of size, model and host, not of shape."""
+    """Too long a prompt, an unknown model, and an image by URL, which Bedrock does not fetch; but an effort that the
+    model does not have is one that a request shows."""
     refused = [item for item in recorded(*FOLDERS) if item.response.status != 200]
     assert [API.recognises(item.request) for item in refused] == [True] * 4
-    assert [violations(item.request) for item in refused] == [[]] * 4
+    found = [each.rule for item in refused for each in violations(item.request)]
+    assert found == ["anthropic-effort-xhigh-opus-4-6"]
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)

@@ -7,7 +7,8 @@ import pytest
 from pydantic import ValidationError
 
 from harness.apis.condition import Condition
-from harness.apis.conditions import Asked, SchemaPlaces, met
+from harness.apis.conditions import Asked, Conditions, SchemaPlaces, met
+from harness.apis.sieve import Sieve
 
 PLACES = SchemaPlaces(("tools[].input_schema",), ("format.schema",))
 BODY: dict[str, Any] = {
@@ -93,6 +94,73 @@ def where(*conditions: dict[str, Any]) -> str | None:
 )
 def test_a_condition_is_met_or_not(condition: dict[str, Any], pointer: str | None) -> None:
     assert where(condition) == pointer
+
+
+CHAT: dict[str, Any] = {
+    "messages": [
+        {"role": "system"},
+        {"role": "user", "prefix": None, "parts": [{"call": 1}, {"call": 2}, {"media": 3}]},
+        {"role": "tool", "args": {"x": [{"$ref": "#"}]}, "id": "a"},
+        {"role": "user", "prefix": True, "id": "a", "parts": [{"call": 4}, {"media": 5}]},
+        {"role": "user", "tool": "f"},
+    ],
+    "tools": [
+        {"name": "g", "defer": True, "input_schema": {"properties": {"a": True, "b": {"enum": ["1", 2]}}}},
+        {"name": "h", "defer": True, "input_schema": {"required": ["a", "b"], "properties": {"a": {}}}},
+        {"input_schema": {"properties": {"x": {"anyOf": [], "title": "T", "nullable": None}, "y": {"anyOf": []}}}},
+    ],
+    "format": {"schema": {"properties": {"a": {"type": "string"}, "b": {}}, "required": ["a"]}},
+}
+
+
+@pytest.mark.parametrize(
+    ("conditions", "pointer"),
+    [
+        ([{"at": "messages[next].role", "is": "user"}, {"at": "messages[].role", "is": "tool"}], "/messages/3/role"),
+        ([{"at": "messages[].role", "is": "user"}, {"at": "messages[next].role", "is": "user"}], "/messages/3/role"),
+        ([{"at": "messages[].role", "is": "user"}, {"at": "messages[next].role", "is": "system"}], None),
+        ([{"at": "messages[].role", "is": "system"}, {"at": "messages[later].role", "is": "tool"}], "/messages/0/role"),
+        ([{"at": "messages[].role", "is": "tool"}, {"at": "messages[later].role", "is": "system"}], None),
+        ([{"at": "messages[next].role", "is": "user"}], None),
+        ([{"at": "messages[1:].role", "is": "system"}], None),
+        ([{"at": "messages[1:].role", "is": "user"}], "/messages/1/role"),
+        ([{"at": "messages[].args.**.$ref", "there": True}], "/messages/2/args/x/0/$ref"),
+        ([{"at": "messages[].args.**.$id", "there": True}], None),
+        ([{"at": "messages[-1].prefix", "not_in": [True]}], "/messages/4"),
+        ([{"at": "messages[1].prefix", "not_in": [True]}], "/messages/1/prefix"),
+        ([{"at": "messages[3].prefix", "not_in": [True]}], None),
+        (
+            [
+                {"at": "messages[].parts[*].media", "there": True},
+                {"at": "messages[].parts[].call", "there": True},
+                {"at": "messages[].parts[later].call", "there": True},
+            ],
+            "/messages/1/parts/2/media",
+        ),
+        ([{"at": "tools[*].defer", "every": [True]}], None),
+        ([{"at": "messages[*].role", "every": ["system", "user", "tool"]}], "/messages/0/role"),
+        ([{"at": "no[*].role", "every": [True]}], None),
+        ([{"at": "messages[*].id", "repeated": True}], "/messages/3/id"),
+        ([{"at": "tools[*].name", "repeated": True}], None),
+        ([{"at": "messages[*].tool", "outside": "tools[*].name"}], "/messages/4/tool"),
+        ([{"at": "tools[*].name", "outside": "messages[*].tool"}], "/tools/0/name"),
+        ([{"at": "messages[*].tool", "outside": "messages[*].tool"}], None),
+        ([{"schema": "tools", "keyword": "properties", "members": "boolean"}], "/tools/0/input_schema/properties"),
+        ([{"schema": "tools", "keyword": "enum", "members": "number"}], "/tools/0/input_schema/properties/b/enum"),
+        ([{"schema": "tools", "keyword": "enum", "members": "null"}], None),
+        ([{"schema": "tools", "keyword": "required", "outside": "properties"}], "/tools/1/input_schema/required"),
+        ([{"schema": "response", "keyword": "required", "outside": "properties"}], None),
+        ([{"schema": "response", "keyword": "properties", "outside": "required"}], "/format/schema/properties"),
+        ([{"schema": "tools", "keyword": "anyOf", "beside": []}], "/tools/2/input_schema/properties/x/anyOf"),
+        ([{"schema": "tools", "keyword": "anyOf", "beside": ["title"]}], None),
+    ],
+)
+def test_conditions_about_other_places(conditions: list[dict[str, Any]], pointer: str | None) -> None:
+    made = [Condition.model_validate_json(json.dumps(each)) for each in conditions]
+    asked = Asked(CHAT, {}, PLACES)
+    assert met(made, asked) == pointer
+    passing = {*Sieve([Conditions(made)], PLACES).passing(asked)}
+    assert pointer is None or passing == {0}, "the sieve lets pass what is met"
 
 
 def test_all_hold_together_and_the_first_says_where() -> None:

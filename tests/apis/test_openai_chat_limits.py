@@ -210,7 +210,8 @@ def test_mistral_asks_for_ids_of_its_own_form() -> None:
     def conversation(call_id: str) -> dict[str, Any]:
         body = copy.deepcopy(GOOD)
         body["messages"][2]["tool_calls"] = [call(call_id)]
-        body["messages"][3:5] = [{"role": "tool", "tool_call_id": call_id, "content": "18"}]
+        answer = {"role": "assistant", "content": "18 °C."}
+        body["messages"][3:5] = [{"role": "tool", "tool_call_id": call_id, "content": "18"}, answer]
         return body
 
     assert rules(conversation("call_12345"), MISTRAL) == [("error", "call-id-mistral")]

@@ -21,9 +21,10 @@ ERRORS = ("errors/openai-chat", "errors/openai-compat-chat")
 REFUSED_FOR_THEIR_SHAPE = {
     "errors/openai-chat/pydantic-pydantic-ai-018-400.yaml": "openai-chat-system-unsupported",
     "errors/openai-chat/pydantic-pydantic-ai-019-400.yaml": "openai-chat-system-unsupported",
+    "errors/openai-chat/pydantic-pydantic-ai-020-400.yaml": "openai-chat-web-search-options-models",
 }
-"""The other refusals have causes that no request shows: keys, quotas, unknown models, contexts too long, what the
-model generated, and one feature that a model lacks (web search)."""
+"""The other refusals have causes that no request shows: keys, quotas, unknown models, contexts too long, and what the
+model generated."""
 
 
 def violations(exchange: Recorded) -> list[Violation]:

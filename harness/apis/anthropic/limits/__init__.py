@@ -222,7 +222,7 @@ THINKING_EFFORT = Limit(
 THINKING_BUDGET = Limit(
     "anthropic-thinking-budget",
     "A budget of thinking has at least 1024 tokens, and less than `max_tokens`.",
-    "anthropic-thinking-budget-form",
+    "anthropic-thinking-budget-form, anthropic-budget-tokens-equal-max-tokens-refused",
 )
 
 EFFORT = Limit(

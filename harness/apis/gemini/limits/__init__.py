@@ -13,7 +13,8 @@ UNKNOWN_FIELD = Limit(
 FIELD_TYPE = Limit(
     "gemini-field-type",
     "Every field is of its type.",
-    "gemini-no-unknown-fields, gemini-schema-fields, gemini-function-call-form, gemini-function-response-form",
+    "gemini-no-unknown-fields, gemini-schema-fields, gemini-function-call-form, gemini-function-response-form, "
+    "gemini-response-schema-number-enum-refused",
 )
 
 CONTENTS_EMPTY = Limit("gemini-contents-empty", "There are contents.", "gemini-contents")

@@ -177,7 +177,7 @@ FORMAT_WORD = Limit(
 FORMAT_STRICT_SCHEMA = Limit(
     "openai-responses-format-strict-schema",
     "Every object of a strict format is closed and requires all of its properties.",
-    "openai-responses-strict-schema",
+    "openai-responses-strict-schema, openai-responses-strict-format-required-every-key",
 )
 
 LIMITS = limits_among(globals())
