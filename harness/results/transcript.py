@@ -20,13 +20,15 @@ class Exchange:
     """One HTTP request and its response.
 
     `response` is `None` if none came. `recorded` is the request of the cassette that this one was answered from, in
-    replay; `chat` the index of the chat that sent it, `None` in an audit.
+    replay; `chat` the index of the chat that sent it, `None` in an audit. `at` is when it was noted, in seconds of a
+    clock that only goes forward.
     """
 
     request: HttpRequest
     response: HttpResponse | None
     recorded: HttpRequest | None = None
     chat: int | None = None
+    at: float | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

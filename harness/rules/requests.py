@@ -52,6 +52,40 @@ def _one_request(evidence: Evidence) -> Iterator[Flaw]:
             )
 
 
+_WAITED = 0.8
+"""The part of the time it was asked to wait after which a retry is no longer early: clocks and rounding differ."""
+
+
+def _early(evidence: Evidence) -> Iterator[Flaw]:
+    """A request that is sent again too soon. A replay answers without the time that was recorded."""
+    if evidence.transcript.mode == "replay":
+        return
+    for before, after in pairwise(evidence.readings):
+        asked, waited = _asked_to_wait(before), _between(before, after)
+        if asked is None or waited is None or before.exchange.chat != after.exchange.chat:
+            continue
+        if _is_alike(before, after) and waited < _WAITED * asked:
+            yield Flaw(
+                f"the request is sent again before the {asked:g} seconds are over that the provider asked to wait",
+                after.index,
+                "",
+                round(waited, 1),
+                asked,
+            )
+
+
+def _asked_to_wait(reading: Reading) -> float | None:
+    """What the provider asked for, by whichever of its headers asks for less."""
+    error = reading.response.error if reading.response is not None else None
+    asked = (error.retry_after, error.retry_after_rounded) if error is not None else ()
+    return min((seconds for seconds in asked if seconds is not None), default=None)
+
+
+def _between(before: Reading, after: Reading) -> float | None:
+    one, other = before.exchange.at, after.exchange.at
+    return None if one is None or other is None else other - one
+
+
 def _only_retries(sent: Sequence[Reading]) -> bool:
     """What failed was asked again, a few times: the caller lost nothing by it, and that it is declared is ours."""
     pairs = list(pairwise(sent))
@@ -241,6 +275,15 @@ RULES = (
         _one_request,
         kind=Kind.LOSS,
         because="what nobody asked for is paid for, and the answer belongs to another question",
+    ),
+    Rule(
+        "retry-early",
+        Subject.ERRORS,
+        "What failed is not sent again before the time is over that the provider asked to wait.",
+        "harness.contract.errors: ProviderError",
+        _early,
+        kind=Kind.LOSS,
+        because="the provider refuses it again, and the tries are used up before it takes one",
     ),
     Rule(
         "exchange-unreadable",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from threading import Lock
+from time import monotonic
 from typing import Protocol, TypeVar
 from urllib.parse import urlsplit
 
@@ -100,7 +101,7 @@ class Tap:
             told = before and before.response and before.response.headers
             headers = _once(masked(response.headers, RESPONSE_HEADERS), told)
             received = HttpResponse(response.status, headers, response.body, response.delivery)
-        self.exchanges.append(Exchange(sent, received, recorded, self.chat))
+        self.exchanges.append(Exchange(sent, received, recorded, self.chat, monotonic()))
 
 
 def _once(value: T, before: T | None) -> T:

@@ -280,6 +280,13 @@ FAULTS = (
         exchange=1,
     ),
     _failing(
+        "retried-at-once",
+        declaring(retrying(Overloaded), Capability.RETRIES),
+        "error-503-retry-after",
+        rule="retry-early",
+        exchange=1,
+    ),
+    _failing(
         "answer-retried",
         declaring(sends(lambda *_: None, times=2), Capability.RETRIES),
         "call-not-needed",

@@ -51,7 +51,8 @@ def cell(scenario: str, target: Target) -> Cell:
     return Cell(shipped_scenarios()[scenario], target, "whole")
 
 
-FAILURES = ["error-429", "error-529", "error-500", "error-503-retry-after", "body-html", "connection-cut"]
+FAILURES = ["error-429", "error-529", "error-500", "body-html", "connection-cut"]
+"""Failures that ask for no time to wait: `tests/running/test_waiting.py` has those that do."""
 
 
 @pytest.mark.parametrize("target", ALL)

@@ -15,7 +15,7 @@ from harness.scenarios.schema import FaultSpec, Scenario, Variant
 UNSEEN = frozenset({Capability.CACHE_MARKS, Capability.EMBEDDINGS, Capability.PROVIDER_TOOLS})
 """What a loop may do well or badly without anybody seeing it, or is given no word for."""
 
-_LONG = 1.0
+_LONG = 1.5
 """Seconds: a provider that asks to wait longer is left to those who have the time."""
 
 
