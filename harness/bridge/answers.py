@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from harness.bridge.memory import Memory
 from harness.contract.errors import MalformedResponse
 from harness.contract.model import (
+    JSON,
     SYNTHESISED_ID,
     ChatRequest,
     ChatResponse,
@@ -22,6 +23,10 @@ from harness.contract.model import (
     ToolCall,
     Usage,
 )
+
+EMPTY_ARGUMENTS, UNREADABLE_CALLS, INDICES = "empty-arguments", "unreadable-calls", "indices"
+"""Keys of `ChatResponse.reported`: places of calls with empty arguments, calls that are no JSON, and the indices
+that the pieces of streamed calls had."""
 
 _STOP_REASONS = {
     "stop": StopReason.END_TURN,
@@ -74,12 +79,13 @@ def completion(  # noqa: PLR0913 - what an answer is made of
 def response(
     completion: object, request: ChatRequest, memory: Memory | None = None, *, own: object = None
 ) -> ChatResponse:
-    """What a completion says: an object of a library or its dictionary, with `choices`, `usage` and `model`.
+    """Return a completion as a response: an object of a library or its dictionary, with `choices`, `usage` and `model`.
 
-    A call whose arguments are no whole JSON object is left out, and so is the last one of an answer that reached its
-    bound: neither must ever be run. A call without an id gets one that is marked as made up. The library's own message,
-    which is that of the completion unless `own` is given, is kept in `memory`, unless a call was left out: it would go
-    back with that message.
+    The facts are the library's. Where a value has to be chosen to go on, `ChatResponse.reported` has what the library
+    said, and a rule compares it with the wire: calls without an id get one that is marked as made up; a call whose
+    arguments are no JSON object is left out; empty arguments become `{}`; an answer with calls that says `stop` ends in
+    calls. The library's own message, which is that of the completion unless `own` is given, is kept in `memory`,
+    without the calls that were left out.
 
     Raises:
         MalformedResponse: it has no message.
@@ -92,8 +98,8 @@ def response(
     calls = [*map(plain, told.get("tool_calls") or ())]
     raw = choice.get("finish_reason")
     reason = stop_reason(raw)
-    runnable = calls[:-1] if reason is StopReason.MAX_TOKENS else calls  # cut short, even if what there is of it parses
-    made = [call for place, each in enumerate(runnable) if (call := _call(each, place, request)) is not None]
+    read = [_call(each, place, request) for place, each in enumerate(calls)]
+    made = [call for call in read if call is not None]
     parts: list[Part] = [Thinking(told["reasoning_content"])] if told.get("reasoning_content") else []
     parts += [Text(text)] if (text := _text(told.get("content"))) else []
     parts += [Refusal(told["refusal"])] if told.get("refusal") else []
@@ -104,9 +110,41 @@ def response(
         reason = StopReason.TOOL_USE
     if len(made) < len(calls) and reason in (StopReason.END_TURN, StopReason.TOOL_USE):
         reason = StopReason.MALFORMED_CALL
-    if memory is not None and len(made) == len(calls):
-        memory.keep(request, message, choice["message"] if own is None else own)
-    return ChatResponse(message, reason, _usage(plain(body.get("usage"))), body.get("model"), raw)
+    if memory is not None:
+        left_out = [place for place, call in enumerate(read) if call is None]
+        memory.keep(request, message, _without_calls(choice["message"] if own is None else own, left_out))
+    usage = _usage(plain(body.get("usage")))
+    return ChatResponse(message, reason, usage, body.get("model"), raw, _reported(calls, read))
+
+
+def _reported(calls: Sequence[Mapping[str, Any]], read: Sequence[ToolCall | None]) -> dict[str, JSON]:
+    """What the library said of calls, where the response has other values."""
+    texts = [plain(each.get("function")).get("arguments") for each in calls]
+    names = [str(plain(each.get("function")).get("name") or "") for each in calls]
+    found: dict[str, JSON] = {
+        EMPTY_ARGUMENTS: [place for place, text in enumerate(texts) if text is None or text == ""],
+        UNREADABLE_CALLS: [
+            {"name": name, "arguments": text if isinstance(text, str) else repr(text)}
+            for name, text, call in zip(names, texts, read, strict=True)
+            if call is None
+        ],
+    }
+    return {key: value for key, value in found.items() if value}
+
+
+def _without_calls(own: Any, left_out: Sequence[int]) -> Any:
+    """A library's message without some of its calls, which nobody answers: a dictionary, or a model of pydantic."""
+    calls = plain(own).get("tool_calls") if left_out else None
+    if not isinstance(calls, list):
+        return own
+    kept = [call for place, call in enumerate(cast("list[Any]", calls)) if place not in left_out]
+    if isinstance(own, Mapping):
+        fields = cast("Mapping[str, Any]", own)
+        rest = {key: value for key, value in fields.items() if key != "tool_calls"}
+        return {**rest, "tool_calls": kept} if kept else rest
+    copy = getattr(own, "model_copy", None)
+    kept_models = [call for place, call in enumerate(getattr(own, "tool_calls", ())) if place not in left_out]
+    return copy(update={"tool_calls": kept_models or None}) if callable(copy) else own
 
 
 def stop_reason(word: str | None) -> StopReason:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
-from harness.bridge.answers import is_whole, made_up, plain, response
+from harness.bridge.answers import INDICES, is_whole, made_up, plain, response
 from harness.bridge.memory import Memory
-from harness.contract.errors import ConnectionFailed
 from harness.contract.model import (
+    JSON,
     ArgumentsDelta,
     ChatRequest,
     ChatResponse,
@@ -34,18 +35,16 @@ def events(
     whole: Whole | None = None,
     read: Read | None = None,
 ) -> Iterator[StreamEvent]:
-    """The events of a stream, with its `Finish`. `whole` puts the chunks together, where the library can do that;
-    `read` says what a chunk says, and what they come to, of a library that has neither in OpenAI's form: what they come
-    to is then what `memory` keeps.
+    """Yield the events of a stream, with its `Finish`.
 
-    Raises:
-        ConnectionFailed: the stream ended without saying why the model stopped.
+    `whole` puts the chunks together, where the library can do that; `read` puts a chunk, and what they come to, into
+    OpenAI's form: what they come to is then what `memory` keeps. A stream that the library ends without saying why the
+    model stopped ends in a response, as it does for the library's users: if the wire was cut, a rule reports that.
     """
     made, taken = Chunks(request), list[object]()
     for chunk in chunks:
         taken.append(chunk)
         yield from made.add(read(chunk) if read else chunk)
-    made.check()
     answer = whole(taken) if whole else made.completion
     own = answer if read and whole else None
     yield from made.end(response(read(answer) if read and whole else answer, request, memory, own=own))
@@ -61,6 +60,7 @@ class Chunks:
     def __init__(self, request: ChatRequest) -> None:
         self._request = request
         self._calls: list[dict[str, Any]] = []
+        self._indices: list[JSON] = []
         self._open: dict[object, int] = {}
         self._message: dict[str, Any] = {"role": "assistant", "content": ""}
         self._body: dict[str, Any] = {"choices": []}
@@ -88,9 +88,7 @@ class Chunks:
         return {**self._body, "choices": [{"message": message, "finish_reason": self._reason}]}
 
     def check(self) -> None:
-        """Raises `ConnectionFailed`: nobody said why the model stopped, so the stream broke off."""
-        if self._reason is None:
-            raise ConnectionFailed("the stream ended without a finish_reason")
+        """Do nothing: a stream that ends without a finish reason is handed on as it ended. Kept for older wrappers."""
 
     def end(self, answer: ChatResponse) -> Iterator[StreamEvent]:
         """The events behind the last chunk; `answer` is what the stream came to."""
@@ -98,6 +96,9 @@ class Chunks:
         for index, call in enumerate(self._calls):
             if self._id(index) in runnable and is_whole(call["function"]["arguments"]):
                 yield ToolCallEnd(index)
+        numbered = [index for index in self._indices if index is not None]
+        if len(set(map(str, numbered))) < len(numbered):
+            answer = replace(answer, reported={**answer.reported, INDICES: self._indices})
         yield Finish(answer)
 
     def _piece(self, piece: Mapping[str, Any]) -> Iterator[StreamEvent]:
@@ -108,6 +109,7 @@ class Chunks:
             at = self._open[key] = len(self._calls)
             begun: dict[str, Any] = {"name": function.get("name") or "", "arguments": ""}
             self._calls.append({"id": call_id or None, "type": "function", "function": begun})
+            self._indices.append(key)
             yield ToolCallStart(at, self._id(at), begun["name"])
         if text:
             self._calls[at]["function"]["arguments"] += text

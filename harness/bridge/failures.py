@@ -16,6 +16,8 @@ _CONNECTION = (
     "ConnectionError",
     "ConnectError",
     "ReadError",
+    "TimeoutException",
+    "TimeoutError",
 )
 _CODES = {
     "authentication_error": 401,
@@ -35,9 +37,10 @@ _CODES = {
 def failures() -> Generator[None, None, None]:
     """Raise what a library raises as an error of the contract.
 
-    An error is the provider's by `status_code`, `status`, `http_status` or `code`, its own, its response's or those of
-    what caused it; a failure of the connection by its class; a `ValueError` of whoever parsed the answer is
-    `MalformedResponse`. Anything else stays what it is: a crash, which the report shows with its traceback.
+    A failure of the connection, by its class and without a status, is one whatever a library wrapped it in. Else an
+    error is the provider's by `status_code`, `status`, `http_status` or `code`, its own, its response's or those of
+    what caused it. A `ValueError` of the code that parsed the answer is `MalformedResponse`. Anything else stays what
+    it is: a crash, which the report shows with its traceback.
     """
     try:
         yield
@@ -52,7 +55,7 @@ def failures() -> Generator[None, None, None]:
 
 def _translated(error: BaseException) -> ChatError | None:
     chain = list(_chain(error))
-    if any(kind.__name__ in _CONNECTION for each in chain for kind in type(each).__mro__):
+    if any(_is_of_the_connection(each) and _status(each) is None for each in chain):
         return ConnectionFailed(str(error))
     for each in chain:
         status = _status(each)
@@ -63,6 +66,10 @@ def _translated(error: BaseException) -> ChatError | None:
             words = next((own for other in chain if (own := _words(other)) is not None), str(error))
             return provider_error(status, words, code=_code(each), retry_after=wait)
     return MalformedResponse(str(error)) if any(isinstance(each, ValueError) for each in chain) else None
+
+
+def _is_of_the_connection(error: BaseException) -> bool:
+    return any(kind.__name__ in _CONNECTION for kind in type(error).__mro__)
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

@@ -13,7 +13,8 @@ from harness.rules.evidence import Evidence, ExpectedCall, Heard
 
 
 def carried(expected: tuple[ExpectedCall, ...], view: RequestView) -> list[CallView | None]:
-    """The wire call that each expected call has become: by its issued id, else by place among calls of its name."""
+    """Return the wire call that each expected call has become: by its issued id, else the call of its name with its
+    arguments, else by place among calls of its name. The order alone does not say which call is which."""
     if len(expected) == len(view.calls) and all(map(_is_named, expected, view.calls)):
         return [*view.calls]  # what the rest of this comes to where nothing is amiss
     issued: defaultdict[tuple[str | None, str], deque[CallView]] = defaultdict(deque)
@@ -26,6 +27,12 @@ def carried(expected: tuple[ExpectedCall, ...], view: RequestView) -> list[CallV
     for call in view.calls:
         if id(call) not in taken:
             named[call.name].append(call)
+    for place, each in enumerate(expected):
+        if found[place] is None:
+            same = next((call for call in named[each.name] if equal(call.arguments, each.arguments)), None)
+            if same is not None:
+                found[place] = same
+                named[each.name].remove(same)
     return [
         call if call is not None or not named[each.name] else named[each.name].popleft()
         for each, call in zip(expected, found, strict=True)

@@ -77,6 +77,7 @@ def _calls(evidence: Evidence) -> Iterator[Flaw]:
 def _stop_reason(evidence: Evidence) -> Iterator[Flaw]:
     for reading, wire, given in _answers(evidence):
         if given.stop_reason != wire.stop_reason:
+            one_word = (given.raw_stop_reason or "").lower() == "stop" and wire.stop_reason is StopReason.STOP_SEQUENCE
             yield Flaw(
                 f"the wire says {wire.raw_stop_reason!r}{_of_a_refusal(wire)}, which is {wire.stop_reason.value}",
                 reading.index,
@@ -84,6 +85,7 @@ def _stop_reason(evidence: Evidence) -> Iterator[Flaw]:
                 given.stop_reason.value,
                 wire.stop_reason.value,
                 of_response=True,
+                kind=Kind.CONVENTION if one_word else None,  # OpenAI's form has one word for both
             )
 
 

@@ -150,7 +150,6 @@ def test_an_answer_is_read_from_a_dictionary_and_from_objects() -> None:
     [
         ('{"n": 1', "tool_calls", StopReason.MALFORMED_CALL),
         ('{"n": 1', "length", StopReason.MAX_TOKENS),
-        ('{"n": 1}', "length", StopReason.MAX_TOKENS),
         ("[1]", "stop", StopReason.MALFORMED_CALL),
     ],
 )
@@ -158,6 +157,7 @@ def test_a_call_that_is_not_whole_is_never_made(arguments: str, reason: str, sto
     answer = bridge.response(completion({"content": None, "tool_calls": [call(arguments)]}, reason), ASKED)
 
     assert (answer.tool_calls, answer.stop_reason) == ((), stop)
+    assert answer.reported == {"unreadable-calls": [{"name": "look", "arguments": arguments}]}
 
 
 def test_an_id_that_nobody_issued_is_made_by_its_place_and_marked() -> None:
@@ -166,14 +166,22 @@ def test_an_id_that_nobody_issued_is_made_by_its_place_and_marked() -> None:
     (made,) = bridge.response(completion({"tool_calls": [call("", None)]}), request).tool_calls
 
     assert (made.id, made.arguments) == ("call-1", {})
+    reported = bridge.response(completion({"tool_calls": [call("", None)]}), request).reported
+    assert reported == {"empty-arguments": [0]}
     assert made.provider_metadata == {"harness": {"synthesised_id": True}}
 
 
-def test_what_reached_its_bound_loses_the_call_that_was_cut_and_no_other() -> None:
-    for last in ('{"n": 2', '{"n": 2}'):
-        calls = [call('{"n": 1}'), call(last, "b")]
-        answer = bridge.response(completion({"tool_calls": calls}, "length"), ASKED)
-        assert [made.id for made in answer.tool_calls] == ["a"]
+def test_what_reached_its_bound_hands_on_what_the_library_does() -> None:
+    memory = bridge.Memory()
+    own = {"content": "Look.", "phase": "commentary", "tool_calls": [call('{"n": 1}'), call('{"n": 2', "b")]}
+
+    answer = bridge.response(completion(own, "length"), ASKED, memory)
+
+    assert [made.id for made in answer.tool_calls] == ["a"]
+    kept = memory.own(len(ASKED.messages), answer.message)
+    assert kept == {**own, "tool_calls": [call('{"n": 1}')]}
+    whole = bridge.response(completion({"tool_calls": [call('{"n": 1}'), call('{"n": 2}', "b")]}, "length"), ASKED)
+    assert [made.id for made in whole.tool_calls] == ["a", "b"]
 
 
 def test_refusals_and_answers_that_are_none() -> None:
@@ -319,12 +327,21 @@ def test_a_streamed_call_without_an_id_is_marked_as_a_whole_one_is() -> None:
     assert made.provider_metadata == {"harness": {"synthesised_id": True}}
 
 
-def test_a_call_that_is_cut_short_has_no_end_and_a_stream_without_its_end_is_an_error() -> None:
+def test_a_call_that_is_cut_short_has_no_end_and_a_stream_ends_as_the_library_ends_it() -> None:
     cut = chunk(tool_calls=[piece(0, "a", "look", '{"n"')])
 
-    assert not [event for event in told(cut, chunk("length")) if isinstance(event, ToolCallEnd)]
-    with pytest.raises(ConnectionFailed):
-        told(cut)
+    for ending in ([chunk("length")], []):
+        events = told(cut, *ending)
+        assert not [event for event in events if isinstance(event, ToolCallEnd)]
+        assert isinstance(events[-1], Finish)
+    assert told(cut)[-1].response.stop_reason is StopReason.UNKNOWN
+
+
+def test_calls_of_one_index_are_told_apart_and_reported() -> None:
+    pieces = [piece(0, "a", "look", "{}"), piece(0, "b", "look", "{}")]
+    (finish,) = [event for event in told(chunk(tool_calls=pieces), chunk("tool_calls")) if isinstance(event, Finish)]
+    assert [made.id for made in finish.response.tool_calls] == ["a", "b"]
+    assert finish.response.reported == {"indices": [0, 0]}
 
 
 class StatusError(Exception):
@@ -358,6 +375,16 @@ def test_failures_are_told_by_their_status() -> None:
     waiting = raised(StatusError(status_code=429), StatusError(headers={"retry-after-ms": "250"}))
     assert isinstance(waiting, RateLimited)
     assert waiting.retry_after == 0.25
+
+
+def test_a_status_outranks_the_class_of_an_error_and_what_began_on_the_wire_outranks_both() -> None:
+    class APITimeoutError(StatusError): ...
+
+    answered = raised(APITimeoutError(status_code=408))
+    assert isinstance(answered, ProviderError)
+    assert answered.status == 408
+    assert type(raised(APITimeoutError(status_code=408), APIConnectionError("timed out"))) is ConnectionFailed
+    assert type(raised(APITimeoutError())) is ConnectionFailed
 
 
 def test_a_response_that_was_refused_is_read_and_a_redirect_is_no_answer() -> None:

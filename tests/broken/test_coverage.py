@@ -24,13 +24,16 @@ BY_CLIENT = {"script-unplayed", "client-tool-missing"}
 tool."""
 
 
+BY_LIBRARY = {"library-stop-reason", "library-empty-arguments", "library-cut-call", "library-call-indices"}
+"""Only what wraps a library says what that said: `tests/bridge/test_planted.py` has a library for each."""
+
 BY_LOOP = frozenset(WRONG.values())
 """Only what owns its loop can: `tests/driving/test_loops.py` plays one for each."""
 
 
 def test_every_rule_catches_a_broken_adapter_or_provider() -> None:
     by_adapter = {fault.rule for fault in (*FAULTS, *AUDITED, *REPLAYED)} | {each.rule for each in DEPARTURES}
-    caught = by_adapter | BY_CASSETTE | BY_CLIENT | BY_LOOP
+    caught = by_adapter | BY_CASSETTE | BY_CLIENT | BY_LIBRARY | BY_LOOP
     # each limit reports under an id of its own, and tests/apis proves them one by one
     assert {rule.id for rule in RULES if rule.kind is not Kind.LIMIT} - caught == set()
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
-from harness.contract.model.conversation import Message, ToolCall
+from harness.contract.model.conversation import JSON, Message, ToolCall
 
 
 class StopReason(StrEnum):
@@ -55,7 +56,8 @@ def _sum(one: int | None, other: int | None) -> int | None:
 class ChatResponse:
     """The model's answer. `message` is what gets appended to the history.
 
-    `raw_stop_reason` is the provider's own word, `model` the model that it says has answered.
+    `raw_stop_reason` is the provider's own word, `model` the model that it says has answered. `reported` is for
+    wrappers: what a library said where its wrapper had to choose another value to go on (`harness.bridge`).
     """
 
     message: Message
@@ -63,6 +65,7 @@ class ChatResponse:
     usage: Usage
     model: str | None = None
     raw_stop_reason: str | None = None
+    reported: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
 
     @property
     def text(self) -> str:

@@ -61,8 +61,16 @@ def _issued_id_lost(evidence: Evidence) -> Iterator[Flaw]:
                     given.id,
                     call.id,
                     of_response=True,
-                    severity=Severity.WARNING if given.id and given_ids.count(given.id) == 1 else None,
+                    severity=Severity.WARNING if _is_told_apart(given, given_ids) else None,
                 )
+
+
+def _is_told_apart(given: ToolCall, given_ids: list[str]) -> bool:
+    """The caller has an id for the call, and no other call of the answer has it. One that a wrapper made up, since the
+    library had none, is no id of the library's."""
+    mark = given.provider_metadata.get("harness")
+    is_made_up = isinstance(mark, dict) and mark.get(SYNTHESISED_ID) is True
+    return bool(given.id) and given_ids.count(given.id) == 1 and not is_made_up
 
 
 def _is_kept(evidence: Evidence, chat: int, call: CallView, given: ToolCall) -> bool:

@@ -1,0 +1,156 @@
+"""Libraries with one fault each, wrapped by the bridge: each is red for its own fault, and the right one is not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import httpx2
+import pytest
+
+from harness import bridge
+from harness.contract.errors import provider_error
+from harness.contract.model import ChatRequest, ChatResponse, StreamEvent
+from harness.contract.protocols import Adapter, ChatClient, Endpoint
+from harness.results import CellResult, Severity, Verdict
+from tests.broken.fault import Wrap
+from tests.broken.playing import played, said
+
+Edit = Callable[[dict[str, Any]], None]
+"""Changes a message or a delta, and what stands beside it, of what the library hands on."""
+
+
+class Library:
+    """A library in OpenAI's form: it posts, and hands on dictionaries."""
+
+    def __init__(self, endpoint: Endpoint, edit: Edit, *, ends_silently: bool) -> None:
+        self._http = cast("httpx2.Client", endpoint.http_client)
+        self._url = f"{endpoint.base_url}/chat/completions"
+        self._headers = {"authorization": f"Bearer {endpoint.api_key}"}
+        self._edit, self._ends_silently = edit, ends_silently
+
+    def whole(self, **body: Any) -> dict[str, Any]:
+        response = self._http.post(self._url, headers=self._headers, json=body)
+        if not response.is_success:
+            raise provider_error(response.status_code, response.text)
+        told = response.json()
+        self._edit(told["choices"][0])
+        return told
+
+    def stream(self, **body: Any) -> Iterator[dict[str, Any]]:
+        body |= {"stream": True, "stream_options": {"include_usage": True}}
+        with self._http.stream("POST", self._url, headers=self._headers, json=body) as response:
+            done = False
+            for line in response.iter_lines():
+                done = done or line == "data: [DONE]"
+                if line.startswith("data: {"):
+                    chunk = json.loads(line.removeprefix("data: "))
+                    for choice in chunk["choices"]:
+                        self._edit(choice)
+                    yield chunk
+        if not done and not self._ends_silently:
+            raise httpx2.ReadError("the stream was cut")
+
+
+@dataclass
+class Client:
+    library: Library
+    model: str
+
+    def __post_init__(self) -> None:
+        self._memory = bridge.Memory()
+
+    def _body(self, request: ChatRequest) -> dict[str, Any]:
+        effort = {"reasoning_effort": "none"} if request.tools else {}
+        body = bridge.completion_request(request, self._memory)
+        bound = {"max_completion_tokens": body.pop("max_tokens")} if "max_tokens" in body else {}
+        return {"model": self.model, **body, **bound, **effort}
+
+    def chat(self, request: ChatRequest) -> ChatResponse:
+        with bridge.failures():
+            return bridge.response(self.library.whole(**self._body(request)), request, self._memory)
+
+    def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
+        with bridge.failures():
+            yield from bridge.events(self.library.stream(**self._body(request)), request, self._memory)
+
+    def close(self) -> None: ...
+
+
+def wrapped(edit: Edit = lambda _: None, *, ends_silently: bool = False) -> Wrap:
+    def wrap(adapter: Adapter) -> Adapter:
+        def connect(endpoint: Endpoint, model: str) -> ChatClient:
+            return Client(Library(endpoint, edit, ends_silently=ends_silently), model)
+
+        return replace(adapter, connect=connect)
+
+    return wrap
+
+
+def _calls(choice: dict[str, Any]) -> list[dict[str, Any]]:
+    return (choice.get("message") or choice.get("delta") or {}).get("tool_calls") or []
+
+
+def _says_stop(choice: dict[str, Any]) -> None:
+    if choice.get("finish_reason") == "tool_calls":
+        choice["finish_reason"] = "stop"
+
+
+def _closes_cut_arguments(choice: dict[str, Any]) -> None:
+    if choice.get("finish_reason") == "length":
+        for call in _calls(choice):
+            call["function"]["arguments"] = "{}"
+
+
+def _one_index(choice: dict[str, Any]) -> None:
+    for call in _calls(choice):
+        call["index"] = 0
+
+
+def _no_text(choice: dict[str, Any]) -> None:
+    for call in _calls(choice):
+        if call["function"].get("arguments") == "{}":
+            call["function"]["arguments"] = ""
+
+
+def _no_id(choice: dict[str, Any]) -> None:
+    for call in _calls(choice):
+        call["id"] = None
+
+
+PLANTED = [
+    pytest.param("stream-cut-before-end", "stream", wrapped(ends_silently=True), "stream-cut", id="cut stream ends"),
+    pytest.param("call-single", "whole", wrapped(_says_stop), "library-stop-reason", id="stop beside calls"),
+    pytest.param("call-truncated", "whole", wrapped(_closes_cut_arguments), "truncated-call", id="cut call mended"),
+    pytest.param("call-parallel-same-tool", "stream", wrapped(_one_index), "library-call-indices", id="one index"),
+    pytest.param("call-empty-arguments", "whole", wrapped(_no_text), "library-empty-arguments", id="empty arguments"),
+    pytest.param("call-single", "whole", wrapped(_no_id), "issued-id-lost", id="id lost"),
+]
+
+
+def _played(scenario: str, variant: Any, wrap: Wrap) -> CellResult:
+    return played(scenario, "openai-chat", wrap, variant=variant)
+
+
+@pytest.mark.parametrize(("scenario", "variant", "planted", "rule"), PLANTED)
+def test_a_library_is_red_for_its_own_fault(scenario: str, variant: str, planted: Wrap, rule: str) -> None:
+    result = _played(scenario, variant, planted)
+    errors = {finding.rule for finding in result.findings if finding.severity is Severity.ERROR}
+    assert rule in errors, said(result.findings) or result.reason
+    assert result.verdict is Verdict.FAIL
+
+
+@pytest.mark.parametrize(("scenario", "variant", "_planted", "rule"), PLANTED)
+def test_the_right_library_is_not(scenario: str, variant: str, _planted: Wrap, rule: str) -> None:
+    result = _played(scenario, variant, wrapped())
+    assert rule not in {finding.rule for finding in result.findings}, said(result.findings)
+    assert not [finding for finding in result.findings if finding.severity is Severity.ERROR], said(result.findings)
+
+
+def test_a_call_that_a_library_hands_on_as_it_was_cut_is_a_warning() -> None:
+    result = _played("call-truncated", "whole", wrapped())
+    found = [finding for finding in result.findings if finding.rule == "library-cut-call"]
+    assert [finding.severity for finding in found] == [Severity.WARNING]
+    assert "cut by max_tokens" in found[0].message
