@@ -28,7 +28,7 @@ from harness.running.expected_failures import ExpectedFailure
 from harness.running.findable import findable
 from harness.running.gathering import Gathering
 from harness.running.plan import Plan
-from harness.running.recorder import Recorder, to_record, without_held
+from harness.running.recorder import Recorder, claimed, to_record, without_held
 from harness.running.run import Elsewhere, Run
 from harness.running.shards import Shard
 from harness.running.stages import Cell
@@ -69,6 +69,20 @@ class Playing:
         selection = replace(chosen, cells=whole if shard is None else shard.of_cells(whole))
         plan = self._plan(selection, expected)
         playing = plan.run(selection.targets)
+        with claimed(self.recorder, selection.cells):
+            return self._result(chosen, whole, shard, selection, playing, plan, jobs, expected)
+
+    def _result(  # noqa: PLR0913, PLR0917 - what was made of the options
+        self,
+        chosen: Selection,
+        whole: Cells,
+        shard: Shard | None,
+        selection: Selection,
+        playing: Run,
+        plan: Plan,
+        jobs: int | None,
+        expected: Sequence[ExpectedFailure],
+    ) -> RunResult:
         cells = self._to_play(selection, playing, plan)
         gathering = playing.gathering(cells)
         added = self._added(chosen, selection, cells, plan)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Lock
 
@@ -16,6 +17,7 @@ from harness.running.versions import sdk_version
 from harness.scenarios.load import digest, sent_digest
 from harness.tape.age import Outdated
 from harness.tape.cassette import Metadata
+from harness.tape.claims import Claim
 from harness.tape.library import Library
 from harness.tape.recording import Recording
 from harness.tape.survey import Place, Survey, survey
@@ -77,6 +79,26 @@ class Budget:
     def end(self) -> None:
         """Cells under way send nothing more."""
         self._ended = True
+
+
+@contextmanager
+def claimed(recorder: Recorder | None, cells: Sequence[Cell]) -> Generator[None]:
+    """Hold the claim to the cassettes of the cells, if there is a recorder.
+
+    Raises:
+        CassetteTaken: another process records one of them. It does the work.
+    """
+    if recorder is None:
+        yield
+        return
+    root = recorder.library.root
+    endings = {"whole": ".yaml", "stream": ".stream.yaml"}
+    places = [root / each.scenario.id / f"{each.target.cassettes}{endings[each.variant]}" for each in cells]
+    claim = Claim(root, places)
+    try:
+        yield
+    finally:
+        claim.release()
 
 
 def surveyed(cells: Sequence[Cell], stages: Stages, recorder: Recorder) -> Survey:

@@ -105,11 +105,16 @@ class Journal:
             replacement.replace(kept, data)
         return kept
 
-    def remove(self) -> None:
-        """Remove the file and let go of the lock."""
-        with contextlib.suppress(OSError):  # the cassette has all that is in it, as the next recording will find
+    def remove(self) -> str | None:
+        """Remove the file and let go of the lock. Return why it could not be removed: the cassette has all that is in
+        it, as the next recording will find."""
+        try:
             self.path.unlink(missing_ok=True)
-        os.close(self._handle)
+        except OSError as error:
+            return f"{self.path} could not be removed: {error.strerror}. It is of no more use; remove it."
+        finally:
+            os.close(self._handle)
+        return None
 
     def close(self) -> None:
         """Let go of the lock. The file stays, for the next recording to go on from."""

@@ -132,7 +132,8 @@ class Recording:
         if self.taken:
             self.notes.append(f"Took up {_exchanges(self.taken, 'answered ')} of {self._path} without asking again.")
         if self._completed or not (kept or self._left):
-            self._journal.remove()
+            left = self._journal.remove()
+            self.notes += [left] if left else []
         else:
             self._journal.close()
             self.notes.append(

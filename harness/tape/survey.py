@@ -134,8 +134,10 @@ def _unsaved(left: Leftover | None, present: Cassette | None) -> int:
 
 def _clear(path: Path, metadata: Metadata, left: Leftover, found: Survey) -> None:
     """Remove a journal that is of no more use: its process was killed before it could, or before it had an answer."""
-    Journal(path, metadata, force=True).remove()
-    if answers(left):
+    kept = Journal(path, metadata, force=True).remove()
+    if kept:
+        found.notes.append(kept)
+    elif answers(left):
         found.notes.append(
             f"{path_of(path)} was left by a recording that was killed once its cassette was complete: it held nothing "
             "that the cassette does not have, and was removed."
