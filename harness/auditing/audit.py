@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, cast
 from harness import catalog
 from harness.apis.api import Api
 from harness.apis.facts import SHIPPED, Edition
+from harness.apis.profile import Profile
 from harness.apis.scrubbed import is_scrubbed
 from harness.auditing.dating import made_on
 from harness.contract.errors import CassetteError, CassetteMissing
@@ -119,7 +120,7 @@ class Audit:
                 chosen = (cassette.interactions[index] for index in indices)
                 exchanges = tuple(Exchange(each.request, each.response) for each in chosen)
                 evidence = Evidence(Transcript(api, model, profile, exchanges, "audit"))
-                found += self._found(file, api, evidence, indices)
+                found += self._found(file, api, evidence, indices, is_dated=bool(day or self._edition.day))
                 if self._room:
                     sent = conversation(evidence, _ANYBODYS, room, indices).exchanges
                     room -= sum(len(each.sent or "") + len(each.received or "") for each in sent)
@@ -164,7 +165,9 @@ class Audit:
         every = sorted((*kept, *told), key=lambda each: each.index)
         self._cells[file, api] = replace(cell, conversation=Conversation(exchanges=tuple(every)))
 
-    def _found(self, file: str, api: str, evidence: Evidence, indices: Sequence[int]) -> list[Finding]:
+    def _found(
+        self, file: str, api: str, evidence: Evidence, indices: Sequence[int], *, is_dated: bool
+    ) -> list[Finding]:
         outcomes = [_outcome(reading) for reading in evidence.readings]
         found: list[Finding] = []
         raised = (finding for rule in self._rules for finding in rule.findings(evidence))
@@ -181,8 +184,11 @@ class Audit:
                 settled = evidence.api.is_settled(finding.source, evidence.law(evidence.readings[at])) or (
                     evidence.api.services.is_test_double(evidence.api.model_of(request) or "", request.url)
                 )
+                may_be_older = not is_dated and _began_once(finding, evidence.transcript.profile)
                 if not settled and outcomes[at] is not Outcome.REFUSED:
                     severity = Severity.WARNING  # a compatible server, of which nobody knows the limit, took it
+                elif may_be_older and outcomes[at] is Outcome.ACCEPTED:
+                    severity = Severity.WARNING  # it was accepted on a day before the refusals began
                 else:
                     explained.add(at)
                     flagged.update({at} if self._scope.takes(finding.rule) else ())
@@ -313,6 +319,12 @@ def marked(file: Path) -> bool:
 
 def _recognised(interaction: Interaction) -> Api | None:
     return next((wire for wire in catalog.apis() if wire.recognises(interaction.request)), None)
+
+
+def _began_once(finding: Finding, profile: Profile) -> bool:
+    """Return whether each of the facts that a finding rests on holds since a certain day only."""
+    held = [fact for fact in profile.facts if fact.id in finding.source.split(", ") and fact.verdict == "refused"]
+    return bool(held) and all(fact.since is not None for fact in held)
 
 
 def _refusal(file: str, index: int, reading: Reading) -> Iterator[Refusal]:

@@ -100,6 +100,7 @@ OPENAI_GOODS = [
     changed("tools", 1, "function", parameters=_WEATHER),
     _property({"type": "array", "items": [{"type": "string"}]}),  # a tuple of the draft 7
     _property({"properties": {"type": {"type": "string"}}}),
+    _property({"type": "string", "description": None, "enum": None, "default": None}),
     changed(response_format={"type": "json_schema", "json_schema": {"name": "a", "schema": _WEATHER}}),
 ]
 

@@ -23,6 +23,7 @@ from tests.auditing.audit.cassettes import (
 )
 
 CHAT = "openai-chat"
+SAID = {"role": "user", "content": "Hello."}
 
 
 def audited(*paths: Path) -> RunResult:
@@ -186,6 +187,22 @@ def test_a_limit_of_the_provider_is_an_error_elsewhere_where_the_server_refuses_
 
     severities = {found.index: found.severity.value for found in findings(result) if found.kind is Kind.LIMIT}
     assert severities == {0: "warning", 1: "error", 2: "error", 3: "warning"}
+
+
+def test_of_a_day_that_is_not_known_a_refusal_that_began_once_is_a_warning(tmp_path: Path) -> None:
+    def sent(temperature: float) -> dict[str, object]:
+        body = {"model": "claude-opus-5", "max_tokens": 9, "temperature": temperature, "messages": [SAID]}
+        return request(body, "https://api.anthropic.com/v1/messages")
+
+    answer = response({"type": "message", "role": "assistant", "model": "claude-opus-5", "content": []})
+    dated = {**answer, "headers": {"date": ["Tue, 18 Aug 2026 10:00:00 GMT"]}}
+    refused = response({"type": "error", "error": {"type": "invalid_request_error", "message": "no"}}, 400)
+    exchanges = [exchange(sent(0.5), each) for each in (answer, dated, refused)]
+
+    result = audited(write(tmp_path / "a.yaml", *exchanges, exchange(sent(7), answer)))
+
+    limits = {(found.index, found.severity.value) for found in findings(result) if found.kind is Kind.LIMIT}
+    assert limits == {(0, "warning"), (1, "error"), (2, "error"), (3, "warning")}
 
 
 def test_several_apis_in_one_cassette_keep_their_own_indices(tmp_path: Path) -> None:

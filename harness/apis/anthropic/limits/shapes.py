@@ -68,7 +68,8 @@ class Shape:
             if kinds is None:
                 place = join(pointer, key)
                 message = f"{dotted(place)}: Extra inputs are not permitted"
-                yield limits.EXTRA_INPUT.broken(message, place, actual=key, severity=surface.unknown)
+                severity = "warning" if value is None else surface.unknown  # no refusal of a null was shown
+                yield limits.EXTRA_INPUT.broken(message, place, actual=key, severity=severity)
             elif type(value) not in kinds and kinds is not ANY and (value is not None or key in self.required):
                 place = join(pointer, key)
                 words = " or ".join(_WORDS[kind] for kind in kinds)

@@ -51,7 +51,7 @@ def violations(schema: JSON, pointer: str, subject: str, code: str) -> Iterator[
 
 def invalid(limit: Limit, schema: dict[str, JSON], pointer: str, subject: str, code: str) -> Iterator[Violation]:
     """openai-chat-schema-valid: a schema that is none. `subject` names its owner as refusals do."""
-    fault = schema_fault(schema, tuples=True)
+    fault = schema_fault(schema, lenient=True)
     if fault is not None:
         keys, reason = fault
         yield limit.broken(f"Invalid schema for {subject}: {reason}.", join(pointer, *keys), code=code)

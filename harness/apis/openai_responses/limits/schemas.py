@@ -25,7 +25,7 @@ def strict_faults(schema: JSON, pointer: str) -> Iterator[tuple[str, str]]:
 
 def invalid(schema: JSON, pointer: str) -> Iterator[tuple[str, str]]:
     """What makes a schema none (openai-responses-schema-valid), as a pointer and a reason."""
-    fault = schema_fault(schema, tuples=True) if isinstance(schema, dict) else None
+    fault = schema_fault(schema, lenient=True) if isinstance(schema, dict) else None
     if fault is not None:
         yield join(pointer, *fault[0]), fault[1]
 
