@@ -40,13 +40,14 @@ class ExpectedCall:
     """A call that later requests have to carry, and its result if the tool has answered.
 
     `id` is the id on the wire, `None` if the API issued none, or an empty one. `foreign` marks a call of a history that
-    came from elsewhere: its id may be mapped onto a legal one, one-to-one.
+    came from elsewhere: its id may be mapped onto a legal one, one-to-one. Calls of one answer have the same `answer`.
     """
 
     id: str | None
     name: str
     arguments: JSON
     result: ToolResult | None
+    answer: int
     foreign: bool = False
 
 
@@ -272,7 +273,7 @@ class Evidence:
         reading = self.answer(at)
         for call in reading.response.calls if reading and reading.response else ():
             if call.malformed is None:
-                yield ExpectedCall(call.id or None, call.name, call.arguments, self._scripted_result(call, at))
+                yield ExpectedCall(call.id or None, call.name, call.arguments, self._scripted_result(call, at), at)
 
     def _scripted_result(self, call: CallView, at: int) -> ToolResult | None:
         """What the scenario has its tool answer to a call of answer `at`; `None` where the client says it in words of
@@ -296,8 +297,8 @@ class Evidence:
             messages = history(transcript.scenario)
         results = {result.call_id: result for message in messages for result in message.tool_results}
         return tuple(
-            ExpectedCall(call.id, call.name, dict(call.arguments), results.get(call.id), foreign=True)
-            for message in messages
+            ExpectedCall(call.id, call.name, dict(call.arguments), results.get(call.id), number, foreign=True)
+            for number, message in enumerate(messages, -len(messages))
             for call in message.tool_calls
         )
 
@@ -312,7 +313,7 @@ class Evidence:
         wire_calls = [call for call in reading.response.calls if call.malformed is None]
         for position, view in enumerate(wire_calls):
             result = self._result_of(chat, position, wire_calls)
-            yield ExpectedCall(view.id or None, view.name, view.arguments, result)
+            yield ExpectedCall(view.id or None, view.name, view.arguments, result, chat)
 
     def _result_of(self, chat: int, position: int, calls: list[CallView]) -> ToolResult | None:
         """The result of the wire call at `position`."""

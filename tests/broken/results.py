@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
 
-from harness.contract.model import Image, Message, ToolResult
+from harness.contract.model import Image, Message, ToolCall, ToolResult
 from harness.results import Severity
 from tests.broken.fault import (
     ALL,
@@ -97,6 +97,23 @@ def _by_order(messages: tuple[Message, ...]) -> tuple[Message, ...]:
         if len(calls) == len(found):
             message = _with_results(message, [replace(r, call_id=c.id) for c, r in zip(calls, found, strict=True)])  # noqa: PLW2901
         sent.append(message)
+    return tuple(sent)
+
+
+def one_at_a_time(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Parallel calls become turns of one call each."""
+    sent: list[Message] = []
+    for message in messages:
+        calls = sent[-1].tool_calls if sent else ()
+        if len(calls) < 2 or not message.tool_results:
+            sent.append(message)
+            continue
+        first = sent.pop()
+        said = tuple(part for part in first.parts if not isinstance(part, ToolCall))
+        for number, call in enumerate(calls):
+            results = [result for result in message.tool_results if result.call_id == call.id]
+            before = () if number else said
+            sent += [replace(first, parts=(*before, call)), replace(message, parts=tuple(results))]
     return tuple(sent)
 
 
@@ -246,6 +263,7 @@ def _described(result: ToolResult) -> ToolResult:
 
 FAULTS = (
     Fault("results-swapped", each_message(_swapped), "call-parallel-same-tool", "result-swapped", RESULT),
+    Fault("calls-split", asks_messages(one_at_a_time), "call-parallel-same-tool", "calls-split", CALL),
     Fault("results-by-name", asks_messages(_by_name), "call-again-next-turn", "result-swapped", RESULT, 3),
     Fault("results-by-order", asks_messages(_by_order), "call-results-reordered", "result-swapped", RESULT),
     Fault("history-results-by-order", asks_messages(_by_order), "history-identical-calls", "result-swapped", RESULT, 0),

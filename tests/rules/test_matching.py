@@ -19,7 +19,7 @@ def request(*parts: PartView) -> RequestView:
 
 
 def expected(identity: str | None, name: str = "f") -> ExpectedCall:
-    return ExpectedCall(identity, name, {}, None)
+    return ExpectedCall(identity, name, {}, None, 0)
 
 
 def test_results_are_paired_by_id_whatever_their_order() -> None:

@@ -6,10 +6,10 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from harness.contract.model import Text, ToolResult
+from harness.contract.model import Message, Text, ToolResult
 from harness.results import Verdict
 from tests.broken.fault import ALL, GEMINI, OPENAI, Wrap, asks_messages, sends
-from tests.broken.results import contents, remembered, results
+from tests.broken.results import contents, one_at_a_time, remembered, results
 from tests.unusual.form import Form
 
 
@@ -20,6 +20,19 @@ def _as_text(content: Any) -> Any:
 
 def _reparsed(content: Any) -> Any:
     return json.loads(content) if isinstance(content, str) else content
+
+
+def _in_two_messages(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Calls of one answer in messages of their own, before all results: the provider joins these."""
+    sent: list[Message] = []
+    for message in messages:
+        calls = message.tool_calls
+        if len(calls) < 2:
+            sent.append(message)
+        else:
+            sent += [replace(message, parts=tuple(p for p in message.parts if p not in calls[1:]))]
+            sent += [replace(message, parts=(call,)) for call in calls[1:]]
+    return tuple(sent)
 
 
 def _wrapped(key: str, **beside: Any) -> Wrap:
@@ -128,6 +141,15 @@ def _pictures_first(*, asks: bool) -> Wrap:
 
 
 FORMS = (
+    Form(
+        "calls-in-two-messages",
+        "calls of one answer in several messages of the assistant, before their results",
+        "call-parallel-same-tool",
+        ("anthropic",),
+        asks_messages(_in_two_messages),
+        asks_messages(one_at_a_time),
+        "calls-split",
+    ),
     Form(
         "json-as-text",
         "JSON as text, spaced otherwise, or inside an object",

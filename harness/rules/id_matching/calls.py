@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from harness.apis.view import CallView
 from harness.results import Kind
@@ -47,6 +48,29 @@ def _call_order(evidence: Evidence) -> Iterator[Flaw]:
             latest = call
 
 
+def _calls_split(evidence: Evidence) -> Iterator[Flaw]:
+    """A result stands between two calls of one answer, as if the second had been made after it."""
+    for asked in evidence.heard:
+        parts = (part for turn in asked.view.turns for part in turn.parts)
+        places = {id(part): place for place, part in enumerate(parts)}
+        pairing = evidence.pairing(asked.view)
+        told: set[int] = set()
+        for (before, first), (expected, second) in pairwise(matched(evidence, asked)):
+            if first is None or second is None or before.answer != expected.answer or expected.answer in told:
+                continue
+            results = [result for result in pairing.of(first) if places[id(result)] < places[id(second)]]
+            if results:
+                told.add(expected.answer)
+                yield Flaw(
+                    f"the calls of {before.name} and {expected.name} were made at the same time, and go back as two "
+                    "turns: the result of the first stands between them",
+                    asked.reading.index,
+                    second.pointer,
+                    results[0].pointer,
+                    f"after {second.pointer}",
+                )
+
+
 _IDS = "harness.contract.model: ids"
 
 RULES = (
@@ -67,5 +91,14 @@ RULES = (
         _call_order,
         kind=Kind.LOSS,
         because="the model reads its calls in another order",
+    ),
+    Rule(
+        "calls-split",
+        Subject.ID_MATCHING,
+        "Calls of one answer go back together, before their results.",
+        _IDS + "; anthropic-results-in-one-message, gemini-responses-counted",
+        _calls_split,
+        kind=Kind.LOSS,
+        because="that they were made at the same time is gone, and the model learns to call one tool at a time",
     ),
 )
