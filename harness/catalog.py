@@ -171,7 +171,8 @@ def adapters_of(  # noqa: PLR0913 - a parameter for each way to name one
 ) -> list[str]:
     """Adapters, commands that are one, and what owns its loop, in the form that `adapter` takes.
 
-    `api` is spoken by the loops that do not say so themselves; without it that of the targets, where they have one.
+    `api` is spoken by the loops that do not say so themselves, as `module:drive@API` does; without it that of the
+    targets, where they have one.
 
     Raises:
         UnknownName: a target is none.
@@ -180,8 +181,14 @@ def adapters_of(  # noqa: PLR0913 - a parameter for each way to name one
     if loops and api is None:
         spoken = {target(name).api for name in targets}
         api = spoken.pop() if len(spoken) == 1 else None
-    owned = (f"{kind}@{api} {what}" if api else f"{kind} {what}" for kind, what in loops)
+    owned = (_owned(kind, what, api) for kind, what in loops)
     return [*names, *(f"{MARK}{command}" for command in commands), *owned]
+
+
+def _owned(kind: str, what: str, api: str | None) -> str:
+    name, at, own = what.rpartition("@") if kind == DRIVE else (what, "", "")
+    name, api = (name, own) if at else (what, api)
+    return f"{kind}@{api} {name}" if api else f"{kind} {name}"
 
 
 def words_of(adapter: str) -> tuple[str, str]:
@@ -291,7 +298,8 @@ def _driven_api(kind: str, name: str | None, what: str) -> Api:
     known = [each.name for each in apis() if each.provider_url.startswith("http")]
     if name is None:
         said = "agent" if kind == AGENT else "conversation"
-        reason = f"which API does it speak? Say so by --api NAME: {', '.join(known)}; or by --target."
+        example = f" In settings: '{what}@{known[0]}'." if kind == DRIVE else ""
+        reason = f"which API does it speak? Say so by --api NAME: {', '.join(known)}; or by --target.{example}"
         raise PluginError(said, what, reason)
     if name not in known:
         raise UnknownName("API", name, known)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from harness import catalog
@@ -65,9 +65,14 @@ def _of_model(name: str, model: str) -> str:
 
 
 def targets_for(
-    adapters: Sequence[Adapter], names: Sequence[str], models: Mapping[str, str], edition: Edition = SHIPPED
+    adapters: Sequence[Adapter],
+    names: Sequence[str],
+    models: Mapping[str, str],
+    edition: Edition = SHIPPED,
+    optional: Container[str] = (),
 ) -> list[Target]:
-    """Every target that an adapter can play, of those named (none named: all).
+    """Every target that an adapter can play, of those named (none named: all). Models of `optional` targets may be of
+    none of them.
 
     Raises:
         UnknownName: a name in `names` or `models` is no target.
@@ -95,6 +100,6 @@ def targets_for(
         raise UsageError(f"two of the chosen adapters would be the target {twice[0]!r}. Give one of them another name.")
     known = {t.name for t in made} | {t.cassettes.partition("@")[0] for t in made}
     for name in models:
-        if name not in known:
+        if name not in known and name not in optional:
             raise UnknownName("target", name, sorted(known), "--model")
     return made

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
@@ -169,9 +169,10 @@ AllDifferences: TypeAlias = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What was typed. Nothing is checked yet. `folder` is that of one's own cassettes, where `cassettes` names none;
-    `enough` how many cells may fail before no other is played; `scope` is what `rules` and `ignored` come to, and
-    `outdated` what `max_age` does."""
+    """What was typed. Nothing is checked yet. `default_models` are the project's, by target, which need not be played.
+    `left_out` is what of the project cannot be played, with the reason. `folder` is that of one's own cassettes, where
+    `cassettes` names none; `enough` how many cells may fail before no other is played; `scope` is what `rules` and
+    `ignored` come to, and `outdated` what `max_age` does."""
 
     paths: Sequence[str] | None
     adapters: Sequence[str] | None
@@ -203,6 +204,8 @@ class Options:
     shard: str | None = None
     executor: str | None = None
     sending: Sending = NOTHING_SAID
+    default_models: Mapping[str, str] = field(default_factory=dict[str, str])
+    left_out: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 def asked(*, cassettes: str | None = None, max_age: str | None = None) -> Options:

@@ -61,7 +61,7 @@ def select(options: Options, workers: Workers) -> Selection:
         UsageError: an option is wrong, or they leave no cell to play.
     """
     wanted = keywords.parse(options.words) if options.words is not None else None
-    models = named_values("--model", options.models, "NAME")
+    models = {**options.default_models, **named_values("--model", options.models, "NAME")}
     asked = _variants(options)
     found, files = _files_of(options.paths)
     scenarios: Sequence[Scenario] = load_many(found) if wanted is None else ()
@@ -148,13 +148,19 @@ def _targets(
     chosen = [catalog.target(name) for name in names] or list(catalog.shipped_targets())
     specs = list(dict.fromkeys(options.adapters or [shipped.adapter for shipped in chosen]))
     adapters = {spec: workers.adapter(spec) for spec in specs}
-    left_out: dict[str, str] = {}
+    left_out: dict[str, str] = {**options.left_out}
     if not options.adapters and not names:
         absent = _without_sdk(adapters)
-        left_out = {shipped.name: absent[shipped.adapter] for shipped in chosen if shipped.adapter in absent}
+        left_out |= {shipped.name: absent[shipped.adapter] for shipped in chosen if shipped.adapter in absent}
         adapters = {spec: adapter for spec, adapter in adapters.items() if spec not in absent}
         names = [shipped.name for shipped in chosen if shipped.name not in left_out]
-    targets = targets_for(list(adapters.values()), names, models, edition(options.as_of, options.facts))
+    apis = {shipped.api for shipped in chosen}
+    others = {spec: adapter for spec, adapter in adapters.items() if names and adapter.api not in apis}
+    if len(others) < len(adapters):
+        left_out |= {each.name: f"it speaks {each.api}, and --target chooses another API" for each in others.values()}
+        adapters = {spec: adapter for spec, adapter in adapters.items() if spec not in others}
+    by = edition(options.as_of, options.facts)
+    targets = targets_for(list(adapters.values()), names, models, by, optional=options.default_models.keys())
     return targets, {adapter.name: spec for spec, adapter in adapters.items()}, left_out
 
 

@@ -110,7 +110,7 @@ def record(
     Raises:
         UsageError: an option is wrong, or something that it names is missing or must not be overwritten.
     """
-    options = completed(options, _FROM[origin])
+    options = completed(options, _FROM[origin], records=True)
     folder = Path(options.cassettes or options.folder)
     if Path(os.path.realpath(folder)).is_relative_to(Path(os.path.realpath(harness.__file__)).parent):
         raise UsageError(

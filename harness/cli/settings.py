@@ -77,8 +77,10 @@ def _targets() -> set[str]:
     return {shipped.name for shipped in catalog.targets()}
 
 
-def completed(options: Options, mode: Mode) -> Options:
+def completed(options: Options, mode: Mode, *, records: bool = False) -> Options:
     """The options, with what the project says where they say nothing. What is given takes the place of its key.
+
+    What owns its tool loop is left out where only the reference server could answer it.
 
     URLs of servers hold where something is sent to them, and only there.
 
@@ -86,13 +88,18 @@ def completed(options: Options, mode: Mode) -> Options:
         UsageError: as `settings`.
     """
     own = settings()
+    loops = [*own.conversations, *own.agent_commands] if mode != "reference" or records else []
+    found = options.adapters or adapters(own, loops=not loops)
+    if loops and not found:
+        raise UsageError(f"{loops[0]}: {_NO_LOOP}")
     urls = tuple(f"{target}={url}" for target, url in own.base_urls.items()) if mode == "live" else ()
     return replace(
         options,
         paths=options.paths or own.scenarios or None,
-        adapters=options.adapters or adapters(own) or None,
+        adapters=found or None,
+        left_out={} if options.adapters else dict.fromkeys(loops, _NO_LOOP),
         targets=options.targets or own.targets or None,
-        models=options.models or tuple(f"{target}={model}" for target, model in own.models.items()) or None,
+        default_models={} if options.models else own.models,
         base_urls=options.base_urls or urls or None,
         variants=options.variants or own.variants or None,
         folder=folder(own),
@@ -126,10 +133,14 @@ def outdated_for(given: str | None, own: Project) -> Outdated:
     return Outdated.by(own.max_age, own.at("max-age")) if given is None else Outdated.by(given, "--max-age")
 
 
-def adapters(own: Project) -> list[str]:
+_NO_LOOP = "it runs its own tool loop and cannot be played from cassettes. Play it: harness run --mode reference"
+
+
+def adapters(own: Project, *, loops: bool = True) -> list[str]:
     """The project's adapters, and what owns its tool loop, as options name them."""
+    conversations, agents = (own.conversations, own.agent_commands) if loops else ((), ())
     return catalog.adapters_of(
-        own.adapters, own.adapter_commands, own.conversations, own.agent_commands, api=own.api, targets=own.targets
+        own.adapters, own.adapter_commands, conversations, agents, api=own.api, targets=own.targets
     )
 
 

@@ -226,7 +226,9 @@ def _text(finding: Finding, followers: Sequence[Finding]) -> str:
         lines += [f"{body.end}:", *(body.piece or (short(body.text),))]
     if finding.source:
         lines.append(f"source: {finding.source}")
-    lines += [f"follows: {each.rule}: {each.message}" for each in followers]
+    others = dict.fromkeys((each.rule, each.message) for each in followers)
+    others.pop((finding.rule, finding.message), None)  # the same, in a history that is sent again
+    lines += [f"follows: {rule}: {message}" for rule, message in others]
     return "\n".join([*lines, f"what to do: {what_to_do(finding.kind, finding.severity, finding.blame)}"])
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import glob
 import json
 import sys
 from collections.abc import Generator, Iterable, Mapping
@@ -60,9 +61,22 @@ def _opening(path: Path) -> Generator[None, None, None]:
     except FileNotFoundError:
         if path.is_symlink():
             raise CassetteError(str(path), "a symbolic link that leads nowhere. Remove the link.") from None
-        raise CassetteMissing(str(path), "there is no such cassette.") from None
+        raise CassetteMissing(str(path), f"there is no such cassette{_of_another_model(path)}.") from None
     except OSError as error:
         raise CassetteError(str(path), f"cannot be opened: {error.strerror}.") from None
+
+
+def _of_another_model(path: Path) -> str:
+    """What else was recorded of the scenario for this target: `TARGET.yaml` or `TARGET@MODEL.yaml`."""
+    target, _, _ = path.stem.partition("@")
+    variant = ".stream" if path.stem.endswith(".stream") else ""
+    target = target.removesuffix(".stream")
+    others = sorted(path.parent.glob(f"{glob.escape(target)}@*{variant}.yaml"))
+    models = [other.stem.removesuffix(variant).partition("@")[2] for other in others if other != path]
+    models = [model for model in models if variant or not model.endswith(".stream")]
+    if not models:
+        return ""
+    return f"; there is one of {models[0]}: --model {target}={models[0]} plays it"
 
 
 def loads(data: bytes, file: str) -> Cassette:

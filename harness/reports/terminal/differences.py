@@ -53,16 +53,17 @@ def tightest(run: RunResult, page: Page) -> list[str]:
 
 def fitted(run: RunResult, page: Page, room: int) -> list[str]:
     """What differs, in so many lines."""
-    lines: list[str] = []
     for layout in _LAYOUTS:
         lines = _table(run, page, layout, everything=False)
         if len(lines) <= room:
             return lines
     room = max(room, LEAST)
-    return lines[: room - 1] + page.lines([indented(f"and {len(lines) - room + 1} more: --all-differences", "dim")])
+    tables = (_table(run, page, _LAYOUTS[-1], everything=False, most=most) for most in range(room, -1, -1))
+    return next((lines for lines in tables if len(lines) <= room), list[str]())
 
 
-def _table(run: RunResult, page: Page, layout: _Layout, *, everything: bool) -> list[str]:
+def _table(run: RunResult, page: Page, layout: _Layout, *, everything: bool, most: int | None = None) -> list[str]:
+    """The table in a layout, with at most `most` of its rows."""
     subjects = list(groups.differing(run, everything=everything))
     if not subjects:
         return []
@@ -70,6 +71,10 @@ def _table(run: RunResult, page: Page, layout: _Layout, *, everything: bool) -> 
     title = f"Differences: {differing} of {len(run.differences)} facts on the wire are not the same for all targets"
     counted = [(subject, rows) for subject, rows in subjects if layout.main and subject not in _MAIN]
     shown = [(subject, rows) for subject, rows in subjects if (subject, rows) not in counted]
+    rows_shown = [(subject, row) for subject, rows in shown for row in rows][:most]
+    cut = sum(len(rows) for _, rows in shown) - len(rows_shown)
+    shown = [(subject, [row for own, row in rows_shown if own == subject]) for subject, _ in shown]
+    shown = [(subject, rows) for subject, rows in shown if rows]
     fact_width = min(max((len(row.fact) for _, rows in shown for row in rows), default=0), layout.facts or page.width)
     value_width = page.width - fact_width - 4
     parts: list[RenderableType] = [heading(title)]
@@ -79,9 +84,10 @@ def _table(run: RunResult, page: Page, layout: _Layout, *, everything: bool) -> 
         parts += [
             hanging(row.fact, page.cut(_values(row), value_width, layout.lines), width=fact_width) for row in rows
         ]
-    hidden = sum(len(rows) for _, rows in counted)
+    hidden = sum(len(rows) for _, rows in counted) + cut
     if hidden or layout.lines:
-        more = f"{hidden} more, of {listed([plain(subject) for subject, _ in counted], NAMES)}" if hidden else "uncut"
+        of = f", of {listed([plain(subject) for subject, _ in counted], NAMES)}" if counted and not cut else ""
+        more = f"{hidden} more{of}" if hidden else "uncut"
         parts.append(indented(f"{more}: --all-differences", "dim"))
     return page.lines(parts)
 
