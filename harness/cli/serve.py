@@ -33,6 +33,16 @@ Pace = Annotated[
 ]
 
 
+Recut = Annotated[
+    bool,
+    typer.Option(
+        "--recut",
+        help="Send each stream of a session in another way: its calls in the chunks of some servers, its bytes cut "
+        "elsewhere.",
+    ),
+]
+
+
 def serve(  # noqa: PLR0913 - a parameter for each option
     paths: Paths = None,
     *,
@@ -40,6 +50,7 @@ def serve(  # noqa: PLR0913 - a parameter for each option
     command: Command = None,
     models: Names = None,
     pace: Pace = 0.0,
+    recut: Recut = False,
     reports: Reports = None,
     verbose: Verbose = False,
     as_of: AsOf = None,
@@ -62,6 +73,7 @@ def serve(  # noqa: PLR0913 - a parameter for each option
             command=command,
             models=tuple(models or ()),
             pace=pace,
+            recut=recut,
             reports=tuple(reports or ()),
             verbose=verbose,
             as_of=as_of,

@@ -28,6 +28,7 @@ from harness.contract.http import HttpRequest, HttpResponse
 from harness.results import Presentation, RunResult
 from harness.running.serving.conversation import Terms
 from harness.running.serving.reception import ABOUT, Reception
+from harness.running.serving.ways import each_another
 from harness.running.stages.routes import NO_KEY
 from harness.scenarios.schema import Scenario
 from harness.tape.server import serve as listening
@@ -48,6 +49,7 @@ class Asked:
     command: str | None
     models: tuple[str, ...]
     pace: float
+    recut: bool
     reports: tuple[str, ...]
     verbose: bool
     as_of: str | None
@@ -67,7 +69,9 @@ def serve(paths: Sequence[str] | None, asked: Asked) -> int:
     presentation = Presentation(verbose=asked.verbose)
     facts = tuple(map(str, asked.facts))
     standing = Standing(wanted, "serve", presentation, None, facts)
-    reception = Reception(scenarios, files, Terms(edition=by, models=asked.models, pace=asked.pace), _told)
+    ways = each_another if asked.recut else None
+    terms = Terms(edition=by, models=asked.models, pace=asked.pace, ways=ways)
+    reception = Reception(scenarios, files, terms, _told)
     try:
         with _stoppable() as stop, listening(_beside(reception, asked.models), asked.port) as server:
             reception.origin = server.origin

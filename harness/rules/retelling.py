@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 
+from harness.apis.api import Api
 from harness.apis.traits import Framing
 from harness.apis.view import OpaqueView
 from harness.contract.model import JSON, ChatResponse
@@ -92,7 +93,12 @@ _FRAMINGS: Mapping[Framing, str] = {"byte-order-mark": BYTE_ORDER_MARK, "comment
 
 def is_strange(evidence: Evidence, way: str) -> bool:
     """A way of telling a stream that an official SDK of the API cannot read either."""
-    return any(_FRAMINGS[framing] in way for framing in evidence.api.traits.unread_framings)
+    return is_unread(evidence.api, way)
+
+
+def is_unread(api: Api, way: str) -> bool:
+    """Whether a way of telling a stream has a framing that the official SDK of an API cannot read."""
+    return any(_FRAMINGS[framing] in way for framing in api.traits.unread_framings)
 
 
 def _first_difference(evidence: Evidence, retelling: Retelling) -> Iterator[tuple[int, list[Contrast]]]:

@@ -24,6 +24,7 @@ from harness.running.play import BROKEN, EmbeddingPlaying, Playing
 from harness.running.purse import Purse
 from harness.running.recorder import Budget, Recorder, Withheld, is_complete, recording, served
 from harness.running.retelling import retellings
+from harness.running.serving.ways import Way, cut, shaped
 from harness.running.stages import Cell, Stage, Stages
 from harness.running.workers.pool import played
 from harness.running.workers.worker import Broken
@@ -204,10 +205,10 @@ class Trials:
         return replace(told, traceback=drive.traceback)
 
     def _driven_again(self, cell: Cell, result: CellResult, told: CellResult) -> CellResult:
-        """What a streamed cell comes to if its streams are cut elsewhere: what it came to, or what fails it then."""
-        recuts = self._recuts if cell.variant == "stream" else 0
-        for number in range(recuts):
-            drive = driven(cell, self._stages, number)
+        """What a streamed cell comes to if its streams are sent in other ways: as before, or what fails it then."""
+        ways = self._ways(cell) if cell.variant == "stream" else []
+        for number, way in enumerate(ways):
+            drive = driven(cell, self._stages, way)
             if not drive.way:  # nothing was streamed
                 return told
             evidence = Evidence(drive.transcript)
@@ -215,7 +216,15 @@ class Trials:
             if again.verdict is Verdict.FAIL and not is_strange(evidence, drive.way):
                 found = [replace(each, message=f"told {drive.way}: {each.message}") for each in again.findings]
                 return replace(again, findings=tuple(found), recuts=number + 1)
-        return replace(told, recuts=recuts)
+        return replace(told, recuts=len(ways))
+
+    def _ways(self, cell: Cell) -> list[Way]:
+        """The other ways to send a cell's streams: the cuts that were asked for, and the documented shapes of calls."""
+        cuts = [*map(cut, range(self._recuts))]
+        if not (cuts and any(step.calls for turn in cell.scenario.turns for step in turn.model)):
+            return cuts
+        shapes = catalog.api(cell.target.api).stream_shapes
+        return [*cuts, *(shaped(name, shape) for name, shape in shapes.items() if not shape.departs)]
 
     def _play(self, cell: Cell) -> tuple[Stage, Transcript]:
         if self._recorder is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ APIS = sorted(PATHS)
 
 
 CUT = "stream-cut-in-arguments"
+SHAPED = "call-sequential"
 
 
 @pytest.fixture(scope="module")
@@ -414,3 +416,44 @@ def test_a_path_without_its_version_is_told_which_base_url_is_meant(prompted: Se
     assert messages.json["error"]["message"].endswith(
         f"Is /v1 missing at the end of the client's base URL? With {base} it is anthropic"
     )
+
+
+def calls_of(stream: bytes) -> list[dict[str, Any]]:
+    """The calls of a stream of OpenAI Chat, put together by their index."""
+    calls: dict[int, dict[str, Any]] = {}
+    lines = re.split(r"\r\n|\r|\n", stream.decode("utf-8-sig"))
+    for line in (each.removeprefix("data:").strip() for each in lines if each.startswith("data:")):
+        choices = json.loads(line)["choices"] if line != "[DONE]" else []
+        for piece in [piece for choice in choices for piece in choice["delta"].get("tool_calls") or []]:
+            call = calls.setdefault(piece["index"], {"id": "", "name": "", "arguments": ""})
+            call["id"] = piece.get("id") or call["id"]
+            call["name"] = piece["function"].get("name") or call["name"]
+            call["arguments"] += piece["function"].get("arguments") or ""
+    return [calls[index] for index in sorted(calls)]
+
+
+def test_the_streams_of_a_session_come_in_several_shapes_and_say_the_same() -> None:
+    with serving(SHAPED, "--recut") as server:
+        body: dict[str, Any] = {**first_body("openai-chat", scenario(server, SHAPED)), "stream": True}
+        found: list[tuple[str, Any]] = []
+        for _ in range(3):
+            reply = server.ask(f"/{SHAPED}/one{CHAT}", body, KEYS["openai-chat"])
+            (call,) = calls_of(reply.body)
+            found.append((call["name"], json.loads(call["arguments"])))
+            function = {key: call[key] for key in ("name", "arguments")}
+            asked = {"role": "assistant", "tool_calls": [{"id": call["id"], "type": "function", "function": function}]}
+            (*_, told) = server.told(SHAPED, "one")["calls"]
+            content = json.dumps(told["result"]["content"])
+            result = {"role": "tool", "tool_call_id": call["id"], "content": content}
+            body = {**body, "messages": [*body["messages"], asked, result]}
+        told = server.told(SHAPED, "one")
+
+    assert found == [
+        ("find_customer", {"email": "ada@example.com"}),
+        ("last_order", {"customer": "C-2209"}),
+        ("track_parcel", {"parcel": "RR48-119"}),
+    ]
+    assert told["findings"] == []
+    ways = [each["way"] for each in told["streamed"]]
+    assert len({*ways}) == 3
+    assert [each.startswith("in the chunks of some servers, ") for each in ways] == [True, False, True]

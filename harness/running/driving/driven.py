@@ -17,6 +17,7 @@ from harness.results import DrivenTranscript, Mode, ServedTranscript
 from harness.running.serving.conversation import Conversation, Terms
 from harness.running.serving.order import Places
 from harness.running.serving.reception import Reception
+from harness.running.serving.ways import Way, Ways
 from harness.running.stages import Cell, Stage, Stages
 from harness.running.stages.routes import NO_KEY
 from harness.running.workers.messages import Driven, ToolAnswered
@@ -59,8 +60,8 @@ class Desk:
         return ToolAnswered(result, place)
 
 
-def driven(cell: Cell, stages: Stages, recut: int | None = None) -> Drive:
-    """Have the loop of a cell play its scenario; with `recut` each stream is told in another way, that of the number.
+def driven(cell: Cell, stages: Stages, way: Way | None = None) -> Drive:
+    """Have the loop of a cell play its scenario; with `way` each stream is sent in that way.
 
     Raises:
         UsageError: the loop cannot be used.
@@ -71,7 +72,8 @@ def driven(cell: Cell, stages: Stages, recut: int | None = None) -> Drive:
         raise TypeError(f"{adapter.name}: a loop that no worker has loaded")
     wire = catalog.api(target.api)
     lost: list[str] = []
-    terms = Terms(edition=target.edition, models=(target.model,), recut=recut)
+    ways: Ways | None = None if way is None else lambda _wire: [way]
+    terms = Terms(edition=target.edition, models=(target.model,), ways=ways)
     reception = Reception([cell.scenario], {}, terms, lost.append)
     with stages.endpoint(target, reception) as endpoint:
         reception.origin = endpoint.base_url.removesuffix(wire.base_path)
@@ -91,7 +93,13 @@ def driven(cell: Cell, stages: Stages, recut: int | None = None) -> Drive:
     transcript = _transcript(cell, served, outcome, tuple(told), stages.mode, is_stopped=is_stopped)
     nothing_sent = not conversation.asked and not told
     declined = outcome.declined if nothing_sent else None
-    return Drive(conversation.stage, transcript, outcome.traceback, declined, "; ".join(conversation.ways))
+    return Drive(
+        conversation.stage,
+        transcript,
+        outcome.traceback,
+        declined,
+        "; ".join(dict.fromkeys(conversation.ways.values())),
+    )
 
 
 def _transcript(  # noqa: PLR0913 - all that is known of it

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import Lock
@@ -18,11 +19,11 @@ from harness.results import CellResult, Exchange, Provenance, ServedTranscript, 
 from harness.rules.conversation import conversation, room
 from harness.rules.evidence import Evidence
 from harness.running.judging import Judge
+from harness.running.serving.ways import Way, Ways
 from harness.running.stages import Stage
 from harness.running.stages.routes import NO_KEY
 from harness.scenarios.schema import Scenario, Variant
 from harness.tape.cassette import REFERENCE_URL
-from harness.tape.recut import recut
 from harness.tape.redact import Redactor
 from harness.tape.tap import Tap
 
@@ -33,12 +34,12 @@ CLIENT = "client"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
     """On what terms all conversations are held: by which facts, with which models beside those that the API's provider
-    is known to have, and how fast. With `recut` each stream is told in another way, the one of that number."""
+    is known to have, and how fast. With `ways` streams are sent in other ways."""
 
     edition: Edition
     models: tuple[str, ...] = ()
     pace: float = 0.0
-    recut: int | None = None
+    ways: Ways | None = None
 
 
 class Conversation:
@@ -52,9 +53,9 @@ class Conversation:
             scenario, wire, name, known=known, edition=terms.edition, pace=terms.pace, origin=REFERENCE_URL
         )
         self._edition = terms.edition
-        self._recut = terms.recut
-        self.ways: dict[str, None] = {}
-        """In which other ways streams were told, in words."""
+        self._ways: Sequence[Way] = [] if terms.ways is None else terms.ways(wire)
+        self.ways: dict[int, str] = {}
+        """In which other ways streams were sent, in words: by the number of the request, from 1."""
         self._tap = Tap(base, REFERENCE_URL)
         self._turned_away: list[TurnedAway] = []
         self._runs: list[ToolRun] = []
@@ -78,7 +79,7 @@ class Conversation:
             elif not served.again:
                 # What is judged is what was said: how fast it came is no part of it.
                 self._tap.note(served.request, replace(served.response, delivery=_unpaced(served.response)))
-        return self._told(served.response)
+            return self._told(served.response)
 
     def _with_one_version(self, request: HttpRequest) -> HttpRequest:
         """Google's SDK adds the version to a base URL, and base URLs of other servers end in it."""
@@ -89,11 +90,11 @@ class Conversation:
         return replace(request, url=REFERENCE_URL + request.url.removeprefix(REFERENCE_URL + version))
 
     def _told(self, response: HttpResponse) -> HttpResponse:
-        """The answer as it goes out: a stream comes in its events, or as it is to be told instead."""
-        if self._recut is None or not response.delivery.cuts:
+        """The answer as it goes out: a stream comes in its events, or in the next of the other ways."""
+        if not self._ways or not response.delivery.cuts:
             return response
-        told, way = recut(response, self._recut, f"{self.scenario.id}/{self.name}")
-        self.ways[way] = None
+        way = self._ways[len(self.ways) % len(self._ways)]
+        told, self.ways[self._asked] = way(response, f"{self.scenario.id}/{self.name}")
         return told
 
     def note_run(self, call: ToolCall) -> int:
