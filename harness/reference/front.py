@@ -39,7 +39,8 @@ _Key: TypeAlias = tuple[str, str, bytes]
 class Served:
     """What a client got. `request` is the chat as if the server kept nothing, for the witness; `index` that of the
     script's answer, `None` where it got another: one that is `beside` the script, or a refusal, of which `reason` says
-    why, where it is not the chat itself that is refused. `again`: the same request was answered before."""
+    why, where it is not the chat itself that is refused. `again`: the same request was answered before. `spoilt`: the
+    answer met a fault of the scenario, and has to be asked for again."""
 
     response: HttpResponse
     request: HttpRequest
@@ -47,6 +48,7 @@ class Served:
     beside: bool = False
     reason: str | None = None
     again: bool = False
+    spoilt: bool = False
 
 
 class Front:
@@ -122,7 +124,8 @@ class Front:
             response = wire.error_for(forgotten.response, request)
             return Served(response, request, reason=f"the request leans on what was never said: {forgotten}")
         served = self._chat(whole, model or "")
-        if served.response.status < HTTPStatus.BAD_REQUEST and served.response.delivery == AT_ONCE:
+        is_whole = served.response.delivery == AT_ONCE and not served.spoilt
+        if served.response.status < HTTPStatus.BAD_REQUEST and is_whole:
             self._answers[key] = served
         return served
 
@@ -135,7 +138,7 @@ class Front:
         else:
             self._session.speak_as(model, profile)
             answer = self._session.answer(request)
-            served = Served(self._final(answer.response, request), request, answer.index)
+            served = Served(self._final(answer.response, request), request, answer.index, spoilt=answer.spoilt)
             if answer.spoilt:
                 return served
         self._note(request, served)

@@ -457,3 +457,22 @@ def test_the_streams_of_a_session_come_in_several_shapes_and_say_the_same() -> N
     ways = [each["way"] for each in told["streamed"]]
     assert len({*ways}) == 3
     assert [each.startswith("in the chunks of some servers, ") for each in ways] == [True, False, True]
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_call_of_a_broken_stream_is_not_to_be_answered_unless_it_came_whole_when_asked_again(
+    served: Served, again: bool
+) -> None:
+    path, body = f"/{CUT}/broken-{again}{CHAT}", first_body("openai-chat", scenario(served, CUT))
+    broken = served.ask(path, {**body, "stream": True}, KEYS["openai-chat"])
+    if again:
+        served.ask(path, {**body, "stream": True}, KEYS["openai-chat"])
+    call_id = re.findall(rb"call_\w{24}", broken.body)[0].decode()
+    arguments = json.dumps({"heading": "Footbridge closed"})
+    call = {"id": call_id, "type": "function", "function": {"name": "post_notice", "arguments": arguments}}
+    result = {"role": "tool", "tool_call_id": call_id, "content": '{"notice": 44}'}
+    messages = [*body["messages"], {"role": "assistant", "content": None, "tool_calls": [call]}, result]
+    served.ask(path, {**body, "messages": messages}, KEYS["openai-chat"])
+
+    found = [each["rule"] for each in served.told(CUT, f"broken-{again}")["findings"]]
+    assert ("cut-call-answered" in found) is not again

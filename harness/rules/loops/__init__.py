@@ -110,7 +110,7 @@ RULES = (
     _rule(
         "cut-call-run",
         Subject.TOOLS,
-        "A tool is not run for a call that was cut off when the answer reached max_tokens.",
+        "A tool is not run for a call that was cut off: the answer reached max_tokens, or its stream broke off.",
         incomplete.cut_call_run,
         "a tool runs with half of its arguments",
         of_clients=True,
@@ -118,7 +118,7 @@ RULES = (
     _rule(
         "cut-call-answered",
         Subject.TOOLS,
-        "A call that was cut off when the answer reached max_tokens does not go back, and has no result.",
+        "A call that was cut off by max_tokens or by the end of its stream does not go back, and has no result.",
         incomplete.cut_call_answered,
         "the model reads that its call failed, and not that it was cut off: it writes the same again",
         of_clients=True,

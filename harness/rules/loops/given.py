@@ -15,12 +15,18 @@ from harness.scenarios.schema import Scenario, Settings, ToolSpec
 
 @dataclass(frozen=True, slots=True)
 class CutCall:
-    """A call whose arguments were cut off, since its answer reached the bound: the script's `answer`, and the exchange
-    that it came with."""
+    """A call whose arguments were cut off: the script's `answer`, and the exchange that it came with. `is_broken`: the
+    connection or the stream broke off; else the answer reached its bound."""
 
     answer: int
     exchange: int
     view: CallView
+    is_broken: bool
+
+    @property
+    def when(self) -> str:
+        """When it was cut off, in words."""
+        return "when its stream broke off" if self.is_broken else "when the answer reached max_tokens"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,20 +51,20 @@ class Given:
 
     @property
     def cut_calls(self) -> list[CutCall]:
-        """The calls that were cut off."""
-        answers = ((at, self.evidence.answer(at)) for at in range(self.transcript.played))
+        """The calls that were cut off, but for those of a stream that was asked for again and then came whole."""
         return [
-            CutCall(at, answer.index, call)
-            for at, answer in answers
-            if answer is not None and answer.response is not None and is_cut(answer.response)
-            for call in answer.response.calls
+            CutCall(at, reading.index, call, reading.is_cut)
+            for reading in self.evidence.readings
+            if (at := reading.exchange.chat) is not None and reading.response is not None
+            if (self.evidence.answer(at) is None if reading.is_cut else is_cut(reading.response))
+            for call in reading.response.calls
             if call.malformed is not None
         ]
 
     def cut_call_of(self, run: ToolRun) -> CutCall | None:
         """The cut call that a tool may have run for, if it ran for no other."""
-        cuts = (cut for cut in self.cut_calls if cut.view.name == run.name and cut.answer < run.answers)
-        return next(cuts, None)
+        named = (cut for cut in self.cut_calls if cut.view.name == run.name)
+        return next((cut for cut in named if cut.answer < run.answers or cut.is_broken), None)
 
     @property
     def settings(self) -> Settings:

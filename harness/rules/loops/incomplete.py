@@ -1,4 +1,4 @@
-"""Calls that were cut off because their answer reached its bound: the model never completed them.
+"""Calls that were cut off, since their answer reached its bound or its stream broke off: nobody has them whole.
 
 A loop that runs or answers one does something that the model did not ask for, and hides from it that it was cut off.
 What else a loop does about such an answer is its own affair: it may raise, end, or ask again without the call.
@@ -21,7 +21,7 @@ def cut_call_run(given: Given) -> Iterator[Flaw]:
         cut = given.cut_call_of(run) if call is None else None
         if cut is not None:
             yield Flaw(
-                f"the tool {run.name} was run for a call that was cut off when the answer reached max_tokens",
+                f"the tool {run.name} was run for a call that was cut off {cut.when}",
                 cut.exchange,
                 cut.view.arguments_pointer,
                 run.arguments,
@@ -48,5 +48,5 @@ def _sent_back(given: Given, cut: CutCall, reading: Reading) -> Iterator[Flaw]:
     results += [result for call in calls for result in given.evidence.pairing(view).of(call)]
     if calls or results:
         how = "is answered with a result" if results else "is sent back"
-        message = f"the call of {cut.view.name} {how}, and it was cut off when the answer reached max_tokens"
+        message = f"the call of {cut.view.name} {how}, and it was cut off {cut.when}"
         yield Flaw(message, reading.index, (*results, *calls)[0].pointer)
