@@ -214,6 +214,17 @@ def pytest_configure_node(node: Any) -> None:
     node.workerinput["harness_began"] = time.time_ns()
 
 
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """Say before anything is recorded what could not be."""
+    if not config.getoption("--harness-record"):
+        return []
+    missing = import_module("harness.tape.content_encoding").missing()
+    if not missing:
+        return []
+    packages = " ".join(missing.values())
+    return [f"harness: answers packed as {' or '.join(missing)} cannot be recorded: pip install {packages}"]
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Say what was recorded."""
     if config.getoption("--harness-record"):

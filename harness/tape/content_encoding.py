@@ -1,11 +1,23 @@
-"""Content encodings undone: gzip and deflate, within bounds."""
+"""Content encodings undone, within bounds: gzip and deflate, and Brotli and Zstandard with the packages that httpx uses."""
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import zlib
+from collections.abc import Mapping
+from typing import Any
 
 MAX_BYTES = 64 * 1024 * 1024
 """Bound on a cassette and on any body in it, unpacked."""
+
+_PACKAGES: Mapping[str, tuple[str, ...]] = {
+    "br": ("brotli", "brotlicffi"),
+    "zstd": ("compression.zstd", "backports.zstd"),
+}
+"""The modules that undo an encoding; the first one that is installed does."""
+
+_INSTALL: Mapping[str, str] = {"br": "brotli", "zstd": "backports.zstd"}
 
 _GZIP = 16 + zlib.MAX_WBITS
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -25,6 +37,11 @@ def decode(body: bytes, header: str, *, whole: bool = True) -> bytes:
     return body
 
 
+def missing() -> dict[str, str]:
+    """The encodings that cannot be undone here, each with the package that would."""
+    return {name: _INSTALL[name] for name in _PACKAGES if _module(name) is None}
+
+
 def _undo(body: bytes, name: str, *, whole: bool) -> bytes:
     if name in {"", "identity"} or not body:
         return body
@@ -37,7 +54,45 @@ def _undo(body: bytes, name: str, *, whole: bool) -> bytes:
             return _inflate(body, zlib.MAX_WBITS, whole=whole)
         except ValueError:  # many servers send the bare stream, without zlib's header
             return _inflate(body, -zlib.MAX_WBITS, whole=whole)
-    raise ValueError(f"the content encoding {name!r} cannot be undone here")
+    if name not in _PACKAGES:
+        raise ValueError(f"the content encoding {name!r} cannot be undone here")
+    module = _module(name)
+    if module is None:
+        raise ValueError(
+            f"the content encoding {name!r} cannot be undone without a package: pip install {_INSTALL[name]}"
+        )
+    return _unpacked(module, name, body, whole=whole)
+
+
+def _module(name: str) -> Any:
+    for each in _PACKAGES[name]:
+        with contextlib.suppress(ImportError):
+            return importlib.import_module(each)
+    return None
+
+
+def _unpacked(module: Any, name: str, body: bytes, *, whole: bool) -> bytes:
+    """What Brotli or Zstandard has packed."""
+    plain = bytearray()
+    try:
+        if name == "br":
+            unpacker = module.Decompressor()
+            plain += unpacker.process(body, output_buffer_limit=MAX_BYTES + 1)
+            is_whole = unpacker.is_finished()
+        else:
+            left = body
+            is_whole = False
+            while left and len(plain) <= MAX_BYTES:  # one frame after the other
+                unpacker = module.ZstdDecompressor()
+                plain += unpacker.decompress(left, MAX_BYTES + 1)
+                is_whole, left = unpacker.eof, unpacker.unused_data
+    except Exception as error:  # noqa: BLE001 - each package has errors of its own
+        raise ValueError(f"the compressed body is damaged: {error}") from None
+    if len(plain) > MAX_BYTES:
+        raise ValueError(f"the compressed body unpacks to more than {MAX_BYTES} bytes")
+    if whole and not is_whole:
+        raise ValueError("the compressed body is cut short")
+    return bytes(plain)
 
 
 def _inflate(body: bytes, window: int, *, whole: bool) -> bytes:

@@ -15,6 +15,8 @@ import pytest
 
 from harness.contract.errors import CassetteError
 from harness.contract.http import HttpRequest, HttpResponse
+from harness.pytest_plugin import pytest_report_header
+from harness.tape import content_encoding
 from harness.tape.deck import Playing, Recording
 from harness.tape.deck.recording import redactor
 from harness.tape.interception import intercepted
@@ -155,16 +157,44 @@ def test_a_body_that_comes_in_pieces_is_sent_and_recorded(
     assert [each.body for each in requests] == [b"one two"]
 
 
-def test_an_answer_that_cannot_be_unpacked_is_not_written(origin: str, tmp_path: Path) -> None:
+def test_an_answer_that_cannot_be_unpacked_is_not_written(
+    origin: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(content_encoding, "_module", lambda _: None)
     recording, path = Recording(everything), tmp_path / "tape.yaml"
     with intercepted(recording.asked):
         by_httpx2("GET", f"{origin}/unknown")
     with pytest.raises(CassetteError) as raised:
         recording.save(path)
     assert str(raised.value).replace(str(path), "TAPE").replace(origin.removeprefix("http://"), "HERE") == (
-        "TAPE (interaction 0): the answer to GET HERE/unknown came as 'br', which cannot be unpacked here."
+        "TAPE (interaction 0): the answer to GET HERE/unknown came as 'br', which cannot be unpacked here: "
+        "pip install brotli."
     )
     assert not path.exists()
+
+
+def test_what_cannot_be_recorded_is_told_before_anything_is_sent(
+    pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pytestconfig.option, "harness_record", "all")
+    monkeypatch.setattr(content_encoding, "_module", lambda name: None if name == "zstd" else name)
+    assert pytest_report_header(pytestconfig) == [
+        "harness: answers packed as zstd cannot be recorded: pip install backports.zstd"
+    ]
+    monkeypatch.setattr(content_encoding, "_module", lambda name: name)
+    assert pytest_report_header(pytestconfig) == []
+
+
+@pytest.mark.parametrize(("name", "module"), [("br", "brotli"), ("zstd", "backports.zstd")])
+def test_what_other_packages_unpack_is_unpacked_within_bounds(name: str, module: str) -> None:
+    packer = pytest.importorskip(module)
+    packed = packer.compress(TEXT.encode())
+    assert content_encoding.decode(packed, name) == TEXT.encode()
+    assert TEXT.encode().startswith(content_encoding.decode(packed[:-3], name, whole=False))
+    with pytest.raises(ValueError, match="cut short"):
+        content_encoding.decode(packed[:-3], name)
+    with pytest.raises(ValueError, match="more than"):
+        content_encoding.decode(packer.compress(bytes(content_encoding.MAX_BYTES + 1)), name)
 
 
 def test_a_folder_that_cannot_be_written_is_named(origin: str, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from threading import Lock
 from harness.contract.errors import CassetteError
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.tape.cassette import Cassette, Interaction
+from harness.tape.content_encoding import missing
 from harness.tape.deck.playing import Played
 from harness.tape.deck.storing import brings_tokens, learned, redactor, request_as_stored, response_as_stored
 from harness.tape.deck.taken import Taken, told
@@ -78,7 +79,9 @@ def text(cassette: Cassette, note: str, file: str) -> bytes:
         response = each.response
         if response is not None and "content-encoding" in response.headers:
             encoding = response.headers["content-encoding"]
-            reason = f"the answer to {told(each.request)} came as {encoding!r}, which cannot be unpacked here."
+            package = missing().get(encoding.strip().lower())
+            way_out = f": pip install {package}." if package else "."
+            reason = f"the answer to {told(each.request)} came as {encoding!r}, which cannot be unpacked here{way_out}"
             raise CassetteError(file, reason, f"interaction {at}")
         answer = response and response_as_stored(each.request, response, clean)
         kept.append(Interaction(request_as_stored(each.request, clean), answer))
