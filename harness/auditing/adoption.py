@@ -51,9 +51,12 @@ class Found:
     unwritten: str | None = None
 
 
-def adopted(paths: Sequence[Path], to: Path | None = None, edition: Edition = SHIPPED) -> Iterator[Found]:
+def adopted(
+    paths: Sequence[Path], to: Path | None = None, edition: Edition = SHIPPED, allowed: Sequence[str] = ()
+) -> Iterator[Found]:
     """Look at cassette files, and all cassettes below folders; with `to` write each into that folder, without secrets,
-    where nothing lies yet. What lies where it was found stays as it is.
+    where nothing lies yet. What lies where it was found stays as it is. What looks like a secret may be written where
+    that is `allowed`.
 
     Raises:
         CassetteError: a folder has no file that could be one.
@@ -69,7 +72,7 @@ def adopted(paths: Sequence[Path], to: Path | None = None, edition: Edition = SH
                 yield Found(file, {}, _reason(error))
             continue
         found = _looked_at(file, cassette, edition)
-        yield found if to is None or found.unplayable else _kept(found, cassette, to / _place(file, roots))
+        yield found if to is None or found.unplayable else _kept(found, cassette, to / _place(file, roots), allowed)
 
 
 def marks(paths: Sequence[Path]) -> list[Path]:
@@ -136,12 +139,12 @@ def _broken(file: Path, cassette: Cassette, edition: Edition) -> Iterator[tuple[
     yield from first.items()
 
 
-def _kept(found: Found, cassette: Cassette, path: Path) -> Found:
+def _kept(found: Found, cassette: Cassette, path: Path, allowed: Sequence[str]) -> Found:
     if os.path.lexists(path):
         return replace(found, unwritten=f"{path} is there already, and stays as it is")
     note = f"Recorded by others; taken over from {found.file.name} by harness on {dt.datetime.now(dt.UTC).date()}."
     try:
-        put(path, text(cassette, note, str(path)))
+        put(path, text(cassette, note, str(path), allowed, "--allow-secret"))
     except CassetteError as error:
         return replace(found, unwritten=_reason(error))
     return replace(found, kept=path)

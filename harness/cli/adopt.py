@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli.days import AsOf, FactFiles, edition, fact_files
+from harness.cli.options import AllowedSecrets
 
 if TYPE_CHECKING:
     from harness.auditing.adoption import Found
@@ -30,6 +31,7 @@ def adopt(
     ] = None,
     as_of: AsOf = None,
     facts: FactFiles = None,
+    allowed: AllowedSecrets = None,
 ) -> int:
     """Look through the cassettes of an existing suite before its tests are marked with pytest.mark.tape.
 
@@ -40,7 +42,7 @@ def adopt(
     from harness.auditing.adoption import adopted, marks  # noqa: PLC0415 - `harness --help` loads no YAML
 
     every: list[Found] = []
-    for found in adopted(paths, to, edition(as_of, fact_files(facts))):
+    for found in adopted(paths, to, edition(as_of, fact_files(facts)), tuple(allowed or ())):
         every.append(found)
         for line in _told(found):
             typer.echo(line)

@@ -248,3 +248,13 @@ def named_values(option: str, values: Sequence[str] | None, what: str) -> Mappin
 
 
 _EXAMPLES = {"NAME": "gemini-3=gemini-3.6-pro", "URL": "openai-chat=http://127.0.0.1:8000/v1"}
+
+AllowedSecrets = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-secret",
+        metavar="PLACE",
+        show_default=False,
+        help="Store what looks like a secret in this place, as the refusal names it; * is anything. Repeatable.",
+    ),
+]

@@ -12,6 +12,7 @@ from harness.cli.options import (
     AdapterCommands,
     Adapters,
     AllDifferences,
+    AllowedSecrets,
     BaseUrls,
     CellTimeout,
     ExpectedFailures,
@@ -91,6 +92,7 @@ def record(  # noqa: PLR0913 - a parameter for each option
     concurrency: Concurrency = None,
     budget: Budget = None,
     facts: FactFiles = None,
+    allowed: AllowedSecrets = None,
     _: NoColour = False,
 ) -> int:
     """Record cassettes. A cell's cassette is replaced only when the new one is complete.
@@ -131,4 +133,6 @@ def record(  # noqa: PLR0913 - a parameter for each option
     if max_age is not None and not stale:
         raise UsageError(f"--max-age {max_age}: it says which cassettes are stale: add --stale.")
     which = "stale" if stale else "missing" if missing else "all"
-    return session.record(options, origin, force=force, which=which, max_requests=max_requests)
+    return session.record(
+        options, origin, force=force, which=which, max_requests=max_requests, allowed=tuple(allowed or ())
+    )

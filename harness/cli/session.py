@@ -97,13 +97,14 @@ def show(options: Options, mode: Mode) -> int:
     return RunResult(mode, (result,)).exit_code
 
 
-def record(
+def record(  # noqa: PLR0913 - an option each
     options: Options,
     origin: Literal["provider", "reference"],
     *,
     force: bool,
     which: Literal["all", "missing", "stale"],
     max_requests: int | None,
+    allowed: tuple[str, ...] = (),
 ) -> int:
     """Record the chosen cells, write the reports, and return the exit code.
 
@@ -118,7 +119,7 @@ def record(
             "Name another folder."
         )
     outdated = options.outdated if which == "stale" else None
-    recorder = Recorder(Library(folder), force, max_requests, which == "missing", outdated)
+    recorder = Recorder(Library(folder), force, max_requests, which == "missing", outdated, allowed)
     with _environment(_FROM[origin]):
         return _play(options, _FROM[origin], [], recorder, str(folder))
 

@@ -84,6 +84,11 @@ _OPTIONS: tuple[tuple[str, Literal["string", "paths", "args", "int", "bool"], st
     ("harness_expected_failures", "paths", "files of known failures, each with a reason"),
     ("harness_tape_allow_hosts", "args", "hosts that the tapes of all tests let through"),
     (
+        "harness_tape_allow_secrets",
+        "args",
+        "places in which what looks like a secret may be recorded, as the refusal names them",
+    ),
+    (
         "harness_tape_ignore",
         "args",
         "what no test with a tape is held to: ids of limits and rules, or JSON pointers into requests",
@@ -104,6 +109,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--harness-record",
         choices=("missing", "all"),
         help="record, with your keys, what has no cassette yet (missing), or everything anew (all)",
+    )
+    group.addoption(
+        "--harness-allow-secret",
+        action="append",
+        metavar="PLACE",
+        help="record what looks like a secret in this place, as the refusal names it; * is anything",
     )
     for name, kind, text in _OPTIONS:
         parser.addini(name, f"harness: {text}", type=kind, default=_DEFAULTS.get(kind, []))

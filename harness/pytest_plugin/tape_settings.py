@@ -42,13 +42,15 @@ _SUFFIXES = (".yaml", ".yml", ".json")
 @dataclass(frozen=True, slots=True)
 class Settings:
     """`cassette`: where it lies. `judge`: whether the exchanges are judged. `allow_hosts`: what is let through.
-    `ignored_findings`: ids of limits and rules; `ignored_pointers`: places in requests whose differences are let be."""
+    `ignored_findings`: ids of limits and rules; `ignored_pointers`: places in requests whose differences are let be.
+    `allowed_secrets`: places in which what looks like a secret may be stored."""
 
     cassette: Path
     judge: bool
     allow_hosts: tuple[str, ...]
     ignored_findings: frozenset[str]
     ignored_pointers: tuple[str, ...]
+    allowed_secrets: tuple[str, ...] = ()
 
 
 def settings(item: pytest.Item, edition: Edition) -> Settings:
@@ -73,7 +75,11 @@ def settings(item: pytest.Item, edition: Edition) -> Settings:
         known = findable(edition)
         for each in sorted(ids - {*known}):
             raise UnknownName("limit or rule", each, [*known], f"{item.nodeid}: ignore")
-    return Settings(_path(item, names[0] if names else None), judge, tuple(hosts), ids, pointers)
+    allowed = (
+        *item.config.getini("harness_tape_allow_secrets"),
+        *(item.config.getoption("--harness-allow-secret") or ()),
+    )
+    return Settings(_path(item, names[0] if names else None), judge, tuple(hosts), ids, pointers, allowed)
 
 
 def _checked(mark: pytest.Mark, item: pytest.Item) -> dict[str, Any]:

@@ -66,7 +66,9 @@ class Tape:
         is_taken = taken(wanted.allow_hosts)
         self._cassette = None if recording else _cassette(self.path)
         self._deck = (
-            Recording(is_taken) if recording else Playing(self._cassette, is_taken, redactor, wanted.ignored_pointers)
+            Recording(is_taken, wanted.allowed_secrets)
+            if recording
+            else Playing(self._cassette, is_taken, redactor, wanted.ignored_pointers)
         )
         self._told = 0
         self._passed: bool | None = None

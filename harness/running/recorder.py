@@ -26,13 +26,15 @@ from harness.tape.survey import Place, Survey, survey
 @dataclass(frozen=True, slots=True)
 class Recorder:
     """Writes what a run plays into `library`. `max_requests` is the most that is sent, and paid for; `missing` leaves
-    out the cells that have a fresh cassette, `outdated` all but those that have one which is so."""
+    out the cells that have a fresh cassette, `outdated` all but those that have one which is so. What looks like a
+    secret may stand in the places that are `allowed`."""
 
     library: Library
     force: bool = False
     max_requests: int | None = None
     missing: bool = False
     outdated: Outdated | None = None
+    allowed: tuple[str, ...] = ()
 
 
 class Withheld(Exception):
@@ -123,6 +125,7 @@ def recording(cell: Cell, stages: Stages, recorder: Recorder, found: Survey) -> 
             stages.redactor(),
             force=recorder.force,
             replaces=_place(cell) in found.outdated,
+            allowed=recorder.allowed,
         )
     except CassetteTaken as error:  # since the survey
         raise Withheld(f"not recorded: {error}") from None

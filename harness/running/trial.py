@@ -11,7 +11,7 @@ from threading import Lock
 
 from harness import catalog
 from harness.apis.profile import Profile
-from harness.contract.errors import CassetteError, CassetteMissing, UsageError
+from harness.contract.errors import CassetteError, CassetteMissing, CassetteTaken, UsageError
 from harness.host.crash import located, traceback_of
 from harness.results import CellResult, EmbeddingTranscript, Finding, Mode, Transcript, Verdict
 from harness.rules.evidence import Evidence
@@ -236,7 +236,7 @@ class Trials:
                 with self._stages.stage(cell, tape) as stage:
                     transcript = _transcript(cell, stage, self._on(cell, stage, tape), self.mode)
                 if is_complete(transcript):
-                    tape.complete(served(transcript))
+                    _complete(tape, transcript)
                     self.recorded.append(cell)
                 return stage, transcript
         finally:
@@ -283,6 +283,14 @@ def _profile(cell: Cell, stage: Stage) -> Profile:
         return cell.target.profile
     edition = cell.target.edition.on(dt.date.fromisoformat(recorded[:10]))
     return catalog.api(cell.target.api).profile_for(cell.target.model, edition)
+
+
+def _complete(tape: Recording, transcript: Transcript) -> None:
+    """Write a cassette. Raises `Withheld`: what looks like a secret would be in it; the journal keeps the answers."""
+    try:
+        tape.complete(served(transcript))
+    except CassetteTaken as error:
+        raise Withheld(f"not recorded: {error}") from None
 
 
 def _transcript(cell: Cell, stage: Stage, playing: Playing, mode: Mode) -> Transcript:

@@ -1,4 +1,4 @@
-"""Content encodings undone, within bounds: gzip and deflate, and Brotli and Zstandard with the packages that httpx uses."""
+"""Content encodings undone, within bounds: gzip, deflate, and Brotli and Zstandard with the packages httpx uses."""
 
 from __future__ import annotations
 

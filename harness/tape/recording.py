@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Self
@@ -10,13 +11,14 @@ from urllib.parse import urlsplit
 
 from harness import catalog
 from harness.apis.view import WireError
-from harness.contract.errors import CassetteError
+from harness.contract.errors import CassetteError, CassetteTaken
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.tape.cassette import Cassette, Interaction, Metadata
 from harness.tape.journal import Journal, Leftover
 from harness.tape.library import Library
 from harness.tape.player import normalised
 from harness.tape.redact import Redactor
+from harness.tape.suspects import suspects, unallowed
 from harness.tape.write import dumps
 from harness.tape.write import replace as replace_file
 
@@ -27,6 +29,8 @@ class Recording:
     Leaving it before `complete` leaves the cassette as it was, and the journal with whatever was answered. What an
     earlier recording has left so is taken up: the same requests, in the same order, get the answers that are there.
 
+    `allowed` are the places of suspects that may be stored: see `harness.tape.suspects`.
+
     `taken` counts the exchanges that were taken up. `notes` are sentences on what happened to what was left.
 
     Raises:
@@ -35,7 +39,7 @@ class Recording:
         CassetteError: what lies there cannot be read (unless `force`), or the folder cannot be written.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what is recorded where, and what may be in the way
         self,
         library: Library,
         metadata: Metadata,
@@ -43,6 +47,7 @@ class Recording:
         *,
         force: bool = False,
         replaces: bool = False,
+        allowed: Sequence[str] = (),
     ) -> None:
         self.taken = 0
         self.notes: list[str] = []
@@ -50,6 +55,7 @@ class Recording:
         self._metadata = metadata
         self._redactor = redactor
         self._force = force
+        self._allowed = allowed
         self._interactions: list[Interaction] = []
         self._lines = 0
         self._failure: CassetteError | None = None
@@ -100,6 +106,7 @@ class Recording:
         """Put the cassette in place of the old one.
 
         Raises:
+            CassetteTaken: what looks like a secret would be written.
             CassetteError: nothing was recorded, a secret would be written, or the folder cannot be written.
         """
         if self._failure is not None:
@@ -108,6 +115,12 @@ class Recording:
             raise CassetteError(str(self._path), "no exchange was recorded, so there is no cassette to write.")
         if self._left:
             self._part()
+        if self._metadata.origin != "reference":  # whose script says all that is said
+            wires = [catalog.api(self._metadata.api)] * len(self._interactions)
+            found = suspects(self._interactions, wires, self._path)
+            refused = unallowed(found, self._allowed, "--allow-secret")
+            if refused is not None:
+                raise CassetteTaken(str(self._path), f"{refused}. The journal beside it has it, too.")
         begun = self._journal.leftover.metadata if self.taken else None
         recorded_at = begun.recorded_at if begun else self._metadata.recorded_at
         metadata = replace(self._metadata, model_served=model_served, recorded_at=recorded_at)

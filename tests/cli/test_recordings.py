@@ -352,3 +352,18 @@ def test_what_is_stale_is_recorded_again_whoever_paid_for_it_and_costs_are_said_
     assert place("scenarios", "--stale").err == (
         "3 chosen cells without a stale cassette: --stale leaves what is there; nothing to record again.\n"
     )
+
+
+def test_what_looks_like_a_secret_is_refused_with_its_place_and_nothing_is_lost(place: Place, folder: Path) -> None:
+    scenario = folder / "scenarios" / "a.yaml"
+    scenario.write_text(scenario.read_text().replace("user: Look", "user: The password=hunter2-Zx9 is new. Look"))
+
+    refused = place("scenarios/a.yaml")
+    allowed = place("scenarios/a.yaml", "--allow-secret", "a/openai-chat request 0 /messages/*")
+
+    assert refused.code == 2
+    assert "a/openai-chat request 0 /messages/0/content (The password)" in " ".join(refused.out.split())
+    assert "--allow-secret 'a/openai-chat request 0 /messages/0/content'" in " ".join(refused.out.split())
+    assert allowed.code == 0
+    assert place.provider.asked == ["a 1", "a 2"]
+    assert "hunter2-Zx9" in cassette("a").read_text()

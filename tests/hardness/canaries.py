@@ -1,4 +1,4 @@
-"""Forty kinds of canary: a secret, and how somebody who repeats it spells it. And what is left of one in an output.
+"""Kinds of canary: a secret, and how somebody who repeats it spells it. And what is left of one in an output.
 
 What is looked for is found by other means than those of the redactor, with which it shares no code.
 """
@@ -15,6 +15,7 @@ from random import Random
 from urllib.parse import quote, unquote
 
 BASE62 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+DIGITS = "0123456789"
 
 
 def _random(seed: str, length: int, alphabet: str = BASE62) -> str:
@@ -31,6 +32,10 @@ def _wrapped(size: int, end: str) -> Callable[[str], str]:
 
 def _base64(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
+
+
+def _base64url(text: str) -> str:
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
 KEYS = (
@@ -73,6 +78,8 @@ SPELLINGS: dict[str, Callable[[str], str]] = {
     "its last 16 characters": lambda text: f"...{text[-16:]}",
 }
 
+HEADER, CLAIMS = '{"alg":"HS256"}', '{"sub":"1234567890"}'
+
 SHAPES = {
     "a key of Anthropic": "sk-ant-api03-" + _random("a", 93, BASE62 + "_-") + "AA",
     "a project key of OpenAI": "sk-proj-" + _random("b", 74, BASE62 + "_-") + "T3BlbkFJ" + _random("c", 74),
@@ -84,6 +91,15 @@ SHAPES = {
     "a token of Google": "ya29.a0" + _random("k", 160, BASE62 + "_-"),
     "a key of AWS": "AKIA" + _random("l", 16, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"),
     "a key of xAI": "xai-" + _random("m", 80),
+    "a token of Slack": f"xoxb-{_random('p', 12, DIGITS)}-{_random('q', 12, DIGITS)}-{_random('r', 24)}",
+    "a key of Stripe": "sk_live_" + _random("s", 24),
+    "a token of Telegram": f"{_random('t', 10, DIGITS)}:AA{_random('u', 33)}",
+    "a key of SendGrid": f"SG.{_random('v', 22)}.{_random('w', 43)}",
+    "a JSON Web Token": f"{_base64url(HEADER)}.{_base64url(CLAIMS)}.{_random('x', 43)}",
+    "a private key": f"-----BEGIN RSA PRIVATE KEY-----\n{_random('y', 64)}\n-----END RSA PRIVATE KEY-----",
+    "a session token of AWS": "IQoJb3JpZ2luX2Vj" + _random("z", 200),
+    "a client secret of Google": "GOCSPX-" + _random("0", 28),
+    "a webhook of Slack": f"https://hooks.slack.com/services/T{_random('1', 8)}/B{_random('2', 8)}/{_random('3', 24)}",
     "a key of Groq, a token of Hugging Face": f"gsk_{_random('n', 52)} hf_{_random('o', 34, BASE62[:52])}",
 }
 """Keys and accounts of others, which no run knows: they are told by their shape."""

@@ -34,6 +34,7 @@ def scenarios(folder: Path, canary: Canary) -> dict[str, Scenario]:
         "error-message": {"turns": [turn("[error-message] Say it.", {"text": "No."})]},
         "response-header": {"turns": [turn("[response-header] Say it.", {"text": "It is in the header."})]},
         "malformed-line": {"turns": [turn("[malformed-line] Say it.", {"text": "It is in the line."})]},
+        "frame-line": {"turns": [turn("[frame-line] Say it.", {"text": "It is beside the data."})]},
         "plain": {"turns": [turn("[plain] Say nothing.", {"text": "Nothing."})]},
     }
     for name, scenario in made.items():
@@ -69,6 +70,9 @@ class Echo:
         if name == "response-header":
             said = dict.fromkeys(("request-id", "x-request-id", "set-cookie", "x-debug"), self._canary.line)
             return replace(response, headers={**response.headers, **said})
+        if name == "frame-line" and response.headers["content-type"].startswith("text/event-stream"):
+            lines = f": {self._canary.line}\nid: {self._canary.line}\n"
+            return replace(response, body=lines.encode() + response.body)
         return self._malformed(response) if name == "malformed-line" else response
 
     def _way(self, request: HttpRequest) -> str:

@@ -1,9 +1,9 @@
-"""A secret that is planted in one of nine places is in nothing that leaves the harness: 40 kinds of canary × 9 places.
+"""A secret that is planted in one of ten places is in nothing that leaves the harness: 49 kinds of canary × 10 places.
 
 The places: what an adapter sends in headers and in the query of its URL (1); the base URL, in its user, password, path
 and query, repeated by the server's error (2); the text of a request (3), of an answer (4), the arguments of a tool (5),
 cut over the deltas where it is streamed; the provider's error (6); headers of a response (7); what an adapter prints
-and raises (8); malformed `data:` lines, and a body that is cut off (9).
+and raises (8); malformed `data:` lines, and a body that is cut off (9); other lines of a stream (10).
 
 Each is recorded live with every report, whole and streamed, and some are shown; the APIs take turns with the kinds.
 Looked through are cassettes, journals, temporary files, the reports archive, html, json, junit, markdown and terminal,
@@ -41,10 +41,11 @@ IN_ANSWERS = {
     "error message": "error-message",
     "response header": "response-header",
     "malformed line": "malformed-line",
+    "frame line": "frame-line",
 }
 PLACES = ("sent along", "base URL", *IN_ANSWERS, "adapter")
 SHOWN = list(IN_ANSWERS.values())
-FAITHFUL = {"request-text", "response-text", "tool-argument", "response-header"}
+FAITHFUL = {"request-text", "response-text", "tool-argument", "response-header", "frame-line"}
 """Scenarios that an adapter plays as it should, whatever is said in them."""
 
 ATTRIBUTES = dict(zip(TARGETS, ("ANTHROPIC", "CHAT", "RESPONSES", "GEMINI"), strict=True))
@@ -167,7 +168,7 @@ def leaks(canary: Canary, out: Outputs) -> list[str]:
     return [f"{canary.kind}: {name}: {what}" for name, what in found.items() if what is not None]
 
 
-@pytest.mark.parametrize("at", [20, 35])
+@pytest.mark.parametrize("at", [20, 41])
 def test_a_canary_is_in_nothing_that_comes_out(
     at: int, server: Server, outputs: Callable[[str], Outputs], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,7 +182,7 @@ def test_a_canary_is_in_nothing_that_comes_out(
 
 
 @pytest.mark.long
-def test_360_canaries_over_all_apis_whole_and_streamed(
+def test_490_canaries_over_all_apis_whole_and_streamed(
     server: Server,
     outputs: Callable[[str], Outputs],
     monkeypatch: pytest.MonkeyPatch,
@@ -192,7 +193,7 @@ def test_360_canaries_over_all_apis_whole_and_streamed(
     looked_at = 0
     for at, canary in enumerate(CANARIES):
         out = outputs(str(at))
-        cells = plant(canary, out, server, monkeypatch, target=TARGETS[at % 4], shown=[SHOWN[at % 6]])
+        cells = plant(canary, out, server, monkeypatch, target=TARGETS[at % 4], shown=[SHOWN[at % len(SHOWN)]])
         played = {place: count + cells[place] for place, count in played.items()}
         found += leaks(canary, out)
         looked_at += len(out.all())
@@ -202,7 +203,7 @@ def test_360_canaries_over_all_apis_whole_and_streamed(
     lines += [f"  {looked_at} outputs looked through: {len(found)} leaks", *found]
     with capsys.disabled():
         sys.stdout.write("\n" + "\n".join(lines) + "\n")
-    assert count == 360
+    assert count == 490
     assert set(played.values()) == {len(CANARIES) * 2}
     assert found == []
 

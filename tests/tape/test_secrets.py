@@ -11,6 +11,7 @@ from urllib.parse import quote, urlencode
 
 import pytest
 
+from harness.contract.errors import CassetteError
 from harness.contract.http import Delivery, HttpRequest, HttpResponse
 from harness.host.secret_names import is_secret_field, is_secret_header, is_secret_variable
 from harness.tape.cassette import Cassette, Interaction
@@ -295,3 +296,69 @@ def test_names_are_read_word_by_word() -> None:
         map(is_secret_field, ("key", "sort_key", "prompt_cache_key", "tokens", "nextPageToken", "secret_name"))
     )
     assert not any(map(is_secret_header, ("x-request-id", "content-type", "x-ratelimit-remaining-tokens", "accept")))
+
+
+CALL = "/messages/1/tool_calls/0/function/arguments"
+
+
+def calling(arguments: object, result: object) -> tuple[HttpRequest, HttpResponse]:
+    call = {"id": "call_1", "type": "function", "function": {"name": "sign_in", "arguments": json.dumps(arguments)}}
+    messages = [
+        {"role": "user", "content": "Sign in."},
+        {"role": "assistant", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "call_1", "content": json.dumps(result)},
+    ]
+    again = {"index": 0, "message": {"role": "assistant", "content": None, "tool_calls": [call]}}
+    response = {"id": "chatcmpl-1", "model": "gpt-5.6", "choices": [again]}
+    body = json.dumps({"model": "gpt-5.6", "messages": messages}).encode()
+    return HttpRequest("POST", CHAT, {}, body), HttpResponse(200, {}, json.dumps(response).encode())
+
+
+@pytest.mark.parametrize(
+    ("exchange", "place"),
+    [
+        (calling({}, {"user": {"password": "hunter2xyz"}}), "request 0 /messages/2/content/user/password (password)"),
+        (
+            calling({"api_key": "k3y-abcdef"}, {}),
+            "request 0 /messages/1/tool_calls/0/function/arguments/api_key (api_key)",
+        ),
+        ((chat("Hi."), calling({"dbPassword": "hunter2xyz"}, {})[1]), "response 0 call 0 /dbPassword (dbPassword)"),
+        ((chat("Hi."), answer("Your API key: k3Y-abcdef99.")), "response 0 text (API key)"),
+        (
+            (chat("set CRM_SECRET=k3Y-abcdef99"), answer("Done.")),
+            "request 0 /messages/0/content (set CRM_SECRET)",
+        ),
+    ],
+)
+def test_what_looks_like_a_secret_in_a_conversation_is_refused_unless_its_place_is_allowed(
+    exchange: tuple[HttpRequest, HttpResponse], place: str
+) -> None:
+    cassette = Cassette((Interaction(*exchange),))
+    with pytest.raises(CassetteError) as refused:
+        text(cassette, "A note.", "tests/cassettes/test_a/test_b.yaml")
+
+    bare = place.partition(" (")[0]
+    assert f"test_a/test_b {place}" in str(refused.value)
+    assert f"--harness-allow-secret 'test_a/test_b {bare}'" in str(refused.value)
+    with pytest.raises(CassetteError):
+        text(cassette, "A note.", "tests/cassettes/test_a/test_b.yaml", ["test_a/test_c *"])
+    for allowed in (f"test_a/test_b {bare}", "test_a/*"):
+        assert text(cassette, "A note.", "tests/cassettes/test_a/test_b.yaml", [allowed])
+
+
+@pytest.mark.parametrize(
+    "exchange",
+    [
+        calling(
+            {"token": "short", "key": "customer-1234567", "password": "<your-password-1>"}, {"token_count": 123456789}
+        ),
+        calling({"next_token": "CAUQAA12345678"}, {"key": "550e8400-e29b-41d4-a716-446655440000"}),
+        calling({"secret_name": "projects/a/secrets/b1"}, {"password": "forgotten", "api_key": "sk-xxxxxxxxxxxxxxxx1"}),
+        (
+            chat("password: str = os.environ['PASSWORD_1'] and token: int(length_12345) and api_key=value"),
+            answer("Key: yes."),
+        ),
+    ],
+)
+def test_what_is_no_secret_in_a_conversation_is_recorded(exchange: tuple[HttpRequest, HttpResponse]) -> None:
+    assert stored(exchange)

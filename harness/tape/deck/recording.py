@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -13,16 +14,21 @@ from harness.tape.cassette import Cassette, Interaction
 from harness.tape.content_encoding import missing
 from harness.tape.deck.playing import Played
 from harness.tape.deck.storing import brings_tokens, learned, redactor, request_as_stored, response_as_stored
-from harness.tape.deck.taken import Taken, told
+from harness.tape.deck.taken import Taken, spoken, told
 from harness.tape.interception.seam import Keep
+from harness.tape.suspects import suspects, unallowed
 from harness.tape.write import dumps_of_test, replace
 
 
 class Recording:
-    """Has the requests of a test sent, and keeps what comes back in the order in which they were sent; thread-safe."""
+    """Has the requests of a test sent, and keeps what comes back in the order in which they were sent; thread-safe.
 
-    def __init__(self, taken: Taken) -> None:
+    What looks like a secret may be stored in the places that are `allowed`.
+    """
+
+    def __init__(self, taken: Taken, allowed: Sequence[str] = ()) -> None:
         self._taken = taken
+        self._allowed = allowed
         self._lock = Lock()
         self._requests: list[HttpRequest] = []
         self._responses: dict[int, HttpResponse] = {}
@@ -59,7 +65,7 @@ class Recording:
         interactions = [each.recorded for each in self.exchanges if each.recorded is not None]
         if interactions:
             note = f"Recorded by a test, with harness, on {dt.datetime.now(dt.UTC).date()}."
-            replace(path, text(Cassette(tuple(interactions)), note, str(path)))
+            replace(path, text(Cassette(tuple(interactions)), note, str(path), self._allowed))
         return len(interactions)
 
     def _keep(self, at: int, response: HttpResponse) -> None:
@@ -67,11 +73,15 @@ class Recording:
             self._responses[at] = response
 
 
-def text(cassette: Cassette, note: str, file: str) -> bytes:
-    """The text of a test's cassette, without what may not be stored. `file` is named in errors.
+def text(
+    cassette: Cassette, note: str, file: str, allowed: Sequence[str] = (), option: str = "--harness-allow-secret"
+) -> bytes:
+    """The text of a test's cassette, without what may not be stored. `file` is named in errors. What looks like a
+    secret in a conversation may stand in the places that are `allowed`, which `option` says.
 
     Raises:
-        CassetteError: an answer is missing or cannot be unpacked, a secret would be in it, or YAML cannot carry it.
+        CassetteError: an answer is missing or cannot be unpacked, a secret or what looks like one would be in it, or
+            YAML cannot carry it.
     """
     clean = redactor([each.request for each in cassette.interactions], learned(cassette.interactions))
     kept: list[Interaction] = []
@@ -85,6 +95,10 @@ def text(cassette: Cassette, note: str, file: str) -> bytes:
             raise CassetteError(file, reason, f"interaction {at}")
         answer = response and response_as_stored(each.request, response, clean)
         kept.append(Interaction(request_as_stored(each.request, clean), answer))
+    found = suspects(kept, [spoken(each.request) for each in cassette.interactions], Path(file))
+    refused = unallowed(found, allowed, option)
+    if refused is not None:
+        raise CassetteError(file, f"{refused}.")
     data = dumps_of_test(Cassette(tuple(kept)), note, file)
     if clean.finds(data):
         raise CassetteError(file, "a key would be in it, so nothing was written. Please report this.")
