@@ -168,7 +168,7 @@ def leaks(canary: Canary, out: Outputs) -> list[str]:
     return [f"{canary.kind}: {name}: {what}" for name, what in found.items() if what is not None]
 
 
-@pytest.mark.parametrize("at", [20, 41])
+@pytest.mark.parametrize("at", [20, 44])
 def test_a_canary_is_in_nothing_that_comes_out(
     at: int, server: Server, outputs: Callable[[str], Outputs], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -58,7 +58,10 @@ _SHAPES = re.compile(
     re.VERBOSE,
 )
 
-_ARMORED = re.compile(rb"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----[^-]{16,}(?:-----END [A-Z0-9 ]+-----)?")
+_ARMORED = re.compile(
+    rb"-----BEGIN[A-Z0-9 +]*[ +]PRIVATE[ +]KEY(?:[ +]BLOCK)?-----"
+    rb"(?:(?s:.{16,16384}?)-----END[A-Z0-9 +]+-----|[A-Za-z0-9+/=\s]{16,})"
+)
 """A private key, as files have it."""
 
 _JWT = re.compile(
