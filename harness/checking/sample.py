@@ -24,6 +24,7 @@ SAMPLE = frozenset(
         "call-identical-twice",
         "call-results-reordered",
         "call-without-parameters",
+        "stream-provoked-interleaved-calls",
         "call-truncated",
         "call-malformed",
         "arguments-escapes",

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from importlib import resources
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
+from click import Choice
 
 from harness.contract.errors import UsageError
 from harness.host.project import project
@@ -26,47 +31,164 @@ class _Piece:
     otherwise: str = ""
 
 
+class Kind(StrEnum):
+    """What a repository can have checked."""
+
+    ADAPTER = "adapter"
+    LOOP = "loop"
+    TESTS = "tests"
+    SERVER = "server"
+
+
+_WHAT = {
+    Kind.ADAPTER: "a client that asks a model",
+    Kind.LOOP: "code that runs the tools a model calls",
+    Kind.TESTS: "tests that ask a model",
+    Kind.SERVER: "a server that answers as a model",
+}
+
+_NEXT = {
+    Kind.ADAPTER: (
+        "Put your client into my_adapter.py, where it says so. Until then it plays as it stands.",
+        "  harness check my_adapter:ADAPTER                                a scorecard, within a minute",
+    ),
+    Kind.LOOP: (
+        "Put your loop into my_loop.py, where it says so. Until then it plays as it stands.",
+        "  harness check --conversation my_loop:drive --api openai-chat    the same of a loop",
+    ),
+    Kind.TESTS: (
+        "Mark a test that asks a model with @pytest.mark.tape.",
+        "  pytest --harness-record=missing                                 records it once, with your keys",
+        "  harness serve call-single --command 'pytest --harness-record=missing'    or without a key",
+    ),
+    Kind.SERVER: (
+        "Put the address and a model of your server into pyproject.toml.",
+        "  harness check local                                             judges its answers",
+    ),
+}
+
+_SERVER_TABLE = """
+[tool.harness.servers.local]
+url = "http://127.0.0.1:8000/v1"
+api = "openai-chat"
+model = "your-model"
+"""
+
+
 def init(
     *,
-    adapter: Annotated[
-        bool,
-        typer.Option("--with-adapter", help="Also my_adapter.py, an adapter to begin with, named in the settings."),
-    ] = False,
+    kinds: Annotated[
+        list[Kind] | None,
+        typer.Option(
+            "--for", show_default=False, help="What is to be checked, instead of what is found here. Repeatable."
+        ),
+    ] = None,
+    adapter: Annotated[bool, typer.Option("--with-adapter", help="The same as --for adapter.")] = False,
     server: Annotated[
         Literal["github", "gitlab"],
         typer.Option("--ci", help="The CI server whose workflow is written: GitHub Actions or GitLab CI."),
     ] = "github",
 ) -> int:
-    """Write what a repository needs to begin with: settings, a first scenario, a workflow that plays it in CI.
+    """Write what a repository needs to begin with: settings, a first scenario, code to fill in, a workflow for CI.
 
-    What is there already stays as it is, and is named.
+    It looks at the Python files of the folder for a client, a loop and tests, or asks on a terminal, or is told by
+    --for. What is there already stays as it is, and is named.
     """
+    typed: set[Kind] = {*(kinds or ()), *([Kind.ADAPTER] if adapter else [])}
+    chosen = [kind for kind in Kind if kind in typed] or _found()
     settings = _shipped("harness.cli", "settings.toml")
-    pieces = [_Piece(Path("scenarios") / "first-call.yaml", _shipped("harness.cli", "first-call.yaml")), *_ci(server)]
-    if adapter:
+    pieces = [_Piece(Path("scenarios") / "first-call.yaml", _shipped("harness.cli", "first-call.yaml"))]
+    if Kind.ADAPTER in chosen:
         settings += 'adapters = ["my_adapter:ADAPTER"]\n'
         pieces.append(_Piece(Path("my_adapter.py"), _shipped("harness.checking", "adapter.py")))
+    if Kind.LOOP in chosen:
+        settings += 'conversations = ["my_loop:drive@openai-chat"]\n'
+        pieces.append(_Piece(Path("my_loop.py"), _shipped("harness.checking", "loop.py")))
+    if Kind.SERVER in chosen:
+        settings += _SERVER_TABLE
+    plays = Kind.ADAPTER in chosen or Kind.LOOP in chosen
+    if plays or Kind.TESTS in chosen:
+        pieces += _ci(server, plays=plays, tests=Kind.TESTS in chosen)
     try:
         for line in (_set(settings), *_written(pieces)):
             typer.echo(line)
     except OSError as error:
         raise UsageError(f"{error.filename}: cannot be written: {error.strerror}.") from None
-    typer.echo(
-        "\nNext:\n"
-        "  harness run --mode reference      plays it against the bundled reference server\n"
-        "  harness record                    records it from the providers whose keys are set (or --from reference)\n"
-        "  harness run                       plays what was recorded, without key or network"
-    )
+    typer.echo("\nNext:")
+    for kind in chosen:
+        for line in _NEXT[kind]:
+            typer.echo(line)
+    if plays:
+        typer.echo(f"  {'harness run shipped scenarios --mode reference':64}all of it, as the workflow plays it")
     return 0
 
 
-def _ci(server: Literal["github", "gitlab"]) -> Iterator[_Piece]:
+_MODEL = re.compile(
+    r"^\s*(?:from|import)\s+(?:openai|anthropic|google\.genai|litellm|langchain\w*|pydantic_ai|instructor|httpx2?)\b"
+    r"|api\.(?:openai|anthropic)\.com|generativelanguage\.googleapis\.com",
+    re.MULTILINE,
+)
+_TOOLS = re.compile(r"tool_calls|tool_use|function_call|functionCall|ToolCall")
+_IGNORED = {"node_modules", "site-packages", "build", "dist", "__pycache__"}
+MAX_FILES = 2000
+
+
+def _found() -> list[Kind]:
+    """Return what the folder has to be checked, and say why; ask where it cannot be seen and somebody is there."""
+    places: dict[Kind, Path] = {}
+    for file in islice(_sources(Path()), MAX_FILES):
+        text = file.read_text(encoding="utf-8", errors="replace")
+        if not _MODEL.search(text) or text.startswith(_OURS):
+            continue
+        if file.name.startswith("test_") or "tests" in file.parts:
+            places.setdefault(Kind.TESTS, file)
+            continue
+        places.setdefault(Kind.ADAPTER, file)
+        if _TOOLS.search(text):
+            places.setdefault(Kind.LOOP, file)
+    for kind, file in places.items():
+        typer.echo(f"Found {_WHAT[kind]}: {file}")
+    if places:
+        typer.echo("Say otherwise by --for: adapter, loop, tests or server.\n")
+        return list(places)
+    if sys.stdin.isatty():
+        typer.echo("\n".join(f"  {kind.value:8} {what}" for kind, what in _WHAT.items()))
+        names = Choice([kind.value for kind in Kind])
+        answer: str = typer.prompt("What is to be checked?", type=names, default=Kind.ADAPTER.value)
+        return [Kind(answer)]
+    typer.echo("Nothing here asks a model: an adapter to begin with. Say otherwise by --for loop, tests or server.\n")
+    return [Kind.ADAPTER]
+
+
+_OURS = ('"""An adapter to begin with', '"""A loop to begin with')
+"""How the files begin that this command writes."""
+
+
+def _sources(folder: Path) -> Iterator[Path]:
+    """The Python files below a folder, without those of environments and of packages that were installed."""
+    for path in sorted(folder.iterdir()):
+        if path.name.startswith(".") or path.is_symlink():
+            continue
+        if path.is_dir() and path.name not in _IGNORED and not (path / "pyvenv.cfg").exists():
+            yield from _sources(path)
+        elif path.suffix == ".py":
+            yield path
+
+
+def _ci(server: Literal["github", "gitlab"], *, plays: bool, tests: bool) -> Iterator[_Piece]:
+    name = "workflow.yml" if server == "github" else "gitlab.yml"
+    text = _shipped("harness.cli", name)
+    if not plays:
+        text = re.sub(r" *# PLAY.*# END\n", "", text, flags=re.DOTALL)
+    if not tests:
+        text = re.sub(r" *# TESTS.*# DONE\n", "", text, flags=re.DOTALL)
+    text = re.sub(r" *# (?:PLAY|END|TESTS|DONE)\n", "", text)
     if server == "github":
-        yield _Piece(Path(".github") / "workflows" / "harness.yml", _shipped("harness.cli", "workflow.yml"))
+        yield _Piece(Path(".github") / "workflows" / "harness.yml", text)
         return
     file = Path(".gitlab") / "harness.yml"
     include = f"include: [{{local: {file.as_posix()}}}]"
-    yield _Piece(file, _shipped("harness.cli", "gitlab.yml"))
+    yield _Piece(file, text)
     yield _Piece(Path(".gitlab-ci.yml"), f"{include}\n", f" Add to it: {include}")
 
 

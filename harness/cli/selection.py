@@ -127,6 +127,9 @@ def _files_of(paths: Sequence[str] | None) -> tuple[list[Path], dict[str, str]]:
         return scenario_files([suite.shipped("scenarios")]), {}
     chosen: list[Path] = []
     for given in paths:
+        if given == suite.SHIPPED:
+            chosen.append(suite.shipped("scenarios"))
+            continue
         path = Path(given)
         if not path.exists() and given not in shipped:
             close = difflib.get_close_matches(given, shipped, n=1)

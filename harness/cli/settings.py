@@ -70,7 +70,7 @@ def _check_subjects(found: Project) -> None:
 
 def _scenarios(found: Project) -> list[str]:
     shipped = {file.stem for file in suite.shipped("scenarios").glob("*.yaml")} if found.scenarios else set[str]()
-    return [each for each in found.scenarios if each in shipped or Path(each).exists()]
+    return [each for each in found.scenarios if each in {*shipped, suite.SHIPPED} or Path(each).exists()]
 
 
 def _targets() -> set[str]:

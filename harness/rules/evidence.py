@@ -27,7 +27,6 @@ from harness.meaning.results import carries
 from harness.results import Blame, Chat, EmbeddingTranscript, Exchange, Retelling, ServedTranscript, Transcript
 from harness.rules.reading import Reading, read, read_embedding
 from harness.scenarios.canonical import history
-from harness.scenarios.schema import Provocation
 from harness.scenarios.tools import ToolFailure, Unanswered, UnknownTool, answer, called_before
 from harness.tape.cassette import REFERENCE_URL
 
@@ -91,13 +90,6 @@ class Evidence:
         if self.transcript.stale:
             return Blame.CASSETTE
         return Blame.ADAPTER if self.transcript.scripted else Blame.MODEL
-
-    @property
-    def is_unheard_of(self) -> bool:
-        """The answers do what no provider was recorded doing, nor announces in its documents: that an adapter can make
-        nothing of it is no loss to anybody."""
-        scenario = self.transcript.scenario
-        return scenario is not None and Provocation.INTERLEAVED_CALLS in scenario.provocations
 
     def once(self, derive: Callable[[Evidence, H], T], asked: H) -> T:
         """What `derive` makes of a request: several rules look at the same pairs, and pairing is most of their work."""

@@ -62,15 +62,15 @@ class Rule:
     def findings(self, evidence: Evidence) -> Iterator[Finding]:
         """The rule's findings on one transcript."""
         for flaw in self.check(evidence):
-            yield self.finding(flaw, evidence)
+            yield self.finding(flaw)
 
-    def finding(self, flaw: Flaw, evidence: Evidence) -> Finding:
+    def finding(self, flaw: Flaw) -> Finding:
         """What is reported of a flaw."""
         blame = flaw.blame or self.blame
         kind = flaw.kind or self.kind
         return Finding(
             rule=flaw.rule or self.id,
-            kind=Kind.CONVENTION if evidence.is_unheard_of and blame is Blame.ADAPTER else kind,
+            kind=kind,
             severity=flaw.severity or self.severity,
             blame=blame,
             message=flaw.message,

@@ -82,7 +82,7 @@ class Judge:
                 if isinstance(findings, BaseException):
                     continue
                 try:
-                    findings += [self._weighed(rule.finding(flaw, evidence)) for flaw in rule.check(evidence)]
+                    findings += [self._weighed(rule.finding(flaw)) for flaw in rule.check(evidence)]
                 except BROKEN as error:
                     found[at] = error
         return found

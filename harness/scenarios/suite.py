@@ -6,6 +6,9 @@ from pathlib import Path
 
 _PACKAGE = Path(__file__).parent.parent
 
+SHIPPED = "shipped"
+"""The name of all shipped scenarios, in settings and on the command line."""
+
 
 def shipped(name: str) -> Path:
     """The folder `scenarios` or `cassettes` that ships with the package, wherever it is installed."""

@@ -175,8 +175,46 @@ def test_a_repository_begins_with_what_plays_and_what_it_has_is_left(harness: Co
     assert harness("run").code == 0
     before = {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
     again = harness("init")
-    assert (again.code, again.out.count("already, and is left as it is.")) == (0, 3)
+    assert (again.code, again.out.count("already, and is left as it is.")) == (0, 4)
     assert {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()} == before
+
+
+CLIENT = 'import httpx\nreply = httpx.post("https://api.openai.com/v1/chat/completions")\n'
+
+
+@pytest.mark.parametrize(
+    ("files", "options", "written", "said"),
+    [
+        ({"acme/llm.py": CLIENT}, (), {"my_adapter.py"}, "a client that asks a model: acme/llm.py"),
+        (
+            {"acme/llm.py": CLIENT + "calls = reply['tool_calls']"},
+            (),
+            {"my_adapter.py", "my_loop.py"},
+            "runs the tools",
+        ),
+        ({"tests/test_llm.py": CLIENT}, (), set[str](), "pytest --harness-record=missing"),
+        ({"acme/llm.py": CLIENT}, ("--for", "loop"), {"my_loop.py"}, "my_loop:drive"),
+        ({".venv/x.py": CLIENT}, (), {"my_adapter.py"}, "Nothing here asks a model"),
+        ({}, ("--for", "server"), set[str](), "harness check local"),
+    ],
+)
+def test_what_a_repository_has_decides_what_it_begins_with(  # noqa: PLR0917 - a parameter for each column
+    harness: Command, folder: Path, files: dict[str, str], options: tuple[str, ...], written: set[str], said: str
+) -> None:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+    begun = harness("init", *options)
+
+    assert begun.code == 0, begun.err
+    assert said in begun.out
+    assert {path.name for path in folder.glob("my_*.py")} == written
+    workflow = folder / ".github" / "workflows" / "harness.yml"
+    assert workflow.exists() is ("server" not in options)
+    if workflow.exists():
+        assert ("harness run shipped" in workflow.read_text()) is bool(written)
+        assert not [word for word in ("# PLAY", "# END", "# TESTS", "# DONE") if word in workflow.read_text()]
 
 
 def test_settings_are_seen_however_they_are_written_and_what_is_no_toml_is_named(
@@ -188,6 +226,6 @@ def test_settings_are_seen_however_they_are_written_and_what_is_no_toml_is_named
     unread = harness("init")
 
     assert "pyproject.toml has [tool.harness] already, and is left as it is." in inline.out
-    assert (unread.code, unread.out) == (2, "")
+    assert unread.code == 2
     assert unread.err.startswith("harness: pyproject.toml: this is no TOML: ")
     assert (folder / "pyproject.toml").read_bytes() == b'harness = "\xff"\n'
