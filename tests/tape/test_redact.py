@@ -300,3 +300,30 @@ def test_a_secret_that_is_left_stops_the_cassette_from_being_written(tmp_path: P
             recording.complete()
     assert KEY not in str(refusal.value)
     assert library.paths() == []
+
+
+@pytest.mark.parametrize("field", ["event", "id", "retry", ""])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_secret_in_another_line_of_a_stream_is_in_no_journal_and_loses_no_recording(
+    tmp_path: Path, field: str, end: str
+) -> None:
+    line = f"{field}: {KEY}{end}"
+    lines = (
+        f'event: delta{end}{line}data: {{"text": "a {KEY[:12]}"}}{end}{end}{line}data: {{"text": "{KEY[12:]} b"}}{end}'
+    )
+    response = HttpResponse(200, {"content-type": "text/event-stream"}, f"{lines}{line}{end}".encode())
+    with Recording(Library(tmp_path), METADATA, Redactor(SECRETS)) as recording:
+        recording.keep(HttpRequest("POST", "https://api.example/", {}, b"{}"), response)
+        assert KEY.encode() not in b"".join(path.read_bytes() for path in tmp_path.rglob("*.journal"))
+        cassette = recording.complete()
+
+    stored = cassette.interactions[0].response
+    assert stored is not None
+    clean = f"{field}: REDACTED{end}"
+    first, second = f'data: {{"text": "a REDACTED"}}{end}{end}', f'data: {{"text": " b"}}{end}'
+    assert stored.body.decode() == f"event: delta{end}{clean}{first}{clean}{second}{clean}{end}"
+
+
+def test_the_lines_of_a_stream_without_secrets_stay_to_the_byte() -> None:
+    body = f"event: delta\nid: 12\nretry: 10\n: ping\ndata: {json.dumps({'text': 'a'})}\n\n".encode()
+    assert Redactor(SECRETS, shaped=True).body(body) == body
