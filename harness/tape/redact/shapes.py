@@ -42,18 +42,20 @@ _SHAPES = re.compile(
         | pplx-[A-Za-z0-9]{48}                                  # Perplexity; gitleaks, perplexity.go
         | gh[pousr]_[A-Za-z0-9]{36} | github_pat_[A-Za-z0-9_]{82}
                                                                 # GitHub, what tools answer with; gitleaks, github.go
-        | GOCSPX-[A-Za-z0-9_-]{28} | 1//0[A-Za-z0-9_-]{40,}     # Google, client secrets and refresh tokens
+        | GOCSPX-[A-Za-z0-9_-]{28} | 1//0[A-Za-z0-9_-]{40,}     # Google, client secrets and refresh tokens: samples
         | (?:IQoJb3JpZ2lu|FwoGZXIvYXdz|FQoGZXIvYXdz)[A-Za-z0-9+/=]{80,}
                                                                 # AWS, session tokens: they begin with a name in base64
         | xapp-[0-9]-[A-Z0-9]+-[0-9]+-[a-z0-9]{40,} | xoxe(?:\.xox[bp])?-[0-9]-[A-Za-z0-9]{100,}
                                                                 # Slack, of apps; gitleaks, slack.go
         | [rs]k_(?:live|test|prod)_[A-Za-z0-9]{10,99} | whsec_[A-Za-z0-9+/]{32,}={0,2}
                                                                 # Stripe; gitleaks, stripe.go
-        | npm_[A-Za-z0-9]{36} | dop_v1_[0-9a-f]{64} | hvs\.[A-Za-z0-9_-]{90,120} | dckr_pat_[A-Za-z0-9_-]{27}
-        | shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32} | lin_api_[A-Za-z0-9]{40} | dapi[0-9a-f]{32}
-        | PMAK-[0-9a-f]{24}-[0-9a-f]{34}
+        | npm_[A-Za-z0-9]{36} | do[opr]_v1_[0-9a-f]{64} | hvs\.[A-Za-z0-9_-]{90,120} | hvb\.[A-Za-z0-9_-]{138,300}
+        | dckr_pat_[A-Za-z0-9_-]{27} | shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32} | lin_api_[A-Za-z0-9]{40}
+        | dapi[0-9a-f]{32}(?:-[0-9])? | PMAK-[0-9a-f]{24}-[0-9a-f]{34} | ATATT3[A-Za-z0-9_=-]{186}
+        | pul-[0-9a-f]{40} | rubygems_[0-9a-f]{48}
                                                                 # npm, DigitalOcean, Vault, Docker, Shopify, Linear,
-                                                                # Databricks, Postman; gitleaks, the file of each
+                                                                # Databricks, Postman, Atlassian, Pulumi, RubyGems;
+                                                                # config/gitleaks.toml, read on 2026-11-25
     )(?![A-Za-z0-9_-])""",
     re.VERBOSE,
 )
