@@ -40,6 +40,7 @@ def test_reports_may_import_nothing_but_results() -> None:
 ROOMS_OF_AN_API = {"requests", "responses", "streams", "failures", "frontage", "limits", "profiles", "lift"} | {
     "questions",
     "promises",
+    "client_forms",
 }
 
 

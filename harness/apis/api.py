@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import is_
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 from harness.apis.conditions import SchemaPlaces
@@ -34,6 +34,10 @@ _MOST_DOCKETS = 64
 
 _MOST_PROFILES = 256
 """How many are kept: one for each model and day of a run or an audit."""
+
+
+ClientForm: TypeAlias = Callable[[dict[str, JSON]], None]
+"""Writes the body of a request in another form, in place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +90,7 @@ class Api:
     `build_stream(step, seed, model, profile, request)`: the same answer as a stream, in the form that `request` asks
     for: `read` folds it to what `build` says.
     `stream_of(body, seed, profile, request)`: any whole body, told as the stream that folds to it.
+    `client_forms`: by name, forms of requests that clients send and the built-in adapter does not.
     `stream_shapes`: by name, the other chunks in which servers were seen to send the calls of a stream.
     `refuse(violation)`: the provider's refusal, in its own status and shape.
     `fail(status, retry_after, seed)`: the provider's failure of this status, in its own shape; it asks to wait
@@ -134,6 +139,7 @@ class Api:
     base_url_variable: str | None = None
     facts: Facts = field(default_factory=Facts)
     least_body: bytes = b"{}"
+    client_forms: Mapping[str, ClientForm] = field(default_factory=dict[str, ClientForm])
     stream_shapes: Mapping[str, StreamShape] = field(default_factory=dict[str, StreamShape])
     paths: re.Pattern[str] | None = None
     provocations: frozenset[Provocation] = frozenset()

@@ -92,7 +92,6 @@ UNREAD: Mapping[str, Mapping[str, tuple[str, ...]]] = {
             "response.file_search_call.completed",
             "response.file_search_call.in_progress",
             "response.file_search_call.searching",
-            "response.function_call_arguments.delta",
             "response.function_call_arguments.done",
             "response.image_generation_call.completed",
             "response.image_generation_call.generating",

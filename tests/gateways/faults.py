@@ -123,6 +123,24 @@ def _swapped(body: JsonDict) -> None:
         tools[0]["content"], tools[1]["content"] = tools[1]["content"], tools[0]["content"]
 
 
+def _without_system_turns(body: JsonDict) -> None:
+    """litellm issue 36917: a system turn in mid-conversation is left out, and nobody is told."""
+    first, *rest = body["messages"]
+    body["messages"] = [first, *(message for message in rest if message["role"] != "system")]
+
+
+def _first_system_block(body: JsonDict) -> None:
+    if isinstance(body.get("system"), list):
+        del body["system"][1:]
+
+
+def _without_text_beside_results(body: JsonDict) -> None:
+    for message in body["messages"]:
+        blocks = message["content"]
+        if isinstance(blocks, list) and any(block["type"] == "tool_result" for block in blocks):
+            message["content"] = [block for block in blocks if block["type"] != "text"]
+
+
 def _new_ids() -> Edit:
     """Another id for each call in each request, the same for a call and its result."""
     numbers = count()
@@ -313,6 +331,34 @@ FAULTS = (
     ),
     _chat("one call at a time dropped", "gateway-one-call", "gateway-one-call", _without("parallel_tool_calls")),
     _messages_api("file dropped", "gateway-file", "gateway-media", _messages(_without_files)),
+    Fault(
+        "system turns dropped",
+        "anthropic",
+        "gateway-system-turn",
+        lambda: Losing(_without_system_turns),
+        "gateway-system-prompt",
+    ),
+    Fault(
+        "system messages behind the first dropped",
+        "openai-chat",
+        "gateway-system-turn",
+        lambda: Losing(_without_system_turns),
+        "gateway-system-prompt",
+    ),
+    Fault(
+        "system blocks behind the first dropped",
+        "anthropic",
+        "gateway-system-blocks",
+        lambda: Losing(_first_system_block),
+        "gateway-system-prompt",
+    ),
+    Fault(
+        "text beside results dropped",
+        "anthropic",
+        "gateway-text-before-result",
+        lambda: Losing(_without_text_beside_results),
+        "gateway-texts",
+    ),
     Fault("stream gathered", "openai-chat", "call-single", _Gathering, "gateway-stream", "stream"),
     Fault("ids made anew each time", "openai-chat", "call-sequential", lambda: Losing(_new_ids()), "gateway-call-ids"),
     _chat("results of no call", "call-single", "gateway-results", _messages(_lost_pairs)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from harness.apis.anthropic.client_forms import CLIENT_FORMS
 from harness.apis.anthropic.failures import fail, refuse, stream_error
 from harness.apis.anthropic.frontage import FRONTAGE
 from harness.apis.anthropic.lift import AnthropicLift
@@ -75,6 +76,7 @@ API = Api(
     build=build,
     build_stream=build_stream,
     stream_of=stream_of,
+    client_forms=CLIENT_FORMS,
     stream_shapes=SHAPES,
     refuse=refuse,
     fail=fail,

@@ -8,6 +8,7 @@ from harness.apis.api import Api
 from harness.apis.conditions import SchemaPlaces
 from harness.apis.facts import Facts
 from harness.apis.law import OWN, Services
+from harness.apis.openai_chat.client_forms import CLIENT_FORMS
 from harness.apis.openai_chat.embeddings import EMBEDDINGS
 from harness.apis.openai_chat.failures import fail, refuse, stream_error
 from harness.apis.openai_chat.frontage import FRONTAGE
@@ -71,6 +72,7 @@ API = Api(
     build=build,
     build_stream=build_stream,
     stream_of=stream_of,
+    client_forms=CLIENT_FORMS,
     stream_shapes=SHAPES,
     refuse=refuse,
     fail=fail,

@@ -240,7 +240,7 @@ def _told(each: Pair, origin: str) -> str:
 
 
 def _direct(cell: Cell) -> Direct:
-    if (not_applicable(cell, "reference") or unsayable(cell.scenario.id, cell.target)) is not None:
+    if (not_applicable(cell, "reference") or unsayable(cell.scenario.id, cell.target, in_form=False)) is not None:
         return Direct(sayable=False)
     cell = replace(cell, target=saying(cell.scenario.id, cell.target))
     try:
