@@ -193,6 +193,7 @@ RELATIONS = (
         _limit(_entry),
         "it is what the provider refuses there",
     ),
+    Relation(("path-unknown",), ("chat-refused", "chat-failure"), _same, "there is nothing at this path"),
     Relation(("*",), ("chat-refused", "chat-failure"), _limit(_refused), "the provider refuses it"),
     Relation(
         (*_HISTORY, "system-*", "tool*", "setting-*", "json-*", "cache-mark"),

@@ -19,6 +19,7 @@ from harness.results import CellResult, Exchange, Provenance, ServedTranscript, 
 from harness.rules.conversation import conversation, room
 from harness.rules.evidence import Evidence
 from harness.running.judging import Judge
+from harness.running.serving.order import MAX_TOOL_RUNS
 from harness.running.serving.ways import Way, Ways
 from harness.running.stages import Stage
 from harness.running.stages.routes import NO_KEY
@@ -101,7 +102,8 @@ class Conversation:
         """Note that the client ran a tool. Return how many answers of the script were given by then."""
         with self._lock:
             answers = self._front.played
-            self._runs.append(ToolRun(call.name, call.arguments, answers))
+            if len(self._runs) < MAX_TOOL_RUNS:
+                self._runs.append(ToolRun(call.name, call.arguments, answers))
         return answers
 
     @property

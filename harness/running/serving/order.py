@@ -14,6 +14,9 @@ from harness.apis.jsonvalue import equal
 from harness.contract.model import ToolCall
 from harness.scenarios.schema import Scenario
 
+MAX_TOOL_RUNS = 1000
+"""How many tools are run in one conversation. One without end is answered so fast that it hardly uses its time."""
+
 _ARRIVAL_SECONDS = 0.05
 """How long a call waits for the next one to be run. A loop that runs its tools one after the other waits once."""
 

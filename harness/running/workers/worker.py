@@ -22,6 +22,7 @@ from harness.contract.protocols import ProcessRunner
 from harness.host.crash import TRACEBACK_LENGTH, place
 from harness.host.shortened import shortened
 from harness.running.play import Playing
+from harness.running.serving.order import MAX_TOOL_RUNS
 from harness.running.workers.allowance import Allowance
 from harness.running.workers.messages import (
     CUT_OFF,
@@ -56,9 +57,6 @@ _START = (
     "import sys; sys.path[:] = sys.argv[3:]; from harness.running.workers.child import main; "
     "main(int(sys.argv[1]), int(sys.argv[2]))"
 )
-
-MAX_TOOL_RUNS = 1000
-"""How many tools a loop may run in one conversation. One without end answers so fast that it hardly uses its time."""
 
 _TIMEOUT = "; --cell-timeout sets the limit (under pytest, harness_cell_timeout)"
 _LONGER = "; a longer --cell-timeout allows it more (under pytest, harness_cell_timeout)"
