@@ -183,10 +183,10 @@ REFUSED = {
     ),
     "unknown encoding": (
         (
-            b"version: 1\ninteractions: [{request: {method: GET, uri: u, headers: {content-encoding: br}, "
+            b"version: 1\ninteractions: [{request: {method: GET, uri: u, headers: {content-encoding: compress}, "
             b"body: !!binary /w==}}]"
         ),
-        "x.yaml (interaction 0, request.body): the content encoding 'br' cannot be undone here. {restore}",
+        "x.yaml (interaction 0, request.body): the content encoding 'compress' cannot be undone here. {restore}",
     ),
 }
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from harness.apis.facts import Edition
 from harness.running.serving.conversation import Terms
 from harness.running.serving.reception import Reception
+from harness.running.serving.ways import cut
 from harness.scenarios import suite
 from harness.scenarios.load import load_file
 from harness.tape.server import serve
@@ -21,7 +22,8 @@ def serving(*, recut: int | None = None) -> Generator[str, None, None]:
     """Its origin. Below `/SCENARIO/SESSION` there is a conversation, whose streams come in pieces: an event each, or
     cut in the way of a number."""
     found = load_file(suite.shipped("scenarios") / f"{SCENARIO}.yaml")
-    reception = Reception([found], {}, Terms(edition=Edition(), pace=PACE, recut=recut), print)
+    ways = None if recut is None else (lambda _: [cut(recut)])
+    reception = Reception([found], {}, Terms(edition=Edition(), pace=PACE, ways=ways), print)
     with serve(reception) as server:
         reception.origin = server.origin
         yield server.origin
