@@ -25,7 +25,6 @@ def cut_call_run(given: Given) -> Iterator[Flaw]:
                 cut.exchange,
                 cut.view.arguments_pointer,
                 run.arguments,
-                cut.view.malformed or None,
                 of_response=True,
             )
 
