@@ -66,10 +66,12 @@ def show(options: Options, mode: Mode) -> int:
     """Play the one chosen cell, print all that happened in it, and return the exit code.
 
     Raises:
-        UsageError: an option is wrong, something that it names is missing, or more than one cell is chosen.
+        UsageError: an option is wrong, something that it names is missing, or more than one cell is chosen. Of one
+            scenario and target the whole variant is chosen, unless `--variant` names another.
     """
     from harness.cli import _show_text  # noqa: PLC0415 - rich, which a run without a report for people does not need
 
+    any_variant = not options.variants
     options = completed(options, mode)
     libraries = _libraries(options)[0] if mode == "replay" else []
     with (
@@ -78,9 +80,12 @@ def show(options: Options, mode: Mode) -> int:
         Workers(_seconds(options, mode), offline=mode != "live") as workers,
     ):
         selection = select(options, workers)
-        if len(selection.cells) > 1:
-            chosen = listed([f"--target {each.target.name} --variant {each.variant}" for each in selection.cells], 3)
-            raise UsageError(f"{len(selection.cells)} cells are chosen, and one can be shown. Name it, by: {chosen}.")
+        cells = [*selection.cells]
+        if any_variant:
+            cells = [each for each in cells if each.variant == "whole"] or cells
+        if len(cells) > 1:
+            chosen = listed([f"--target {each.target.name} --variant {each.variant}" for each in cells], 3)
+            raise UsageError(f"{len(cells)} cells are chosen, and one can be shown. Name it, by: {chosen}.")
         base_urls = live.base_urls_for(options.base_urls, mode, selection.targets)
         plan = Plan(
             mode=mode,
@@ -91,7 +96,7 @@ def show(options: Options, mode: Mode) -> int:
             scope=options.scope,
             outdated=options.outdated,
         )
-        result, evidence = plan.run(selection.targets).look(selection.cells[0])
+        result, evidence = plan.run(selection.targets).look(cells[0])
     for line in _show_text.lines(result, evidence, on_screen(Presentation(verbose=True))):
         typer.echo(line)
     return RunResult(mode, (result,)).exit_code

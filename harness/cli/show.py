@@ -61,6 +61,8 @@ def show(  # noqa: PLR0913 - a parameter for each option
 ) -> int:
     """Play one cell and print its conversation as canonical turns beside the exchanges, with the findings' places.
 
+    Without --variant it is the whole answer, or the stream where that is all there is.
+
     Exit codes as for 'harness run'.
     """
     from harness.cli import session  # noqa: PLC0415 - `harness --help` loads none of what a run needs

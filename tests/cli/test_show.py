@@ -88,3 +88,25 @@ def test_an_adapter_that_raises_is_shown_with_what_it_printed_and_its_traceback(
     assert [line for line in lines if line.startswith("Traceback")]
     assert 'raise KeyError("text")' in lines
     assert "nothing was sent" in shown.out
+
+
+def test_one_scenario_and_target_is_the_whole_variant_unless_told_otherwise(harness: Command) -> None:
+    words = ("show", "call-single", "--mode", "reference")
+
+    whole = harness(*words, "--target", "anthropic")
+    several = harness(*words, "--target", "anthropic", "--variant", "whole", "--variant", "stream")
+    targets = harness(*words, "--target", "anthropic", "--target", "gemini-4")
+
+    assert (whole.code, whole.out.splitlines()[0]) == (0, "call-single [whole] . anthropic: pass")
+    assert several.code == 2
+    assert "2 cells are chosen" in several.err
+    assert targets.code == 2
+    assert "--target anthropic --variant whole, --target gemini-4 --variant whole." in targets.err
+
+
+def test_the_stream_is_shown_where_it_is_all_that_there_is(harness: Command, folder: Path) -> None:
+    (folder / "pyproject.toml").write_text('[tool.harness]\nvariants = ["stream"]\n')
+
+    shown = harness("show", "call-single", "--mode", "reference", "--target", "anthropic")
+
+    assert shown.out.startswith("call-single [stream] . anthropic: pass\n")
