@@ -34,11 +34,13 @@ Pace = Annotated[
 
 
 Recut = Annotated[
-    bool,
+    int,
     typer.Option(
         "--recut",
-        help="Send each stream of a session in another way: its calls in the chunks of some servers, its bytes cut "
-        "elsewhere.",
+        metavar="N",
+        min=0,
+        help="Send each stream of a session in another way: in the chunks of some servers and in N other cuts of its "
+        "bytes, in turn.",
     ),
 ]
 
@@ -50,7 +52,7 @@ def serve(  # noqa: PLR0913 - a parameter for each option
     command: Command = None,
     models: Names = None,
     pace: Pace = 0.0,
-    recut: Recut = False,
+    recut: Recut = 0,
     reports: Reports = None,
     verbose: Verbose = False,
     as_of: AsOf = None,

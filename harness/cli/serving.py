@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from urllib.parse import urlsplit
@@ -28,7 +29,7 @@ from harness.contract.http import HttpRequest, HttpResponse
 from harness.results import Presentation, RunResult
 from harness.running.serving.conversation import Terms
 from harness.running.serving.reception import ABOUT, Reception
-from harness.running.serving.ways import each_another
+from harness.running.serving.ways import shapes_and_cuts
 from harness.running.stages.routes import NO_KEY
 from harness.scenarios.schema import Scenario
 from harness.tape.server import serve as listening
@@ -49,7 +50,7 @@ class Asked:
     command: str | None
     models: tuple[str, ...]
     pace: float
-    recut: bool
+    recut: int
     reports: tuple[str, ...]
     verbose: bool
     as_of: str | None
@@ -69,7 +70,7 @@ def serve(paths: Sequence[str] | None, asked: Asked) -> int:
     presentation = Presentation(verbose=asked.verbose)
     facts = tuple(map(str, asked.facts))
     standing = Standing(wanted, "serve", presentation, None, facts)
-    ways = each_another if asked.recut else None
+    ways = partial(shapes_and_cuts, asked.recut) if asked.recut else None
     terms = Terms(edition=by, models=asked.models, pace=asked.pace, ways=ways)
     reception = Reception(scenarios, files, terms, _told)
     try:

@@ -433,7 +433,7 @@ def calls_of(stream: bytes) -> list[dict[str, Any]]:
 
 
 def test_the_streams_of_a_session_come_in_several_shapes_and_say_the_same() -> None:
-    with serving(SHAPED, "--recut") as server:
+    with serving(SHAPED, "--recut", "8") as server:
         body: dict[str, Any] = {**first_body("openai-chat", scenario(server, SHAPED)), "stream": True}
         found: list[tuple[str, Any]] = []
         for _ in range(3):

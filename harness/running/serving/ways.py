@@ -18,9 +18,6 @@ Way: TypeAlias = Callable[[HttpResponse, str], tuple[HttpResponse, str]]
 Ways: TypeAlias = Callable[[Api], Sequence[Way]]
 """The ways for the streams of one conversation in an API, one after the other, and then again from the first."""
 
-CUTS = 8
-"""How many other cuts of their bytes the streams of a session go through."""
-
 
 def cut(number: int) -> Way:
     """The way of `harness.tape.recut` with this number."""
@@ -46,9 +43,8 @@ def _shaped(name: str, shape: StreamShape, response: HttpResponse, seed: str) ->
     return told, f"in the chunks of some servers, {name}"
 
 
-def each_another(wire: Api) -> Sequence[Way]:
-    """All documented shapes of an API's streams, each followed by another cut."""
+def shapes_and_cuts(cuts: int, wire: Api) -> Sequence[Way]:
+    """Return the documented shapes of an API's streams, in turn with so many other cuts of the bytes."""
     shapes = [shaped(name, shape) for name, shape in wire.stream_shapes.items() if not shape.departs]
-    cuts = [partial(_readable, wire, number) for number in range(CUTS)]
-    pairs = zip_longest(shapes, cuts)
+    pairs = zip_longest(shapes, [partial(_readable, wire, number) for number in range(cuts)])
     return [way for pair in pairs for way in pair if way is not None]
