@@ -116,6 +116,16 @@ const usage = (used) =>
       }
     : {};
 
+/** The call that a piece of a stream belongs to; nothing if it begins one. Some servers leave the index out, count from
+ * one, give every call the same, or make an id for each piece; a piece without a name never begins a call. */
+function owner(calls, { index, id, function: { name, arguments: text } = {} }) {
+  const near = calls.filter((call) => index == null || call.index === index);
+  const last = near.at(-1);
+  if (id && last?.id) return near.findLast((call) => call.id === id) ?? (name ? undefined : last);
+  const another = name && (name !== last?.function.name || (text && whole(last.function.arguments)));
+  return another ? undefined : last;
+}
+
 async function stream(params, event) {
   const asked = { ...body(params), stream: true, stream_options: { include_usage: true } };
   const message = { content: "", refusal: "", tool_calls: [] };
@@ -130,14 +140,15 @@ async function stream(params, event) {
     message.content += said ?? "";
     message.refusal += refusal ?? "";
     for (const piece of calls) {
-      const { index } = piece;
-      if (!message.tool_calls[index]) {
-        message.tool_calls[index] = { id: piece.id, function: { name: piece.function.name, arguments: "" } };
-        event({ type: "tool_call_start", index, id: piece.id, name: piece.function.name });
+      let call = owner(message.tool_calls, piece);
+      if (!call) {
+        call = { index: piece.index, id: piece.id, function: { name: piece.function.name, arguments: "" } };
+        message.tool_calls.push(call);
+        event({ type: "tool_call_start", index: message.tool_calls.indexOf(call), id: call.id, name: call.function.name });
       }
       if (piece.function?.arguments) {
-        message.tool_calls[index].function.arguments += piece.function.arguments;
-        event({ type: "arguments_delta", index, text: piece.function.arguments });
+        call.function.arguments += piece.function.arguments;
+        event({ type: "arguments_delta", index: message.tool_calls.indexOf(call), text: piece.function.arguments });
       }
     }
   }
