@@ -86,7 +86,7 @@ def reasoning_in_text(response: ChatResponse) -> ChatResponse:
 
 def _twice(response: ChatResponse) -> ChatResponse:
     """A call that is handed on again under another id."""
-    again = [replace(call, id=f"{call.id}_again") for call in response.tool_calls]
+    again = [ToolCall(f"{call.id}_again", call.name, call.arguments) for call in response.tool_calls]
     return replace(response, message=replace(response.message, parts=(*response.message.parts, *again)))
 
 

@@ -43,14 +43,12 @@ def play(harness: Command, monkeypatch: pytest.MonkeyPatch) -> Any:
     return run
 
 
-def test_calls_that_come_in_turns_are_a_note_and_fail_only_a_strict_run(play: Any) -> None:
+def test_arguments_that_calls_in_turns_lose_are_a_loss(play: Any) -> None:
     source = wrapped(*BY_LAST_CALL)
     outcome = play(source, "by_last_call", "stream-provoked-interleaved-calls")
     (cell,) = cells(outcome.out)
-    assert (outcome.code, cell["verdict"]) == (0, "note"), outcome.out
-    assert {(each["kind"], each["severity"]) for each in cell["findings"]} == {("convention", "note")}
-    assert "stream-arguments" in {each["rule"] for each in cell["findings"]}
-    assert play(source, "by_last_call", "stream-provoked-interleaved-calls", "--strict").code == 1
+    assert (outcome.code, cell["verdict"]) == (1, "fail"), outcome.out
+    assert {(each["rule"], each["kind"]) for each in cell["findings"]} == {("stream-arguments", "loss")}
 
 
 def test_who_takes_the_last_call_for_every_piece_s_passes_where_calls_come_as_recorded(play: Any) -> None:
