@@ -238,6 +238,91 @@ class _Smoothing(Passing):
         return HttpResponse(response.status, response.headers, whole + end, Delivery())
 
 
+_SORRY = HttpResponse(
+    200,
+    {"content-type": "application/json"},
+    b'{"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "any", "choices": [{"index": 0, '
+    b'"message": {"role": "assistant", "content": "Sorry."}, "finish_reason": "stop"}]}',
+)
+
+
+class _Pretending(Passing):
+    """Answers with a text of its own where the upstream has failed."""
+
+    def response(self, response: HttpResponse) -> HttpResponse:
+        is_json = response.headers.get("content-type", "").startswith("application/json")
+        return response if response.status < 400 and is_json else _SORRY
+
+
+class _Quieting(Passing):
+    """Puts the end of a stream in the place of the upstream's error."""
+
+    def __init__(self, end: str) -> None:
+        super().__init__()
+        self._end = end
+
+    def response(self, response: HttpResponse) -> HttpResponse:
+        events = response.body.decode().split("\n\n")
+        told = (self._end if '"error"' in each else each for each in events)
+        return replace(response, body="\n\n".join(told).encode())
+
+
+_CHAT_END = 'data: {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}\n\ndata: [DONE]'
+_MESSAGES_END = 'event: message_stop\ndata: {"type": "message_stop"}'
+
+
+SEARCH: list[JsonDict] = [
+    {"type": "server_tool_use", "id": "srvtoolu_01", "name": "web_search", "input": {"query": "ferry"}},
+    {
+        "type": "web_search_tool_result",
+        "tool_use_id": "srvtoolu_01",
+        "content": [{"type": "web_search_result", "title": "A ferry", "url": "https://example.org", "page_age": None}],
+    },
+]
+THOUGHT: list[JsonDict] = [{"type": "thinking", "thinking": "They greet me.", "signature": "c2lnbmVk"}]
+
+
+class Adding(Passing):
+    """Puts blocks of its own in front of the answers of the Messages API."""
+
+    def __init__(self, blocks: list[JsonDict]) -> None:
+        super().__init__()
+        self._blocks = blocks
+
+    def response(self, response: HttpResponse) -> HttpResponse:
+        if response.status >= 400:
+            return response
+        if response.headers.get("content-type", "").startswith("application/json"):
+            body = json.loads(response.body)
+            body["content"] = [*self._blocks, *body["content"]]
+            return replace(response, body=json.dumps(body).encode())
+        first, *rest = response.body.decode().split("\n\n")
+        added = [_event(each) for at, block in enumerate(self._blocks) for each in _told(at, block)]
+        return replace(response, body="\n\n".join([first, *added, *map(self._moved, rest)]).encode())
+
+    def _moved(self, event: str) -> str:
+        head, found, data = event.partition("data: ")
+        value = json.loads(data) if found else {}
+        if "index" not in value:
+            return event
+        return f"{head}data: {json.dumps({**value, 'index': value['index'] + len(self._blocks)})}"
+
+
+def _event(value: JsonDict) -> str:
+    return f"event: {value['type']}\ndata: {json.dumps(value)}"
+
+
+def _told(index: int, block: JsonDict) -> list[JsonDict]:
+    return [
+        {"type": "content_block_start", "index": index, "content_block": block},
+        {"type": "content_block_stop", "index": index},
+    ]
+
+
+def _reasoned(message: JsonDict) -> None:
+    message["reasoning_content"] = "They want to know the weather."
+
+
 class _Gathering(Passing):
     """Gives whoever asks for a stream one body."""
 
@@ -419,6 +504,50 @@ FAULTS = (
         "gateway-answer-usage",
         None,
         _with({"input_tokens": 0, "output_tokens": 0}, "usage"),
+    ),
+    Fault("server tool added", "anthropic", "call-not-needed", lambda: Adding(SEARCH), "gateway-answer-unsent"),
+    Fault(
+        "server tool added to a stream",
+        "anthropic",
+        "call-single",
+        lambda: Adding(SEARCH),
+        "gateway-answer-unsent",
+        "stream",
+    ),
+    Fault("reasoning added", "anthropic", "call-single", lambda: Adding(THOUGHT), "gateway-answer-unsent"),
+    Fault(
+        "reasoning added to a stream",
+        "anthropic",
+        "call-not-needed",
+        lambda: Adding(THOUGHT),
+        "gateway-answer-unsent",
+        "stream",
+    ),
+    Fault(
+        "server tool added beside reasoning",
+        "anthropic",
+        "thinking-tool-loop",
+        lambda: Adding(SEARCH),
+        "gateway-answer-unsent",
+    ),
+    _chat("reasoning added to Chat", "call-not-needed", "gateway-answer-unsent", None, _choice(_reasoned)),
+    Fault("failure told as an answer", "openai-chat", "error-503", _Pretending, "gateway-error"),
+    Fault("failure without JSON told as an answer", "openai-chat", "body-html", _Pretending, "gateway-error"),
+    Fault(
+        "error left out of a stream",
+        "openai-chat",
+        "stream-error-behind-text",
+        lambda: _Quieting(_CHAT_END),
+        "gateway-error",
+        "stream",
+    ),
+    Fault(
+        "error behind the stop reason left out",
+        "anthropic",
+        "stream-error-behind-text",
+        lambda: _Quieting(_MESSAGES_END),
+        "gateway-error",
+        "stream",
     ),
     Fault("retry-after dropped", "openai-chat", "gateway-retry-after", _Unwaiting, "gateway-retry-after"),
     Fault("error text kept back", "anthropic", "error-400", _Silent, "gateway-error-text"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from harness.checking.gateways.fact import Fared, Fate
 from harness.checking.gateways.facts import FACTS
 from harness.checking.gateways.passage import Passage, Way, side
 from harness.contract.http import EXHAUSTED, HttpRequest, HttpResponse
-from harness.results import Exchange
+from harness.results import Exchange, Severity
 
 CHAT = catalog.api("openai-chat")
 TOOL = {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}
@@ -54,3 +55,98 @@ def test_an_error_inside_of_other_words_is_said_however_it_is_escaped() -> None:
 @pytest.mark.parametrize("fact", ["gateway-error-text", "gateway-error"])
 def test_what_the_harness_says_for_want_of_an_answer_is_no_error_of_an_upstream(fact: str) -> None:
     assert fared(fact, exchange("it failed"), exchange("no answer is left", made_up=True)) == []
+
+
+@pytest.mark.parametrize(("failed", "lost"), [("it is down", True), (None, False)])
+def test_a_success_after_the_last_attempt_failed_is_a_loss(failed: str | None, lost: bool) -> None:
+    """The harness has no answer left for a gateway that asks once more: the attempt before that one counts."""
+    asked = exchange()
+    answer = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Hello."}, "finish_reason": "stop"}]}
+    whole = replace(asked, response=HttpResponse(200, {}, json.dumps(answer).encode()))
+    attempts = (exchange(failed) if failed else whole, exchange("nothing is left", made_up=True))
+    passage = Passage(Way(CHAT, CHAT), 0, side(CHAT, whole), tuple(side(CHAT, each) for each in attempts))
+
+    found = [each for known in FACTS if known.id == "gateway-error" for each in known.check(passage)]
+
+    assert [(each.fate, each.severity) for each in found] == ([(Fate.LOST, Severity.ERROR)] if lost else [])
+
+
+_THOUGHT = "They ask for the weather, so I look it up."
+_MESSAGE = {"id": "m", "type": "message", "role": "assistant", "model": "m", "stop_reason": "end_turn", "usage": {}}
+_TEXT = {"type": "text", "text": "It is sunny."}
+_THINKING = {"type": "thinking", "thinking": _THOUGHT, "signature": "c2lnbmF0dXJlIG9mIHRoaXM="}
+_SEARCH = {"type": "server_tool_use", "id": "srvtoolu_01", "name": "web_search", "input": {"query": "weather"}}
+
+
+def _messages(*content: Any) -> Any:
+    return {**_MESSAGE, "content": content}
+
+
+def _chat(**message: Any) -> Any:
+    told = {"role": "assistant", "content": "It is sunny.", **message}
+    return {"id": "c", "model": "m", "choices": [{"index": 0, "message": told, "finish_reason": "stop"}]}
+
+
+def _responses(*output: Any) -> Any:
+    text = {"type": "output_text", "text": "It is sunny.", "annotations": []}
+    message = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [text]}
+    return {"id": "r", "object": "response", "model": "m", "status": "completed", "output": [*output, message]}
+
+
+def _gemini(*parts: Any) -> Any:
+    content = {"role": "model", "parts": [*parts, {"text": "It is sunny."}]}
+    return {"candidates": [{"content": content, "finishReason": "STOP"}]}
+
+
+@pytest.mark.parametrize(
+    ("upstream", "theirs", "client", "ours", "unsent"),
+    [
+        ("anthropic", _messages(_THINKING, _TEXT), "openai-chat", _chat(reasoning_content=_THOUGHT), []),
+        ("anthropic", _messages(_THINKING, _TEXT), "openai-chat", _chat(reasoning_content="I am a gateway."), [0]),
+        ("openai-chat", _chat(reasoning_content=_THOUGHT), "anthropic", _messages(_THINKING, _TEXT), []),
+        ("openai-chat", _chat(), "anthropic", _messages(_THINKING, _TEXT), [0]),
+        ("openai-chat", _chat(), "anthropic", _messages(_SEARCH, _TEXT), [0]),
+        ("anthropic", _messages(_SEARCH, _TEXT), "anthropic", _messages(_SEARCH, _TEXT), []),
+        ("anthropic", _messages(_THINKING, _TEXT), "anthropic", _messages(_THINKING, _SEARCH, _TEXT), [1]),
+        # an empty reasoning item says nothing, and what is encrypted may be the upstream's state in another form
+        (
+            "openai-chat",
+            _chat(),
+            "openai-responses",
+            _responses({"type": "reasoning", "id": "rs_1", "summary": []}),
+            [],
+        ),
+        (
+            "anthropic",
+            _messages(_THINKING, _TEXT),
+            "openai-responses",
+            _responses({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "Z2F0ZXdheQ=="}),
+            [],
+        ),
+        (
+            "openai-chat",
+            _chat(),
+            "openai-responses",
+            _responses({"type": "web_search_call", "id": "ws_1", "status": "completed"}),
+            [0],
+        ),
+        # a gateway's stand-in for the signature, and fields of a message that no API has, are no part of the answer
+        ("openai-chat", _chat(), "gemini", _gemini({"text": "", "thoughtSignature": "c2tpcA=="}), []),
+        ("openai-chat", _chat(), "gemini", _gemini({"text": _THOUGHT, "thought": True}), [0]),
+        ("anthropic", _messages(_TEXT), "openai-chat", _chat(annotations=[{"type": "gateway"}], provider="x"), []),
+    ],
+)
+def test_parts_that_the_upstream_has_not_sent(
+    upstream: str, theirs: Any, client: str, ours: Any, unsent: list[int]
+) -> None:
+    way, asked = Way(catalog.api(client), catalog.api(upstream)), exchange()
+    ends = [
+        side(api, Exchange(asked.request, HttpResponse(200, {}, json.dumps(body).encode())))
+        for api, body in ((way.client, ours), (way.upstream, theirs))
+    ]
+    passage = Passage(way, 0, ends[0], (ends[1],))
+
+    found = [each for known in FACTS if known.id == "gateway-answer-unsent" for each in known.check(passage)]
+
+    assert ends[0].response is not None
+    assert [each.pointer for each in found] == [ends[0].response.parts[at].pointer for at in unsent]

@@ -10,13 +10,16 @@ import pytest
 from harness.checking.gateways import sample
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.results import Blame, Kind, RunResult, Verdict
+from harness.scenarios import suite
+from harness.scenarios.load import load_file
 from harness.scenarios.schema import Variant
 from tests.closing import closing
 from tests.gateways.faults import FAULTS, Fault
 from tests.gateways.toy import Ends, JsonDict, Losing, Passing, ends
 from tests.gateways.translating import Translating
 
-SCENARIOS = {scenario.id: scenario for scenario in sample.scenarios()}
+_SHAPELESS = load_file(suite.shipped("scenarios") / "body-html.yaml")
+SCENARIOS = {scenario.id: scenario for scenario in (*sample.scenarios(), _SHAPELESS)}
 
 
 _SPOKEN = (

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import fields
 
-from harness.apis.jsonvalue import equal, every, loads
-from harness.apis.view import CallView, OpaqueView, ResponseView, TextView, WireError
+from harness.apis.jsonvalue import equal, every, join, loads
+from harness.apis.view import CallView, OpaqueView, PartView, ResponseView, TextView, WireError
 from harness.checking.gateways.calls import arguments, matched
-from harness.checking.gateways.fact import Fact, Fared, lost, told
+from harness.checking.gateways.fact import Fact, Fared, added, lost, told
 from harness.checking.gateways.passage import Passage
 from harness.contract.model import JSON, StopReason, Usage
 from harness.results import Severity
@@ -75,6 +75,69 @@ def _thinking(passage: Passage) -> Iterable[Fared]:
 
 def _fieldless(passage: Passage) -> str:
     return f"; {passage.way.client.name} has no field of its own for it"
+
+
+_NO_WORDS = frozenset({"type"})
+"""Keys whose values name a form and say nothing."""
+_TELLING_CHARACTERS = 16
+"""Length from which a text is recognised inside of a longer one."""
+
+
+def _unsent(passage: Passage) -> Iterable[Fared]:
+    """Reasoning, and calls and results of the provider's own tools, that are in the gateway's answer alone."""
+    if passage.answered is None:
+        return
+    theirs, ours = passage.answered
+    sent = set(_upstream_texts(theirs))
+    has_state = any(isinstance(part, OpaqueView) or _state(part) for part in theirs.parts)
+    for part in ours.parts:
+        if not isinstance(part, OpaqueView) or part.kind == "refusal":
+            continue
+        texts = [text for text in _texts(part.raw, _NO_WORDS | part.labels) if text.strip()]
+        has_words = any(" " in text.strip() for text in texts)
+        is_part = part.returns and not isinstance(part.raw, str)  # else a field of the message, or a signature
+        may_be_state = has_state and not has_words and _is_flat(part.raw)  # in a form that the gateway alone can read
+        if not texts or may_be_state or not (is_part or has_words):
+            continue
+        if not any(_is_of(text, each) for text in texts for each in sent):
+            yield added(f"the answer has {part.kind!r}, which the upstream has not sent", part.pointer, part.raw)
+
+
+def _is_flat(raw: JSON) -> bool:
+    return not isinstance(raw, dict) or not any(isinstance(each, dict | list) and each for each in raw.values())
+
+
+def _is_of(text: str, sent: str) -> bool:
+    """A text was sent; a long one also as a piece of another, or with others around it."""
+    shorter, longer = sorted((text, sent), key=len)
+    return text == sent or (len(shorter) >= _TELLING_CHARACTERS and shorter in longer)
+
+
+def _state(part: PartView) -> JSON:
+    return part.opaque if isinstance(part, CallView | TextView) else None
+
+
+def _upstream_texts(view: ResponseView) -> Iterator[str]:
+    """All that an answer says beside its text and its calls."""
+    said = {part.pointer for part in view.parts if isinstance(part, CallView | TextView)}
+    yield from (text for text in _texts(view.body, _NO_WORDS, said) if text != view.model)
+    for part in view.parts:
+        yield from _texts(_state(part))
+
+
+def _texts(value: JSON, left_out: Container[str] = (), places: Container[str] = (), pointer: str = "") -> Iterator[str]:
+    """The texts of a value, without those under some keys and at some places."""
+    if pointer in places:
+        return
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, each in value.items():
+            if key not in left_out:
+                yield from _texts(each, left_out, places, join(pointer, key))
+    elif isinstance(value, list):
+        for index, each in enumerate(value):
+            yield from _texts(each, left_out, places, join(pointer, index))
 
 
 def _refusal(passage: Passage) -> Iterable[Fared]:
@@ -246,6 +309,14 @@ FACTS = (
         "The reasoning that the upstream shows reaches the client.",
         "the client cannot show it, nor hand it back",
         _thinking,
+        of_answer=True,
+    ),
+    Fact(
+        "gateway-answer-unsent",
+        "answer's own parts",
+        "Reasoning, and calls and results of provider tools, are in an answer only if the upstream sent them.",
+        "the client shows and sends back what no model said or did",
+        _unsent,
         of_answer=True,
     ),
     Fact(

@@ -8,7 +8,7 @@ from http import HTTPStatus
 
 from harness.apis.view import ErrorView, WireError
 from harness.checking.gateways.fact import Fact, Fared, lost, told
-from harness.checking.gateways.passage import Passage
+from harness.checking.gateways.passage import Passage, Side
 from harness.contract.errors import provider_error
 from harness.contract.http import EXHAUSTED, HttpResponse
 from harness.results import Severity
@@ -27,7 +27,11 @@ def _errors(passage: Passage) -> tuple[ErrorView, ErrorView] | None:
 
 def _is_made_up(passage: Passage) -> bool:
     """The harness had no answer left for the upstream: what it says of that is no provider's error."""
-    response = passage.last.exchange.response if passage.last is not None else None
+    return passage.last is not None and _is_exhausted(passage.last)
+
+
+def _is_exhausted(side: Side) -> bool:
+    response = side.exchange.response
     return response is not None and EXHAUSTED in response.headers
 
 
@@ -49,18 +53,21 @@ def _status(passage: Passage) -> Iterable[Fared]:
             fails = theirs >= HTTPStatus.INTERNAL_SERVER_ERROR <= ours  # which may be asked again all the same
             yield lost(message, "", "", ours, theirs, Severity.WARNING if fails else Severity.ERROR)
         return
-    if _is_made_up(passage):
+    last = passage.last
+    if last is None or last.is_answer or not passage.client.is_answer:
         return
-    error = passage.last.response.error if passage.last is not None and passage.last.response is not None else None
-    if error is not None and passage.client.response is not None and not passage.client.is_cut:
-        answer = passage.last.response if passage.last is not None else None
-        ended = answer is not None and answer.raw_stop_reason is not None
-        late = ", behind the end of its answer" if ended else ""
-        message = (
-            f"the upstream fails{late} ({error.meant or error.status}: {error.message}), and the client is not told"
-        )
-        severity = Severity.WARNING if ended else Severity.ERROR  # nothing of the answer is missing
-        yield lost(message, "", "", None, error.meant or error.status, severity)
+    error = _failure(passage)
+    if error is not None:
+        status = error.meant or error.status
+        yield lost(f"the upstream fails ({status}: {error.message}), and the client is not told", "", "", None, status)
+    elif last.unread is not None:
+        yield lost(f"the upstream fails ({last.unread}), and the client is not told")
+
+
+def _failure(passage: Passage) -> ErrorView | None:
+    """The error that the upstream's attempts ended with, before the harness had to make one up."""
+    real = [side for side in passage.upstream if not _is_exhausted(side)]
+    return real[-1].response.error if real and real[-1].response is not None else None
 
 
 def _text(passage: Passage) -> Iterable[Fared]:
