@@ -174,6 +174,7 @@ def check(  # noqa: PLR0913 - a parameter for each option
             reports=reports,
             verbose=verbose,
             quiet=quiet,
+            strict=strict,
             rules=tuple(rules or ()),
             ignored=tuple(ignored or ()),
             as_of=as_of,

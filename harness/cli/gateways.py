@@ -100,6 +100,11 @@ class Held:
         """The file of known losses."""
         return self.shared.expected_failures or (self.named and self.named.expected_failures)
 
+    @property
+    def strict(self) -> bool:
+        """Whether warnings fail."""
+        return bool(self.named and self.named.strict) if self.shared.strict is None else self.shared.strict
+
     def models(self) -> tuple[Sequence[str], str]:
         """The names of models that the gateway has, as options write them, and what names these in errors."""
         typed = self.shared.models
@@ -187,7 +192,15 @@ def _played(asked: Held, by: Edition, standing: Standing, redactor: Redactor, *,
             done.put(len(done), cell)
             progress(cell)
 
-        gateway = GatewayCheck(door, upstream, expected=expected, redactor=redactor, scope=scope, conversations=shown)
+        gateway = GatewayCheck(
+            door,
+            upstream,
+            expected=expected,
+            redactor=redactor,
+            scope=scope,
+            conversations=shown,
+            strict=asked.strict,
+        )
         result = gateway(cells, told)
     return replace(result, invocation=_invocation(asked, pairs, files))
 
@@ -323,7 +336,8 @@ def _invocation(asked: Held, pairs: Sequence[Pair], files: Mapping[str, str]) ->
         *(w for file in shared.facts for w in ("--facts", str(file))),
     )
     which = shown(asked.url) if asked.named is None else str(typed.gateway)
-    words = ("harness", shared.command, "--gateway", which, *api, *port, *command, *law)
+    strict = ("--strict",) if shared.strict else ()
+    words = ("harness", shared.command, "--gateway", which, *api, *port, *command, *strict, *law)
     columns = {
         each.target.name: (
             *("--upstream", each.upstream.name),

@@ -112,7 +112,8 @@ Strict: TypeAlias = Annotated[
     typer.Option(
         "--strict/--no-strict",
         show_default=False,
-        help="What breaks a convention of ours fails its cell; otherwise it is a note.",
+        help="What breaks a convention of ours fails its cell; otherwise it is a note. Of a server or a gateway each "
+        "warning fails its cell.",
     ),
 ]
 Reports: TypeAlias = Annotated[

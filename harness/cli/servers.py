@@ -69,7 +69,9 @@ def check(typed: ServerOptions, shared: Shared) -> int:
             ):
                 command = tuple(_command(held))
                 shown = any(each.report.wants_conversations for each in wanted)
-                inspection = Inspection(server, line, asked, redactor, price, command, expected, facts, scope, shown)
+                inspection = Inspection(
+                    server, line, asked, redactor, price, command, expected, facts, scope, shown, held.strict
+                )
                 result = inspection(progress)
         except BaseException as error:
             standing.stop(error)
@@ -119,6 +121,11 @@ class Held:
     def expected_failures(self) -> str | Path | None:
         """The file of known failures."""
         return self.shared.expected_failures or (self.named and self.named.expected_failures)
+
+    @property
+    def strict(self) -> bool:
+        """Whether warnings fail."""
+        return bool(self.named and self.named.strict) if self.shared.strict is None else self.shared.strict
 
     def server(self) -> Server:
         """The server, which nobody has asked yet. Raises `UsageError`."""
@@ -227,6 +234,7 @@ def _command(held: Held) -> Iterator[str]:
         yield from ("harness", shared.command, "--server", held.name if held.named is not None else shown(held.url))
     yield from () if shared.api is None else ("--api", shared.api)
     yield from (word for model in shared.models or () for word in ("--model", model))
+    yield from ("--strict",) if shared.strict else ()
     yield from () if shared.as_of is None else ("--as-of", shared.as_of)
     yield from (word for file in shared.facts for word in ("--facts", str(file)))
     yield from () if typed.max_tokens is None else ("--max-tokens", str(typed.max_tokens))

@@ -192,6 +192,8 @@ def _fields(named: NamedServer | NamedGateway) -> Iterator[str]:
             continue
         if field.name == "url":
             value = shown(value)
+        if isinstance(value, bool):
+            value = str(value).lower()
         if isinstance(value, Mapping):
             value = _pairs(cast("Mapping[str, str]", value).items())
         if isinstance(value, tuple):

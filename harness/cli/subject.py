@@ -24,10 +24,10 @@ _OF: Mapping[Kind, tuple[str, ...]] = {
         *("--all-differences", "-x", "--maxfail", "--last-failed", "--max-age", "--shard"),
         *("--executor", "--watch", "--rate", "--concurrency", "--budget", "--resume"),
     ),
-    "server": ("--server", "--repeat", "--max-requests", "--max-tokens", "--price", "--only"),
+    "server": ("--server", "--repeat", "--max-requests", "--max-tokens", "--price", "--only", "--strict"),
     "gateway": (
         *("--gateway", "--upstream", "--upstream-port", "--upstream-model", "--gateway-command", "--gateway-wait"),
-        *("ADAPTER", "PATH", "--cell-timeout"),
+        *("ADAPTER", "PATH", "--cell-timeout", "--strict"),
     ),
 }
 """The options that not all of them take. `ADAPTER` and `PATH` are what stands without an option: beside a gateway it
@@ -47,6 +47,7 @@ class Shared:
     reports: Sequence[str] | None = None
     verbose: bool = False
     quiet: bool = False
+    strict: bool | None = None
     rules: Sequence[str] = ()
     ignored: Sequence[str] = ()
     as_of: str | None = None

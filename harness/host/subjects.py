@@ -9,7 +9,17 @@ from pathlib import Path
 from typing import Any, cast
 
 from harness.contract.errors import UsageError
-from harness.host.setting import Key, checked, is_filled_list, is_list, is_seconds, is_table, is_text, is_whole
+from harness.host.setting import (
+    Key,
+    checked,
+    is_filled_list,
+    is_list,
+    is_seconds,
+    is_switch,
+    is_table,
+    is_text,
+    is_whole,
+)
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*", re.ASCII)
 
@@ -36,6 +46,7 @@ class NamedServer:
     only: tuple[str, ...] = ()
     variants: tuple[str, ...] = ()
     expected_failures: Path | None = None
+    strict: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +65,13 @@ class NamedGateway:
     wait: float | None = None
     variants: tuple[str, ...] = ()
     expected_failures: Path | None = None
+    strict: bool | None = None
 
 
 _API = Key(is_text, "the API that it speaks", '"openai-chat"', needed=True)
 _VARIANTS = Key(is_list, "a list of variants", '["whole", "stream"]')
 _EXPECTED = Key(is_text, "a file", '"known-failures.yaml"')
+_STRICT = Key(is_switch, "true or false", "true")
 _COUNT = is_whole(1)
 
 SERVER_KEYS = {
@@ -72,6 +85,7 @@ SERVER_KEYS = {
     "only": Key(is_list, "a list of checks", '["server-call"]'),
     "variants": _VARIANTS,
     "expected-failures": _EXPECTED,
+    "strict": _STRICT,
 }
 """The keys of a server's table."""
 
@@ -86,6 +100,7 @@ GATEWAY_KEYS = {
     "wait": Key(is_seconds(LONGEST_WAIT), f"seconds, up to {LONGEST_WAIT:g}", "120"),
     "variants": _VARIANTS,
     "expected-failures": _EXPECTED,
+    "strict": _STRICT,
 }
 """The keys of a gateway's table."""
 

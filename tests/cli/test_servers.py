@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -56,7 +55,7 @@ class Scorecard:
 
 
 @pytest.fixture(scope="module")
-def scorecard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scorecard]:
+def scorecard(tmp_path_factory: pytest.TempPathFactory) -> Scorecard:
     """Of a server that gives every streamed call index 0."""
     folder = tmp_path_factory.mktemp("servers")
     reports = [f"--report={name}:{folder / name}" for name in ("terminal", "json", "markdown", "junit")]
@@ -200,6 +199,23 @@ def test_what_is_known_is_accepted_and_what_no_longer_fails_is_stale(
     assert checked(broken, *only, "--expected-failures", str(folder / "known.yaml")) == 0
     assert checked(faulty("openai-chat", unfaulted), *only, "--expected-failures", str(folder / "known.yaml")) == 1
     assert "Expected failures that did not happen" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("written", "code"), [("", 0), ("strict = true", 1)])
+def test_a_warning_fails_a_server_that_is_checked_strictly(folder: Path, written: str, code: int) -> None:
+    """A server that answers for any model, as one with a single model may."""
+
+    def answering(request: HttpRequest) -> HttpResponse:
+        body = request.body.replace(b"harness-no-such-model", MODEL.encode())
+        return faulty("openai-chat", unfaulted)(replace(request, body=body))
+
+    with serve(answering) as server:
+        table = f"url = '{server.origin}/v1'\napi = 'openai-chat'\nmodel = '{MODEL}'\n{written}\n"
+        (folder / "pyproject.toml").write_text(f"[tool.harness.servers.any]\n{table}")
+        only = ("--only", "server-error-model", "--variant", "whole")
+
+        assert main(["check", "any", *only]) == code
+        assert main(["check", "any", *only, "--no-strict"]) == 0
 
 
 def test_what_is_ignored_fails_no_server_and_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -190,7 +190,7 @@ AT = "harness: pyproject.toml at tool.harness"
             f"servers.a]\n{SERVER}modle = 'm'\n",
             (
                 ".servers.a: unknown key 'modle'. Did you mean 'model'? Known: api, expected-failures, max-requests, "
-                "max-tokens, model, only, price, repeat, url, variants."
+                "max-tokens, model, only, price, repeat, strict, url, variants."
             ),
         ),
         (

@@ -9,7 +9,7 @@ import re
 import shlex
 import socket
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -176,6 +176,27 @@ def test_what_is_lost_can_be_accepted(
     arguments = ("system-plain", "--api", "anthropic", "--upstream", "anthropic", "--expected-failures", str(known))
     assert front.check(dropping, *arguments)[0] == 0
     assert "expected" in capsys.readouterr().out
+
+
+class _Declining(Passing):
+    """Refuses named tool choices, which its upstream takes."""
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if b'"tool_choice"' not in request.body:
+            return super().__call__(request)
+        error = b'{"type": "error", "error": {"type": "invalid_request_error", "message": "no tool choice here"}}'
+        return HttpResponse(400, {"content-type": "application/json"}, error)
+
+
+@pytest.mark.parametrize(("words", "code"), [((), 0), (("--strict",), 1)])
+def test_a_warning_fails_a_strict_check(
+    front: Front, capsys: pytest.CaptureFixture[str], words: Sequence[str], code: int
+) -> None:
+    ends = ("--api", "anthropic", "--upstream", "anthropic-opus-5", "--variant", "whole")
+
+    assert front.check(_Declining(), "choice-named", *ends, *words)[0] == code
+    assert front.check(Passing(), "choice-named", *ends, *words)[0] == 0
+    assert "gateway-refused" in capsys.readouterr().out
 
 
 class _Astray(Passing):

@@ -19,6 +19,7 @@ from harness.checking.gateways.sample import FIRST
 from harness.checking.gateways.saying import saying, unsayable
 from harness.checking.gateways.telling import told
 from harness.checking.gateways.upstream import Upstream
+from harness.checking.strictness import graded
 from harness.contract.errors import ChatError, UsageError
 from harness.host.clock import now
 from harness.meaning.models import is_named
@@ -89,6 +90,7 @@ class GatewayCheck:
         redactor: Redactor | None = None,
         scope: Scope = EVERYTHING,
         conversations: bool = False,
+        strict: bool = False,
     ) -> None:
         self._door = door
         self._upstream = upstream
@@ -96,6 +98,7 @@ class GatewayCheck:
         self._scope = scope
         self._redactor = redactor or Redactor()
         self._conversations = conversations
+        self._strict = strict
         self._room = 0
         self._direct: dict[tuple[str, str, Variant], Direct] = {}
         self._reached: set[str] = set()
@@ -160,7 +163,7 @@ class GatewayCheck:
 
     def _result(self, result: CellResult, each: Pair, what: Played, found: Sequence[Finding]) -> CellResult:
         taken, hidden = self._scope.split(found)
-        findings = accepted(self._expected, result, taken)
+        findings = accepted(self._expected, result, graded(taken, strict=self._strict))
         made = replace(
             result,
             verdict=worst(findings),

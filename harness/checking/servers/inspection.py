@@ -16,6 +16,7 @@ from harness.checking.servers.price import Price
 from harness.checking.servers.rates import rate
 from harness.checking.servers.server import Server
 from harness.checking.servers.watching import Watching
+from harness.checking.strictness import graded
 from harness.contract.errors import UsageError
 from harness.contract.http import HttpResponse
 from harness.contract.model import ChatRequest, Message
@@ -134,6 +135,7 @@ class Inspection:
     scope: Scope = EVERYTHING
     conversations: bool = False
     """Whether the exchanges of each check are wanted in the result."""
+    strict: bool = False
 
     def __call__(self, told: Callable[[CellResult], object] = lambda _cell: None) -> RunResult:
         """The result; each cell is told as soon as it is done.
@@ -198,7 +200,8 @@ class Inspection:
     def _weighed(self, cell: CellResult) -> CellResult:
         """The cell with what counts, and with what is expected of it."""
         taken, hidden = self.scope.split(cell.findings)
-        if hidden:
+        taken = graded(taken, strict=self.strict)
+        if taken != cell.findings:
             cell = replace(cell, findings=taken, hidden=hidden, verdict=worst(taken))
         findings = accepted(self.expected, cell, cell.findings)
         if findings == cell.findings:
