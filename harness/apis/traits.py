@@ -24,6 +24,8 @@ class Traits:
     (anthropic-stream-cut-unnoticed), and no captured stream shows what the service means by it.
     `counts_when_asked`: the tokens of a stream are counted only if the request says so (openai-chat-stream-usage).
     `schema_by_tool`: a JSON schema is asked for by a tool that has to be called, as released libraries do.
+    `files_are_pdf`: a file of the user is a PDF; the text of another file goes into a text part
+    (openai-chat-file-inline-pdf).
     `strict_unless_told`: a tool that does not say whether it is strict is, where its schema can be
     (openai-responses-strict-default).
     `unread_framings`: what no recorded stream of the API has and its official SDK cannot read.
@@ -36,6 +38,7 @@ class Traits:
     stop_reason_may_end: bool = False
     counts_when_asked: bool = False
     schema_by_tool: bool = False
+    files_are_pdf: bool = False
     strict_unless_told: bool = False
     unread_framings: frozenset[Framing] = frozenset()
 

@@ -182,6 +182,8 @@ def _piece(part: Part) -> dict[str, Any]:
             return {"type": "text", "text": text}
         case Image():
             return {"type": "image_url", "image_url": {"url": _url(part)}}
+        case File(media_type=media_type) if media_type.startswith("text/"):
+            raise Unsupported("harness.bridge", f"a file of {media_type}", "OpenAI's form has no file but a PDF")
         case File(data=bytes()):
             name = f"file.{part.media_type.rpartition('/')[2]}"
             return {"type": "file", "file": {"filename": name, "file_data": _url(part)}}

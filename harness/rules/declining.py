@@ -148,8 +148,8 @@ def _uncommon_parts(message: Message) -> Iterator[str]:
 
 
 def _is_file(part: object) -> bool:
-    """Whether it is a document of a kind that whoever takes files has said to take."""
-    return isinstance(part, File) and part.media_type in ("application/pdf", "text/plain")
+    """Whether it is a document of the kind that every API takes (openai-chat-file-inline-pdf)."""
+    return isinstance(part, File) and part.media_type == "application/pdf"
 
 
 def _is_sound(part: object) -> bool:

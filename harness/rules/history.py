@@ -19,6 +19,7 @@ from harness.meaning.results import same_medium
 from harness.meaning.texts import is_told
 from harness.results import Kind, Severity
 from harness.rules.evidence import Asked, Evidence, is_head
+from harness.rules.inlined import conversation
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
 
@@ -196,7 +197,7 @@ def _sent_texts(evidence: Evidence, asked: Asked) -> Sequence[tuple[str, TextVie
     """The texts of the conversation, without those that an API makes necessary: the instruction of JSON mode, and what
     is said of media that cannot stand inside a result (openai-chat-result-text-only)."""
     found: list[tuple[str, TextView | None]] = []
-    for turn in asked.view.turns:
+    for turn in evidence.once(conversation, asked).turns:
         for part in turn.parts:
             if isinstance(part, ResultView):
                 found.append((turn.role, None))
@@ -244,7 +245,8 @@ def _media(evidence: Evidence) -> Iterator[Flaw]:
         if not given_media:
             continue
         given_texts, sent_texts = evidence.once(_given_texts, asked), evidence.once(_sent_texts, asked)
-        sent = _sent_media(asked, sent_texts)
+        told_in = evidence.once(conversation, asked)
+        sent = _sent_media(told_in.turns, sent_texts)
         told = "".join(part.text for _, part in sent_texts if part)
         complete = told == "".join(text for _, text in given_texts if text)  # else text-changed says it
         for given, behind in given_media:
@@ -268,6 +270,14 @@ def _media(evidence: Evidence) -> Iterator[Flaw]:
                     f"behind {behind} characters of text",
                     case="moved",
                 )
+        for medium in () if evidence.api.traits.files_are_pdf else told_in.inlined:
+            yield Flaw(
+                "a text file is told as a text of the conversation, and the API takes it as a file",
+                asked.reading.index,
+                medium.pointer,
+                severity=Severity.WARNING,  # all of its words arrive
+                case="inlined",
+            )
 
 
 def _given_media(asked: Asked) -> Iterator[tuple[Image | File, int]]:
@@ -281,12 +291,14 @@ def _given_media(asked: Asked) -> Iterator[tuple[Image | File, int]]:
                 yield part, behind
 
 
-def _sent_media(asked: Asked, sent_texts: Sequence[tuple[str, TextView | None]]) -> list[tuple[MediaView, int]]:
+def _sent_media(
+    turns: Sequence[TurnView], sent_texts: Sequence[tuple[str, TextView | None]]
+) -> list[tuple[MediaView, int]]:
     """The media of the conversation, each with the length of the text in front of it."""
     texts = {id(text) for _, text in sent_texts if text}
     behind = 0
     found: list[tuple[MediaView, int]] = []
-    for turn in asked.view.turns:
+    for turn in turns:
         for part in turn.parts:
             if isinstance(part, TextView) and id(part) in texts:
                 behind += len(part.text)
@@ -319,10 +331,10 @@ RULES = (
     Rule(
         "media-changed",
         Subject.HISTORY,
-        "Images of the conversation arrive to the byte.",
+        "Images and files of the conversation arrive to the byte.",
         _HISTORY,
         _media,
         kind=Kind.LOSS,
-        because="the model sees another picture",
+        because="the model sees another picture or reads another file",
     ),
 )

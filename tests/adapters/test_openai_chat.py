@@ -347,6 +347,17 @@ def test_images_files_and_audio_of_the_user() -> None:
     ]
 
 
+def test_a_text_file_is_text_behind_a_line_that_says_so() -> None:
+    file = File("text/markdown", "# Ä\n".encode(), provider_metadata={API: {"file": {"filename": "a.md"}}})
+    recorded = File("text/plain", b"a", provider_metadata={API: {"file": {"file_data": "data:text/plain;base64,YQ=="}}})
+
+    assert sent(asked(user(file, recorded)))["messages"][0]["content"] == [
+        {"type": "text", "text": "A file of the type text/markdown:"},
+        {"type": "text", "text": "# Ä\n"},
+        {"type": "file", "file": {"file_data": "data:text/plain;base64,YQ=="}},
+    ]
+
+
 def test_an_opaque_with_a_role_is_a_message_of_its_own_in_its_place() -> None:
     reminder = {"role": "developer", "content": "Be kind.", "name": "house-rules"}
     foreign = Opaque("gemini", {"role": "developer", "content": "no"})
@@ -371,6 +382,7 @@ def test_tools_of_the_requests_metadata_stand_beside_the_functions() -> None:
     "message",
     [
         user(File("application/pdf", uri="https://example.org/a.pdf")),
+        user(File("text/plain", b"\xff")),
         user(Image("image/png")),
         user(call()),
         said(Image("image/png", b"x")),

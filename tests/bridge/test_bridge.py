@@ -99,6 +99,8 @@ def test_media_are_content_parts_and_what_has_no_place_is_declined() -> None:
     assert user["content"][1]["image_url"] == {"url": "data:image/png;base64,AA=="}
     with pytest.raises(Unsupported, match="Thinking is not supported"):
         bridge.messages(ChatRequest("m", [Message("user", [Thinking("hm")])]))
+    with pytest.raises(Unsupported, match="a file of text/plain is not supported"):
+        bridge.messages(ChatRequest("m", [Message("user", [File("text/plain", b"a")])]))
 
 
 def test_settings_have_their_words() -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
 
 from harness.contract.model import ChatRequest, File, Image, Message, Opaque, Part, Role, Text, Thinking, ToolResult
+from harness.contract.protocols import Adapter
 from harness.results import Severity
 from tests.broken.fault import (
+    ALL,
     GEMINI,
     THINKING,
     Fault,
@@ -55,6 +58,18 @@ def _rewritten(value: Any) -> Any:
             for key, item in value.items()
         }
     return value
+
+
+def _file_of_text(adapter: Adapter) -> Adapter:
+    """A text file goes out as PDF files do, with its own media type."""
+
+    def sent(_api: str, body: dict[str, Any]) -> None:
+        text = body["messages"][0]["content"][1]["text"]
+        data = base64.b64encode(text.encode()).decode()
+        file = {"filename": "file.txt", "file_data": f"data:text/plain;base64,{data}"}
+        body["messages"][0]["content"][:2] = [{"type": "file", "file": file}]
+
+    return sends(sent)(adapter)
 
 
 def _from_first_user_text(messages: tuple[Message, ...], keep: int) -> tuple[Message, ...]:
@@ -190,8 +205,27 @@ FAULTS = (
         asks_parts(lambda p: Text((p.data or b"").decode()) if isinstance(p, File) else p),
         "file-of-text",
         "media-changed",
+        everywhere(".+"),
+        1,
+        tuple(target for target in ALL if target != "openai-chat"),  # which takes it no other way
+        severity=Severity.WARNING,
+    ),
+    Fault(
+        "file-read-as-text-and-stripped",
+        asks_parts(lambda p: Text((p.data or b"").decode().strip()) if isinstance(p, File) else p),
+        "file-of-text",
+        "media-changed",
         BODY,
         1,
+    ),
+    Fault(
+        "file-of-text-as-a-file",
+        _file_of_text,
+        "file-of-text",
+        "openai-chat-file-type",
+        everywhere(".+/file_data"),
+        0,
+        ("openai-chat",),
     ),
     Fault(
         "file-first",

@@ -17,7 +17,7 @@ import httpx2
 
 from harness.adapters.openai_chat import ADAPTER as SHIPPED
 from harness.contract.errors import Unsupported, provider_error
-from harness.contract.model import ChatResponse, Message, NamedTool, Role, StopReason, Text, Usage
+from harness.contract.model import ChatResponse, File, Message, NamedTool, Role, StopReason, Text, Usage
 from harness.contract.protocols import Adapter, Capability, Route
 
 
@@ -70,6 +70,10 @@ def has_error(request):
     return any(result.is_error for message in request.messages for result in message.tool_results)
 
 
+def has_file(request):
+    return any(isinstance(part, File) for message in request.messages for part in message.parts)
+
+
 CACHE_UNDECLARED = adapter(lambda request: request.cache, Capability.CACHE_MARKS)
 CACHE_DECLARED = adapter(lambda request: request.cache)
 FORCED_UNDECLARED = adapter(forces, Capability.FORCED_TOOL_CHOICE)
@@ -79,6 +83,7 @@ STOP = adapter(stops)
 STOP_LATE = adapter(stops, kind=Late)
 STOP_SHOUTING = adapter(stops, kind=Shouting)
 ERRORS = adapter(has_error)
+FILES = adapter(has_file)
 
 
 class Forcing:
@@ -189,6 +194,7 @@ def errors(result: CellResult) -> list[str]:
         ("stop-at-once.yaml", "STOP", f"the adapter 'mine' declines before anything is sent: {SAID}"),
         ("stop-in-the-second-turn.yaml", "STOP", f"{BEHIND}: {SAID}"),
         ("result-error", "ERRORS", f"{BEHIND}: {SAID}"),
+        ("file-of-text", "FILES", f"the adapter 'mine' declines before anything is sent: {SAID}"),
     ],
 )
 def test_what_nobody_has_declared_may_be_declined_and_is_named(
@@ -209,6 +215,7 @@ def test_what_nobody_has_declared_may_be_declined_and_is_named(
         ("seeds-terminal-assistant-cache", "CACHE_DECLARED", "cache-marks"),
         ("choice-required", "FORCED_DECLARED", "forced-tool-choice"),
         ("choice-auto", "CHOICE_DECLARED", "tool-choice"),
+        ("file-from-user", "FILES", "files"),
     ],
 )
 def test_what_is_declared_and_declined_is_red(

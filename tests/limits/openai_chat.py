@@ -33,6 +33,10 @@ def _sound(form: str) -> Any:
     return {"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": form}}
 
 
+def _file(media_type: str) -> Any:
+    return {"type": "file", "file": {"filename": "a", "file_data": f"data:{media_type};base64,SGVsbG8="}}
+
+
 CASES = (
     _case("body", raw(b'{"model": '), PLAIN),
     _case("unknown-field", put("plugins", [])),
@@ -53,6 +57,7 @@ CASES = (
     _case("content-part", put("messages.2.content", [_IMAGE])),
     _case("audio-format", put("messages.0.content", [_sound("flac")]), model="gpt-audio", severity="warning"),
     _case("audio-model", put("messages.0.content", [_sound("wav")]), severity="warning"),
+    _case("file-type", put("messages.0.content", [_file("text/plain")])),
     _case("name-pattern", put("messages.0.name", "J. Doe")),
     _case("calls-type", insert("messages.0", {"role": "assistant", "content": "Hm.", "tool_calls": {}})),
     _case("call-type", put(f"{_CALLS}.0.type", "tool_use")),

@@ -90,6 +90,20 @@ def _titled(*, drop: bool) -> Wrap:
     return sends(sent)
 
 
+def _told_in_a_frame(*, cut: bool, merged: bool) -> Wrap:
+    """The text of a file stands in one text part with the words that frame it, or in one string with all that the user
+    says; or its last line is not there."""
+
+    def sent(_api: str, body: dict[str, Any]) -> None:
+        _, file, *rest = (part["text"] for part in body["messages"][0]["content"])
+        told = file.rpartition("2026")[0] if cut else file
+        framed = f'<file type="text/plain">\n{told}\n</file>'
+        texts = [{"type": "text", "text": text} for text in (framed, *rest)]
+        body["messages"][0]["content"] = "\n\n".join((framed, *rest)) if merged else texts
+
+    return sends(sent)
+
+
 def _required_reversed(*, in_place: bool) -> Wrap:
     """The required properties are told in another order, by changing a copy of the tools or the tools themselves."""
 
@@ -129,6 +143,18 @@ FORMS = (
         _sound_underscored(cut=False),
         _sound_underscored(cut=True),
         "media-changed",
+    ),
+    *(
+        Form(
+            name,
+            "the text of a file with words of a library's own around it, where no file but a PDF is taken",
+            "file-of-text",
+            ("openai-chat",),
+            _told_in_a_frame(cut=False, merged=merged),
+            _told_in_a_frame(cut=True, merged=merged),
+            "media-changed",
+        )
+        for name, merged in (("text-file-framed", False), ("text-file-in-one-string", True))
     ),
     Form(
         "text-file-titled",

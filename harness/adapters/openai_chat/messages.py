@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _AUDIO = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 
+_FILE_BELOW = "A file of the type {media_type}:"
 _MOVED = "The media of this result are in the user message below."
 _MOVED_FROM = "Media of the result of {name} ({call_id}):"
 
@@ -188,8 +189,7 @@ def _parts(parts: Iterable[Part]) -> list[JSON]:
                     )
                 )
             case File():
-                fields = own(part.provider_metadata, API)
-                result.append(merged({"type": "file"} if _is_elsewhere(fields) else _file(part), fields))
+                result.extend(_file(part, own(part.provider_metadata, API)))
             case Opaque(api=api, raw=raw):
                 if api == API:
                     result.append(raw)
@@ -204,10 +204,22 @@ def _is_elsewhere(fields: Mapping[str, JSON]) -> bool:
     return isinstance(held, dict) and bool({"file_id", "file_data"} & held.keys())
 
 
-def _file(part: File) -> dict[str, JSON]:
+def _file(part: File, fields: dict[str, JSON]) -> list[JSON]:
+    """The file; that of a text as text behind a line that says so, since the API takes no other file than a PDF
+    (openai-chat-file-inline-pdf)."""
+    if _is_elsewhere(fields):
+        return [merged({"type": "file"}, fields)]
     if part.data is None:
         raise unsupported(API, part, "the API takes files by their data only")
     if part.media_type in _AUDIO:
         audio: dict[str, JSON] = {"data": encoded(part.data), "format": _AUDIO[part.media_type]}
-        return {"type": "input_audio", "input_audio": audio}
-    return {"type": "file", "file": {"filename": filename(part.media_type), "file_data": url(part, API)}}
+        return [merged({"type": "input_audio", "input_audio": audio}, fields)]
+    if part.media_type.startswith("text/"):
+        try:
+            text = part.data.decode()
+        except UnicodeDecodeError:
+            raise unsupported(API, part, "the API takes PDF files and text in UTF-8") from None
+        caption: dict[str, JSON] = {"type": "text", "text": _FILE_BELOW.format(media_type=part.media_type)}
+        return [caption, merged({"type": "text", "text": text}, {k: v for k, v in fields.items() if k != "file"})]
+    file: dict[str, JSON] = {"filename": filename(part.media_type), "file_data": url(part, API)}
+    return [merged({"type": "file", "file": file}, fields)]

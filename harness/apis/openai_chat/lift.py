@@ -53,5 +53,6 @@ class OpenAIChatLift(Lift):
         held = raw.get(kind) if isinstance(kind, str) and kind in _HELD else None
         if not isinstance(kind, str) or not isinstance(held, dict):
             return None
-        rest = without(held, *_HELD[kind])
+        is_pdf = view.media_type == "application/pdf"  # only these are files everywhere (openai-chat-file-inline-pdf)
+        rest = held if kind == "file" and not is_pdf else without(held, *_HELD[kind])
         return {**without(raw, "type", kind), **({kind: rest} if rest else {})}

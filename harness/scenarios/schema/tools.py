@@ -59,7 +59,9 @@ class ImageSpec(MediumSpec):
 class FileSpec(MediumSpec):
     """A document, as base64 or by its address."""
 
-    media_type: Literal["application/pdf", "text/plain"] = Field(description="What every API takes that takes files.")
+    media_type: Literal["application/pdf", "text/plain"] = Field(
+        description="A text goes into a text part where an API takes no other file than a PDF."
+    )
 
 
 class AudioSpec(MediumSpec):

@@ -307,6 +307,7 @@ def test_media_of_the_user_make_the_round_trip() -> None:
         {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,aGk="}},
         {"type": "file", "file": {"file_id": "file-1"}},
         {"type": "input_audio", "input_audio": {"data": "aGk=", "format": "mp3"}, "prompt_cache_breakpoint": {}},
+        {"type": "file", "file": {"filename": "a.txt", "file_data": "data:text/plain;base64,aGk="}},
         {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}},
     ]
     assert kinds(chat_pair(chat_answer(CALL), SPOKEN, RESULT, {"role": "user", "content": parts})) == []

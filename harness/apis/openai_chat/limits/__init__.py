@@ -66,6 +66,7 @@ AUDIO_MODEL = Limit(
     "Models that are not made for sound get none.",
     "openai-chat-audio-models",
 )
+FILE_TYPE = Limit("openai-chat-file-type", "A file is a PDF.", "openai-chat-file-inline-pdf")
 NAME_PATTERN = Limit(
     "openai-chat-name-pattern", "Names in the history match ^[a-zA-Z0-9_-]{1,64}$.", "openai-chat-names"
 )

@@ -1,5 +1,5 @@
 """The shape of messages: roles, content, calls (openai-chat-required-fields, openai-chat-names, openai-chat-call-form,
-openai-chat-result-text-only)."""
+openai-chat-result-text-only, openai-chat-file-inline-pdf)."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ _SOUNDS = ("wav", "mp3")
 """Formats of sound (openai-chat-audio-form)."""
 
 _INSTEAD_OF_CONTENT = ("tool_calls", "function_call", "refusal", "audio")
+_DATA_URL = re.compile(r"data:([^;,]*)")
 _MISTRAL_ID = re.compile(r"[a-zA-Z0-9]{9}")
 
 
@@ -121,6 +122,7 @@ def _content(manner: _Manner, message: dict[str, JSON], role: str, pointer: str)
         if manner.openai:
             yield from _parts(content, role, place)
             yield from _sound(manner, content, place)
+            yield from _files(content, place)
     elif not isinstance(content, str):
         yield limits.CONTENT_TYPE.broken(
             f"Invalid type for '{param(place)}': expected a string or an array, but got {type_name(content)} instead.",
@@ -164,6 +166,23 @@ def _sound(manner: _Manner, content: list[JSON], pointer: str) -> Iterator[Viola
                 place,
                 actual=audio.get("format") if isinstance(audio, dict) else audio,
                 expected=[*_SOUNDS],
+                code="invalid_value",
+            )
+
+
+def _files(content: list[JSON], pointer: str) -> Iterator[Violation]:
+    for index, part in enumerate(content):
+        held = part.get("file") if isinstance(part, dict) and part.get("type") == "file" else None
+        data = held.get("file_data") if isinstance(held, dict) else None
+        media_type = _DATA_URL.match(data) if isinstance(data, str) else None
+        if media_type is not None and media_type[1] != "application/pdf":
+            place = join(pointer, index, "file", "file_data")
+            yield limits.FILE_TYPE.broken(
+                f"Invalid file data: '{param(place)}'. Expected a base64-encoded data URL with an application/pdf MIME "
+                f"type, but got unsupported MIME type '{media_type[1]}'.",
+                place,
+                actual=media_type[1],
+                expected="application/pdf",
                 code="invalid_value",
             )
 
