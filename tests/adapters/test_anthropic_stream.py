@@ -119,6 +119,11 @@ def test_calls_are_counted_apart_from_blocks_and_end_once_the_next_block_starts(
     ]
 
 
+def test_the_sentinel_of_chat_behind_the_end_says_nothing() -> None:
+    events = played(begin(), *text(0, "Hi"), settle(), STOP, b"data: [DONE]\n\n")
+    assert events == answered(*text(0, "Hi"))
+
+
 def test_several_blocks_may_be_open_at_once() -> None:
     first, second = call(0, '{"a":', "1}"), call(1, '{"b":', "2}")
     mixed = [first[0], second[0], first[1], second[1], first[2], second[2], second[3], first[3]]
@@ -245,6 +250,7 @@ def test_an_error_in_another_shape(event: bytes) -> None:
         (begin(), {"type": "content_block_start", "content_block": {}}, STOP),
         (begin(), start(0, type="text", text=""), delta(0, "text_delta", text=5), STOP),
         (begin(), *call(0)[:1], delta(0, "input_json_delta"), STOP),
+        (begin(), *text(0, "Hi"), STOP, b"data: [DONE\n\n"),
     ],
 )
 def test_what_is_no_stream_of_this_api(events: tuple[Any, ...]) -> None:

@@ -11,7 +11,7 @@ import pytest
 from harness import catalog
 from harness.checking.gateways.fact import Fared, Fate
 from harness.checking.gateways.facts import FACTS
-from harness.checking.gateways.passage import Passage, Way, side
+from harness.checking.gateways.passage import Passage, Way, client_side, side
 from harness.contract.http import EXHAUSTED, HttpRequest, HttpResponse
 from harness.results import Exchange, Severity
 
@@ -69,6 +69,27 @@ def test_a_success_after_the_last_attempt_failed_is_a_loss(failed: str | None, l
     found = [each for known in FACTS if known.id == "gateway-error" for each in known.check(passage)]
 
     assert [(each.fate, each.severity) for each in found] == ([(Fate.LOST, Severity.ERROR)] if lost else [])
+
+
+@pytest.mark.parametrize(
+    ("start", "content", "lost"),
+    [
+        (b"{", "Hello.", []),
+        (b'{"timing": NaN, ', "Hello.", ["gateway-answer"]),
+        (b'{"timing": NaN, ', "Hell", ["gateway-answer-text", "gateway-answer"]),
+    ],
+)
+def test_the_rest_of_an_answer_that_is_no_json_is_judged(start: bytes, content: str, lost: list[str]) -> None:
+    asked = exchange()
+    choices = [{"index": 0, "message": {"role": "assistant", "content": "Hello."}, "finish_reason": "stop"}]
+    body = json.dumps({"id": "c", "model": "m", "choices": choices}).encode()
+    changed = body.replace(b"Hello.", content.encode()).replace(b"{", start, 1)
+    ours, theirs = (replace(asked, response=HttpResponse(200, {}, each)) for each in (changed, body))
+    passage = Passage(Way(CHAT, CHAT), 0, client_side(CHAT, ours), (side(CHAT, theirs),))
+
+    found = [known.id for known in FACTS for each in known.check(passage) if each.fate is Fate.LOST]
+
+    assert found == lost
 
 
 _THOUGHT = "They ask for the weather, so I look it up."

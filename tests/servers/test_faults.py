@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from harness.apis.view import RequestView
 from harness.checking.servers.checks.prompts import FOREIGN
 from harness.checking.servers.inspection import Asked
-from harness.results import Blame, Severity, Verdict
+from harness.contract.http import HttpResponse
+from harness.results import Blame, RunResult, Severity, Verdict
 from tests.servers.faults import FAULTS
-from tests.servers.faulty import APIS, Fault, checked, faulty, refusing
+from tests.servers.faulty import APIS, Change, Fault, checked, faulty, refusing
 
 CASES = [(fault, api) for fault in FAULTS for api in fault.apis]
 
@@ -87,3 +89,85 @@ def test_why_a_conversation_is_refused_is_found_out(refused: Callable[[RequestVi
     assert said in finding.message
     assert cells["server-result-error"].verdict is Verdict.INCONCLUSIVE
     assert cells["server-result-error"].reason == "the same conversation is refused where the tool has not failed"
+
+
+def _crashing(when: Callable[[RequestView], bool]) -> Change:
+    def changed(_api: str, view: RequestView | None, response: HttpResponse) -> HttpResponse:
+        crashed = HttpResponse(500, {"content-type": "text/plain"}, b"Internal Server Error")
+        return crashed if view is not None and when(view) else response
+
+    return changed
+
+
+def _findings(run: RunResult) -> list[tuple[str, str, str]]:
+    return [(cell.variant, each.rule, each.message) for cell in run.cells for each in cell.findings]
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_a_server_that_fails_for_every_stream_has_one_cause(api: str) -> None:
+    run = checked(api, faulty(api, _crashing(lambda view: view.stream)))
+
+    said = "streams do not work: HTTP 500: Internal Server Error"
+    assert _findings(run) == [("stream", "server-text", said)]
+    unplayed = {cell.reason for cell in run.cells if cell.scenario == "server-call" and cell.variant == "stream"}
+    assert unplayed == {"it was not asked, since server-text is answered with an error"}
+
+
+def test_a_server_that_answers_nothing_has_one_cause() -> None:
+    run = checked("openai-chat", faulty("openai-chat", _crashing(lambda _view: True)))
+
+    assert _findings(run) == [("whole", "server-text", "a plain question is refused: HTTP 500: Internal Server Error")]
+
+
+def test_streams_that_fail_with_tools_alone_are_told_check_by_check() -> None:
+    run = checked("openai-chat", faulty("openai-chat", _crashing(lambda view: view.stream and bool(view.tools))))
+
+    found = {rule for _, rule, _ in _findings(run)}
+    assert {"server-call", "server-parallel", "server-choice-none"} <= found
+    assert found.isdisjoint({"server-text", "server-json-schema", "server-system"})
+
+
+def _unparsable(api: str, view: RequestView | None, response: HttpResponse) -> HttpResponse:
+    """An event that is no JSON in front of each stream, and a number that JSON does not have in each whole answer."""
+    if response.status != 200:
+        return response
+    if view is not None and view.stream:
+        return replace(response, body=b'data: {"type": "ping", x}\n\n' + response.body)
+    return replace(response, body=b'{"timing": NaN, ' + response.body.lstrip()[1:])
+
+
+def _done(_api: str, view: RequestView | None, response: HttpResponse) -> HttpResponse:
+    is_stream = view is not None and view.stream and response.status == 200
+    return replace(response, body=response.body + b"data: [DONE]\n\n") if is_stream else response
+
+
+@pytest.mark.parametrize(
+    ("api", "change", "rules"),
+    [
+        *((api, _unparsable, [("whole", "server-fields"), ("stream", "server-framing")]) for api in APIS),
+        ("anthropic", _done, [("stream", "server-events")]),
+        ("gemini", _done, [("stream", "server-events")]),
+        ("openai-responses", _done, []),
+    ],
+)
+def test_what_is_no_json_is_one_cause_and_the_rest_is_judged(
+    api: str, change: Change, rules: list[tuple[str, str]]
+) -> None:
+    run = checked(api, faulty(api, change))
+    right = checked(api, faulty(api, lambda _api, _view, response: response))
+
+    assert sorted((variant, rule) for variant, rule, _ in _findings(run)) == sorted(rules)
+    assert [cell.verdict for cell in run.cells if not cell.findings] == [
+        cell.verdict for cell, other in zip(right.cells, run.cells, strict=True) if not other.findings
+    ]
+
+
+def test_another_fault_beside_what_is_no_json_is_found() -> None:
+    planted = next(each for each in FAULTS if each.name == "every streamed call has index 0")
+
+    def both(api: str, view: RequestView | None, response: HttpResponse) -> HttpResponse:
+        return _unparsable(api, view, planted.change(api, view, response))
+
+    run = checked("openai-chat", faulty("openai-chat", both))
+
+    assert {rule for _, rule, _ in _findings(run)} == {"server-fields", "server-framing", "server-index"}

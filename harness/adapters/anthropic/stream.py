@@ -133,7 +133,7 @@ class _Message:
 
     def take(self, event: Event) -> Iterator[StreamEvent]:
         """Apply one event. Events of another day say nothing."""
-        if not event.data:
+        if not event.data or event.data.strip() == b"[DONE]":  # Chat's sentinel, which the SDK skips for want of a name
             return
         data = decode.loads(event.data)
         if not isinstance(data, dict):

@@ -130,7 +130,7 @@ def _arrives(passage: Passage) -> Iterable[Fared]:
         if not (passage.client.is_answer or passage.is_refused):
             yield lost(f"the upstream is not asked, and the client gets {_shown(passage)}")
     elif last.is_answer:
-        if passage.client.is_answer:
+        if passage.client.is_answer and passage.client.unread is None:
             yield told(same=True)
         else:
             yield lost(f"the upstream has answered, and the client gets {_shown(passage)}", "", "", None, None)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from harness.apis.api import Api
 from harness.apis.frontage import json_response
 from harness.apis.view import ModelStep, RequestView, ResponseView, WireError
+from harness.checking.legible import legible
 from harness.results import Exchange
 from harness.rules.reading import read
 from harness.scenarios.schema import Scenario, StepSpec
@@ -23,7 +25,8 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """An exchange at one end. What the witness cannot read is `None`, with the reason in `unread`."""
+    """An exchange at one end. `unread` is the reason why the witness cannot read the request or the whole response,
+    which then is `None`, or as much of it as can be read."""
 
     exchange: Exchange
     request: RequestView | None
@@ -104,6 +107,17 @@ def side(api: Api, exchange: Exchange) -> Side:
     return Side(exchange, reading.request, reading.response, reading.unread)
 
 
+def client_side(api: Api, exchange: Exchange) -> Side:
+    """An exchange of the client. What its answer has is judged even where the whole of it cannot be read."""
+    found = side(api, exchange)
+    if found.response is not None or exchange.response is None:
+        return found
+    for done in (True, False):
+        with contextlib.suppress(WireError):
+            return replace(found, response=api.read(legible(exchange.response, done=done)))
+    return found
+
+
 def passages(
     way: Way, scenario: Scenario, client: Sequence[Exchange], upstream: Sequence[tuple[int, Exchange]]
 ) -> tuple[Passage, ...]:
@@ -115,7 +129,7 @@ def passages(
         sides = tuple(side(way.upstream, each) for during, each in upstream if during == number)
         step = sides[-1].exchange.chat if sides else None
         own = None if step is None else _own(way.client, scenario, script[step])
-        found.append(Passage(way, number, side(way.client, exchange), sides, tuple(found), own))
+        found.append(Passage(way, number, client_side(way.client, exchange), sides, tuple(found), own))
     return tuple(found)
 
 

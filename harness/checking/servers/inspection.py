@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from harness.apis.departure import PROMISES, Promise
 from harness.apis.view import WireError
 from harness.checking.servers.check import BOTH, Check
 from harness.checking.servers.checks import CHECKS
-from harness.checking.servers.line import Enough, Line, Unanswered
+from harness.checking.servers.checks.answers import PLAIN
+from harness.checking.servers.line import BUSY, Enough, Line, Unanswered
 from harness.checking.servers.playing import Judge, Playing, played
 from harness.checking.servers.price import Price
 from harness.checking.servers.rates import rate
@@ -39,7 +40,12 @@ _NO_ACCESS = frozenset({401, 402, 403})
 _REFUSED = frozenset({400, 422})
 
 
-_PLAINEST = frozenset({"server-text", "server-call", "server-parallel", "server-error-messages"})
+_FAILS = f"it was not asked, since {PLAIN} is answered with an error"
+
+_VARIANTS: Mapping[Variant, tuple[Variant, ...]] = {"whole": ("whole", "stream"), "stream": ("stream",)}
+"""The variants that fail with a variant: a server without whole answers is not asked for streams."""
+
+_PLAINEST = frozenset({PLAIN, "server-call", "server-parallel", "server-error-messages"})
 """The checks whose answers have something of everything."""
 
 
@@ -148,6 +154,7 @@ class Inspection:
         playings: list[Playing] = []
         watching = Watching(self.redactor)
         stopped: str | None = None
+        failing: dict[Variant, str] = {}
         url = self.server.base_url
         kind = "provider" if self.server.api.is_provider(url) else "server"
         provenance = Provenance(kind, model_requested=self.server.model, recorded_from=origin(url))
@@ -155,7 +162,12 @@ class Inspection:
             most = room(sum(1 for _ in self.asked.cells())) if self.conversations else 0
             judge = Judge(greeted(self.server, self.line), provenance, self.redactor, self.price, most)
             for check, variant in self.asked.cells():
-                cell, done = self._cell(judge, watching, check, variant)
+                if variant in failing:
+                    cell, done = judge.unplayed(check, variant, failing[variant]), ()
+                else:
+                    cell, done = self._cell(judge, watching, check, variant)
+                    if any(_fails_altogether(check, each) for each in done):
+                        failing |= dict.fromkeys(_VARIANTS[variant], _FAILS)
                 cells.append(cell)
                 playings += done
                 told(cell)
@@ -215,6 +227,19 @@ class Inspection:
         for promise, check in watching.first_seen().items():
             words[promise] = f"--only={promise},{check}"
         return Invocation(rerun=self.command, scenarios=words, targets={self.server.name: ()}, show=())
+
+
+def _fails_altogether(check: Check, playing: Playing) -> bool:
+    """The plainest question is answered with an error, so that each other one would be too. A server that is busy may
+    answer the next one."""
+    replies = playing.talk.replies
+    return (
+        check.id == PLAIN
+        and bool(playing.talk.flaws)
+        and len(replies) == 1
+        and (replies[0].view is not None and replies[0].view.error is not None)
+        and replies[0].response.status not in BUSY
+    )
 
 
 def _rates(target: str, playings: Sequence[Playing]) -> Iterator[Rate]:

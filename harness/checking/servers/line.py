@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _TRIES = 3
 """How often a request is sent that the server was too busy for."""
 
-_BUSY = frozenset({429, 503, 529})
+BUSY = frozenset({429, 503, 529})
 
 _LONGEST_WAIT = 60.0
 """Seconds; who asks to wait longer is not waited for."""
@@ -77,7 +77,7 @@ class Line:
             response = self._send(authorized)
             asked = waiting_time(response.headers)
             pause = float(2**tries) if asked is None else asked
-            if response.status not in _BUSY or tries == _TRIES or pause > _LONGEST_WAIT:
+            if response.status not in BUSY or tries == _TRIES or pause > _LONGEST_WAIT:
                 return response
             self._wait(pause)
         raise AssertionError("the last try returns")

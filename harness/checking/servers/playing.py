@@ -59,6 +59,10 @@ class Judge:
         """The cell of a check that is not applicable, be it seen in the middle of it."""
         return self._cell(check, variant, Verdict.NOT_APPLICABLE, reason=reason, playings=playings)
 
+    def unplayed(self, check: Check, variant: Variant, reason: str) -> CellResult:
+        """The cell of a check that was not played, since its answer would be the same error."""
+        return self._cell(check, variant, Verdict.INCONCLUSIVE, reason=reason)
+
     def broken(self, check: Check, variant: Variant, error: BaseException) -> CellResult:
         """The cell of a check that broke: a defect of the harness, whatever the server has answered."""
         cell = self._cell(check, variant, Verdict.ERROR, reason=f"{type(error).__name__}: {located(error)}")

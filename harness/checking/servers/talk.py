@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from http import HTTPStatus
 from typing import NoReturn, Protocol
 
-from harness.apis.departure import CALL_ID, END, Departure
+from harness.apis.departure import CALL_ID, END, FIELDS, Departure
 from harness.apis.eventstream import starts_as_one
+from harness.apis.jsonvalue import loads
 from harness.apis.questions import Answered, Body
 from harness.apis.view import CallView, RequestView, ResponseView, WireError
+from harness.checking.legible import legible
 from harness.checking.servers.line import Line, Unanswered
 from harness.checking.servers.server import Server
 from harness.contract.http import HttpRequest, HttpResponse
@@ -173,6 +176,8 @@ class Talk:
     def _answered(self, body: Body, refused: str | Callable[[], str], stream: bool) -> Reply:
         reply = self._sent(self.server.request(body, stream=stream), body)
         if reply.view is None:
+            if reply.departures:
+                raise Inconclusive(f"the answer cannot be read, as {reply.departures[0].promise.id} reports")
             self._end(f"the answer cannot be read: {reply.damage}", reply)
         if reply.view.error is not None:
             meaning = refused if isinstance(refused, str) else refused()
@@ -190,17 +195,23 @@ class Talk:
             response = self._line(request)
         except Unanswered as reason:
             self._end(f"no answer came: {reason}", Reply(body, request, HttpResponse(0), None))
-        view, damage = None, ""
-        try:
-            view = self.server.api.read(_called_what_it_is(response))
-        except WireError as error:
-            damage = str(error)
+        view, damage = self._read(response)
         asked = self._view(request)
         found = () if asked is None else tuple(self._departures(response, asked, view))
         reply = Reply(body, request, response, view, damage, found)
         self._watch(self._check, reply, asked)
         self.replies.append(reply)
         return reply
+
+    def _read(self, response: HttpResponse) -> tuple[ResponseView | None, str]:
+        """The answer, or what can be read of it, and why the whole of it cannot be."""
+        told, damage = _called_what_it_is(response), ""
+        for part in (lambda: told, lambda: legible(told), lambda: legible(told, done=False)):
+            try:
+                return self.server.api.read(part()), damage
+            except WireError as error:
+                damage = damage or str(error)
+        return None, damage
 
     def _view(self, request: HttpRequest) -> RequestView | None:
         """The request as the witness reads it; of one that is wrong on purpose, one that is not."""
@@ -213,6 +224,14 @@ class Talk:
     def _departures(self, response: HttpResponse, asked: RequestView, view: ResponseView | None) -> Iterator[Departure]:
         if response.delivery.ending != "complete":
             yield END.broken("the connection is closed before the answer has ended")
+        if response.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            return  # which the check reports; the form of the error follows from it
+        if view is not None and view.error is None and not asked.stream:
+            try:
+                loads(response.body)
+            except WireError as damage:
+                yield FIELDS.broken(f"the body cannot be parsed: {damage.reason}")
+                response = replace(response, body=legible(response).body)
         yield from self.server.strictly(response, asked)
         known = {call.id for each in self.replies if each.view is not None for call in each.view.calls}
         sent = {call.id for call in asked.calls}

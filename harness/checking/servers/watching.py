@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from http import HTTPStatus
 
 from harness.apis.departure import (
     ARGUMENTS,
@@ -127,7 +128,9 @@ class Watching:
 def _looked_for(reply: Reply, variant: Variant) -> Iterator[Promise]:
     """The promises that an answer can be seen to keep."""
     view = reply.view
-    if reply.response.status >= 400 or (view is not None and view.error is not None):
+    if reply.response.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return
+    if reply.response.status >= HTTPStatus.BAD_REQUEST or (view is not None and view.error is not None):
         yield from (ERROR_BODY, ERROR_STATUS)
         return
     yield from (CONTENT_TYPE, FIELDS, STOP_REASON, USAGE)

@@ -12,6 +12,9 @@ from harness.checking.servers.tools import WEATHER
 from harness.contract.model import ChatRequest, Message, StopReason
 from harness.scenarios.schema import StepSpec, Subject
 
+PLAIN = "server-text"
+"""The check with the plainest request: who answers that with an error answers nothing."""
+
 _TEXT = "What is the capital of France? Answer in one short sentence."
 
 
@@ -20,7 +23,8 @@ _LOST = 6
 
 
 def _text(talk: Talk) -> None:
-    reply = talk.ask(ChatRequest(messages=[Message.user(_TEXT)]))
+    refused = "streams do not work" if talk.stream else "a plain question is refused"
+    reply = talk.ask(ChatRequest(messages=[Message.user(_TEXT)]), refused=refused)
     view = helpful(reply)
     if view.calls:
         said = "the answer calls a tool, and the request declares none"
@@ -130,7 +134,7 @@ def _same_calls(talk: Talk) -> None:
 
 CHECKS = (
     Check(
-        id="server-text",
+        id=PLAIN,
         subject=Subject.RESPONSES,
         promise="A plain question gets an answer of text.",
         source="anthropic-response-blocks, openai-chat-message-answer, openai-responses-stop-reasons, gemini-chunks",
