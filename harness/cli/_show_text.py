@@ -16,7 +16,6 @@ from harness.apis.view import WireError
 from harness.contract.model import (
     JSON,
     ChatRequest,
-    ChatResponse,
     File,
     Image,
     Message,
@@ -34,6 +33,7 @@ from harness.reports._page import Page, heading, indented
 from harness.reports._words import both, count, place, plain, plain_line, short
 from harness.results import (
     CellResult,
+    Chat,
     DrivenTranscript,
     Embedded,
     EmbeddingTranscript,
@@ -105,7 +105,7 @@ def _exchanges(evidence: Evidence, found: Sequence[_Numbered], width: int) -> It
         chat = None if reading.exchange.chat is None else reading.exchange.chat
         made = chats[chat] if chat is not None and chat < len(chats) else None
         asked = _request(made.request, _said_before(evidence, chat)) if made else []
-        answered = _outcome(made.response, made.error, made.error_text) if made else []
+        answered = _outcome(made) if made else []
         if chat is not None and chat < len(embedded):
             asked = [Text(plain(f"text: {text}")) for text in embedded[chat].texts]
             answered = _vectors(embedded[chat])
@@ -124,7 +124,7 @@ def _exchanges(evidence: Evidence, found: Sequence[_Numbered], width: int) -> It
     silent = [each for index, each in enumerate(chats) if not evidence.exchanges(index)]
     for made in silent:
         yield [heading(f"turn {made.turn + 1}, answer {made.step + 1}: nothing was sent"), *_request(made.request, 0)]
-        yield _outcome(made.response, made.error, made.error_text)
+        yield _outcome(made)
 
 
 def _said_before(evidence: Evidence, chat: int | None) -> int:
@@ -145,9 +145,10 @@ def _request(request: ChatRequest, known: int) -> list[Text]:
     return shown
 
 
-def _outcome(response: ChatResponse | None, error: str | None, text: str | None) -> list[Text]:
+def _outcome(chat: Chat) -> list[Text]:
+    response = chat.response
     if response is None:
-        return [Text(plain(f"raises {error}: {text}"), style="red")]
+        return [Text(plain(f"{chat.raised}{chat.words}"), style="red")]
     return [*_message(response.message), Text(plain(f"stop reason: {response.stop_reason.value}"), style="dim")]
 
 

@@ -6,7 +6,10 @@ import os
 import sysconfig
 import traceback
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
+from typing import Any, Literal, TypeAlias
 
 from harness.host.shortened import shortened
 
@@ -16,6 +19,21 @@ TRACEBACK_LENGTH = 8000
 _OURS = f"{Path(__file__).parent.parent}{os.sep}"
 _INSTALLED = tuple(sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib"))
 _PYTHON = (*(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib")), "<")  # "<": code without a file
+
+_BRIDGE = "harness.bridge"
+
+_Owner: TypeAlias = Literal["adapter", "bridge", "library"]
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where an exception comes from: who raised it (`the library litellm`, `the wrapper`, `the bridge`, `the adapter`),
+    its class, its text, and the line as ` (file.py, line 3)`."""
+
+    raiser: str
+    error: str
+    text: str
+    line: str
 
 
 def said(error: BaseException) -> str:
@@ -54,6 +72,57 @@ def place(frames: Sequence[tuple[str, int]]) -> str:
     return ""
 
 
+def origin(error: BaseException) -> Origin:
+    """Read off the traceback of an exception who raised it, and in which line; of a library's the call as well."""
+    frames = traceback.walk_tb(error.__traceback__)
+    calls = [(_owner(each.f_code.co_filename), each.f_code.co_filename, line, each) for each, line in frames]
+    known = [call for call in calls if call[0] is not None]
+    if not known:
+        return Origin("the adapter", type(error).__name__, said(error), "")
+    owner, filename, number, frame = known[-1]
+    line = f"{_shown(filename)}, line {number}"
+    match owner:
+        case "library":
+            caller = next((at for at in range(len(known) - 1, -1, -1) if known[at][0] != "library"), None)
+            raiser = f"the library {_package(known[0 if caller is None else caller + 1][1])}"
+            line = f"{_below_packages(filename)}, line {number}"
+            line += "" if caller is None else f", called in {_shown(known[caller][1])}, line {known[caller][2]}"
+        case "bridge":
+            raiser = f"the bridge ({_BRIDGE})"
+        case _:
+            raiser = "the wrapper" if _is_wrapper(frame.f_globals) else "the adapter"
+    return Origin(raiser, type(error).__name__, said(error), f" ({line})")
+
+
+def _owner(filename: str) -> _Owner | None:
+    """Whose code a file is; `None` for Python's own and the rest of harness."""
+    if filename.startswith(_OURS):
+        folder = Path(filename).relative_to(_OURS).parts[0]
+        return "bridge" if folder == "bridge" else "adapter" if folder == "adapters" else None
+    if _is_installed(filename):
+        return "library"
+    return None if filename.startswith(_PYTHON) else "adapter"
+
+
+def _is_wrapper(names: dict[str, Any]) -> bool:
+    """Whether the code with these global names uses the bridge."""
+    homes = (value.__name__ if isinstance(value, ModuleType) else _home(value) for value in names.values())
+    return any(home == _BRIDGE or home.startswith(f"{_BRIDGE}.") for home in homes)
+
+
+def _home(value: object) -> str:
+    home = getattr(value, "__module__", None) if callable(value) else None
+    return home if isinstance(home, str) else ""
+
+
+def _package(filename: str) -> str:
+    """The name under which the package of an installed file is imported."""
+    below = _below_packages(filename)
+    first, *rest = Path(below).parts
+    is_namespace = len(rest) > 1 and not Path(filename.removesuffix(below), first, "__init__.py").exists()
+    return f"{first}.{rest[0]}" if is_namespace else first.removesuffix(".py")
+
+
 def traceback_of(error: BaseException) -> str:
     """The traceback of an exception, without more of its text than `said` keeps."""
     causes: list[str] = []
@@ -69,6 +138,15 @@ def traceback_of(error: BaseException) -> str:
 
 def _is_installed(filename: str) -> bool:
     return filename.startswith(_INSTALLED) or not {"site-packages", "dist-packages"}.isdisjoint(Path(filename).parts)
+
+
+def _below_packages(filename: str) -> str:
+    """The path of an installed file below the folder of packages."""
+    folder = next((each for each in _INSTALLED if filename.startswith(each)), None)
+    if folder is not None:
+        return filename.removeprefix(folder)
+    parts = Path(filename).parts
+    return str(Path(*parts[max(at for at, part in enumerate(parts) if part.endswith("-packages")) + 1 :]))
 
 
 def _shown(filename: str) -> str:

@@ -10,6 +10,7 @@ from harness.apis.profile import Profile
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import JSON, ChatRequest, ChatResponse, StreamEvent, ToolCall, ToolResult
 from harness.contract.protocols import Capability
+from harness.host.crash import Origin
 from harness.scenarios.schema import Scenario, Variant
 
 Mode: TypeAlias = Literal["replay", "reference", "live", "record", "audit", "serve"]
@@ -46,7 +47,8 @@ class Chat:
 
     `turn` is the index of the user turn, `step` that of the answer in this turn. `events` are those of a streamed
     answer, also the ones before an error. `error` is the name of a class of `harness.contract.errors`, or, when
-    `crashed`, of what else was raised, with its `traceback`; `status` and `retry_after` are those of a `ProviderError`.
+    `crashed`, of what else was raised, with its `traceback`; `origin` is what was raised first, where an error of the
+    contract was made of another one; `status` and `retry_after` are those of a `ProviderError`.
     `limit_reached` says that the loop ended behind this chat, at its bound. `request` and `response` are what was given
     and returned, whatever the adapter has done to these objects since; `changes` are what it did to the request.
     """
@@ -64,6 +66,22 @@ class Chat:
     retry_after: float | None = None
     traceback: str | None = None
     changes: tuple[Change, ...] = ()
+    origin: Origin | None = None
+
+    @property
+    def raised(self) -> str:
+        """Who raised what: `the library litellm raises ValueError (as MalformedResponse)`."""
+        if self.origin is None:
+            return f"the adapter raises {self.error}"
+        became = "" if self.origin.error == self.error else f" (as {self.error})"
+        return f"{self.origin.raiser} raises {self.origin.error}{became}"
+
+    @property
+    def words(self) -> str:
+        """The line and the text of what was raised, as the end of a sentence."""
+        return (
+            f": {self.error_text}" if self.origin is None or self.crashed else f"{self.origin.line}: {self.error_text}"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from harness.apis.api import Api
 from harness.apis.view import ErrorView, WireError
 from harness.contract.errors import ConnectionFailed, MalformedResponse, ProviderError, provider_error
 from harness.contract.http import HttpRequest, HttpResponse
+from harness.host.crash import Origin
 from harness.results import Blame, Chat, Exchange, Kind, Severity
 from harness.rules.evidence import Evidence
 from harness.rules.reading import Reading
@@ -244,7 +245,7 @@ def _rightly(evidence: Evidence, chat: int, wanted: Due) -> Flaw | None:
         )
     if is_foreseen(evidence, chat) or (wanted.fate == "unreadable" and not is_spoilt(evidence)):
         return None  # exchange-unreadable says the latter
-    message = f"the adapter raises {made.error} and there is no answer: {made.error_text}"
+    message = f"{made.raised} and there is no answer{made.words}"
     blame = None if wanted.fate == "unreadable" else Blame.PROVIDER  # the former is an answer, says the scenario
     return Flaw(
         message, wanted.exchange, "", made.error, "a response", rule="chat-failure", blame=blame, case="no answer"
@@ -272,16 +273,16 @@ def _wrongly(evidence: Evidence, chat: int, wanted: Due) -> Flaw | None:
     made = evidence.transcript.chats[chat]
     if wanted.fate in ("unsent", "unreadable", "answered") and _is_expected(evidence, chat):
         return None
-    raised = f"the adapter raises {made.error}"
+    raised = made.raised
     unasked = _unasked(wanted, evidence.transcript.variant == "stream")
     if unasked is not None:
-        message = f"{unasked}, and {raised}: {made.error_text}"
+        message = f"{unasked}, and {raised}{made.words}"
         return Flaw(message, wanted.exchange, "", made.error, rule="chat-failure", blame=Blame.PROVIDER)
     match wanted.fate:
         case "answered":
             message = f"{raised} where the answer can be read"
         case "unsent":
-            message = f"{raised} before it sends anything"
+            return _unsent(made)
         case "failed" if wanted.failure is not None:
             message = f"the provider answered {_said(wanted.failure)}, and {raised}"
         case "cut":
@@ -294,7 +295,7 @@ def _wrongly(evidence: Evidence, chat: int, wanted: Due) -> Flaw | None:
     # nobody takes a broken answer for a good one if anything at all is raised: which class it is is ours
     kind = Kind.CONVENTION if wanted.fate in ("unanswered", "cut", "unreadable") else None
     return Flaw(
-        f"{message}: {made.error_text}",
+        f"{message}{made.words}",
         wanted.exchange,
         pointer,
         made.error,
@@ -303,6 +304,20 @@ def _wrongly(evidence: Evidence, chat: int, wanted: Due) -> Flaw | None:
         kind=kind,
         raised=made.error if made.crashed else None,
         case=f"{wanted.fate}: {made.error}",
+    )
+
+
+def _unsent(made: Chat) -> Flaw:
+    """An error before there was anything to answer: it is what was raised first, whatever was made of it."""
+    origin = made.origin or Origin("the adapter", made.error or "", made.error_text or "", "")
+    lost = made.error == ConnectionFailed.__name__
+    nothing = "; nothing came in where `endpoint.base_url` leads: does the client send there?" if lost else ""
+    return Flaw(
+        f"{origin.raiser} raises {origin.error} before anything is sent{origin.line}: {origin.text}{nothing}",
+        actual=origin.error,
+        rule="chat-failure",
+        raised=made.error if made.crashed else None,
+        case=f"unsent: {origin.error}",
     )
 
 

@@ -12,10 +12,17 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar, cast
 
 from harness.apis.targets import Target
-from harness.contract.errors import ChatError, HarnessError, InvalidValue, IterationLimit, ProviderError
+from harness.contract.errors import (
+    ChatError,
+    HarnessError,
+    InvalidValue,
+    IterationLimit,
+    MalformedResponse,
+    ProviderError,
+)
 from harness.contract.model import ChatRequest, ChatResponse, Finish, StreamEvent, ToolCall, ToolResult
 from harness.contract.protocols import Endpoint
-from harness.host.crash import located, said, traceback_of
+from harness.host.crash import Origin, located, origin, said, traceback_of
 from harness.kit.handlers import CollectingHandler
 from harness.kit.thread import Thread, failure
 from harness.kit.trimming import trimmed
@@ -202,10 +209,22 @@ def checked(response: object, events: list[StreamEvent]) -> ChatResponse:  # noq
 
 def _failed(asked: Chat, error: BaseException, events: list[StreamEvent]) -> Chat:
     """A chat that raised."""
-    failed = replace(asked, error=class_of(error), error_text=said(error), events=tuple(events))
+    failed = replace(asked, error=class_of(error), error_text=said(error), events=tuple(events), origin=_origin(error))
     if isinstance(error, ProviderError):
         failed = replace(failed, status=error.status, retry_after=error.retry_after)
     return failed
+
+
+def _origin(error: BaseException) -> Origin:
+    """The exception of which an adapter made an error of the contract, or that error itself."""
+    first = error
+    while isinstance(first, ChatError):
+        cause = first.__cause__ or (None if first.__suppress_context__ else first.__context__)
+        if cause is None:
+            break
+        first = cause
+    found = origin(first)
+    return replace(found, text=first.reason) if isinstance(first, MalformedResponse) else found
 
 
 class _Ended(Exception):  # not an error: a chat has failed, and the cell ends there

@@ -4,6 +4,7 @@ what the scenario wants."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -81,12 +82,16 @@ def declines(_: object) -> NoReturn:
 
 @pytest.mark.parametrize(
     ("wrap", "when"),
-    [(asks(declines), "before it sends anything"), (answers(declines), "where the answer can be read")],
+    [
+        (asks(declines), r"before anything is sent \({}\): unknown role"),
+        (answers(declines), r"where the answer can be read \({}\): malformed response: unknown role"),
+    ],
 )
 def test_an_error_where_nothing_has_failed_says_when_it_came(wrap: Wrap, when: str) -> None:
     first, *_ = faulty("call-single", "anthropic", wrap).findings
-    said = f"the adapter raises MalformedResponse {when}: malformed response: unknown role: tool"
-    assert (first.rule, first.message) == ("chat-failure", said)
+    said = when.replace("{}", r"tests/rules/test_errors\.py, line \d+")
+    assert first.rule == "chat-failure"
+    assert re.fullmatch(rf"the adapter raises MalformedResponse {said}: tool", first.message)
 
 
 def first(transcript: Transcript) -> Finding:

@@ -16,6 +16,7 @@ from harness.apis.profile import Profile
 from harness.contract.model import ChatRequest, ChatResponse, Finish, Message, ToolCall, ToolResult
 from harness.contract.process import Command, Completed
 from harness.contract.protocols import Requirement
+from harness.host.crash import Origin
 from harness.host.shortened import shortened
 from harness.results import Chat
 from harness.running.play import Playing
@@ -164,7 +165,7 @@ Answer: TypeAlias = Described | Unusable | Begin | RunCommand | Played | Stopped
 
 _OURS = frozenset(
     each.__module__
-    for each in (Described, Playing, Chat, Message, ChatRequest, ChatResponse, Finish, Command, Requirement)
+    for each in (Described, Playing, Chat, Origin, Message, ChatRequest, ChatResponse, Finish, Command, Requirement)
 )
 """The modules whose values may come from a worker, each named by one of them."""
 
