@@ -178,6 +178,15 @@ FAULTS = (
         0,
     ),
     Fault("schema-const-dropped", parameters(without("const")), "schema-const", "tool-declaration-changed", TOOL, 0),
+    Fault(
+        "schema-default-dropped",
+        parameters(without("default")),
+        "schema-optional",
+        "tool-declaration-changed",
+        TOOL,
+        0,
+        ("anthropic", *OPENAI),
+    ),
     Fault("schema-enum-dropped", parameters(without("enum")), "schema-enums", "tool-declaration-changed", TOOL, 0),
     Fault(
         "schema-inlined-as-far-as-it-goes",

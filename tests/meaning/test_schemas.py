@@ -242,7 +242,8 @@ def test_an_equal_form_says_the_same_and_a_change_next_to_it_does_not(given: Any
         (OPTIONAL, strict({"type": ["integer", "null"]})),
         (OPTIONAL, strict({"anyOf": [{"type": "integer"}, {"type": "null"}]})),
         ({"type": "array", "items": CITY}, {"type": "array", "items": {**CITY, "additionalProperties": False}}),
-        ({"type": "integer", "default": 3}, {"type": "integer"}),
+        ({"type": "integer", "default": None}, {"type": "integer"}),
+        (strict({"type": "integer", "default": 3}), strict({"type": "integer"})),
         ({"properties": {"a": {"type": "string"}}}, {"type": "object", "properties": {"a": {"type": "string"}}}),
         (
             {"anyOf": [OPTIONAL, {"type": "null"}]},
@@ -350,6 +351,7 @@ def test_a_change_is_found_where_it_is_with_an_instance(
             "/properties/p/contentEncoding",
         ),
         (of({"type": "integer", "default": 3}), of({"type": "integer", "default": 4}), "/properties/p/default"),
+        (of({"type": "integer", "default": 3}), of({"type": "integer"}), "/properties/p/default"),
         (of({"type": "integer", "examples": [3]}), of({"type": "integer"}), "/properties/p/examples"),
     ],
 )
@@ -384,6 +386,8 @@ def test_a_description_counts_wherever_it_stands_for_the_value(given: Any, wire:
     ("given", "wire", "dialect", "same"),
     [
         ({"type": "string"}, {"type": "STRING"}, "openapi", True),
+        ({"type": "integer", "default": 3}, {"type": "INTEGER"}, "openapi", True),
+        ({"type": "integer", "default": 3}, {"type": "INTEGER", "default": 4}, "openapi", False),
         ({"type": "string"}, {"type": "STRING"}, "json-schema", False),
         ({"type": ["string", "null"]}, {"type": "STRING", "nullable": True}, "openapi", True),
         ({"type": ["string", "null"]}, {"type": "STRING", "nullable": True}, "json-schema", False),

@@ -31,8 +31,8 @@ class Document:
 
     def __init__(self, schema: JSON, dialect: Dialect, *, nullable: bool) -> None:
         self._pointers: dict[int, str] = {}
-        self._openapi = dialect == "openapi"
-        self.reads_nullable = nullable or self._openapi
+        self.is_openapi = dialect == "openapi"
+        self.reads_nullable = nullable or self.is_openapi
         self.root = self._read(schema, "")
         try:
             _check(self.root)
@@ -78,7 +78,7 @@ class Document:
                 read[name] = {key: self._read(each, join(at, key)) for key, each in value.items()}
             else:
                 read[name] = value
-        if self._openapi:
+        if self.is_openapi:
             read = _from_openapi(read)
         self._pointers[id(read)] = pointer
         return read

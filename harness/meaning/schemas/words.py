@@ -40,6 +40,7 @@ class _Comparison:
     def __init__(self, given: Document, wire: Document) -> None:
         self._given = given
         self._wire = wire
+        self._needs_defaults = _needs_defaults(wire)
         self._seen: set[tuple[tuple[int, ...], tuple[int, ...]]] = set()
 
     def place(self, given: Sequence[JSON], wire: Sequence[JSON]) -> Reworded | None:
@@ -51,8 +52,13 @@ class _Comparison:
         one = [each for schema in given for each in _saying(self._given, schema)]
         other = [each for schema in wire for each in _saying(self._wire, schema)]
         at = self._wire.pointer(self._wire.behind(wire[0])) if wire else ""
-        found = next((found for name in _WORDS if (found := _word(name, one, other, at)) is not None), None)
-        return found or self._inside(one, other, at)
+        for name in _WORDS:
+            given_words, sent = _said(name, one), _said(name, other)
+            if name == "default" and not sent and not self._needs_defaults:
+                continue
+            if (found := _word(name, given_words, sent, at)) is not None:
+                return found
+        return self._inside(one, other, at)
 
     def _inside(self, one: list[dict[str, JSON]], other: list[dict[str, JSON]], at: str) -> Reworded | None:
         given, wire = _members(one), _members(other)
@@ -81,16 +87,12 @@ def _saying(document: Document, schema: JSON, within: tuple[int, ...] = ()) -> I
             yield {key: value for key, value in one.items() if key != "description"} if is_overruled else one
 
 
-def _word(name: str, one: list[dict[str, JSON]], other: list[dict[str, JSON]], at: str) -> Reworded | None:
-    given, sent = _said(name, one), _said(name, other)
-    if name == "default":  # a strict API wants it left out (openai-chat-strict-schema)
-        wrong = sent and {text: value for text, value in sent.items() if text not in given and value is not None}
-        return Reworded(join(at, name), next(iter(wrong.values())), next(iter(given.values()), None)) if wrong else None
+def _word(name: str, given: dict[str, JSON], sent: dict[str, JSON], at: str) -> Reworded | None:
     lost = [value for text, value in given.items() if text not in sent]
     if lost:
         return Reworded(join(at, name), next((sent[text] for text in sent if text not in given), None), lost[0])
     added = [value for text, value in sent.items() if text not in given]
-    if name == "format" and added:
+    if name in ("format", "default") and added:
         return Reworded(join(at, name), added[0], None)
     return None
 
@@ -98,8 +100,23 @@ def _word(name: str, one: list[dict[str, JSON]], other: list[dict[str, JSON]], a
 def _said(name: str, schemas: list[dict[str, JSON]]) -> dict[str, JSON]:
     values = [schema[name] for schema in schemas if name in schema]
     return {
-        canonical(value): value for value in values if value != "" and not (name == "format" and value in _REPEATING)
+        canonical(value): value
+        for value in values
+        if value != ""
+        and not (name == "format" and value in _REPEATING)
+        and not (name == "default" and value is None)  # SDKs drop it: an optional property has no value
     }
+
+
+def _needs_defaults(wire: Document) -> bool:
+    """Return whether a default that was given has to be sent: strict schemas have none (openai-chat-strict-schema), and
+    Gemini ignores them in its own schema language (gemini-schema-fields)."""
+    root = wire.root
+    if wire.is_openapi or not isinstance(root, dict):
+        return False
+    properties, required = root.get("properties"), root.get("required")
+    strict = root.get("additionalProperties") is False and isinstance(properties, dict) and isinstance(required, list)
+    return not (strict and properties and set(properties) <= {each for each in required if isinstance(each, str)})
 
 
 def _members(schemas: list[dict[str, JSON]]) -> dict[str, list[JSON]]:
