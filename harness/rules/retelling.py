@@ -150,7 +150,7 @@ def _different(
         if told:
             yield Flaw(
                 f"chat {index} comes out differently when its stream is told {way}. It differs in "
-                f"{_and([contrast.place for contrast in told])}",
+                f"{_and(_first_places(told))}",
                 exchanges[-1].index if exchanges else None,
                 "" if exchanges else None,
                 _by_place([(contrast.place, contrast.other) for contrast in told]),
@@ -158,6 +158,11 @@ def _different(
                 kind=kind or each,
                 case=_NAMES.sub("", told[0].place),
             )
+
+
+def _first_places(contrasts: Sequence[Contrast]) -> list[str]:
+    places = [contrast.place for contrast in contrasts]
+    return places if len(places) <= 4 else [*places[:3], f"{len(places) - 3} more places"]
 
 
 _NAMES = re.compile(r" \([^()]*\)| at /\S+| \d+")
