@@ -5,6 +5,7 @@ The whole suite takes minutes where a library is slow to make its clients, and m
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from harness.contract.protocols import Capability
@@ -54,6 +55,7 @@ SAMPLE = frozenset(
         "json-with-tools",
         "schema-references",
         "schema-recursive",
+        "schema-optional",
         "tool-description-long",
         "schema-nested-arrays",
         "image-from-user",
@@ -103,7 +105,10 @@ def not_played(every: Sequence[Cell], chosen: Sequence[Cell]) -> tuple[str, ...]
     if scenarios and all(each.provocations for each in scenarios.values()):
         said.append(f"{len(scenarios)} scenarios, of what no provider was recorded doing: --all plays them too.")
     elif scenarios:
-        said.append(f"{len(scenarios)} scenarios, mostly more of the same: --all plays them too.")
+        subjects = Counter(each.covers[0].value for each in scenarios.values()).most_common()
+        added = ", ".join(f"{subject} {count}" for subject, count in subjects)
+        total = len(scenarios) + len(played)
+        said.append(f"{len(scenarios)} of {total} scenarios, since this was a sample. --all adds them: {added}.")
     targets = sorted({cell.target.cassettes for cell in every} - {cell.target.cassettes for cell in chosen})
     if targets:
         said.append(f"the targets {', '.join(targets)}: --target NAME plays one.")

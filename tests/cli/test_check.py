@@ -102,7 +102,12 @@ def test_a_capability_that_is_declared_and_does_not_work_is_named(scorecard: Sco
 def test_what_was_not_played_is_said_with_the_way_to_it(scorecard: Scorecard) -> None:
     scenarios, streams = scorecard.said.not_played
 
-    assert re.fullmatch(r"1\d\d scenarios, mostly more of the same: --all plays them too\.", scenarios)
+    said = re.fullmatch(r"(\d+) of (\d+) scenarios, since this was a sample\. --all adds them: (.+)\.", scenarios)
+    assert said is not None, scenarios
+    left_out, total, added = said.groups()
+    played = {cell.scenario for cell in scorecard.run.cells}
+    assert (int(left_out), int(total)) == (int(total) - len(played), len(load_paths([shipped("scenarios")])))
+    assert sum(int(each.split()[1]) for each in added.split(", ")) == int(left_out)
     assert streams == "streamed answers: the adapter does not declare 'streaming'."
     assert {cell.scenario for cell in scorecard.run.cells} <= SAMPLE
 
