@@ -115,8 +115,9 @@ def _needs_defaults(wire: Document) -> bool:
     if wire.is_openapi or not isinstance(root, dict):
         return False
     properties, required = root.get("properties"), root.get("required")
-    strict = root.get("additionalProperties") is False and isinstance(properties, dict) and isinstance(required, list)
-    return not (strict and properties and set(properties) <= {each for each in required if isinstance(each, str)})
+    if root.get("additionalProperties") is not False or not isinstance(properties, dict):
+        return True
+    return not (properties and isinstance(required, list) and all(name in required for name in properties))
 
 
 def _members(schemas: list[dict[str, JSON]]) -> dict[str, list[JSON]]:
