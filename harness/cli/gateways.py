@@ -10,6 +10,7 @@ from pathlib import Path
 from harness import catalog
 from harness.apis.facts import Edition
 from harness.apis.targets import Shipped
+from harness.checking.addresses import client_base_url
 from harness.checking.gateways import judging, process, sample
 from harness.checking.gateways.check import GatewayCheck, Pair, pair
 from harness.checking.gateways.playing import Door
@@ -182,7 +183,7 @@ def _played(asked: Held, by: Edition, standing: Standing, redactor: Redactor, *,
     file = asked.expected_failures
     expected = expected_failures.load(Path(file), findable(by) | judging.RULES) if file else []
     scope = scope_for(asked.shared.rules, asked.shared.ignored, settings(), by)
-    door = Door(asked.url.rstrip("/"), _key(pairs[0]), asked.typed.cell_timeout or _SECONDS)
+    door = Door(client_base_url(pairs[0].way.client, asked.url), _key(pairs[0]), asked.typed.cell_timeout or _SECONDS)
     cells = _chosen(GatewayCheck.cells(pairs, scenarios, played), asked.shared.words)
     done = Spool(len(cells))
     standing.begin([cell for _, cell in cells], done)

@@ -181,6 +181,8 @@ class TurnedAway:
 
     request: str
     reason: str
+    answer: str = ""
+    """The status and the words of the refusal."""
 
 
 @dataclass(frozen=True, slots=True)

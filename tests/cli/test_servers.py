@@ -7,6 +7,7 @@ import re
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
+from urllib.parse import urlsplit
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -244,6 +245,37 @@ def test_a_server_that_is_none_stops_the_check(harness: Command, status: int, ex
     assert outcome.code == 2
     assert expected in outcome.err
     assert outcome.out == ""
+
+
+@pytest.mark.parametrize(
+    ("api", "path", "meant"),
+    [
+        ("openai-chat", "", "/v1"),
+        ("openai-chat", "/v1/v1", "/v1"),
+        ("openai-chat", "/v1/", None),
+        ("anthropic", "/v1/v1", ""),
+        ("anthropic", "/v1", None),
+        ("anthropic", "", None),
+        ("gemini", "/v1beta/v1beta", ""),
+        ("gemini", "/v1beta", None),
+        ("gemini", "", None),
+    ],
+)
+def test_a_version_that_a_base_url_lacks_or_has_twice_is_suggested(
+    api: str, path: str, meant: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reference = faulty(api, unfaulted)
+
+    def handle(request: HttpRequest) -> HttpResponse:
+        if urlsplit(request.url).path.count("/v1") == 1:
+            return reference(request)
+        return HttpResponse(404, {"content-type": "application/json"}, b'{"error": {"message": "gone"}}')
+
+    code = checked(handle, "--only", "server-text", "--variant", "whole", "-q", api=api, path=path)
+
+    suggested = re.search(r"Did you mean http://127.0.0.1:\d+(\S*)\?", capsys.readouterr().err)
+    assert code == (0 if meant is None else 2)
+    assert (suggested and suggested[1]) == meant
 
 
 def test_a_server_that_is_down_stops_the_check(harness: Command) -> None:

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -19,7 +20,7 @@ import pytest
 from harness.checking.gateways import sample
 from harness.cli.main import main
 from harness.contract.http import HttpRequest, HttpResponse
-from harness.results import FactFates, RunResult
+from harness.results import FactFates, RunResult, Verdict
 from harness.scenarios.suite import shipped
 from harness.tape.server import serve
 from tests.gateways.faults import FAULTS
@@ -213,10 +214,10 @@ def test_a_way_that_does_not_lead_to_the_upstream_is_told_with_what_both_ends_sa
 
     assert code == 2
     assert told.splitlines()[-1] == (
-        f"harness: --gateway {front.url}: it answers HTTP 404, and has asked the reference server for no chat: no such "
-        "model What arrived at the reference server: POST /v1/responses: anthropic has no such path; it is one of "
-        "openai-responses. It has to lead the model name 'claude-opus-5-5' to 'claude-opus-5-5' of anthropic, at "
-        f"http://127.0.0.1:{front.port}. 'harness help gateways' shows how."
+        f"harness: --gateway {front.url}: the gateway answers HTTP 404, and has asked the reference server for no "
+        "chat: no such model. What arrived at the reference server: POST /v1/responses: anthropic has no such path; "
+        "it is one of openai-responses. It has to lead the model name 'claude-opus-5-5' to 'claude-opus-5-5' of "
+        f"anthropic, at http://127.0.0.1:{front.port}. 'harness help gateways' shows how."
     )
 
 
@@ -230,9 +231,93 @@ def test_a_gateway_that_asks_for_another_model_is_told_of(front: Front) -> None:
 
     assert code == 2
     assert told.splitlines()[-1] == (
-        "harness: --upstream anthropic: the gateway asks it for the model 'claude-opus-5', and not for "
+        f"harness: --gateway {front.url}: the gateway asks anthropic for the model 'claude-opus-5', and not for "
         "'claude-opus-5-5'. Mend its configuration, or say --upstream-model anthropic=claude-opus-5."
     )
+
+
+class _Unauthorized(Passing):
+    """Has a wrong key of its own for one model, or sends that model's upstream none."""
+
+    def __init__(self, *, by_upstream: bool) -> None:
+        super().__init__()
+        self._by_upstream = by_upstream
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if b'"claude-opus-5-5"' not in request.body:
+            return super().__call__(request)
+        if self._by_upstream:
+            headers = {name: value for name, value in request.headers.items() if name != "authorization"}
+            return super().__call__(HttpRequest(request.method, request.url, headers, request.body))
+        error = b'{"type": "error", "error": {"type": "authentication_error", "message": "no such virtual key"}}'
+        return HttpResponse(401, {"content-type": "application/json"}, error)
+
+
+@pytest.mark.parametrize(
+    ("by_upstream", "said"),
+    [
+        (False, "the gateway answers HTTP 401, and has asked the reference server for no chat: no such virtual key."),
+        (
+            True,
+            (
+                "the gateway answers HTTP 401: The API key is invalid. The upstream turns its POST /v1/messages away "
+                "with HTTP 401: The API key is invalid. The reason: there is no key in the request."
+            ),
+        ),
+    ],
+)
+def test_an_upstream_that_is_not_reached_keeps_no_other_from_being_checked(
+    front: Front, tmp_path: Path, by_upstream: bool, said: str
+) -> None:
+    played = ("--api", "anthropic", "--upstream", "anthropic", "--upstream", "anthropic-opus-5", "--variant", "whole")
+    report = f"--report=json:{tmp_path / 'run.json'}"
+
+    code, _ = front.check(_Unauthorized(by_upstream=by_upstream), *played, report)
+
+    run = RunResult.from_json((tmp_path / "run.json").read_text())
+    (finding,) = (each for cell in run.cells for each in cell.findings)
+    others = {cell.verdict for cell in run.cells if cell.target == "anthropic>anthropic-opus-5"}
+    assert code == 1
+    assert (finding.rule, finding.message[: len(said)]) == ("gateway-unreached", said)
+    assert others == {Verdict.PASS, Verdict.NOT_APPLICABLE}
+    unplayed = [cell for cell in run.cells if cell.target == "anthropic>anthropic" and not cell.findings]
+    assert {cell.verdict for cell in unplayed} == {Verdict.INCONCLUSIVE, Verdict.NOT_APPLICABLE}
+
+
+class _Versioned(Passing):
+    """Has its paths below one version, as most servers do."""
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        path = urlsplit(request.url).path
+        version = "/v1beta/" if "models/" in path else "/v1/"
+        if path.startswith(version) and path.count("/v1") == 1:
+            return super().__call__(request)
+        return HttpResponse(404, {"content-type": "application/json"}, b'{"error": {"message": "Not Found"}}')
+
+
+@pytest.mark.parametrize(
+    ("api", "path", "meant"),
+    [
+        ("openai-chat", "", "/v1"),
+        ("openai-chat", "/v1/v1", "/v1"),
+        ("openai-chat", "/v1/", None),
+        ("anthropic", "/v1", ""),
+        ("anthropic", "", None),
+        ("gemini", "/v1beta/v1beta", ""),
+        ("gemini", "/v1beta", None),
+        ("gemini", "", None),
+    ],
+)
+def test_a_version_that_a_base_url_lacks_or_has_twice_is_suggested(
+    front: Front, api: str, path: str, meant: str | None
+) -> None:
+    at = Front(front.gate, front.url + path, front.port)
+
+    code, told = at.check(_Versioned(), "call-not-needed", "--api", api, "--upstream", api, "--variant", "whole", "-q")
+
+    assert code == (0 if meant is None else 2)
+    suggested = re.search(r"Did you mean (\S+)\?", told)
+    assert (suggested and suggested[1]) == (None if meant is None else front.url + meant)
 
 
 def test_who_does_not_listen_is_waited_for_no_longer_than_was_said() -> None:

@@ -10,9 +10,10 @@ from typing import TypeAlias
 from harness import catalog
 from harness.apis.facts import Edition
 from harness.apis.targets import Shipped, Target
+from harness.checking.addresses import suggestion
 from harness.checking.gateways.fact import Fact
 from harness.checking.gateways.facts import FACTS
-from harness.checking.gateways.judging import Direct, Judged, declined, judged
+from harness.checking.gateways.judging import Direct, Judged, declined, judged, unreached
 from harness.checking.gateways.passage import Passage, Way
 from harness.checking.gateways.playing import Door, Played, played
 from harness.checking.gateways.sample import FIRST
@@ -47,6 +48,7 @@ from harness.running.stages.live import NO_SUCH_PATH
 from harness.running.versions import versions
 from harness.scenarios.schema import Scenario, Variant
 from harness.tape.redact import Redactor
+from harness.tape.redact.address import shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +104,7 @@ class GatewayCheck:
         self._room = 0
         self._direct: dict[tuple[str, str, Variant], Direct] = {}
         self._reached: set[str] = set()
+        self._unreached: dict[str, str] = {}
 
     @staticmethod
     def cells(
@@ -114,14 +117,17 @@ class GatewayCheck:
         """Play the cells, one after the other.
 
         Raises:
-            UsageError: the gateway cannot be reached, or does not reach the upstream.
+            UsageError: the gateway cannot be reached, or reaches none of its upstreams.
         """
         started, at = time.perf_counter(), now()
         done: list[_Done] = []
         self._room = room(len(asked)) if self._conversations else 0
+        pairs = len({each.target.name for each, _ in asked})
         for each, cell in asked:
             done.append((each, *self._cell(each, cell)))
             progress(done[-1][1])
+            if len(self._unreached) == pairs:
+                raise UsageError(f"--gateway {shown(self._door.url)}: {' '.join(self._unreached.values())}")
         results = tuple(result for _, result, _ in done)
         return RunResult(
             "reference",
@@ -152,12 +158,18 @@ class GatewayCheck:
         reason = not_applicable(cell, "reference") or unsayable(cell.scenario.id, cell.target)
         if reason is not None:
             return replace(result, verdict=Verdict.NOT_APPLICABLE, reason=reason), Judged()
+        if each.target.name in self._unreached:
+            reason = f"it was not played: nothing of this gateway reaches {each.upstream.name}"
+            return replace(result, verdict=Verdict.INCONCLUSIVE, reason=reason), Judged()
         strays = len(self._upstream.strays)
         what = played(cell, each.way, self._door, self._upstream)
-        self._check_reached(each, cell, what, self._upstream.strays[strays:])
         declines = declined(what.chats)
         if declines is not None:
             return replace(result, verdict=Verdict.NOT_APPLICABLE, reason=declines), Judged()
+        astray = self._astray(each, cell, what, self._upstream.strays[strays:])
+        if astray is not None:
+            self._unreached[each.target.name] = astray
+            return self._result(result, each, what, [unreached(what.passages, astray)]), Judged()
         said = judged(what, lambda: self._directly(each, cell))
         return self._result(result, each, what, said.findings), said
 
@@ -195,42 +207,49 @@ class GatewayCheck:
         is_there = response is not None and response.status not in NO_SUCH_PATH
         return cell.scenario.id != FIRST and is_there and passage.is_refused
 
-    def _check_reached(self, each: Pair, cell: Cell, what: Played, strays: Sequence[str]) -> None:
-        """Whether the way leads to the upstream, seen by the first cell of a pair. The rest would end like it.
-
-        Raises:
-            UsageError: it does not; what both ends said is repeated.
-        """
+    def _astray(self, each: Pair, cell: Cell, what: Played, strays: Sequence[str]) -> str | None:
+        """Why the way does not lead to the upstream, seen by the first cell of a pair, with what both ends said."""
         if each.target.name in self._reached:
-            return
-        self._reached.add(each.target.name)
+            return None
         asked = [passage.asked[1].model for passage in what.passages if passage.asked is not None]
         if asked and not is_named(asked[0] or "", each.upstream.model):
-            raise UsageError(
-                f"--upstream {each.upstream.name}: the gateway asks it for the model {asked[0]!r}, and not for "
+            return (
+                f"the gateway asks {each.upstream.name} for the model {asked[0]!r}, and not for "
                 f"{each.upstream.model!r}. Mend its configuration, or say --upstream-model "
                 f"{each.upstream.name}={asked[0]}."
             )
         if any(passage.upstream or self._may_be_refused(cell, passage) for passage in what.passages):
-            return
+            self._reached.add(each.target.name)
+            return None
         passage = what.passages[0] if what.passages else None
         response = passage.client.exchange.response if passage is not None else None
-        ending = each.way.client.base_url_ending
-        wanted = f" Its base URL has to end in {ending}." if ending and not self._door.url.endswith(ending) else ""
-        if response is None:
-            raise UsageError(f"--gateway {self._door.url}: it does not answer.{wanted} Is it up?")
-        if passage is not None and passage.client.is_answer:
-            raise UsageError(
-                f"--gateway {self._door.url}: it answers {each.target.model!r}, and has asked the reference server "
-                f"nothing: {_told(each, self._upstream.origin)}"
+        if passage is None or response is None:
+            return "the gateway does not answer. Is it up?"
+        if passage.client.is_answer:
+            return (
+                f"the gateway answers {each.target.model!r}, and has asked the reference server nothing: "
+                f"{_told(each, self._upstream.origin)}"
             )
-        error = passage.client.response.error if passage is not None and passage.client.response is not None else None
-        said = error.message if error is not None else response.body.decode(errors="replace")[:200]
+        error = passage.client.response.error if passage.client.response is not None else None
+        said = _sentence(error.message if error is not None else response.body.decode(errors="replace")[:200])
+        answers = f"the gateway answers HTTP {response.status}"
+        turned = next(iter(what.turned_away), None)
+        if turned is not None:
+            return (
+                f"{answers}: {said} The upstream turns its {turned.request} away with {_sentence(turned.answer)} The "
+                f"reason: {turned.reason}. {_told(each, self._upstream.origin)}"
+            )
         arrived = f" What arrived at the reference server: {'; '.join(strays)}." if strays else ""
-        raise UsageError(
-            f"--gateway {self._door.url}: it answers HTTP {response.status}, and has asked the reference server for no "
-            f"chat: {said.strip()}{arrived}{wanted} {_told(each, self._upstream.origin)}"
+        is_lost = response.status in NO_SUCH_PATH
+        meant = suggestion(each.way.client, self._door.url, passage.client.exchange.request.url) if is_lost else ""
+        return (
+            f"{answers}, and has asked the reference server for no chat: {said}{arrived}{meant} "
+            f"{_told(each, self._upstream.origin)}"
         )
+
+
+def _sentence(text: str) -> str:
+    return f"{text.strip().rstrip('.') or 'without words'}."
 
 
 def _told(each: Pair, origin: str) -> str:

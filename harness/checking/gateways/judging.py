@@ -14,7 +14,7 @@ from harness.checking.gateways.facts import FACTS
 from harness.checking.gateways.history import STATE
 from harness.checking.gateways.passage import Passage, Side
 from harness.contract.model import JSON
-from harness.results import Blame, Body, Chat, Exchange, Fate, Finding, Kind, ServedTranscript, Severity, Subject
+from harness.results import Blame, Body, Chat, Exchange, Fate, Finding, Kind, Severity, Subject
 from harness.rules.evidence import Evidence
 from harness.rules.reading import Reading
 from harness.running.excerpt import lines, piece
@@ -48,7 +48,14 @@ TURNED_AWAY = Fact(
     "the provider refuses it before it looks at the chat",
     lambda _passage: (),
 )
-OTHERS = (REFUSED, UNREADABLE, TURNED_AWAY)
+UNREACHED = Fact(
+    "gateway-unreached",
+    "upstreams",
+    "The gateway leads the name of each model to its upstream.",
+    "nothing can be asked of that upstream",
+    lambda _passage: (),
+)
+OTHERS = (REFUSED, UNREADABLE, TURNED_AWAY, UNREACHED)
 """What findings can have as their rule that is judged by more than one passage, and stands in no table."""
 
 RULES = frozenset(fact.id for fact in (*FACTS, *OTHERS))
@@ -267,9 +274,9 @@ def _limits(played: Played, direct: Callable[[], Direct]) -> Iterator[Finding]:
                 subject=Subject.LIMITS,
                 bodies=() if passage is None else tuple(_bodies(passage, fared, of_answer=False)),
             )
-    transcript = evidence.transcript
-    for each in transcript.turned_away if isinstance(transcript, ServedTranscript) else ():
-        message = f"the upstream turns away what the gateway sends: {each.request}: {each.reason}"
+    for each in played.turned_away:
+        answer = f"{each.answer.rstrip('.')} ({each.reason})"
+        message = f"the upstream turns away what the gateway sends, {each.request}, with {answer}"
         yield Finding(TURNED_AWAY.id, Kind.LIMIT, Severity.ERROR, Blame.GATEWAY, message, source=SOURCE)
 
 
@@ -327,6 +334,27 @@ def _unreadable(played: Played, found: Iterable[object]) -> Iterator[Finding]:
         of_response=True,
         subject=Subject.RESPONSES,
         bodies=tuple(_bodies(last, Fared(Fate.LOST), of_answer=True)),
+    )
+
+
+def unreached(passages: Sequence[Passage], message: str) -> Finding:
+    """The finding that a gateway does not lead to an upstream."""
+    return Finding(
+        UNREACHED.id,
+        Kind.LOSS,
+        Severity.ERROR,
+        Blame.GATEWAY,
+        message,
+        source=SOURCE,
+        subject=Subject.REQUESTS,
+        bodies=tuple(
+            body
+            for each in passages[:1]
+            for body in (
+                _request("the client's request", each.client, ""),
+                _answer("the gateway's answer", each.client, ""),
+            )
+        ),
     )
 
 

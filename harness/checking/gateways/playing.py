@@ -10,7 +10,7 @@ from harness.checking.gateways.passage import Passage, Way, passages
 from harness.checking.gateways.saying import saying
 from harness.checking.gateways.upstream import Upstream
 from harness.contract.protocols import Endpoint
-from harness.results import Chat
+from harness.results import Chat, ServedTranscript, TurnedAway
 from harness.rules.evidence import Evidence
 from harness.running.play import play
 from harness.running.stages import Cell
@@ -35,6 +35,12 @@ class Played:
     passages: tuple[Passage, ...]
     chats: tuple[Chat, ...]
     upstream: Evidence
+
+    @property
+    def turned_away(self) -> tuple[TurnedAway, ...]:
+        """The requests that the upstream refused for what is around their chat."""
+        transcript = self.upstream.transcript
+        return transcript.turned_away if isinstance(transcript, ServedTranscript) else ()
 
 
 def played(cell: Cell, way: Way, door: Door, upstream: Upstream) -> Played:

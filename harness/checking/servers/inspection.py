@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from harness.apis.departure import PROMISES, Promise
 from harness.apis.view import WireError
+from harness.checking.addresses import suggestion
 from harness.checking.servers.check import BOTH, Check
 from harness.checking.servers.checks import CHECKS
 from harness.checking.servers.checks.answers import PLAIN
@@ -101,6 +102,7 @@ def greeted(server: Server, line: Line) -> Server:
                 f"--server {shown(server.base_url)}: {request.method} {shown(request.url)} was answered with HTTP "
                 f"{response.status}: {_words(server, response)}. Name the base URL as SDKs take it"
                 f"{_ending(server)}, and by --model one of its models."
+                f"{suggestion(server.api, server.base_url, request.url)}"
             )
         if response.status in _NO_ACCESS:
             variables = " or ".join(server.api.key_variables)

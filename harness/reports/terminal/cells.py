@@ -45,7 +45,7 @@ def inconclusive(run: RunResult) -> Iterator[RenderableType]:
     found = groups.inconclusive(run)
     if found:
         total = count(run.summary[Verdict.INCONCLUSIVE], "cell")
-        yield heading(f"Inconclusive: {total}; neither right nor wrong, since the model did not do what was looked for")
+        yield heading(f"Inconclusive: {total}; neither passed nor failed")
     for reason, places in found:
         yield indented(f"{listed([each.name for each in places], CELLS)}: {reason}")
 

@@ -76,11 +76,16 @@ class Conversation:
             self._beside += served.beside
             if served.reason is not None:
                 path = urlsplit(public.url).path.removeprefix(urlsplit(REFERENCE_URL).path)
-                self._turned_away.append(TurnedAway(f"{request.method} {path}", served.reason))
+                answer = self._refusal(served.response)
+                self._turned_away.append(TurnedAway(f"{request.method} {path}", served.reason, answer))
             elif not served.again:
                 # What is judged is what was said: how fast it came is no part of it.
                 self._tap.note(served.request, replace(served.response, delivery=_unpaced(served.response)))
             return self._told(served.response)
+
+    def _refusal(self, response: HttpResponse) -> str:
+        error = self.wire.read(response).error
+        return f"HTTP {response.status}: {error.message if error is not None else ''}"
 
     def _with_one_version(self, request: HttpRequest) -> HttpRequest:
         """Google's SDK adds the version to a base URL, and base URLs of other servers end in it."""
