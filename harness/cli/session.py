@@ -159,6 +159,10 @@ def _play(  # noqa: PLR0913 - what a run is made of
             Workers(_seconds(options, mode), offline=mode != "live") as workers,
         ):
             result = playing.result(workers)
+            if check is not None:
+                from harness.cli.model_choice import with_accepting_model  # noqa: PLC0415 - it imports a price list
+
+                result = with_accepting_model(playing, workers, result)
     except BaseException as error:
         standing.stop(error)
         raise

@@ -11,6 +11,8 @@ from harness.results import Checked
 def sentences(checked: Checked) -> Iterator[tuple[str, str]]:
     """What there is to say, each with what it is about: what works undeclared, what is declared and does not work, what
     a server's model did, what was not played."""
+    if checked.model_note:
+        yield "Model", checked.model_note
     for tried in checked.broken:
         of = count(tried.played, "cell")
         said = f"{tried.capability} ({tried.target}): none of {of} passed. Mend it, or do not declare it."

@@ -40,10 +40,11 @@ class Checked:
     """`undeclared` are capabilities that work though the adapter does not declare them, `broken` those that it declares
     and that work in no cell. `not_played` says in sentences what of the suite was left out. `rates` say what a server's
     model did, of which no single answer proves anything. `gateway` says of each fact what became of it on its way
-    through a gateway, for each upstream."""
+    through a gateway, for each upstream. `model_note` says why another model than the default was used, if it was."""
 
     undeclared: tuple[Tried, ...] = ()
     broken: tuple[Tried, ...] = ()
     not_played: tuple[str, ...] = ()
     rates: tuple[Rate, ...] = ()
     gateway: tuple[FactFates, ...] = ()
+    model_note: str = ""

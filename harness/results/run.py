@@ -236,10 +236,10 @@ class RunResult:
 
     @property
     def exit_code(self) -> int:
-        """1 nonconformant, broken or stale; else 2 when something could not be looked at, nothing ran, or the run was
-        not played to its end; else 0."""
+        """1 nonconformant, broken or stale, or checked with another model than the default; else 2 when something could
+        not be looked at, nothing ran, or the run was not played to its end; else 0."""
         summary = self.summary
-        if summary["fail"] or summary["error"] or self.stale:
+        if summary["fail"] or summary["error"] or self.stale or (self.check is not None and self.check.model_note):
             return 1
         played = summary["pass"] + summary["note"] + summary["warn"] + summary["expected-failure"]
         return 2 if summary["missing"] or not played or not self.finished else 0

@@ -124,3 +124,44 @@ def test_another_run_has_no_scorecard(tmp_path: Path) -> None:
     assert main(["run", "call-single", "--target", "anthropic", "--report", f"json:{report}"]) == 0
 
     assert '"check"' not in report.read_text()
+
+
+OLDER = """
+from dataclasses import replace
+
+from harness.adapters.openai_chat import ADAPTER as SHIPPED
+from tests.broken.fault import sends
+
+ADAPTER = replace(
+    sends(lambda _, body: {key: value for key, value in body.items() if key != "reasoning_effort"})(SHIPPED),
+    name="older",
+)
+"""
+"""An adapter for models that take tools without a word about reasoning, which the default model refuses."""
+
+
+@pytest.mark.parametrize(
+    ("model", "code", "note"),
+    [
+        (None, 1, "Played with gpt-5.4: "),
+        ("gpt-5.4", 0, ""),
+        ("gpt-6-sol", 1, ""),
+    ],
+)
+def test_a_default_model_that_refuses_nearly_all_is_replaced_and_said_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str | None, code: int, note: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    Path("older.py").write_text(OLDER)
+    named = [f"--model=older={model}"] if model else []
+
+    assert main(["check", "older:ADAPTER", "-n1", "--variant=whole", "--report=json:run.json", *named]) == code
+
+    run = RunResult.from_json(Path("run.json").read_text())
+    assert run.check is not None
+    assert run.check.model_note[: len(note)] == note
+    assert bool(run.check.model_note) == bool(note)
+    failed = [cell for cell in run.cells if cell.verdict is Verdict.FAIL]
+    assert bool(failed) == (model == "gpt-6-sol")
+    assert run.summary[Verdict.PASS] > 5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -14,7 +15,7 @@ from harness.reports._page import heading, indented
 from harness.reports._page import matrix as columned
 from harness.reports._words import plain
 from harness.reports._words import verdict as told
-from harness.results import Fate, RunResult, Verdict
+from harness.results import Checked, Fate, RunResult, Verdict
 
 _STYLES = {
     Verdict.PASS: "green",
@@ -39,6 +40,12 @@ def verdict(run: RunResult) -> Iterator[RenderableType]:
     text = Text(word, style=_WORDS.get(word, "bold magenta"))
     text.append(f"  {sentence}" + ("" if seconds is None else f" ({seconds:.1f} s)"), style="not bold")
     yield text
+
+
+def model_note(run: RunResult) -> Iterator[RenderableType]:
+    """Why a check used another model than the default."""
+    if run.check is not None and run.check.model_note:
+        yield Text(plain(run.check.model_note), style="yellow")
 
 
 def matrix(run: RunResult, width: int, *, verbose: bool) -> Iterator[RenderableType]:
@@ -83,6 +90,7 @@ def _fates(found: Sequence[tuple[Fate, int]]) -> Text:
 
 def checked(run: RunResult) -> Iterator[RenderableType]:
     """What a check says beside its cells."""
-    for about, said in groups.grouped(sentences(run.check) if run.check is not None else (), lambda each: each[0]):
+    below = replace(run.check, model_note="") if run.check is not None else Checked()  # the note is above
+    for about, said in groups.grouped(sentences(below), lambda each: each[0]):
         yield heading(about)
         yield from (indented(sentence) for _, sentence in said)

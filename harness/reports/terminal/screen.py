@@ -26,6 +26,7 @@ def render(run: RunResult, presentation: Presentation) -> str:
         return _quiet(run, page)
     first = (
         score.verdict(run),
+        score.model_note(run),
         score.matrix(run, page.width, verbose=verbose),
         score.gateway(run, page.width),
         causes.ranked(run),
