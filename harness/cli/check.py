@@ -13,6 +13,7 @@ from harness.cli import server as of_server
 from harness.cli.colours import NoColour
 from harness.cli.days import AsOf, FactFiles, fact_files
 from harness.cli.gateway import GatewayOptions
+from harness.cli.header import Headers
 from harness.cli.loops import AgentCommands, Conversations, SpokenApi, loops_of
 from harness.cli.options import (
     AdapterCommands,
@@ -91,6 +92,7 @@ def check(  # noqa: PLR0913 - a parameter for each option
     upstream_models: of_gateway.UpstreamModels = None,
     gateway_command: of_gateway.Command = None,
     gateway_wait: of_gateway.Wait = None,
+    headers: Headers = None,
     _: NoColour = False,
 ) -> int:
     """Check an adapter against the reference server: whole, streamed, cut elsewhere, with faults, as far as declared.
@@ -151,7 +153,7 @@ def check(  # noqa: PLR0913 - a parameter for each option
             },
             play,
         ),
-        "server": ServerOptions(server, repeat, max_requests, max_tokens, price, only),
+        "server": ServerOptions(server, repeat, max_requests, max_tokens, price, only, headers),
         "gateway": GatewayOptions(
             gateway,
             upstreams,
@@ -161,6 +163,7 @@ def check(  # noqa: PLR0913 - a parameter for each option
             gateway_wait,
             cell_timeout,
             [adapter] if adapter else [],
+            headers,
         ),
     }
     return played(

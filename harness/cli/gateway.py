@@ -95,6 +95,7 @@ class GatewayOptions:
     wait: float | None = None
     cell_timeout: float | None = None
     scenarios: Sequence[str] = ()
+    headers: Sequence[str] | None = None
 
     @property
     def given(self) -> Mapping[str, object]:
@@ -106,6 +107,7 @@ class GatewayOptions:
             "--upstream-model": self.upstream_models,
             "--gateway-command": self.command,
             "--gateway-wait": self.wait,
+            "--header": self.headers,
         }
 
     def play(self, shared: Shared) -> int:

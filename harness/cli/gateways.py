@@ -18,6 +18,7 @@ from harness.checking.gateways.upstream import PACE, Upstream
 from harness.cli import keywords, streams
 from harness.cli.days import edition
 from harness.cli.gateway import WAIT, GatewayOptions
+from harness.cli.header import headers_of, hidden
 from harness.cli.interruption import interruptible
 from harness.cli.outputs import presented, with_pipeline
 from harness.cli.progress import Progress
@@ -106,6 +107,11 @@ class Held:
         """Whether warnings fail."""
         return bool(self.named and self.named.strict) if self.shared.strict is None else self.shared.strict
 
+    def headers(self) -> dict[str, str]:
+        """The headers that each request has. Raises `UsageError`."""
+        own: Mapping[str, str] = {} if self.named is None else self.named.headers
+        return headers_of(self.typed.headers, own, "" if self.named is None else self.named.place)
+
     def models(self) -> tuple[Sequence[str], str]:
         """The names of models that the gateway has, as options write them, and what names these in errors."""
         typed = self.shared.models
@@ -143,7 +149,8 @@ def check(typed: GatewayOptions, shared: Shared) -> int:
     asked, by = _held(typed, shared), edition(shared.as_of, shared.facts)
     wanted, presentation = with_pipeline(shared.reports or ()), presented(verbose=shared.verbose, quiet=shared.quiet)
     facts = tuple(map(str, shared.facts))
-    redactor = Redactor.of_run((asked.url,), shaped=True)
+    models = [each.rpartition("=")[2] for given, _ in (asked.models(), asked.upstream_models()) for each in given]
+    redactor = Redactor.of_run((asked.url,), shaped=True, models=models, headers=asked.headers())
     standing = Standing(wanted, "reference", presentation, None, facts)
     try:
         with interruptible(), redactor.raising():
@@ -161,6 +168,7 @@ def check(typed: GatewayOptions, shared: Shared) -> int:
 def validate(name: str) -> None:
     """Whether a gateway of the project can be checked as its settings say. Raises `UsageError`."""
     asked = _held(GatewayOptions(name), Shared(command="check"))
+    asked.headers()
     _pairs(asked, edition(None, ()))
     variants(asked.variants, asked.place("variant", None))
 
@@ -183,7 +191,12 @@ def _played(asked: Held, by: Edition, standing: Standing, redactor: Redactor, *,
     file = asked.expected_failures
     expected = expected_failures.load(Path(file), findable(by) | judging.RULES) if file else []
     scope = scope_for(asked.shared.rules, asked.shared.ignored, settings(), by)
-    door = Door(client_base_url(pairs[0].way.client, asked.url), _key(pairs[0]), asked.typed.cell_timeout or _SECONDS)
+    door = Door(
+        client_base_url(pairs[0].way.client, asked.url),
+        _key(pairs[0]),
+        asked.typed.cell_timeout or _SECONDS,
+        asked.headers(),
+    )
     cells = _chosen(GatewayCheck.cells(pairs, scenarios, played), asked.shared.words)
     done = Spool(len(cells))
     standing.begin([cell for _, cell in cells], done)
@@ -338,7 +351,18 @@ def _invocation(asked: Held, pairs: Sequence[Pair], files: Mapping[str, str]) ->
     )
     which = shown(asked.url) if asked.named is None else str(typed.gateway)
     strict = ("--strict",) if shared.strict else ()
-    words = ("harness", shared.command, "--gateway", which, *api, *port, *command, *strict, *law)
+    words = (
+        "harness",
+        shared.command,
+        "--gateway",
+        which,
+        *api,
+        *port,
+        *command,
+        *hidden(typed.headers),
+        *strict,
+        *law,
+    )
     columns = {
         each.target.name: (
             *("--upstream", each.upstream.name),

@@ -12,6 +12,7 @@ from harness.cli import server as of_server
 from harness.cli.colours import NoColour
 from harness.cli.days import AsOf, FactFiles, fact_files
 from harness.cli.gateway import GatewayOptions
+from harness.cli.header import Headers
 from harness.cli.loops import AgentCommands, Conversations, SpokenApi, loops_of
 from harness.cli.options import (
     AdapterCommands,
@@ -152,6 +153,7 @@ def run(  # noqa: PLR0913 - a parameter for each option
     upstream_models: of_gateway.UpstreamModels = None,
     gateway_command: of_gateway.Command = None,
     gateway_wait: of_gateway.Wait = None,
+    headers: Headers = None,
     _: NoColour = False,
 ) -> int:
     """Play scenarios and report findings and differences. Offline from cassettes unless --mode says otherwise.
@@ -227,7 +229,7 @@ def run(  # noqa: PLR0913 - a parameter for each option
             },
             play,
         ),
-        "server": ServerOptions(server, repeat, max_requests, max_tokens, price, only),
+        "server": ServerOptions(server, repeat, max_requests, max_tokens, price, only, headers),
         "gateway": GatewayOptions(
             gateway,
             upstreams,
@@ -237,6 +239,7 @@ def run(  # noqa: PLR0913 - a parameter for each option
             gateway_wait,
             cell_timeout,
             paths or (),
+            headers,
         ),
     }
     return played(

@@ -91,6 +91,7 @@ class ServerOptions:
     max_tokens: int | None = None
     price: str | None = None
     only: Sequence[str] | None = None
+    headers: Sequence[str] | None = None
 
     @property
     def given(self) -> Mapping[str, object]:
@@ -102,6 +103,7 @@ class ServerOptions:
             "--max-tokens": self.max_tokens,
             "--price": self.price,
             "--only": self.only,
+            "--header": self.headers,
         }
 
     def play(self, shared: Shared) -> int:

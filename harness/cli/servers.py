@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,6 +21,7 @@ from harness.checking.servers.rehearsal import rehearsed
 from harness.checking.servers.server import NAME, Server
 from harness.cli import keywords
 from harness.cli.days import edition
+from harness.cli.header import headers_of, hidden
 from harness.cli.interruption import interruptible
 from harness.cli.outputs import presented, with_pipeline
 from harness.cli.progress import Progress
@@ -50,7 +51,8 @@ def check(typed: ServerOptions, shared: Shared) -> int:
         UsageError: an option or a setting is wrong, or nobody answers at the URL as its API does.
     """
     held = _held(typed, shared)
-    redactor = Redactor.of_run([held.url], shaped=True)
+    headers = held.headers()
+    redactor = Redactor.of_run([held.url], shaped=True, models=[held.model()], headers=headers)
     with redactor.raising():
         server, asked, price = held.server(), held.asked(), held.price()
         key = _key(server)
@@ -64,7 +66,7 @@ def check(typed: ServerOptions, shared: Shared) -> int:
         try:
             with (
                 interruptible(),
-                Line(server.api, key, held.max_requests) as line,
+                Line(server.api, key, held.max_requests, headers=headers) as line,
                 Progress(sum(1 for _ in asked.cells())) as progress,
             ):
                 command = tuple(_command(held))
@@ -85,6 +87,7 @@ def validate(name: str) -> None:
     """Whether a server of the project can be checked as its settings say. Raises `UsageError`."""
     held = _held(ServerOptions(name), Shared(command="check"))
     held.server()
+    held.headers()
     held.asked()
     held.price()
 
@@ -142,7 +145,7 @@ class Held:
             raise UsageError(f"{place}: {factories.NO_BASE_URL}")
         longest = self.typed.max_tokens or (self.named and self.named.max_tokens) or LONGEST
         by = edition(self.shared.as_of, self.shared.facts)
-        return replace(Server.of(catalog.api(api), self._model(), self.url, longest, by), name=self.name)
+        return replace(Server.of(catalog.api(api), self.model(), self.url, longest, by), name=self.name)
 
     def asked(self) -> Asked:
         """What of the server is looked at. Raises `UsageError`."""
@@ -167,7 +170,13 @@ class Held:
         text = self.typed.price or (self.named and self.named.price)
         return None if text is None else Price.of(text, self._place("price", self.typed.price))
 
-    def _model(self) -> str:
+    def headers(self) -> dict[str, str]:
+        """The headers that each request has. Raises `UsageError`."""
+        own: Mapping[str, str] = {} if self.named is None else self.named.headers
+        return headers_of(self.typed.headers, own, "" if self.named is None else self.named.place)
+
+    def model(self) -> str:
+        """The model that is asked for. Raises `UsageError`: none was named."""
         models = list(self.shared.models or ())
         if not models and self.named is not None:
             return self.named.model
@@ -234,6 +243,7 @@ def _command(held: Held) -> Iterator[str]:
         yield from ("harness", shared.command, "--server", held.name if held.named is not None else shown(held.url))
     yield from () if shared.api is None else ("--api", shared.api)
     yield from (word for model in shared.models or () for word in ("--model", model))
+    yield from hidden(typed.headers)
     yield from ("--strict",) if shared.strict else ()
     yield from () if shared.as_of is None else ("--as-of", shared.as_of)
     yield from (word for file in shared.facts for word in ("--facts", str(file)))

@@ -24,10 +24,10 @@ _OF: Mapping[Kind, tuple[str, ...]] = {
         *("--all-differences", "-x", "--maxfail", "--last-failed", "--max-age", "--shard"),
         *("--executor", "--watch", "--rate", "--concurrency", "--budget", "--resume"),
     ),
-    "server": ("--server", "--repeat", "--max-requests", "--max-tokens", "--price", "--only", "--strict"),
+    "server": ("--server", "--repeat", "--max-requests", "--max-tokens", "--price", "--only", "--strict", "--header"),
     "gateway": (
         *("--gateway", "--upstream", "--upstream-port", "--upstream-model", "--gateway-command", "--gateway-wait"),
-        *("ADAPTER", "PATH", "--cell-timeout", "--strict"),
+        *("ADAPTER", "PATH", "--cell-timeout", "--strict", "--header"),
     ),
 }
 """The options that not all of them take. `ADAPTER` and `PATH` are what stands without an option: beside a gateway it

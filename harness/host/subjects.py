@@ -47,6 +47,7 @@ class NamedServer:
     variants: tuple[str, ...] = ()
     expected_failures: Path | None = None
     strict: bool | None = None
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +67,13 @@ class NamedGateway:
     variants: tuple[str, ...] = ()
     expected_failures: Path | None = None
     strict: bool | None = None
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 _API = Key(is_text, "the API that it speaks", '"openai-chat"', needed=True)
 _VARIANTS = Key(is_list, "a list of variants", '["whole", "stream"]')
 _EXPECTED = Key(is_text, "a file", '"known-failures.yaml"')
+_HEADERS = Key(is_table, "a table of variables of the environment by header", '{x-team-key = "TEAM_KEY"}')
 _STRICT = Key(is_switch, "true or false", "true")
 _COUNT = is_whole(1)
 
@@ -86,6 +89,7 @@ SERVER_KEYS = {
     "variants": _VARIANTS,
     "expected-failures": _EXPECTED,
     "strict": _STRICT,
+    "headers": _HEADERS,
 }
 """The keys of a server's table."""
 
@@ -101,6 +105,7 @@ GATEWAY_KEYS = {
     "variants": _VARIANTS,
     "expected-failures": _EXPECTED,
     "strict": _STRICT,
+    "headers": _HEADERS,
 }
 """The keys of a gateway's table."""
 

@@ -190,6 +190,91 @@ def test_the_key_is_sent_and_shown_nowhere(
     assert key not in out + err + report.read_text()
 
 
+SECRET = "team-4711-kQ93mVt2"
+
+
+@pytest.mark.parametrize("typed", [True, False])
+def test_a_header_is_sent_and_shown_nowhere(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], typed: bool
+) -> None:
+    """Typed, or by the name of a variable in the settings; by a server that repeats it."""
+    monkeypatch.setenv("TEAM", SECRET)
+    seen: set[tuple[str, ...]] = set()
+
+    def handle(request: HttpRequest) -> HttpResponse:
+        seen.add(tuple(request.headers.get(name, "") for name in ("x-team-key", "x-route", "authorization")))
+        body = json.dumps({"error": {"message": f"team {request.headers['x-team-key']}"}}).encode()
+        return HttpResponse(500, {"content-type": "application/json", "x-team-key": SECRET}, body)
+
+    reports = [f"--report={name}:{folder / name}" for name in ("terminal", "json", "html", "archive")]
+    with serve(handle) as server:
+        table = f"url = '{server.origin}/v1'\napi = 'openai-chat'\nmodel = '{MODEL}'\n"
+        headers = "headers = {X-Team-Key = 'TEAM', x-route = 'TEAM'}\n"
+        (folder / "pyproject.toml").write_text(f"[tool.harness.servers.any]\n{table}{'' if typed else headers}")
+        words = ("--header", f"X-Team-Key: {SECRET}", "--header", f"x-route:{SECRET}") if typed else ()
+        bearer = ("--header", "Authorization: Basic x") if typed else ()
+        assert main(["check", "any", "--only", "server-text", *words, *bearer, *reports]) == 1
+        assert main(["config"]) == 0
+
+    assert seen == {(SECRET, SECRET, "Basic x" if typed else "Bearer not-a-key")}
+    told = "".join(capsys.readouterr()) + "".join((folder / each.partition(":")[2]).read_text() for each in reports)
+    assert SECRET not in told
+    again = " ".join((folder / "terminal").read_text().split())
+    assert ("--header 'X-Team-Key: VALUE' --header 'x-route: VALUE'" in again) is typed
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        (SECRET, "--header: it must be 'NAME: VALUE', as in 'x-team: search'."),
+        (f"x team: {SECRET}", "--header: this is no name of a header."),
+        (f"x-team: {SECRET}\n", None),
+        (f"x-team: {SECRET}\nx: y", "--header x-team: its value must be printable ASCII, and not empty."),
+        ("x-team:", "--header x-team: its value must be printable ASCII, and not empty."),
+        (f"content-length: {SECRET}", "--header: content-length belongs to the request's body and cannot be chosen."),
+    ],
+)
+def test_a_header_that_cannot_be_sent_is_refused_without_its_value(
+    header: str, said: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = checked(faulty("openai-chat", unfaulted), "--only", "server-text", "--header", header)
+
+    err = capsys.readouterr().err
+    assert code == (0 if said is None else 2)
+    assert said is None or err.splitlines()[-1] == f"harness: {said}"
+    assert SECRET not in err
+
+
+def test_a_variable_of_a_header_has_to_be_set(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = f"url = 'http://127.0.0.1:9/v1'\napi = 'openai-chat'\nmodel = '{MODEL}'\nheaders = {{x-team = 'NO_TEAM'}}"
+    (folder / "pyproject.toml").write_text(f"[tool.harness.servers.any]\n{table}\n")
+
+    assert main(["check", "any"]) == 2
+    said = "pyproject.toml at tool.harness.servers.any.headers.x-team: the variable NO_TEAM is not set."
+    assert said in capsys.readouterr().err
+
+
+def test_the_name_of_a_model_is_no_secret_though_a_variable_holds_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key = "kUmQz81n" * 4
+    monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", "x-model: tide-model-2\nx-provider: anthropic")
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+
+    def handle(request: HttpRequest) -> HttpResponse:
+        said = f"tide-model-2 of anthropic is down for {request.headers['authorization']}"
+        body = json.dumps({"error": {"message": said}}).encode()
+        return HttpResponse(500, {"content-type": "application/json"}, body)
+
+    with serve(handle) as server:
+        words = ("--api", "openai-chat", "--model", "tide-model-2", "--only", "server-text", "--variant", "whole")
+        assert main(["check", "--server", f"{server.origin}/v1", *words]) == 1
+
+    told = " ".join(capsys.readouterr().out.split())
+    assert "tide-model-2 of anthropic is down for Bearer" in told
+    assert key not in told
+
+
 def test_what_is_known_is_accepted_and_what_no_longer_fails_is_stale(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

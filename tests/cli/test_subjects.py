@@ -189,8 +189,8 @@ AT = "harness: pyproject.toml at tool.harness"
         (
             f"servers.a]\n{SERVER}modle = 'm'\n",
             (
-                ".servers.a: unknown key 'modle'. Did you mean 'model'? Known: api, expected-failures, max-requests, "
-                "max-tokens, model, only, price, repeat, strict, url, variants."
+                ".servers.a: unknown key 'modle'. Did you mean 'model'? Known: api, expected-failures, headers, "
+                "max-requests, max-tokens, model, only, price, repeat, strict, url, variants."
             ),
         ),
         (

@@ -236,6 +236,35 @@ def test_a_gateway_that_asks_for_another_model_is_told_of(front: Front) -> None:
     )
 
 
+def test_a_header_reaches_the_gateway_and_no_report(
+    front: Front, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    secret, seen = "team-4711-kQ93mVt2", set[str]()
+
+    class Routed(Passing):
+        def request(self, request: HttpRequest) -> HttpRequest:
+            seen.add(request.headers.get("x-team-key", ""))
+            return request
+
+        def response(self, response: HttpResponse) -> HttpResponse:
+            return HttpResponse(500, {"content-type": "text/plain"}, f"no team {secret}".encode())
+
+    reports = [f"--report={name}:{tmp_path / name}" for name in ("terminal", "archive")]
+    header = ("--header", f"X-Team-Key: {secret}")
+    code, told = front.check(
+        Routed(), "call-single", "--api", "anthropic", "--upstream", "anthropic", *header, *reports
+    )
+
+    assert (code, seen) == (1, {secret})
+    said = (
+        told
+        + "".join(capsys.readouterr())
+        + "".join((tmp_path / each.partition(":")[2]).read_text() for each in reports)
+    )
+    assert secret not in said
+    assert "--header 'X-Team-Key: VALUE'" in " ".join((tmp_path / "terminal").read_text().split())
+
+
 class _Unauthorized(Passing):
     """Has a wrong key of its own for one model, or sends that model's upstream none."""
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import httpx2
 
@@ -20,12 +21,30 @@ from harness.tape.transport import ALONE, TapTransport
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """Where the gateway is: its base URL, as the client's SDK takes it, the key that it wants, and how many seconds one
-    of its answers may take."""
+    """Where the gateway is: its base URL, as the client's SDK takes it, the key that it wants, how many seconds one of
+    its answers may take, and the headers that it wants besides."""
 
     url: str
     key: str
     seconds: float = 60.0
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+class _Heading(httpx2.BaseTransport):
+    """Sends requests on with more headers, which nothing in front of it sees."""
+
+    def __init__(self, inner: httpx2.BaseTransport, headers: Mapping[str, str]) -> None:
+        self._inner, self._headers = inner, headers
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        sent = httpx2.Request(
+            request.method,
+            request.url,
+            headers={**request.headers, **self._headers},
+            content=request.read(),
+            extensions=request.extensions,
+        )
+        return self._inner.handle_request(sent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +73,9 @@ def played(cell: Cell, way: Way, door: Door, upstream: Upstream) -> Played:
     line = httpx2.HTTPTransport(verify=secured, trust_env=False, limits=ALONE)
     with (
         upstream.holding(cell.scenario, way.upstream, lambda: len(tap.exchanges)) as held,
-        httpx2.Client(transport=TapTransport(line, tap), trust_env=False, timeout=door.seconds) as client,
+        httpx2.Client(
+            transport=TapTransport(_Heading(line, door.headers), tap), trust_env=False, timeout=door.seconds
+        ) as client,
     ):
         endpoint = Endpoint(door.url, door.key, client)
         playing = play(cell.scenario, saying(cell.scenario.id, cell.target), endpoint, lambda _chat: None, cell.variant)

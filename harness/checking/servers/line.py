@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
 from harness.apis.api import Api
@@ -32,28 +33,23 @@ class Unanswered(Exception):
     """No answer came at all; the text says why."""
 
 
+@dataclass
 class Line:
-    """Sends requests with the key, as often as a server that is busy wants, and never more than `most` of them.
+    """Sends requests with the key and the `headers`, as often as a server that is busy wants, and never more than
+    `most` of them.
 
-    `send` replaces HTTP, for a server inside this process.
+    `send` replaces HTTP, for a server inside this process. `sent` counts the requests.
     """
 
-    def __init__(
-        self,
-        api: Api,
-        key: str,
-        most: int | None = None,
-        *,
-        send: Send | None = None,
-        wait: Callable[[float], None] = time.sleep,
-    ) -> None:
-        self.sent = 0
-        self._api = api
-        self._key = key
-        self._most = most
-        self._wait = wait
-        self._client: httpx2.Client | None = None
-        self._send = send or self._over_http
+    api: Api
+    key: str
+    most: int | None = None
+    _: KW_ONLY
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    send: Send | None = None
+    wait: Callable[[float], None] = time.sleep
+    sent: int = field(default=0, init=False)
+    _client: httpx2.Client | None = field(default=None, init=False)
 
     def __enter__(self) -> Self:
         return self
@@ -69,17 +65,20 @@ class Line:
             Enough: it may not be sent.
             Unanswered: none came.
         """
-        authorized = self._api.smallest.authorized(request, self._key) if self._api.smallest else request
+        authorized = self.api.smallest.authorized(request, self.key) if self.api.smallest else request
+        own = {name: value for name, value in authorized.headers.items() if name.lower() not in self.headers}
+        authorized = replace(authorized, headers={**own, **self.headers})
+        send = self.send or self._over_http
         for tries in range(1, _TRIES + 1):
-            if self.sent == self._most:
+            if self.sent == self.most:
                 raise Enough
             self.sent += 1
-            response = self._send(authorized)
+            response = send(authorized)
             asked = waiting_time(response.headers)
             pause = float(2**tries) if asked is None else asked
             if response.status not in BUSY or tries == _TRIES or pause > _LONGEST_WAIT:
                 return response
-            self._wait(pause)
+            self.wait(pause)
         raise AssertionError("the last try returns")
 
     def _over_http(self, request: HttpRequest) -> HttpResponse:

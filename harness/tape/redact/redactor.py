@@ -56,14 +56,25 @@ class Redactor:
         self._answered = answered
 
     @classmethod
-    def of_run(cls, urls: Iterable[str], *, shaped: bool = False) -> Redactor:
-        """For the keys of providers in the environment, and what is secret of the base URLs there and of `urls`."""
+    def of_run(
+        cls,
+        urls: Iterable[str],
+        *,
+        shaped: bool = False,
+        models: Iterable[str] = (),
+        headers: Mapping[str, str] | None = None,
+    ) -> Redactor:
+        """For the keys of providers in the environment, the values of `headers`, and what is secret of the base URLs
+        there and of `urls`. The names of APIs, targets and models are no secrets, wherever they stand."""
         # APIs of other packages have variables of their own.
         own = [name for api in catalog.apis() for name in api.key_variables if os.environ.get(name)]
         servers = [name for api in catalog.apis() if (name := api.base_url_variable) and os.environ.get(name)]
         at = (*urls, *keys.addresses(), *(os.environ[name] for name in servers))
         in_urls = (secret for url in at for secret in secrets(url))
-        return cls([*keys.secrets(), *(os.environ[name] for name in own), *in_urls], shaped=shaped)
+        in_headers = [part for value in (headers or {}).values() for part in (value, *value.split())]
+        public = {*models, *(name for each in catalog.targets() for name in (each.name, each.api, each.model))}
+        every = [*keys.secrets(), *(os.environ[name] for name in own), *in_urls, *in_headers]
+        return cls([each for each in every if each not in public], shaped=shaped)
 
     def request(self, request: HttpRequest, *, fields: Chosen | None = None) -> HttpRequest:
         """The request as it may be stored, without the values of the `fields` that are chosen."""
