@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
-from harness.bridge.memory import Memory
+from harness.bridge.memory import Memory, plain, without_calls
 from harness.contract.errors import MalformedResponse
 from harness.contract.model import (
     JSON,
@@ -111,8 +111,8 @@ def response(
     if len(made) < len(calls) and reason in (StopReason.END_TURN, StopReason.TOOL_USE):
         reason = StopReason.MALFORMED_CALL
     if memory is not None:
-        left_out = [place for place, call in enumerate(read) if call is None]
-        memory.keep(request, message, _without_calls(choice["message"] if own is None else own, left_out))
+        left_out = [each for each, call in zip(calls, read, strict=True) if call is None]
+        memory.keep(request, message, without_calls(choice["message"] if own is None else own, left_out))
     usage = _usage(plain(body.get("usage")))
     return ChatResponse(message, reason, usage, body.get("model"), raw, _reported(calls, read))
 
@@ -132,34 +132,9 @@ def _reported(calls: Sequence[Mapping[str, Any]], read: Sequence[ToolCall | None
     return {key: value for key, value in found.items() if value}
 
 
-def _without_calls(own: Any, left_out: Sequence[int]) -> Any:
-    """A library's message without some of its calls, which nobody answers: a dictionary, or a model of pydantic."""
-    calls = plain(own).get("tool_calls") if left_out else None
-    if not isinstance(calls, list):
-        return own
-    kept = [call for place, call in enumerate(cast("list[Any]", calls)) if place not in left_out]
-    if isinstance(own, Mapping):
-        fields = cast("Mapping[str, Any]", own)
-        rest = {key: value for key, value in fields.items() if key != "tool_calls"}
-        return {**rest, "tool_calls": kept} if kept else rest
-    copy = getattr(own, "model_copy", None)
-    kept_models = [call for place, call in enumerate(getattr(own, "tool_calls", ())) if place not in left_out]
-    return copy(update={"tool_calls": kept_models or None}) if callable(copy) else own
-
-
 def stop_reason(word: str | None) -> StopReason:
     """What a library's or a provider's word for it means, in whatever case."""
     return _STOP_REASONS.get((word or "").lower(), StopReason.UNKNOWN)
-
-
-def plain(value: object) -> Mapping[str, Any]:
-    """The fields of an object of a library: a dictionary, a model of pydantic, or any other object; none of `None`."""
-    if value is None:
-        return {}
-    if isinstance(value, Mapping):
-        return cast("Mapping[str, Any]", value)
-    dump = getattr(value, "model_dump", None)
-    return cast("Mapping[str, Any]", dump() if callable(dump) else vars(value))
 
 
 def made_up(place: int, request: ChatRequest) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from harness.bridge.answers import INDICES, is_whole, made_up, plain, response
-from harness.bridge.memory import Memory
+from harness.bridge.answers import INDICES, is_whole, made_up, response
+from harness.bridge.memory import Memory, plain
 from harness.contract.model import (
     JSON,
     ArgumentsDelta,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pydantic import BaseModel, Field
 
 from harness import bridge
 from harness.contract.errors import (
@@ -218,6 +219,56 @@ def test_a_call_that_was_left_out_does_not_go_back_with_the_librarys_message() -
 
     assert answer.stop_reason is StopReason.MAX_TOKENS
     assert bridge.messages(back, memory)[1] == {"role": "assistant", "content": "I look."}
+
+
+class Model(BaseModel):
+    text: str
+    calls: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])
+    tool_calls: list[dict[str, Any]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    text: str
+    content: list[dict[str, Any]]
+
+
+CUT = {"type": "tool_use", "id": "cut", "name": "look", "input": {}}
+WHOLE = {**CUT, "id": "whole"}
+SAID = {"type": "message", "phase": "commentary", "content": [{"type": "output_text", "text": "I look."}]}
+
+
+@pytest.mark.parametrize(
+    ("own", "left"),
+    [
+        ([SAID, {"type": "function_call", "call_id": "cut", "arguments": '{"n": 1'}], [SAID]),
+        ({"role": "assistant", "content": [WHOLE, CUT], "x": []}, {"role": "assistant", "content": [WHOLE], "x": []}),
+        ([{"text": "I look.", "parts": [CUT, WHOLE]}], [{"text": "I look.", "parts": [WHOLE]}]),
+        (Model(text="I look.", calls=[CUT], tool_calls=[CUT]), Model(text="I look.")),
+        (Record("I look.", [CUT]), Record("I look.", [])),
+        ({"role": "assistant", "content": None, "tool_calls": [CUT], "meta": {"refusal": None}}, None),
+        ([CUT], None),
+        ("elsewhere", "elsewhere"),
+    ],
+)
+def test_a_call_that_was_left_out_is_taken_out_of_any_form_of_message(own: Any, left: Any) -> None:
+    memory = bridge.Memory()
+    calls = [{**call('{"n": 1'), "id": "cut"}, {**call("{}"), "id": "whole"}]
+
+    answer = bridge.response(completion({"role": "assistant", "tool_calls": calls}, "length"), ASKED, memory, own=own)
+
+    assert [each.id for each in answer.tool_calls] == ["whole"]
+    assert memory.own(len(ASKED.messages), answer.message) == left
+
+
+def test_a_message_that_was_a_cut_call_alone_does_not_go_back() -> None:
+    memory = bridge.Memory()
+    cut = {"role": "assistant", "content": None, "tool_calls": [call('{"n": 1')]}
+
+    answer = bridge.response(completion(cut, "length"), ASKED, memory)
+    back = ChatRequest("m", [*ASKED.messages, answer.message, Message("user", "And?")])
+
+    assert [each["role"] for each in bridge.messages(back, memory)] == ["user", "user"]
 
 
 def test_of_two_equal_answers_each_place_has_its_own() -> None:
