@@ -23,13 +23,15 @@ class Limit:
 
     `sentence` says what must hold. `source` names the facts that it rests on, with their evidence. A request that
     breaks it is an error where one of these is a certain refusal, and else worth a warning; `severity` is the most that
-    it ever is: a `warning`, where some models take it whatever the facts say of others.
+    it ever is: a `warning`, where some models take it whatever the facts say of others. `word` is what a request that
+    breaks it lacks in its texts.
     """
 
     id: str
     sentence: str
     source: str
     severity: Severity = "error"
+    word: str | None = None
 
     @property
     def facts(self) -> tuple[str, ...]:

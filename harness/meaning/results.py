@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from harness.apis.jsonvalue import canonical, equal, every, loads
 from harness.apis.view import JsonView, MediaView, OpaqueView, RequestView, ResultView, TextView, WireError
@@ -40,11 +41,26 @@ def carries(view: ResultView, result: ToolResult, request: RequestView) -> bool:
     inside a result may stand in a user turn instead (openai-chat-result-text-only).
     """
     if isinstance(result.content, tuple):
-        return _carries_parts(view, result, result.content, request)
+        given_files = any(isinstance(part, File) for part in result.content)
+        return _carries_parts(view if given_files else _with_texts(view), result, result.content, request)
     if any(isinstance(part, MediaView | OpaqueView) for part in view.payload):
         return False
     readings = [*_readings(view, result.name, is_error=result.is_error)]
     return _is_said(readings, result.content) or (result.is_error and _is_mentioned(readings, result.content))
+
+
+def _with_texts(view: ResultView) -> ResultView:
+    """The result with media of plain text as texts: Gemini's `functionResponse.parts` have no other place for them."""
+    return replace(view, payload=tuple(map(_as_text, view.payload)))
+
+
+def _as_text(part: TextView | MediaView | JsonView | OpaqueView) -> TextView | MediaView | JsonView | OpaqueView:
+    if not isinstance(part, MediaView) or part.media_type != "text/plain" or part.data is None:
+        return part
+    try:
+        return TextView(part.data.decode(), part.pointer)
+    except UnicodeDecodeError:
+        return part
 
 
 def is_told_by_item(view: ResultView, result: ToolResult) -> bool:

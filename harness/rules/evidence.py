@@ -19,7 +19,7 @@ from harness.apis.endpoint import elsewhere, turned_away
 from harness.apis.law import Law
 from harness.apis.limit import Violation
 from harness.apis.view import CallView, RequestView, ResultView, TurnView
-from harness.contract.model import JSON, ToolCall, ToolResult
+from harness.contract.model import JSON, Text, ToolCall, ToolResult
 from harness.kit.thread import failure
 from harness.kit.trimming import trimmed_result
 from harness.meaning.pairing import Ledger, Pairing
@@ -161,6 +161,15 @@ class Evidence:
     def is_refused(self, reading: Reading) -> bool:
         """The provider refuses the request. What it takes with a loss, or is only said to refuse, makes none faulty."""
         return any(violation.severity == "error" for violation in self.violations(reading))
+
+    def is_left_out_by_caller(self, reading: Reading, violation: Violation) -> bool:
+        """Check that a request lacks a word that the scenario does not say either. To add it is our own convention."""
+        word, chat = violation.limit.word, reading.exchange.chat
+        if word is None or chat is None or self.transcript.scenario is None or not self.transcript.chats:
+            return False
+        request = self.transcript.chats[chat].request
+        texts = (part.text for message in request.messages for part in message.parts if isinstance(part, Text))
+        return not any(word in text.lower() for text in (request.system or "", *texts))
 
     def law(self, reading: Reading) -> Law:
         """Whose rules a request is held to: the provider's own where the reference server answers or answered, else

@@ -48,6 +48,8 @@ def _expect(evidence: Evidence) -> Iterator[Flaw]:
                 waited(evidence, index) is not None or _tells_no_wait(ended) or _asks_for(ended, mismatch.expected)
             ):
                 continue  # error-retry-after says it, there is nothing to hand on, or it is told in whole seconds
+            if mismatch.path == "stop_reason" and _wire_stop_reason(evidence, index) == mismatch.expected:
+                continue  # stop-reason has what the adapter makes of it
             if mismatch.path.startswith(("error", "events")) and _is_mended(evidence, index):
                 continue
             yield Flaw(
@@ -68,6 +70,11 @@ def _tells_no_wait(ended: Due) -> bool:
 def _asks_for(ended: Due, wait: JSON) -> bool:
     """The provider's failure asks for this wait, whatever the adapter made of it."""
     return ended.failure is not None and wait is not None and ended.failure.retry_after == wait
+
+
+def _wire_stop_reason(evidence: Evidence, chat: int) -> str | None:
+    reading = evidence.answer(chat)
+    return reading.answer.stop_reason if reading is not None and reading.answer is not None else None
 
 
 def _is_mended(evidence: Evidence, chat: int) -> bool:

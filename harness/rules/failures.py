@@ -241,6 +241,7 @@ def _rightly(evidence: Evidence, chat: int, wanted: Due) -> Flaw | None:
             failure.status,
             200,
             rule="chat-refused",
+            kind=Kind.CONVENTION if _is_left_out_by_caller(evidence, wanted) else None,
             blame=_refusal_blame(evidence, wanted.exchange, meant_status(failure) or failure.status),
         )
     if is_foreseen(evidence, chat) or (wanted.fate == "unreadable" and not is_spoilt(evidence)):
@@ -257,6 +258,14 @@ def _is_refused(evidence: Evidence, wanted: Due) -> bool:
     if wanted.reading is None or wanted.failure is None or not evidence.transcript.scripted:
         return False
     return evidence.is_refused(wanted.reading) and meant_status(wanted.failure) == HTTPStatus.BAD_REQUEST
+
+
+def _is_left_out_by_caller(evidence: Evidence, wanted: Due) -> bool:
+    """All that a request is refused for is what the caller has left out."""
+    if wanted.reading is None:
+        return False
+    errors = [each for each in evidence.violations(wanted.reading) if each.severity == "error"]
+    return bool(errors) and all(evidence.is_left_out_by_caller(wanted.reading, each) for each in errors)
 
 
 def _status(made: Chat, failure: ErrorView, wanted: Due) -> Flaw | None:

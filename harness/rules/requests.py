@@ -20,8 +20,9 @@ from harness.scenarios.schema import Subject
 def _limits(evidence: Evidence) -> Iterator[Flaw]:
     for reading in evidence.readings:
         for violation in evidence.violations(reading):
+            left_out = evidence.is_left_out_by_caller(reading, violation)
             yield Flaw(
-                violation.message,
+                f"{violation.message} The caller has left it out." if left_out else violation.message,
                 reading.index,
                 violation.pointer,
                 violation.actual,
@@ -29,6 +30,7 @@ def _limits(evidence: Evidence) -> Iterator[Flaw]:
                 rule=violation.rule,
                 severity=Severity(violation.severity),
                 source=violation.source,
+                kind=Kind.CONVENTION if left_out else None,
             )
 
 

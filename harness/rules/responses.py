@@ -16,6 +16,9 @@ from harness.rules.reading import Reading
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
 
+_ENDS = frozenset({"stop", "completed", "finished", "done"})
+"""Words of libraries, as that of OpenAI's form, for an answer that came to its end or to a stop sequence."""
+
 
 def _answers(evidence: Evidence) -> Iterator[tuple[Reading, ResponseView, ChatResponse]]:
     for index, chat in enumerate(evidence.transcript.chats):
@@ -77,7 +80,8 @@ def _calls(evidence: Evidence) -> Iterator[Flaw]:
 def _stop_reason(evidence: Evidence) -> Iterator[Flaw]:
     for reading, wire, given in _answers(evidence):
         if given.stop_reason != wire.stop_reason:
-            one_word = (given.raw_stop_reason or "").lower() == "stop" and wire.stop_reason is StopReason.STOP_SEQUENCE
+            word = (given.raw_stop_reason or "").lower()
+            one_word = word in _ENDS and wire.stop_reason is StopReason.STOP_SEQUENCE
             yield Flaw(
                 f"the wire says {wire.raw_stop_reason!r}{_of_a_refusal(wire)}, which is {wire.stop_reason.value}",
                 reading.index,
@@ -85,7 +89,7 @@ def _stop_reason(evidence: Evidence) -> Iterator[Flaw]:
                 given.stop_reason.value,
                 wire.stop_reason.value,
                 of_response=True,
-                kind=Kind.CONVENTION if one_word else None,  # OpenAI's form has one word for both
+                kind=Kind.CONVENTION if one_word and given.stop_reason is StopReason.END_TURN else None,
             )
 
 

@@ -12,10 +12,10 @@ import pytest
 
 from harness import bridge
 from harness.contract.errors import provider_error
-from harness.contract.model import ChatRequest, ChatResponse, StreamEvent
+from harness.contract.model import ChatRequest, ChatResponse, StopReason, StreamEvent
 from harness.contract.protocols import Adapter, ChatClient, Endpoint
-from harness.results import CellResult, Severity, Verdict
-from tests.broken.fault import Wrap
+from harness.results import CellResult, Kind, Severity, Verdict
+from tests.broken.fault import Wrap, answers, sends
 from tests.broken.playing import played, said
 
 Edit = Callable[[dict[str, Any]], None]
@@ -154,3 +154,33 @@ def test_a_call_that_a_library_hands_on_as_it_was_cut_is_a_warning() -> None:
     found = [finding for finding in result.findings if finding.rule == "library-cut-call"]
     assert [finding.severity for finding in found] == [Severity.WARNING]
     assert "cut by max_tokens" in found[0].message
+
+
+def _says_it(_api: str, body: dict[str, Any]) -> None:
+    for message in body["messages"]:
+        message["content"] = message["content"].replace("JSON", "it")
+
+
+def test_a_word_that_the_caller_has_left_out_is_no_fault_of_a_library() -> None:
+    result = _played("json-mode-unmentioned", "whole", wrapped())
+    assert {(finding.rule, finding.kind) for finding in result.findings} == {
+        ("openai-chat-json-word", Kind.CONVENTION),
+        ("chat-refused", Kind.CONVENTION),
+    }, said(result.findings)
+
+
+def test_a_word_of_the_callers_that_a_library_loses_is() -> None:
+    result = _played("json-mode", "whole", lambda adapter: sends(_says_it)(wrapped()(adapter)))
+    limits = [finding.kind for finding in result.findings if finding.rule == "openai-chat-json-word"]
+    assert limits == [Kind.LIMIT], said(result.findings)
+
+
+def _worded(word: str) -> Wrap:
+    """An answer that came to a stop sequence ends by a word of the library's own."""
+    return answers(lambda answer: replace(answer, stop_reason=StopReason.END_TURN, raw_stop_reason=word))
+
+
+@pytest.mark.parametrize(("word", "kind"), [("stop", Kind.CONVENTION), ("end_turn", Kind.LOSS)])
+def test_a_stop_sequence_is_lost_by_a_library_that_has_a_word_for_it(word: str, kind: Kind) -> None:
+    result = played("stop-sequence", "anthropic", _worded(word))
+    assert [(finding.rule, finding.kind) for finding in result.findings] == [("stop-reason", kind)]

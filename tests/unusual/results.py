@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from dataclasses import replace
 from typing import Any
@@ -66,6 +67,20 @@ def _blocks(content: Any) -> Any:
     if not isinstance(content, tuple):
         return content
     return [{"type": "text", "text": part.text, "annotations": None} for part in content]
+
+
+def _as_media(*, drops: bool) -> Wrap:
+    """Text parts of a result as media of plain text, in the way of a released library; or one of them is gone."""
+
+    def edit(_api: str, body: dict[str, Any]) -> None:
+        for result in (part.get("functionResponse", {}) for turn in body["contents"] for part in turn["parts"]):
+            texts = result.get("response", {}).get("output", [])[drops:]
+            data = (base64.b64encode(text.encode()).decode() for text in texts)
+            if result:
+                result["response"] = {"result": ""}
+                result["parts"] = [{"inlineData": {"mimeType": "text/plain", "data": each}} for each in data]
+
+    return sends(edit)
 
 
 def _by_item(content: Any) -> Any:
@@ -260,6 +275,15 @@ FORMS = (
         ALL,
         contents(_blocks),
         contents(lambda c: _blocks(c)[:1] if isinstance(c, tuple) else c),
+        "result-changed",
+    ),
+    Form(
+        "parts-as-media",
+        "several text parts as media of plain text",
+        "result-parts",
+        ("gemini-3",),
+        _as_media(drops=False),
+        _as_media(drops=True),
         "result-changed",
     ),
     Form(

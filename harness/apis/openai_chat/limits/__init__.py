@@ -183,7 +183,10 @@ FORMAT_SCHEMA = Limit(
     "openai-chat-format-has-schema, openai-chat-schema-valid",
 )
 JSON_WORD = Limit(
-    "openai-chat-json-word", "With json_object the messages contain the word json.", "openai-chat-word-json"
+    "openai-chat-json-word",
+    "With json_object the messages contain the word json.",
+    "openai-chat-word-json",
+    word="json",
 )
 STRICT_ADDITIONAL_PROPERTIES = Limit(
     "openai-chat-strict-additional-properties",

@@ -172,7 +172,10 @@ FORMAT_NAME = Limit(
     "openai-responses-format-form",
 )
 FORMAT_WORD = Limit(
-    "openai-responses-format-word", "With json_object the input contains the word json.", "openai-responses-word-json"
+    "openai-responses-format-word",
+    "With json_object the input contains the word json.",
+    "openai-responses-word-json",
+    word="json",
 )
 FORMAT_STRICT_SCHEMA = Limit(
     "openai-responses-format-strict-schema",
