@@ -30,7 +30,7 @@ from harness.contract.model import (
     Text as Said,
 )
 from harness.reports._page import Page, heading, indented
-from harness.reports._words import both, count, place, plain, plain_line, short
+from harness.reports._words import count, place, plain, plain_line, short, values
 from harness.results import (
     CellResult,
     Chat,
@@ -44,10 +44,13 @@ from harness.results import (
 )
 from harness.rules.evidence import Evidence
 from harness.rules.reading import Reading
-from harness.running import excerpt
+from harness.running import excerpt, rawstream
 
 _SIDE_BY_SIDE = 100
 """Columns from which the two sides stand beside each other."""
+
+_NARROWEST = 40
+"""Columns of a body at least."""
 
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
 
@@ -89,10 +92,22 @@ def _findings(found: Sequence[_Numbered]) -> Iterator[RenderableType]:
         link = "" if finding.follows is None else f", follows from {finding.follows + 1}"
         text = f"{each.number} {finding.rule} ({finding.severity}, {finding.kind}, blame: {finding.blame}{link}): "
         yield indented(f"{text}{f'{where}: ' if where else ''}{finding.message}", _STYLES[finding.severity])
-        if finding.actual is not None or finding.expected is not None:
-            actual, expected = both(finding.actual, finding.expected)
-            yield indented(f"actual    {actual}", by=4)
-            yield indented(f"expected  {expected}", by=4)
+        for name, value in values(finding):
+            yield indented(f"{name:<8}  {value}", by=4)
+
+
+def _right(sent: bytes, here: Sequence[_Numbered], width: int) -> Iterator[RenderableType]:
+    """What differs of the request that was sent and of the shipped adapter's, beside each other."""
+    bodies = (body for each in here for body in each.finding.exhibits if not rawstream.is_of_answer(each.finding))
+    right = next(bodies, None)
+    if right is None:
+        return
+    yield Text()
+    yield indented(f"what differs between the request that was sent and {right.end}", "bold")
+    wrong = excerpt.differing(_parsed(sent), _parsed(right.text.encode()), max(width // 2, _NARROWEST))
+    yield from _beside(
+        [Text(plain_line(line)) for line in wrong], [Text(plain_line(each)) for each in right.piece[1:]], width
+    )
 
 
 def _exchanges(evidence: Evidence, found: Sequence[_Numbered], width: int) -> Iterator[Iterable[RenderableType]]:
@@ -113,11 +128,18 @@ def _exchanges(evidence: Evidence, found: Sequence[_Numbered], width: int) -> It
             answered = [Text(plain(_run(run))) for run in transcript.runs if run.answers == chat + 1]
         here = [each for each in found if each.finding.exchange == reading.index]
         title = f"request {reading.index + 1}" + (f", turn {made.turn + 1}, answer {made.step + 1}" if made else "")
-        sent = _body(reading.exchange.request.body, _body_of(before), here, response=False, width=side)
-        got = _response(reading, here, side)
+        sent = _body(
+            reading.exchange.request.body,
+            before and _parsed(before.exchange.request.body),
+            here,
+            response=False,
+            width=side,
+        )
+        got = _response(transcript.api, reading, here, side)
         yield [
             heading(f"{title}: {reading.exchange.request.method} {reading.exchange.request.url}"),
             *_beside(asked, sent, width),
+            *_right(reading.exchange.request.body, here, width),
             *_beside(answered, got, width),
         ]
         before = reading
@@ -193,21 +215,44 @@ def _content(result: ToolResult) -> str:
     return result.content if isinstance(result.content, str) else json.dumps(result.content, ensure_ascii=False)
 
 
-def _response(reading: Reading, here: Sequence[_Numbered], width: int) -> list[Text]:
+def _response(api: str, reading: Reading, here: Sequence[_Numbered], width: int) -> list[Text]:
     response = reading.exchange.response
     if response is None:
         return [Text("no response", style="red")]
     status = Text(f"{response.status}", style="dim")
     if reading.response is None:
-        return [status, Text(plain(response.body[:500].decode(errors="replace")))]
+        raw = _raw(api, reading, here) or [Text(plain(response.body[:500].decode(errors="replace")))]
+        return [status, *raw]
     if reading.response.streamed:
         status.append(", streamed; told as the whole body that it amounts to")
-    return [status, *_json(reading.response.body, None, here, response=True, width=width)]
+    told = _json(reading.response.body, None, here, response=True, width=width)
+    return [status, *told, *_raw(api, reading, here)]
 
 
-def _body_of(reading: Reading | None) -> JSON:
+def _raw(api: str, reading: Reading, here: Sequence[_Numbered]) -> list[Text]:
+    """The raw stream, its events marked that findings are about."""
+    stream = rawstream.raw_stream(api, reading)
+    if stream is None:
+        return []
+    marks: dict[int, list[_Numbered]] = {}
+    for each in here:
+        if rawstream.is_of_answer(each.finding):
+            for at in stream.marks(each.finding.pointer or ""):
+                marks.setdefault(at, []).append(each)
+    made = [Text(f"the raw stream, {count(len(stream.frames), 'event')}:", style="dim")]
+    before = -1
+    for line, at in stream.lines(marks):
+        text = Text(plain_line(line))
+        for each in marks.get(at, ()) if at != before else ():
+            text.append(f"  {each.mark}", style=_STYLES[each.finding.severity])
+        made.append(text)
+        before = at
+    return made
+
+
+def _parsed(body: bytes) -> JSON:
     try:
-        return None if reading is None else loads(reading.exchange.request.body)
+        return loads(body)
     except WireError:
         return None
 
@@ -228,7 +273,7 @@ def _json(value: JSON, before: JSON, here: Sequence[_Numbered], *, response: boo
     marks: dict[int, list[_Numbered]] = {}
     for each in pointed:
         marks.setdefault(excerpt.marked(shown, each.finding.pointer or ""), []).append(each)
-    same = _unchanged(value, before)
+    same = excerpt.unchanged(value, before)
     made: list[Text] = []
     skipped = 0
     for number, line in enumerate(shown):
@@ -252,18 +297,6 @@ def _grown(value: JSON, before: JSON) -> list[str]:
     if not isinstance(value, dict) or not isinstance(before, dict):
         return []
     return [f"/{key}/0" for key, now in value.items() if isinstance(now, list) and isinstance(before.get(key), list)]
-
-
-def _unchanged(value: JSON, before: JSON) -> set[str]:
-    """The pointers of members, and of entries of lists, that stand where they stood."""
-    if not isinstance(value, dict) or not isinstance(before, dict):
-        return set()
-    same = {f"/{key}" for key, now in value.items() if key in before and before[key] == now}
-    for key, now in value.items():
-        then = before.get(key)
-        if isinstance(now, list) and isinstance(then, list) and f"/{key}" not in same:
-            same |= {f"/{key}/{at}" for at, (one, other) in enumerate(zip(now, then, strict=False)) if one == other}
-    return same
 
 
 def _beside(left: Sequence[Text], right: Sequence[Text], width: int) -> Iterator[RenderableType]:

@@ -6,7 +6,7 @@ from collections.abc import Generator, Sequence
 
 import pytest
 
-from harness.reports._words import CRASHED, both, place, plain_line, what_to_do
+from harness.reports._words import CRASHED, place, plain_line, values, what_to_do
 from harness.results import CellResult, Finding, StaleExpectation, Verdict
 
 
@@ -65,9 +65,7 @@ def _text(finding: Finding, followers: Sequence[Finding]) -> str:
         lines.append(f"  expected: {finding.accepted}")
     if where := place(finding):
         lines.append(f"  at:       {where}")
-    if finding.actual is not None or finding.expected is not None:
-        actual, expected = both(finding.actual, finding.expected)
-        lines += [f"  actual:   {actual}", f"  expected: {expected}"]
+    lines += [f"  {f'{name}:':<9} {value}" for name, value in values(finding)]
     lines += [f"    {line}" for line in finding.piece]
     lines += [f"  follows:  {each.rule}: {each.message}" for each in followers]
     advice = what_to_do(finding.kind, finding.severity, finding.blame)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.contract.http import HttpRequest
-from harness.reports._words import both, count, place, plain_line
+from harness.reports._words import count, place, plain_line, values
 from harness.results import Finding
 from harness.tape.compare import RequestDifference
 from harness.tape.deck.playing import Played
@@ -70,9 +70,7 @@ def finding(each: Finding) -> str:
     lines = [f"{each.rule} ({each.kind}, {each.severity}): {each.message}"]
     if where := place(each):
         lines.append(f"  at:       {where}")
-    if each.actual is not None or each.expected is not None:
-        actual, expected = both(each.actual, each.expected)
-        lines += [f"  actual:   {actual}", f"  expected: {expected}"]
+    lines += [f"  {f'{name}:':<9} {value}" for name, value in values(each)]
     lines += [f"    {line}" for line in each.piece]
     lines.append(f"  more:     harness explain {each.rule}")
     return _joined(lines)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from harness.reports import _groups as groups
 from harness.reports._causes import Cause, causes
 from harness.reports._places import Spot, spot
-from harness.reports._words import CRASHED, both, count, listed, place, plain, what_to_do
+from harness.reports._words import CRASHED, count, listed, place, plain, values, what_to_do
 from harness.results import Finding, Kind, Presentation, RunResult, Severity
 
 _NAMES = 8
@@ -107,7 +107,5 @@ def _named(each: groups.Place) -> str:
 def _seen(finding: Finding) -> str:
     at = place(finding)
     lines = [plain(f"{at}: {finding.message}" if at else finding.message)]
-    if finding.actual is not None or finding.expected is not None:
-        actual, expected = both(finding.actual, finding.expected)
-        lines += [f"actual: {actual}", f"expected: {expected}"]
+    lines += [f"{name}: {value}" for name, value in values(finding)]
     return "\n".join(lines)

@@ -61,10 +61,20 @@ def short(value: JSON, length: int = VALUE_LENGTH) -> str:
     return f"{text[:half]} ...{len(text) - 2 * half} more... {text[-half:]}"
 
 
-def both(actual: JSON, expected: JSON, length: int = VALUE_LENGTH) -> tuple[str, str]:
-    """What is there and what should be, each on one line: of long texts the change, with some words around it."""
-    texts = contrasted(actual, expected, length // 2)
-    return texts if texts is not None else (short(actual, length), short(expected, length))
+def values(finding: Finding, length: int | None = VALUE_LENGTH) -> list[tuple[str, str]]:
+    """What is there and what should be, by their names, each on one line: of long texts the change, with some words
+    around it. Nothing is said of what should be where a finding does not know it. `None`: values are not cut."""
+    if finding.actual is None and finding.expected is None:
+        return []
+    texts = contrasted(finding.actual, finding.expected, (length or VALUE_LENGTH) // 2)
+    if texts is not None:
+        return [*zip(("actual", "expected"), texts, strict=True)]
+
+    def told(value: JSON) -> str:
+        return json.dumps(value, ensure_ascii=False) if length is None else short(value, length)
+
+    actual = "(nothing)" if finding.actual is None else told(finding.actual)
+    return [("actual", actual), *([("expected", told(finding.expected))] if finding.expected is not None else [])]
 
 
 def bounded(text: str, most: int) -> str:

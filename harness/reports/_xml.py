@@ -24,7 +24,7 @@ from harness.reports import _gateway as gateways
 from harness.reports._costs import kind as paid
 from harness.reports._groups import facts, missing, provenance, scope, targets
 from harness.reports._places import Spot, spot
-from harness.reports._words import both, bounded, count, label, place, short, what_to_do
+from harness.reports._words import bounded, count, label, place, short, values, what_to_do
 from harness.results import CellResult, Finding, Presentation, RunResult, StaleExpectation, Variant, Verdict
 
 _ILLEGAL = re.compile("[^\t\n\r\u0020-\u007e\u00a0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -218,9 +218,7 @@ def _text(finding: Finding, followers: Sequence[Finding]) -> str:
         lines.append(f"expected: {finding.accepted}")
     if place(finding):
         lines.append(f"at: {place(finding)}")
-    if finding.actual is not None or finding.expected is not None:
-        actual, expected = both(finding.actual, finding.expected)
-        lines += [f"actual: {actual}", f"expected: {expected}"]
+    lines += [f"{name}: {value}" for name, value in values(finding)]
     lines += finding.piece
     for body in finding.bodies:
         lines += [f"{body.end}:", *(body.piece or (short(body.text),))]

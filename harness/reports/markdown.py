@@ -14,7 +14,7 @@ from harness.reports._checked import sentences
 from harness.reports._costs import costs
 from harness.reports._markdown import code, details, escaped, inline, table
 from harness.reports._redrive import redrive_lines
-from harness.reports._words import CRASHED, both, count, listed, place, plain_line, verdict, what_to_do
+from harness.reports._words import CRASHED, count, listed, place, plain_line, values, verdict, what_to_do
 from harness.results import Audited, Finding, Presentation, Report, RunResult, Severity, Verdict
 
 _SHOWN = 3  # cells of a group whose evidence is shown
@@ -171,11 +171,8 @@ def _evidence(cause: Cause, limit: int | None) -> Iterator[str]:
 
 def _item(finding: Finding) -> str:
     where = f"{inline(place(finding))}: " if place(finding) else ""
-    values = ""
-    if finding.actual is not None or finding.expected is not None:
-        actual, expected = both(finding.actual, finding.expected)
-        values = f"; actual {inline(actual)}, expected {inline(expected)}"
-    return f"- {where}{escaped(finding.message)}{values}"
+    told = ", ".join(f"{name} {inline(value)}" for name, value in values(finding))
+    return f"- {where}{escaped(finding.message)}{'; ' if told else ''}{told}"
 
 
 def _broken(run: RunResult, limit: int | None) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from harness.contract.model import JSON
@@ -95,8 +95,9 @@ class Finding:
     for which it is listed as an expected failure: it then fails nothing. `follows` is the index, among the cell's
     findings, of the one that it follows from (`harness.running.causes`). `raised` is the class of what a crash raised,
     `case` which of several problems of its rule it is.
-    `bodies` are those of both ends, of what was changed or lost between two. `turn` is the index of the scenario's user
-    turn in whose course it shows, where that is known.
+    `bodies` are those of both ends, of what was changed or lost between two. `exhibits` are what only the page and
+    `harness show` have room for: the raw stream of the answer, or the request of the shipped adapter. `turn` is the
+    index of the scenario's user turn in whose course it shows, where that is known.
 
     The texts can be written anywhere: half of a surrogate pair, which JSON can escape and UTF-8 cannot write, becomes
     the text of its escape. What is longer than a report can take is shortened in its middle.
@@ -123,6 +124,7 @@ class Finding:
     case: str | None = None
     outcome: Outcome | None = None
     bodies: tuple[Body, ...] = ()
+    exhibits: tuple[Body, ...] = field(default=(), compare=False)
     turn: int | None = None
 
     @property

@@ -6,11 +6,14 @@ import json
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from harness.apis.jsonvalue import join, resolve
+from harness.apis.jsonvalue import equal, join, loads, resolve
+from harness.apis.view import WireError
 from harness.contract.model import JSON
 
 _STRING = 160
 """Characters that are shown of a text."""
+_DIFFERENT = 60
+"""Lines that are shown of what differs between two bodies."""
 _AROUND = 4
 """Lines that a piece shows on each side of the marked one."""
 
@@ -101,3 +104,55 @@ def piece(value: JSON, pointer: str, width: int = 100) -> tuple[str, ...]:
     above = [f"  ({first} lines above)"] if first else []
     below = [f"  ({len(shown) - last} lines below)"] if last < len(shown) else []
     return (f"{root or '/'}:", *above, *kept, *below)
+
+
+def unchanged(value: JSON, other: JSON) -> set[str]:
+    """The pointers of members, and of entries of lists in a member, that mean the same in both bodies."""
+    if not isinstance(value, dict) or not isinstance(other, dict):
+        return set()
+    same = {f"/{key}" for key, now in value.items() if _same(now, other.get(key))}
+    for key, now in value.items():
+        then = other.get(key)
+        if isinstance(now, list) and isinstance(then, list) and f"/{key}" not in same:
+            same |= {f"/{key}/{at}" for at, (one, two) in enumerate(zip(now, then, strict=False)) if _same(one, two)}
+    return same
+
+
+def _same(one: JSON, other: JSON) -> bool:
+    return equal(_meaning(one), _meaning(other))
+
+
+def _meaning(value: JSON) -> JSON:
+    """A value without what is `null`, and with what JSON in a text says in place of how it is spelled."""
+    if isinstance(value, dict):
+        return {key: _meaning(member) for key, member in value.items() if member is not None}
+    if isinstance(value, list):
+        return [_meaning(entry) for entry in value]
+    try:
+        return loads(value.encode()) if isinstance(value, str) and value.startswith("{") else value
+    except WireError:
+        return value
+
+
+def differing(value: JSON, other: JSON, width: int = 100) -> tuple[str, ...]:
+    """The lines of a body, without what is the same in another one; none, if all is."""
+    if _same(value, other):
+        return ()
+    same = unchanged(value, other)
+    opened = [each.rpartition("/")[0] + "/0" for each in same if each.count("/") > 1]
+    made: list[str] = []
+    skipped = 0
+    for line in lines(value, width, "", ["/", *opened]):
+        if any(line.pointer == at or line.pointer.startswith(f"{at}/") for at in same):
+            skipped += 1
+            continue
+        made += [_left_out(skipped)] if skipped else []
+        skipped = 0
+        made.append(line.text)
+    return tuple(made[:_DIFFERENT]) + (
+        (f"  ... {len(made) - _DIFFERENT} more lines",) if len(made) > _DIFFERENT else ()
+    )
+
+
+def _left_out(number: int) -> str:
+    return f"  ... {number} {'line' if number == 1 else 'lines'} the same"

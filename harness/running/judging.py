@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from harness.apis.bodies import parsed
 from harness.apis.view import WireError
@@ -11,6 +12,7 @@ from harness.contract.errors import CassetteError
 from harness.host.shortened import shortened
 from harness.results import (
     Blame,
+    Body,
     CellResult,
     Embedded,
     EmbeddingTranscript,
@@ -25,13 +27,16 @@ from harness.results import (
 from harness.rules.declining import declined
 from harness.rules.declining import reason as why_declined
 from harness.rules.evidence import Evidence
+from harness.rules.reading import Reading
 from harness.rules.recording import AGE
 from harness.rules.rule import Rule
 from harness.rules.scope import EVERYTHING, Scope
+from harness.running import rawstream
 from harness.running.causes import linked
 from harness.running.costs import spending
 from harness.running.differences import Observations
 from harness.running.excerpt import piece
+from harness.running.exemplar import Exemplar, exemplar
 from harness.running.expected_failures import ExpectedFailure, accepted
 from harness.running.play import BROKEN
 from harness.running.recorder import is_complete
@@ -104,7 +109,8 @@ class Judge:
             findings += tuple(_unanswered(execution) for execution in transcript.executions if execution.unanswered)
         findings, hidden = self.scope.split(findings)
         findings = accepted(self.expected, result, linked(findings))
-        findings = tuple(_placed(transcript, _pictured(evidence, finding, redactor)) for finding in findings)
+        pictures = _Pictures(evidence, redactor)
+        findings = tuple(_placed(transcript, pictures.of(finding)) for finding in findings)
         crashed = next((each for each in (*transcript.chats, *_embedded(transcript)) if each.crashed), None)
         printed = "".join(part.printed for part in (transcript, *transcript.retellings))
         recuts = sum(retelling.variant == "stream" for retelling in transcript.retellings)
@@ -145,19 +151,54 @@ class Judge:
         return replace(finding, severity=Severity.ERROR if self.strict else Severity.NOTE)
 
 
-def _pictured(evidence: Evidence, finding: Finding, redactor: Redactor) -> Finding:
-    """The finding with the piece of the body that it points at, which is cut to the width of a page: half a key is not
-    found afterwards."""
-    if finding.exchange is None or not finding.pointer:
-        return finding
-    reading = evidence.readings[finding.exchange]
-    try:
-        if not finding.of_response:
-            return replace(finding, piece=piece(redactor.value(parsed(reading.exchange.request.body)), finding.pointer))
-        body = reading.response.body if reading.response else None
-    except WireError:  # a body that is none is shown by the rule that says so
-        return finding
-    return replace(finding, piece=piece(redactor.value(body), finding.pointer))
+class _Pictures:
+    """Makes what findings show of the bodies of one cell. It is cut to the width of a page, and so is redacted before:
+    half a key is not found afterwards."""
+
+    def __init__(self, evidence: Evidence, redactor: Redactor) -> None:
+        self._evidence = evidence
+        self._redactor = redactor
+
+    @cached_property
+    def _exemplar(self) -> Exemplar | None:
+        return exemplar(self._evidence.transcript)
+
+    def of(self, finding: Finding) -> Finding:
+        """The finding with the piece of the body that it points at, the raw stream, and the right request."""
+        if finding.exchange is None:
+            return finding
+        reading = self._evidence.readings[finding.exchange]
+        shown = tuple(each for each in (self._stream(finding, reading), self._right(finding, reading)) if each)
+        return replace(finding, piece=self._piece(finding, reading), exhibits=shown)
+
+    def _piece(self, finding: Finding, reading: Reading) -> tuple[str, ...]:
+        if not finding.pointer:
+            return ()
+        try:
+            of_answer = reading.response.body if reading.response else None
+            shown = of_answer if finding.of_response else parsed(reading.exchange.request.body)
+        except WireError:  # a body that is none is shown by the rule that says so
+            return ()
+        return piece(self._redactor.value(shown), finding.pointer)
+
+    def _stream(self, finding: Finding, reading: Reading) -> Body | None:
+        if (
+            finding.severity is Severity.NOTE
+            or not rawstream.is_of_answer(finding)
+            or reading.exchange.response is None
+        ):
+            return None
+        clean = replace(reading.exchange, response=self._redactor.response(reading.exchange.response))
+        stream = rawstream.raw_stream(self._evidence.transcript.api, replace(reading, exchange=clean))
+        return rawstream.body(stream, finding) if stream is not None else None
+
+    def _right(self, finding: Finding, reading: Reading) -> Body | None:
+        is_cause = finding.severity is not Severity.NOTE and finding.follows is None
+        if not is_cause or finding.blame is not Blame.ADAPTER or rawstream.is_of_answer(finding):
+            return None
+        chat = reading.index if reading.exchange.chat is None else reading.exchange.chat
+        found = self._exemplar
+        return found.body(finding, reading.exchange.request, chat, self._redactor) if found is not None else None
 
 
 def _placed(transcript: Transcript, finding: Finding) -> Finding:

@@ -45,6 +45,35 @@ def test_a_streamed_answer_is_shown_as_the_body_that_it_amounts_to(harness: Comm
     assert '"type": "tool_use"' in shown.out
 
 
+SILENT = """
+from dataclasses import replace
+from harness import catalog
+from tests.bridge.test_planted import wrapped
+
+ADAPTER = replace(wrapped(ends_silently=True)(catalog.adapter("openai-chat")), name="silent")
+"""
+
+
+def test_the_raw_stream_is_shown_with_a_mark_where_it_was_cut(
+    harness: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "silent_show.py").write_text(SILENT)
+    monkeypatch.syspath_prepend(folder)
+    words = ("--adapter", "silent_show:ADAPTER", "--mode", "reference", "--variant", "stream")
+
+    shown = harness("show", "stream-cut-before-end", *words)
+    page = harness("run", "stream-cut-before-end", *words, "--report", "html:page.html")
+    green = harness("show", "call-single", "--target", "anthropic", "--variant", "stream", "--mode", "reference")
+
+    end = "(the stream ends here, without its last event)"
+    assert (shown.code, page.code, green.code) == (1, 1, 0)
+    assert "the raw stream, " in shown.out
+    assert f"{end}  <-- 1 stream-cut" in " ".join(shown.out.split()).replace(f"{end} <--", f"{end}  <--")
+    assert f"<mark>&gt; {end}</mark>" in (folder / "page.html").read_text()
+    assert "event: message_stop" in green.out
+    assert end not in green.out
+
+
 def test_embedded_texts_stand_beside_their_requests(harness: Command) -> None:
     words = ("--target", "openai-chat", "--variant", "whole", "--mode", "reference")
 

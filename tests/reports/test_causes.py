@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from harness.reports._causes import causes, spot
 from harness.reports._groups import subject
+from harness.reports._words import values
 from harness.results import Finding, RunResult, Severity, Subject, Verdict
 from tests.reports.runs import cell, failed, finding
 
@@ -118,3 +120,19 @@ def test_a_whole_cell_is_about_the_next_subject_and_a_streamed_one_that_fails_by
     assert subject(failed("a", "anthropic", streams, variant="stream", covers=("tools",))) == "streaming"
     assert subject(failed("a", "anthropic", streams, finding(), variant="stream", covers=("tools",))) == "tools"
     assert subject(cell(covers=("streaming",), verdict=Verdict.PASS)) == "other"
+
+
+@pytest.mark.parametrize(
+    ("actual", "expected", "told"),
+    [
+        ("a", "b", [("actual", '"a"'), ("expected", '"b"')]),
+        ({"role": "user"}, None, [("actual", '{"role": "user"}')]),
+        (None, 1, [("actual", "(nothing)"), ("expected", "1")]),
+        (0, False, [("actual", "0"), ("expected", "false")]),
+        (None, None, []),
+    ],
+)
+def test_nothing_is_said_of_what_should_be_where_nothing_is_known(
+    actual: Any, expected: Any, told: list[tuple[str, str]]
+) -> None:
+    assert values(finding(actual=actual, expected=expected)) == told

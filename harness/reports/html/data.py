@@ -15,9 +15,8 @@ from typing import cast
 
 from harness.reports import _groups as groups
 from harness.reports._costs import spent
-from harness.reports._words import VALUE_LENGTH, place, what_to_do
+from harness.reports._words import place, values, what_to_do
 from harness.results import JSON, Body, CellResult, Conversation, Finding, RunResult, Sent, Verdict, bare
-from harness.results.textchange import contrasted
 
 GLYPHS = {
     Verdict.PASS: "✓",
@@ -207,14 +206,12 @@ def _finding(finding: Finding, text: Callable[[str], int]) -> dict[str, object]:
         told["answer"] = 1
     if finding.follows is not None:
         told["follows"] = finding.follows
-    if finding.actual is not None or finding.expected is not None:
-        change = contrasted(finding.actual, finding.expected, VALUE_LENGTH)
-        values = change or [json.dumps(value, ensure_ascii=False) for value in (finding.actual, finding.expected)]
-        told["actual"], told["expected"] = map(text, values)
+    told |= {name: text(value) for name, value in values(finding, None)}
     if finding.piece:
         told["piece"] = [text(line) for line in finding.piece]
-    if finding.bodies:
-        told["bodies"] = [[text(body.end), [text(line) for line in lines_of(body)]] for body in finding.bodies]
+    bodies = finding.bodies + finding.exhibits
+    if bodies:
+        told["bodies"] = [[text(body.end), [text(line) for line in lines_of(body)]] for body in bodies]
     return told
 
 

@@ -22,7 +22,7 @@ from harness.reports._checked import sentences
 from harness.reports._comparison import compared
 from harness.reports._costs import costs, money
 from harness.reports._redrive import redrive_lines
-from harness.reports._words import CRASHED, count, counts, place, plain, short, verdict, what_to_do
+from harness.reports._words import CRASHED, count, counts, place, plain, values, verdict, what_to_do
 from harness.reports.html.data import GLYPHS, data, lines_of
 from harness.results import CellResult, Presentation, RunResult, Severity, Variant, Verdict, bare
 
@@ -175,12 +175,12 @@ def _template() -> Template:
         "counts": counts,
         "money": money,
         "place": place,
-        "short": short,
         "spoken": _spoken,
         "trusted": Markup,
         "fragment": _fragment,
         "rerun": _rerun,
         "what_to_do": what_to_do,
+        "values": values,
         "glyphs": GLYPHS,
         "lines_of": lines_of,
         "crashed": CRASHED,

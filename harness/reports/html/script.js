@@ -160,7 +160,8 @@
     item.append(says);
     if (finding.actual !== undefined) item.append(make("dl", { class: "values" },
       make("dt", {}, "actual"), make("dd", {}, make("code", {}, text(finding.actual))),
-      make("dt", {}, "expected"), make("dd", {}, make("code", {}, text(finding.expected)))));
+      ...(finding.expected === undefined ? []
+        : [make("dt", {}, "expected"), make("dd", {}, make("code", {}, text(finding.expected)))])));
     if (finding.piece && !cell.sent) item.append(make("pre", {}, finding.piece.map(text).join("\n")));
     for (const [end, shown] of finding.bodies || [])
       item.append(make("div", { class: "dim" }, text(end)), make("pre", {}, shown.map(text).join("\n")));

@@ -11,7 +11,7 @@ from rich.text import Text
 from harness.reports import _groups as groups
 from harness.reports._causes import Cause, causes
 from harness.reports._page import hanging, heading, indented
-from harness.reports._words import CRASHED, both, count, place, plain_line, what_to_do
+from harness.reports._words import CRASHED, count, place, plain_line, values, what_to_do
 from harness.reports.terminal.words import CELLS, LESSER, spot
 from harness.results import Blame, Finding, Kind, RunResult, Severity
 
@@ -114,10 +114,8 @@ def _at(cause: Cause) -> str:
 def _evidence(finding: Finding) -> Iterator[RenderableType]:
     where = place(finding)
     yield indented(f"{where}: {finding.message}" if where else finding.message, by=4)
-    if finding.actual is not None or finding.expected is not None:
-        actual, expected = both(finding.actual, finding.expected)
-        yield hanging("actual", actual, width=8, by=6)
-        yield hanging("expected", expected, width=8, by=6)
+    for name, value in values(finding):
+        yield hanging(name, value, width=8, by=6)
     yield from _lines(finding.piece)
     for body in finding.bodies:
         yield indented(f"{body.end}{': ' if body.piece else ''}{body.piece[0] if body.piece else ''}", by=6)
