@@ -52,7 +52,7 @@ def check(typed: ServerOptions, shared: Shared) -> int:
     """
     held = _held(typed, shared)
     headers = held.headers()
-    redactor = Redactor.of_run([held.url], shaped=True, models=[held.model()], headers=headers)
+    redactor = Redactor.of_run([held.url], shaped=True, models=held.models, headers=headers)
     with redactor.raising():
         server, asked, price = held.server(), held.asked(), held.price()
         key = _key(server)
@@ -169,6 +169,11 @@ class Held:
         """What its tokens cost, if that was said. Raises `UsageError`."""
         text = self.typed.price or (self.named and self.named.price)
         return None if text is None else Price.of(text, self._place("price", self.typed.price))
+
+    @property
+    def models(self) -> Sequence[str]:
+        """The names of models that were given."""
+        return [*(self.shared.models or ()), *([] if self.named is None else [self.named.model])]
 
     def headers(self) -> dict[str, str]:
         """The headers that each request has. Raises `UsageError`."""
