@@ -11,7 +11,7 @@ from harness.apis.api import Api
 from harness.apis.traits import Framing
 from harness.apis.view import OpaqueView, ResponseView
 from harness.contract.model import JSON, ChatResponse, Refusal
-from harness.results import Chat, Kind, Retelling, Severity
+from harness.results import Chat, Kind, Retelling
 from harness.rules.evidence import Evidence
 from harness.rules.failures import A_DATE_AGO, CUT_ERRORS, same_wait
 from harness.rules.outline import MODEL, ORDER, Contrast, Issued, of_events, of_responses, scalars
@@ -70,9 +70,7 @@ def _equals_whole(evidence: Evidence) -> Iterator[Flaw]:
             yield from _different(evidence, index, retelling.way, [each for each in found if each not in mistaken])
             way = f"{retelling.way}, which is not read as the wire says"
             for flaw in _different(evidence, index, way, mistaken):
-                # a body made of a stream may be none that a server gives: the whole cell is judged by such a one
-                severity = Severity.WARNING if flaw.kind is Kind.LOSS else None
-                yield replace(flaw, actual=flaw.expected, expected=flaw.actual, severity=severity)
+                yield replace(flaw, actual=flaw.expected, expected=flaw.actual)
 
 
 def _is_read_by_the_stream_alone(evidence: Evidence, index: int, whole: Chat, place: str) -> bool:

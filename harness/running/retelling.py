@@ -44,6 +44,7 @@ def retellings(
     """
     if cell.variant != "stream":
         return
+    wire = catalog.api(cell.target.api)
     answered = [reading for reading in evidence.readings if reading.exchange.response is not None]
     if not any(reading.response is not None and reading.response.streamed for reading in answered):
         return
@@ -52,7 +53,7 @@ def retellings(
         or (_has_whole(beside, answered, _adds_nothing) and is_same(evidence, beside.transcript.chats))
     ):
         yield Retelling(_WHOLE, "whole", beside.transcript.chats)
-    elif None not in (whole := [_whole(reading) for reading in answered]):
+    elif None not in (whole := [_whole(wire, reading) for reading in answered]):
         streams = [*_responses(answered)]
         answers = [_Answer(one, stream) for one, stream in zip(whole, streams, strict=True) if one is not None]
         yield _retold(cell, stages, _WHOLE, "whole", answers)
@@ -130,12 +131,16 @@ def _responses(answered: Sequence[Reading]) -> Iterator[HttpResponse]:
             yield reading.exchange.response
 
 
-def _whole(reading: Reading) -> HttpResponse | None:
-    """The response as one body; `None` for a stream that does not amount to one."""
-    response, view = reading.exchange.response, reading.response
+def _whole(wire: Api, reading: Reading) -> HttpResponse | None:
+    """The response as one body; `None` for a stream that does not amount to one that a server of the API gives."""
+    response, view, asked = reading.exchange.response, reading.response, reading.request
     if view is None or response is None or not view.streamed:
         return response and replace(response, headers=_known(response.headers))
-    return one_body(view) if _is_good(response, view) else None
+    if asked is None or not _is_good(response, view):
+        return None
+    whole = one_body(view)
+    departs = wire.departures is not None and any(wire.departures(whole, replace(asked, stream=False)))
+    return None if departs else whole
 
 
 def _is_good(response: HttpResponse, view: ResponseView) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -83,6 +84,16 @@ def test_a_stream_that_is_cut_off_has_no_whole(target: Target) -> None:
     made = transcript("call-single", target, recuts=2, provider=cut)
     assert [retelling.variant for retelling in made.retellings] == ["stream", "stream"]
     assert [chat.error for retelling in made.retellings for chat in retelling.chats] == ["MalformedResponse"] * 2
+
+
+def test_a_stream_of_a_body_that_no_server_gives_has_no_whole() -> None:
+    def without_ids(request: HttpRequest, session: Handler) -> HttpResponse:
+        response = session(request)
+        return replace(response, body=re.sub(rb'"id":"call_\w+"', b'"id":""', response.body))
+
+    target = shipped_targets()["openai-chat"]
+    assert [each.variant for each in transcript("call-single", target).retellings] == ["whole"]
+    assert transcript("call-single", target, provider=without_ids).retellings == ()
 
 
 def test_recuts_repeat(target: Target) -> None:
