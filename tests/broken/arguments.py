@@ -10,7 +10,7 @@ from typing import Any
 
 from harness.contract.model import Part, ToolCall
 from tests.broken.fault import ALL, OPENAI, Fault, Wrap, answers_parts, asks_parts, sends
-from tests.broken.places import ARGUMENTS, RESPONSE_ARGUMENTS
+from tests.broken.places import ARGUMENTS, RESPONSE_ARGUMENTS, RESPONSE_CALL
 from tests.broken.results import as_double, ascii_only, mapped, rounded, shallow, without_control_characters
 
 
@@ -77,6 +77,15 @@ FAULTS = (
         "arguments-changed",
         ARGUMENTS,
         targets=OPENAI,
+    ),
+    Fault(
+        "empty-arguments-unread",
+        answers_parts(lambda part: None if isinstance(part, ToolCall) and not part.arguments else part),
+        "call-provoked-empty-arguments",
+        "response-calls",
+        RESPONSE_CALL,
+        0,
+        ("openai-chat",),
     ),
     Fault(
         "empty-arguments-filled-in",

@@ -56,7 +56,7 @@ def from_wire(reply: dict[str, Any]) -> ChatResponse:
     parts: list[Part] = [Text(message["content"])] if message["content"] else []
     for call_id, call in [(call["id"], call["function"]) for call in message.get("tool_calls") or []]:
         try:
-            parts.append(ToolCall(call_id, call["name"], json.loads(call["arguments"])))
+            parts.append(ToolCall(call_id, call["name"], json.loads(call["arguments"] or "{}")))
         except ValueError:  # cut off: never to be made
             stop = stop if stop is StopReason.MAX_TOKENS else StopReason.MALFORMED_CALL
     return ChatResponse(Message(Role.ASSISTANT, tuple(parts)), stop, Usage(*map(usage.get, SPENT)))

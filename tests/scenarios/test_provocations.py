@@ -18,7 +18,7 @@ UNKNOWN: dict[str, Any] = {**MINIMAL, "provocations": ["unknown-events"], "varia
 
 MISTAKES = [
     (UNKNOWN, "provocations", ["unknown-event"], ("provocations[0]: unknown provocation 'unknown-event'. Did you mean "
-     "'unknown-events'? Known: interleaved-calls, raw-line-separators, unknown-events.")),
+     "'unknown-events'? Known: empty-arguments, interleaved-calls, raw-line-separators, unknown-events.")),
     (UNKNOWN, "provocations", ["unknown-events", "unknown-events"],
      "provocations[1]: 'unknown-events' stands here twice."),
     (UNKNOWN, "provocations", "unknown-events", "provocations: must be a list, not the text 'unknown-events'."),
@@ -26,6 +26,7 @@ MISTAKES = [
     (UNKNOWN, "scripted", ABSENT, "provocations: no provider does this when asked to. Add scripted: true."),
     (UNKNOWN, "provocations", ["interleaved-calls"],
      "provocations: no answer has two whole calls that could come in turns. Add one."),
+    (UNKNOWN, "provocations", ["empty-arguments"], "provocations: no answer has a call without arguments. Add one."),
 ]  # fmt: skip
 
 
@@ -49,6 +50,7 @@ def test_each_provocation_has_a_scenario_of_its_own() -> None:
     [
         ("stream-provoked-interleaved-calls", {"openai-chat", "openai-responses"}),
         ("stream-provoked-unknown-events", {"anthropic"}),
+        ("call-provoked-empty-arguments", {"openai-chat"}),
     ],
 )
 def test_it_applies_to_apis_whose_streams_can_do_it(scenario: str, able: set[str]) -> None:

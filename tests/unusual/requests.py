@@ -116,7 +116,27 @@ def _required_reversed(*, in_place: bool) -> Wrap:
     return asks(asked)
 
 
+def _empty_arguments_as(text: str) -> Wrap:
+    """A call without arguments goes back with another text for them."""
+
+    def sent(_api: str, body: dict[str, Any]) -> None:
+        for message in body["messages"]:
+            for call in message.get("tool_calls", ()):
+                call["function"]["arguments"] = text
+
+    return sends(sent)
+
+
 FORMS = (
+    Form(
+        "empty-arguments-as-an-object",
+        "a call that came with an empty text for its arguments, and goes back with another empty object",
+        "call-provoked-empty-arguments",
+        ("openai-chat",),
+        _empty_arguments_as("{ }"),
+        _empty_arguments_as("[]"),
+        "arguments-changed",
+    ),
     Form(
         "tools-changed-in-a-copy",
         "tools that an adapter changes, but not those of its caller",

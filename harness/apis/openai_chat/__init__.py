@@ -81,7 +81,7 @@ API = Api(
     embeddings=EMBEDDINGS,
     base_url_variable="OPENAI_BASE_URL",
     least_body=b'{"messages": []}',
-    provocations=frozenset({Provocation.INTERLEAVED_CALLS, Provocation.RAW_LINE_SEPARATORS}),
+    provocations=frozenset(Provocation) - {Provocation.UNKNOWN_EVENTS},
     traits=Traits(calls_apart=True, counts_when_asked=True, files_are_pdf=True),
     one_call={"parallel_tool_calls": False},
     strict_tool={"strict": True},

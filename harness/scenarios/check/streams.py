@@ -28,10 +28,13 @@ def _provocations(scenario: Scenario) -> Iterator[Problem]:
             yield Problem(("provocations", index), f"{provocation.value!r} stands here twice.")
     if not scenario.provocations:
         return
-    if scenario.variants != ["stream"]:
+    if scenario.variants != ["stream"] and set(scenario.provocations) - {Provocation.EMPTY_ARGUMENTS}:
         yield Problem(("provocations",), "they are of streams alone. Add variants: [stream].")
     if not scenario.scripted:
         yield Problem(("provocations",), "no provider does this when asked to. Add scripted: true.")
     parallel = any(len(step.calls) > 1 and not step.truncated for step in script(scenario))
     if Provocation.INTERLEAVED_CALLS in scenario.provocations and not parallel:
         yield Problem(("provocations",), "no answer has two whole calls that could come in turns. Add one.")
+    bare = any(not arguments for step in script(scenario) for _, arguments in step.named_calls)
+    if Provocation.EMPTY_ARGUMENTS in scenario.provocations and not bare:
+        yield Problem(("provocations",), "no answer has a call without arguments. Add one.")

@@ -30,11 +30,14 @@ class Provocation(StrEnum):
     every recording has one call behind the other). `unknown-events`: events of a type that nobody knows (Anthropic
     documents that new ones may come, and that clients are to let them pass). `raw-line-separators`: U+2028, U+2029 and
     U+0085 stand in the JSON as they are, where readers that know lines of Unicode break it (no recording has one).
+    `empty-arguments`: the arguments of a call without arguments are an empty text instead of `{}`, whole and streamed;
+    servers like OpenAI's Chat API were recorded sending it (openai-chat-no-arguments).
     """
 
     INTERLEAVED_CALLS = "interleaved-calls"
     UNKNOWN_EVENTS = "unknown-events"
     RAW_LINE_SEPARATORS = "raw-line-separators"
+    EMPTY_ARGUMENTS = "empty-arguments"
 
 
 Variant: TypeAlias = Literal["whole", "stream"]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from harness.apis.openai_chat.responses.dialects import call_as, dialect_of
 from harness.apis.profile import Profile
 from harness.apis.seeded import number, token
 from harness.apis.view import ModelStep
 from harness.contract.model import JSON, StopReason
+from harness.scenarios.schema import Provocation
 
 _FINISH_REASONS = {
     StopReason.END_TURN: "stop",
@@ -35,6 +37,8 @@ def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str,
     named = zip(step.calls, texts, strict=True)
     calls += [_call(name, text, seed, index) for index, ((name, _), text) in enumerate(named)]
     dialect = dialect_of(profile)
+    if Provocation.EMPTY_ARGUMENTS in step.provocations:
+        dialect = replace(dialect, no_arguments="")
     message: dict[str, JSON] = {"role": "assistant", "content": step.text, "refusal": step.refusal, "annotations": []}
     for raw in step.raw:
         if isinstance(raw, dict) and "type" not in raw:
