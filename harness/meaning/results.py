@@ -115,7 +115,11 @@ def _inside(value: JSON, name: str | None, *, is_error: bool | None) -> tuple[JS
         return _unwrapped(value, name, is_error=is_error)
     if isinstance(value, list) and value and all(map(_is_text_block, value)):
         return ("".join(str(block["text"]) for block in value if isinstance(block, dict)),)
-    return None
+    match value:
+        case [{"json": inner, **beside}] if all(key == "type" or item is None for key, item in beside.items()):
+            return (inner,)  # a block of Bedrock's Converse, as clients of several APIs write it
+        case _:
+            return None
 
 
 def _unwrapped(value: dict[str, JSON], name: str | None, *, is_error: bool | None) -> tuple[JSON] | None:

@@ -175,6 +175,15 @@ FORMS = (
         "result-changed",
     ),
     Form(
+        "json-in-a-block",
+        "JSON in a block of its own, in the way of Bedrock's Converse, or with a field more",
+        "result-object",
+        ALL,
+        contents(lambda c: [{"json": c}] if isinstance(c, dict) else c),
+        contents(lambda c: [{"json": {**c, "retries": 4}}] if isinstance(c, dict) else c),
+        "result-changed",
+    ),
+    Form(
         "failures-as-text",
         "results of one call at different times, as texts spaced otherwise",
         "call-fails-then-answers",
