@@ -9,7 +9,6 @@ import anthropic
 import httpx2
 
 from harness.adapters.anthropic import decode, encode
-from harness.adapters.anthropic.conversation import Latest
 from harness.adapters.anthropic.failures import translated
 from harness.adapters.anthropic.stream import answer
 from harness.contract.errors import Unsupported
@@ -38,7 +37,6 @@ class AnthropicClient:
 
     def __init__(self, endpoint: Endpoint, model: str) -> None:
         self._model = model
-        self._conversation = Latest()
         self._own_http = None if endpoint.http_client else httpx2.Client(follow_redirects=False, trust_env=False)
         self._sdk = _IsolatedSdk(
             api_key=endpoint.api_key,
@@ -65,7 +63,7 @@ class AnthropicClient:
             yield from answer(raw.iter_bytes())
 
     def _parameters(self, request: ChatRequest) -> dict[str, Any]:
-        body = encode.body(request, self._model, self._conversation.messages)
+        body = encode.body(request, self._model)
         # Beside the SDK's own parameters, not in them: it would walk them for keys to rename, of which a body in the
         # wire's words has none, and that takes longer than all the rest of the request.
         required = {"model": body["model"], "max_tokens": body["max_tokens"], "messages": ()}

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
-from operator import is_
-from threading import Lock
 from typing import TYPE_CHECKING
 
 from harness.adapters.anthropic.ids import WireIds
@@ -43,63 +40,29 @@ def messages(history: tuple[Message, ...]) -> list[JSON]:
     Raises:
         Unsupported: a part that the API has no block for, or a user message that says nothing.
     """
-    return Latest().messages(history)
+    return _Encoding(history).messages()
 
 
-class Latest:
-    """The conversation that was encoded last. Each of its requests repeats the one before, so that what is new remains
-    to be encoded; another conversation begins anew. Thread-safe."""
+class _Encoding:
+    """The encoding of one history, with the ids and calls that its parts depend on."""
 
-    def __init__(self) -> None:
-        self._known: _Encoded | None = None
-        self._lock = Lock()
-
-    def messages(self, history: tuple[Message, ...]) -> list[JSON]:
-        """As the function of this name."""
-        with self._lock:
-            known, self._known = self._known, None  # nobody goes on with what breaks off
-            if known is None or not known.goes_on_in(history):
-                known = _Encoded()
-            known.add(history[len(known.history) :])
-            self._known = known
-            return [*known.entries]
-
-
-class _Encoded:
-    """The messages of a history, and what of them the encoding of further ones depends on."""
-
-    def __init__(self) -> None:
-        self.history: tuple[Message, ...] = ()
-        self.entries: list[JSON] = []
+    def __init__(self, history: tuple[Message, ...]) -> None:
+        self._history = history
+        self._answered = {result.call_id for message in history for result in message.tool_results}
         self._ids = WireIds()
-        self._cut: set[JSON] = set()
         self._toolsets: dict[str, JSON] = {}
-        self._mutable: list[JSON | ProviderMetadata] = []
-        self._as_encoded: list[JSON] = []
 
-    def goes_on_in(self, history: tuple[Message, ...]) -> bool:
-        """Whether a history begins with these very messages, none of them was changed in place, and all that is encoded
-        stays as it is with the others behind it."""
-        if len(self.history) > len(history) or not all(map(is_, self.history, history)):
-            return False
-        new = history[len(self.history) :]
-        if self.history and new and self.history[-1].tool_results and new[0].tool_results:
-            return False  # they share a message
-        return self._mutable == self._as_encoded and not (self._cut and self._cut & _answered(new))
-
-    def add(self, messages: tuple[Message, ...]) -> None:
-        """Encode further messages."""
-        self.history += messages
-        for message in _with_joined_results(messages):
+    def messages(self) -> list[JSON]:
+        """Encode the messages, as the function of this name."""
+        encoded: list[JSON] = []
+        for message in _with_joined_results(self._history):
             entries = list(self._entries(message))
             if not entries and message.role is Role.USER:
                 raise Unsupported(
                     "anthropic", "an empty user message", "the API refuses empty text (anthropic-no-empty-text)"
                 )
-            self.entries += entries
-        found = [value for message in messages for part in message.parts for value in _mutable_in(part)]
-        self._mutable += found
-        self._as_encoded += map(_copied, found)
+            encoded += entries
+        return encoded
 
     def _entries(self, message: Message) -> Iterator[JSON]:
         """The message, and those inside it: an `Opaque` with a role is one of its own (a system message,
@@ -135,10 +98,7 @@ class _Encoded:
     def _is_cut_call(self, raw: JSON) -> bool:
         """A call that was cut short has no result, and the API refuses calls without one
         (anthropic-call-answered-next)."""
-        if not isinstance(raw, dict) or raw.get("type") != "tool_use" or raw.get("id") in _answered(self.history):
-            return False
-        self._cut.add(raw.get("id"))
-        return True
+        return isinstance(raw, dict) and raw.get("type") == "tool_use" and raw.get("id") not in self._answered
 
     def _call(self, call: ToolCall) -> JSON:
         wire: dict[str, JSON] = {"type": "tool_use", "id": self._ids.of_call(call), "name": call.name}
@@ -164,31 +124,6 @@ class _Encoded:
 
 def _entry(role: Role, blocks: list[JSON]) -> list[JSON]:
     return [{"role": role.value, "content": blocks}] if blocks else []
-
-
-def _answered(messages: tuple[Message, ...]) -> set[str]:
-    return {result.call_id for message in messages for result in message.tool_results}
-
-
-def _mutable_in(part: Part) -> Iterator[JSON | ProviderMetadata]:
-    """What of a part somebody may change in place, without a change in what was made of it: so not the arguments of a
-    call, which are sent as they are."""
-    if isinstance(part, Opaque):
-        yield part.raw
-        return
-    yield part.provider_metadata
-    if isinstance(part, ToolResult):
-        if isinstance(part.content, tuple):
-            for each in part.content:
-                yield from _mutable_in(each)
-        else:
-            yield part.content
-
-
-def _copied(value: JSON | ProviderMetadata) -> JSON:
-    if isinstance(value, Mapping):
-        return {key: _copied(inner) for key, inner in value.items()}
-    return [_copied(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _with_joined_results(history: tuple[Message, ...]) -> tuple[Message, ...]:

@@ -11,9 +11,7 @@ from harness.contract.errors import Unsupported
 from harness.contract.model import JSON, JSON_INSTRUCTION, ChatRequest, JsonMode, JsonSchema, NamedTool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from harness.contract.model import Message, ThinkingSettings, Tool
+    from harness.contract.model import ThinkingSettings, Tool
 
 DEFAULT_MAX_TOKENS = 4096
 """Tokens of answer where the request sets no bound."""
@@ -25,10 +23,8 @@ _BUDGETS = {"low": 1024, "medium": 4096, "high": 16384}
 _CACHE_MARK: dict[str, JSON] = {"cache_control": {"type": "ephemeral"}}
 
 
-def body(
-    request: ChatRequest, model: str, conversation: Callable[[tuple[Message, ...]], list[JSON]] = messages
-) -> dict[str, JSON]:
-    """The whole body; `model` where the request names none. `conversation` encodes the messages.
+def body(request: ChatRequest, model: str) -> dict[str, JSON]:
+    """The whole body; `model` where the request names none.
 
     Raises:
         Unsupported: the API cannot express the request.
@@ -36,7 +32,7 @@ def body(
     _refuse_sampling(request)
     model = request.model or model
     result: dict[str, JSON] = {"model": model, "max_tokens": request.max_tokens}
-    result["messages"] = conversation(request.messages)
+    result["messages"] = messages(request.messages)
     if request.max_tokens is None:
         result["max_tokens"] = DEFAULT_MAX_TOKENS
     if system := _system(request):
