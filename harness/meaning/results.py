@@ -73,9 +73,14 @@ def is_told_by_item(view: ResultView, result: ToolResult) -> bool:
 
 
 def says_no_more(view: ResultView, result: ToolResult) -> bool:
-    """The payload is the tool's own words, with none around them that tell what they are."""
+    """The payload is the tool's own words, with none around them that tell what they are, as a key `error` does."""
     words = result.text if isinstance(result.content, tuple) else result.content
-    return any(_means(reading, words) for reading in _readings(view, result.name, is_error=False))
+    for reading in _readings(view, result.name, is_error=False):
+        if _means(reading, words):
+            return True
+        if isinstance(reading, dict) and "error" in reading:
+            return False
+    return False
 
 
 def core(view: ResultView) -> str | None:

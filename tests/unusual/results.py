@@ -305,6 +305,17 @@ FORMS = (
         "result-changed",
     ),
     Form(
+        "error-under-a-key",
+        "an error under a key that says so, where a library's form has no field for the API's flag",
+        "result-error",
+        ("anthropic",),
+        _failed('{{"error": "{}"}}'),
+        _failed('{{"result": "{}"}}'),
+        "error-flag",
+        Verdict.WARN,
+        frozenset({"error-flag"}),
+    ),
+    Form(
         "error-bare",
         "an error's text alone, where the API has no flag",
         "result-error",
