@@ -38,9 +38,9 @@ def failures() -> Generator[None, None, None]:
     """Raise what a library raises as an error of the contract.
 
     A failure of the connection, by its class and without a status, is one whatever a library wrapped it in. Else an
-    error is the provider's by `status_code`, `status`, `http_status` or `code`, its own, its response's or those of
-    what caused it. A `ValueError` of the code that parsed the answer is `MalformedResponse`. Anything else stays what
-    it is: a crash, which the report shows with its traceback.
+    error is the provider's by `provider_status_code`, `status_code`, `status`, `http_status` or `code`, its own, its
+    response's or those of what caused it. A `ValueError` of the code that parsed the answer is `MalformedResponse`.
+    Anything else stays what it is: a crash, which the report shows with its traceback.
     """
     try:
         yield
@@ -81,7 +81,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _status(error: BaseException) -> int | None:
-    for name in ("status_code", "status", "http_status", "code"):
+    for name in ("provider_status_code", "status_code", "status", "http_status", "code"):
         for holder in (error, getattr(error, "response", None)):
             value = getattr(holder, name, None)
             if type(value) is int and 300 <= value < 600:

@@ -20,8 +20,7 @@ def carried(expected: tuple[ExpectedCall, ...], view: RequestView) -> list[CallV
     issued: defaultdict[tuple[str | None, str], deque[CallView]] = defaultdict(deque)
     for call in view.calls:
         issued[call.id, call.name].append(call)
-    by_id = [issued[each.id, each.name] if each.id is not None else None for each in expected]
-    found = [calls.popleft() if calls else None for calls in by_id]
+    found = [None if each.id is None else _taken(issued[each.id, each.name], each) for each in expected]
     taken = {id(call) for call in found}
     named: defaultdict[str, deque[CallView]] = defaultdict(deque)
     for call in view.calls:
@@ -37,6 +36,15 @@ def carried(expected: tuple[ExpectedCall, ...], view: RequestView) -> list[CallV
         call if call is not None or not named[each.name] else named[each.name].popleft()
         for each, call in zip(expected, found, strict=True)
     ]
+
+
+def _taken(calls: deque[CallView], expected: ExpectedCall) -> CallView | None:
+    """The first of several calls of one id that has the arguments, or else the first one."""
+    if not calls:
+        return None
+    same = next((call for call in calls if equal(call.arguments, expected.arguments)), calls[0])
+    calls.remove(same)
+    return same
 
 
 def _is_named(expected: ExpectedCall, call: CallView) -> bool:

@@ -422,6 +422,9 @@ def test_failures_are_told_by_their_status() -> None:
     in_stream = raised(StatusError(body={"type": "overloaded_error"}))
     assert isinstance(in_stream, ProviderError)
     assert in_stream.status == 529
+    kept = raised(StatusError(status_code=500, provider_status_code=529))
+    assert isinstance(kept, ProviderError)
+    assert kept.status == 529
     wrapped = raised(RuntimeError("wrapped"), StatusError(status=400))
     assert isinstance(wrapped, ProviderError)
     assert wrapped.status == 400

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from harness.apis.view import CallView, PartView, RequestView, ResultView, TextView, TurnView
 from harness.meaning.pairing import paired
 from harness.rules.evidence import ExpectedCall
@@ -74,6 +76,15 @@ def test_an_id_that_is_there_is_not_taken_for_another_call() -> None:
     a, b = call("x"), call("b")
     assert carried((expected("a"), expected("b")), request(a, b)) == [a, b]
     assert carried((expected("a"), expected("b")), request(b)) == [None, b]
+
+
+def test_calls_that_share_an_id_are_recognised_by_their_arguments() -> None:
+    other, own = (replace(call("a"), arguments={"n": n}) for n in (1, 2))
+    wanted = replace(expected("a"), arguments={"n": 2}), replace(expected("z"), arguments={"n": 1})
+    found = carried(wanted, request(other, own))
+    assert [each is wire for each, wire in zip(found, (own, other), strict=True)] == [True, True]
+    changed = carried((replace(expected("a"), arguments={"n": 3}),), request(other, own))
+    assert changed[0] is other
 
 
 def test_a_call_of_another_name_is_not_the_expected_one() -> None:
