@@ -43,6 +43,7 @@ from harness.results import (
     Skipped,
     Transcript,
     Verdict,
+    of_client,
     worst,
 )
 from harness.rules.conversation import conversation, room
@@ -193,7 +194,7 @@ class Audit:
                     explained.add(at)
                     flagged.update({at} if self._scope.takes(finding.rule) else ())
             placed = replace(
-                finding,
+                of_client(finding),
                 severity=severity,
                 exchange=None,
                 file=file,

@@ -68,6 +68,7 @@ _WORDS: Mapping[str, tuple[str, str]] = {
     "loss": ("kind of finding", "Information was changed, lost, invented, or answered wrongly. Fails anybody."),
     "convention": ("kind of finding", "A custom of ours was not kept: a note, or with --strict an error of ours."),
     "adapter": ("blame", "The code under test is at fault."),
+    "client": ("blame", "The client, agent or library is at fault that was served, recorded, or drives its own loop."),
     "provider": ("blame", "The provider, or the server in its place, answered with what its API does not have."),
     "cassette": ("blame", "The recording does not fit the scenario or is damaged: record it again."),
     "model": ("blame", "The model chose to; nobody is wrong."),

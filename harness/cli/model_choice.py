@@ -76,7 +76,8 @@ def _limit(cell: CellResult) -> Finding | None:
         (
             finding
             for finding in cell.findings
-            if (finding.kind, finding.severity, finding.blame) == (Kind.LIMIT, Severity.ERROR, Blame.ADAPTER)
+            if (finding.kind, finding.severity) == (Kind.LIMIT, Severity.ERROR)
+            and finding.blame in (Blame.ADAPTER, Blame.CLIENT)
         ),
         None,
     )

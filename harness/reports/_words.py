@@ -16,6 +16,8 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _WHAT_TO_DO = {
     Blame.ADAPTER: "correct what the adapter sends or reads there. What is known already goes into a file for "
     "--expected-failures: 'harness accept' writes it.",
+    Blame.CLIENT: "correct what the client sends, or what it makes of the answer. What is known already goes into a "
+    "file for --expected-failures: 'harness accept' writes it.",
     Blame.CASSETTE: "the recording does not fit: record the cell again with 'harness record'.",
     Blame.PROVIDER: "the provider, or the server in its place, answered against the API's documentation, or not at "
     "all: if it is yours, mend it there; if not, check the address, try again, and report it if it stays.",

@@ -6,7 +6,7 @@ from harness.results.checked import Checked, Rate, Tried
 from harness.results.conversation import Conversation, Said, Saying, Sent, Speaker
 from harness.results.definition import Definition
 from harness.results.expectation import StaleExpectation
-from harness.results.findings import Blame, Body, Finding, Kind, Outcome, Severity, writable
+from harness.results.findings import Blame, Body, Finding, Kind, Outcome, Severity, of_client, writable
 from harness.results.invocation import Invocation
 from harness.results.part import Part
 from harness.results.passing import FactFates, Fate
@@ -95,6 +95,7 @@ __all__ = [
     "Variant",
     "Verdict",
     "bare",
+    "of_client",
     "summed",
     "worst",
     "writable",

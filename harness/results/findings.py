@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from harness.contract.model import JSON
@@ -32,6 +32,8 @@ class Blame(StrEnum):
     """Whose fault a finding is."""
 
     ADAPTER = "adapter"
+    CLIENT = "client"
+    """A client, agent or library that sends requests of its own."""
     PROVIDER = "provider"
     CASSETTE = "cassette"
     MODEL = "model"
@@ -135,3 +137,8 @@ class Finding:
     def __post_init__(self) -> None:
         for name in ("message", "pointer", "actual", "expected"):
             object.__setattr__(self, name, writable(getattr(self, name)))
+
+
+def of_client(finding: Finding) -> Finding:
+    """The finding about a client that is no adapter."""
+    return replace(finding, blame=Blame.CLIENT) if finding.blame is Blame.ADAPTER else finding

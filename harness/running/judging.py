@@ -18,10 +18,12 @@ from harness.results import (
     EmbeddingTranscript,
     Finding,
     Kind,
+    ServedTranscript,
     Severity,
     ToolExecution,
     Transcript,
     Verdict,
+    of_client,
     worst,
 )
 from harness.rules.declining import declined
@@ -111,6 +113,8 @@ class Judge:
         findings = accepted(self.expected, result, linked(findings))
         pictures = _Pictures(evidence, redactor)
         findings = tuple(_placed(transcript, pictures.of(finding)) for finding in findings)
+        if isinstance(transcript, ServedTranscript):
+            findings = tuple(map(of_client, findings))
         crashed = next((each for each in (*transcript.chats, *_embedded(transcript)) if each.crashed), None)
         printed = "".join(part.printed for part in (transcript, *transcript.retellings))
         recuts = sum(retelling.variant == "stream" for retelling in transcript.retellings)

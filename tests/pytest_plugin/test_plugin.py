@@ -185,9 +185,7 @@ def test_what_owns_its_loop_is_played_as_an_adapter_is(project: pytest.Pytester)
     configure(project, **SCENARIOS, harness_adapters="'drive@openai-chat looping:drive'")
     done = play(project)
     done.assert_outcomes(passed=2, failed=1)
-    done.stdout.fnmatch_lines(
-        ["loop-system (loss, error, blame: adapter): the system prompt is nowhere in the request"]
-    )
+    done.stdout.fnmatch_lines(["loop-system (loss, error, blame: client): the system prompt is nowhere in the request"])
 
 
 def test_scenarios_that_are_named_are_played_alone(project: pytest.Pytester) -> None:

@@ -297,6 +297,7 @@ def test_the_json_has_findings_as_a_run_has_them_with_file_and_index(tmp_path: P
     keys = {"rule", "kind", "severity", "blame", "message", "pointer", "actual", "expected", "file", "index"}
     assert keys <= set(limit)
     assert (limit["file"], limit["index"], limit["outcome"]) == (str(file), 0, "accepted")
+    assert limit["blame"] == "client"
 
 
 @pytest.mark.parametrize("scrubbed", ["toolu_…REDACTED…", "***"])

@@ -77,7 +77,7 @@ def test_what_is_said_of_accepted_requests_is_little_and_warns() -> None:
     assert {finding.severity for finding in said} == {Severity.WARNING}
     contract = [finding for finding in said if finding.kind is not Kind.LIMIT]
     assert len(contract) < 10
-    assert [finding.rule for finding in contract if finding.blame is Blame.ADAPTER] == []
+    assert [finding.rule for finding in contract if finding.blame is Blame.CLIENT] == []
     limits = Counter(finding.rule for finding in said if finding.kind is Kind.LIMIT)
     # schemas that the default makes strict
     assert limits.pop("openai-responses-tool-strict-unsaid") > 0
