@@ -32,6 +32,7 @@ class Questions:
     `says(body, text)`: the same conversation with one more message of the user.
     `one_call(body)`: the same request, to which no answer may have several calls (`None`: the API has no such switch).
     `parted(body)`: the same request, whose texts of the user are lists of parts (`None`: they are always).
+    `plain(body)`: the same request, whose messages of one text are plain strings (`None`: they are always, or never).
     `developer(body)`: the same request with the system prompt as a message of the developer (`None`: as before).
     `keeps_schemas`: how the API promises arguments that fit their tool's schema: a tool that is `strict`, or any call
     that is `forced`.
@@ -48,6 +49,7 @@ class Questions:
     streaming: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
     one_call: Callable[[Body], Body] | None = None
     parted: Callable[[Body], Body] | None = None
+    plain: Callable[[Body], Body] | None = None
     developer: Callable[[Body], Body] | None = None
     keeps_schemas: str = "strict"
     stop_sequences: bool = True

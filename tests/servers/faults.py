@@ -55,6 +55,10 @@ def _is_foreign(view: RequestView) -> bool:
     return any(call.id == "call_9pBQ4xTz7Kfe21Lm" for call in view.calls)
 
 
+def _is_string(view: RequestView) -> bool:
+    return any(part.pointer.endswith("/content") for turn in view.turns for part in turn.parts)
+
+
 def _is_parted(view: RequestView) -> bool:
     texts = [part for turn in view.turns if turn.role == "user" for part in turn.parts if isinstance(part, TextView)]
     return any(text.pointer.endswith("/text") for text in texts)
@@ -105,6 +109,7 @@ ANYWHERE = (
         "json-mode-tools",
         apis=(*OPENAI, *GEMINI),
     ),
+    _fault("plain strings are refused", refusing(_is_string), "strings", apis=MESSAGES),
     _fault("lists of parts are refused", refusing(_is_parted), "parts", apis=OPENAI),
     _fault(
         "the schema is ignored",
@@ -123,6 +128,27 @@ ANYWHERE = (
         "parallel calls are dropped when streamed",
         instead(lambda view: view.stream and "Vienna" in said(view), _call("get_weather", city="Vienna")),
         "same-calls",
+    ),
+    _fault(
+        "a call without arguments is dropped when streamed",
+        instead(lambda view: view.stream and "Bergen" in said(view), _call("get_weather", city="Bergen")),
+        "different-calls",
+    ),
+    _fault(
+        "arguments arrive at the call that has none",
+        instead(
+            lambda view: not view.stream and not view.results and "Bergen" in said(view),
+            ModelStep(calls=(("ping", {"city": "Bergen"}), ("get_weather", {}))),
+        ),
+        "different-calls",
+    ),
+    _fault(
+        "different calls arrive as one",
+        instead(
+            lambda view: not view.stream and not view.results and "Bergen" in said(view),
+            _call("pingget_weather", city="Bergen"),
+        ),
+        "different-calls",
     ),
     _fault(
         "the text is cut when streamed",

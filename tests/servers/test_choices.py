@@ -9,10 +9,11 @@ from itertools import count
 import pytest
 
 from harness.apis.view import ModelStep, RequestView
+from harness.checking.servers.checks.answers import OTHERWISE
 from harness.checking.servers.checks.calls import PLAIN, TEXT
 from harness.checking.servers.inspection import Asked
 from harness.contract.http import HttpResponse
-from harness.contract.model import StopReason
+from harness.contract.model import JSON, StopReason
 from harness.results import CellResult, Severity, Verdict
 from tests.servers.faulty import Change, checked, faulty, instead, mode, said
 
@@ -42,7 +43,10 @@ def counting(api: str, view: RequestView | None, response: HttpResponse) -> Http
 def flaky() -> Change:
     """Now it calls both tools, now one."""
     numbers = count(1)
-    both = (("get_weather", {"city": "Vienna"}), ("get_weather", {"city": "Prague"}))
+    both: tuple[tuple[str, dict[str, JSON]], ...] = (
+        ("get_weather", {"city": "Vienna"}),
+        ("get_weather", {"city": "Prague"}),
+    )
     return instead(lambda view: bool(view.tools), lambda _view: ModelStep(calls=both[: 1 + next(numbers) // 2 % 2]))
 
 
@@ -54,6 +58,7 @@ CALL = ModelStep(
         ),
     )
 )
+CITY_FOR_BOTH = ModelStep(calls=(("ping", {"city": "Bergen"}), ("get_weather", {"city": "Bergen"})))
 WRITTEN = ModelStep(calls=(("save_note", {"text": PLAIN}),))
 ESCAPED = ModelStep(calls=(("save_note", {"text": json.dumps(TEXT)[1:-1]}),))
 
@@ -81,8 +86,9 @@ CHOICES = (
     ("server-length", always(ModelStep(text="one, two")), "the model said less than the bound"),
     ("server-stop-sequence", always(ModelStep(text="I would rather not.")), "the model did not count"),
     ("server-text", always(ModelStep(text="")), "the model said nothing"),
-    ("server-same-calls", flaky(), "the model answered otherwise than it was asked to"),
-    ("server-same-text", always(ModelStep(text="No.")), "the model answered otherwise than it was asked to"),
+    ("server-different-calls", always(CITY_FOR_BOTH), OTHERWISE),
+    ("server-same-calls", flaky(), OTHERWISE),
+    ("server-same-text", always(ModelStep(text="No.")), OTHERWISE),
 )
 
 
@@ -104,6 +110,15 @@ def test_a_prompt_that_is_neither_counted_nor_followed_is_a_warning() -> None:
         (finding,) = cell.findings
         assert (cell.verdict, finding.severity) == (Verdict.WARN, Severity.WARNING)
         assert "its tokens are not counted" in finding.message
+
+
+def test_plain_strings_that_no_answer_knows_of_are_a_warning() -> None:
+    for cell in cells(
+        "server-strings", instead(lambda view: "animal" in said(view), ModelStep(text="None.")), "anthropic"
+    ):
+        (finding,) = cell.findings
+        assert (cell.verdict, finding.severity) == (Verdict.WARN, Severity.WARNING)
+        assert finding.message.startswith("none of the answers knows what came as a plain string")
 
 
 def test_what_a_server_issued_is_sent_back_though_others_would_refuse_it() -> None:

@@ -79,6 +79,20 @@ def one_call(body: Body) -> Body:
     return {**body, "tool_choice": {**known, "disable_parallel_tool_use": True}}
 
 
+def plain(body: Body) -> Body:
+    """The same request with a string for the content of each message that is one text (anthropic-content-form)."""
+    messages = body["messages"]
+    return {**body, "messages": [_plain(each) for each in (messages if isinstance(messages, list) else ())]}
+
+
+def _plain(message: JSON) -> JSON:
+    match message:
+        case {"content": [{"type": "text", "text": str(text)}], **rest}:
+            return {**rest, "content": text}
+        case _:
+            return message
+
+
 QUESTIONS = Questions(
     path="/v1/messages",
     stream_path="/v1/messages",
@@ -88,4 +102,5 @@ QUESTIONS = Questions(
     says=says,
     streaming={"stream": True},
     one_call=one_call,
+    plain=plain,
 )

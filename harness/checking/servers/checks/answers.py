@@ -85,11 +85,13 @@ def _no_stop(server: Server) -> str | None:
     return None if server.questions.stop_sequences else "the API has no stop sequences"
 
 
+OTHERWISE = "the model answered otherwise than it was asked to"
+
 _ROUNDS = 5
 """How often an answer is asked for whole and streamed, before their difference is held to be no chance."""
 
 
-def _compared(talk: Talk, request: ChatRequest, right: Callable[[Reply], bool], said: str) -> None:
+def compared(talk: Talk, request: ChatRequest, right: Callable[[Reply], bool], said: str) -> None:
     """Whether an answer is right whole and streamed. A model that errs now and then errs in both: only where every
     whole answer is right and every streamed one is wrong, or the reverse, is it the server."""
     seen: set[tuple[bool, bool]] = set()
@@ -99,7 +101,7 @@ def _compared(talk: Talk, request: ChatRequest, right: Callable[[Reply], bool], 
         if seen == {(True, True)}:
             return
         if len(seen) > 1 or seen == {(False, False)}:
-            raise Inconclusive("the model answered otherwise than it was asked to")
+            raise Inconclusive(OTHERWISE)
     worse = "streamed" if seen == {(True, False)} else "whole"
     shown = talk.replies[-1 if worse == "streamed" else -2]
     better = talk.replies[-2 if worse == "streamed" else -1]
@@ -120,7 +122,7 @@ _REPEAT = f"Repeat the following text word for word, and say nothing else.\n\n{P
 def _same_text(talk: Talk) -> None:
     request = ChatRequest(messages=[Message.user(_REPEAT)])
     said = "the text of the answer is not what it is the other way"
-    _compared(talk, request, lambda reply: helpful(reply).text.strip() == PASSAGE, said)
+    compared(talk, request, lambda reply: helpful(reply).text.strip() == PASSAGE, said)
 
 
 _BOTH = "What is the weather in Vienna and in Prague? Call get_weather for both, at once."
@@ -129,7 +131,7 @@ _BOTH = "What is the weather in Vienna and in Prague? Call get_weather for both,
 def _same_calls(talk: Talk) -> None:
     request = ChatRequest(messages=[Message.user(_BOTH)], tools=[WEATHER], tool_choice="auto")
     said = "the answer does not have the two calls that it has the other way"
-    _compared(talk, request, lambda reply: len(helpful(reply).calls) == 2, said)
+    compared(talk, request, lambda reply: len(helpful(reply).calls) == 2, said)
 
 
 CHECKS = (

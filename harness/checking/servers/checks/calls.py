@@ -6,8 +6,9 @@ import json
 
 from harness.apis.view import CallView
 from harness.checking.servers.check import Check
+from harness.checking.servers.checks.answers import OTHERWISE, compared
 from harness.checking.servers.server import Server
-from harness.checking.servers.talk import Inconclusive, Reply, Talk, helpful
+from harness.checking.servers.talk import Ended, Inconclusive, Reply, Talk, helpful
 from harness.checking.servers.tools import NOTE, ORDER, PING, TABLE, WEATHER
 from harness.contract.model import JSON, ChatRequest, Message, NamedTool, Tool
 from harness.meaning.schemas import accepts
@@ -70,6 +71,53 @@ def _no_arguments(talk: Talk) -> None:
     if call.malformed is None and call.arguments != {}:
         raise Inconclusive(f"the model made up arguments: {call.arguments}")
     talk.go_on(reply, [(each, {"up": True}) for each in talk.calls(reply)], refused=_OWN_IDS)
+
+
+_DIFFERENT = "Is the service up, and what is the weather in Bergen? Call ping and get_weather, both at once."
+
+
+def _different(talk: Talk) -> None:
+    request = ChatRequest(messages=[Message.user(_DIFFERENT)], tools=[PING, WEATHER], tool_choice="auto")
+    if talk.stream:
+        compared(talk, request, _is_mixed, "the answer does not have both calls as it has them the other way")
+        reply = talk.replies[-1]
+    else:
+        reply = talk.ask(request)
+        _check_mixed(talk, reply)
+    results = {PING.name: {"up": True}, WEATHER.name: {"temp_c": 12}}
+    calls = talk.calls(reply, 2)
+    in_order = any(call.id is None for call in calls)
+    answered = [(call, results[call.name]) for call in (calls if in_order else calls[::-1])]
+    talk.go_on(reply, answered, refused=_OWN_IDS)
+
+
+def _mixed(reply: Reply) -> dict[str, CallView]:
+    return {call.name: call for call in helpful(reply).calls}
+
+
+def _is_mixed(reply: Reply) -> bool:
+    calls = _mixed(reply)
+    if calls.keys() != {PING.name, WEATHER.name} or len(helpful(reply).calls) != len(calls):
+        return False
+    return calls[PING.name].arguments == {} and accepts(WEATHER.parameters, calls[WEATHER.name].arguments)
+
+
+def _check_mixed(talk: Talk, reply: Reply) -> None:
+    """Report what no model does, and leave the rest to it."""
+    calls = _mixed(reply)
+    for name, call in calls.items():
+        if name in (PING.name + WEATHER.name, WEATHER.name + PING.name):
+            talk.flaw("two calls arrive as one, under both names", reply, call.pointer, actual=name)
+            raise Ended
+    if calls.keys() != {PING.name, WEATHER.name} or any(call.malformed is not None for call in calls.values()):
+        raise Inconclusive(OTHERWISE)
+    ping, weather = calls[PING.name], calls[WEATHER.name]
+    if accepts(WEATHER.parameters, ping.arguments) and weather.arguments == {}:
+        said = f"the arguments of {WEATHER.name} arrive at {PING.name}, which has no parameters"
+        talk.flaw(said, reply, ping.arguments_pointer, actual=ping.arguments, expected={})
+        raise Ended
+    if not _is_mixed(reply):
+        raise Inconclusive(OTHERWISE)
 
 
 NUMBER = 1234567890123456789
@@ -188,6 +236,22 @@ CHECKS = (
         prompt=_NO_ARGUMENTS,
         script=(StepSpec(calls=[{"ping": {}}]), StepSpec(text="Yes, it is up.")),
         play=_no_arguments,
+    ),
+    Check(
+        id="server-different-calls",
+        subject=Subject.TOOLS,
+        promise="Calls of different tools in one answer arrive each with its name and arguments, be there any or none.",
+        source="anthropic-stream-arguments, openai-chat-no-arguments, openai-responses-call-form, "
+        "gemini-function-call-form",
+        because="one of the calls is lost, or gets the arguments of the other",
+        sends="a question that needs two tools, one of them without parameters, and the results, the last one first; "
+        "of a stream the whole answer as well, up to five times where they differ",
+        prompt=_DIFFERENT,
+        script=(
+            StepSpec(calls=[{"ping": {}}, {"get_weather": {"city": "Bergen"}}]),
+            StepSpec(text="The service is up, and Bergen has 12 °C."),
+        ),
+        play=_different,
     ),
     Check(
         id="server-integers",

@@ -67,6 +67,21 @@ def _always_parts(server: Server) -> str | None:
     return None if server.questions.parted is not None else "the API has no other form, or every check uses it"
 
 
+_OTTER = "Which animal did I name? Answer with its name."
+_STRINGS = "reads texts that come as plain strings"
+
+
+def _plain(talk: Talk) -> None:
+    said = [Message.user("My animal is the otter."), Message(Role.ASSISTANT, "I shall remember it.")]
+    asked = ChatRequest(messages=[*said, Message.user(_OTTER)])
+    reply = talk.ask(asked, refused="messages whose content is a plain string are refused", way=["plain"])
+    talk.count(_STRINGS, came_out="otter" in helpful(reply).text.casefold())
+
+
+def _no_strings(server: Server) -> str | None:
+    return None if server.questions.plain is not None else "the API has no other form, or every check uses it"
+
+
 FOREIGN = "call_9pBQ4xTz7Kfe21Lm"
 """An id that the server has not issued, of letters that every API takes."""
 
@@ -165,6 +180,24 @@ CHECKS = (
         script=(StepSpec(text="13"),),
         play=_parts,
         lacks=_always_parts,
+    ),
+    Check(
+        id="server-strings",
+        subject=Subject.REQUESTS,
+        promise="Messages are taken whose content is a plain string, too.",
+        source="anthropic-content-form",
+        because="the API's own examples and many agents send texts so",
+        sends="a conversation of three messages, each with a string as its content",
+        prompt=_OTTER,
+        script=(StepSpec(text="The otter."),),
+        history=(
+            HistoryMessage(role="user", text="My animal is the otter."),
+            HistoryMessage(role="assistant", text="I shall remember it."),
+        ),
+        play=_plain,
+        lacks=_no_strings,
+        counted=_STRINGS,
+        never="none of the answers knows what came as a plain string: it does not seem to reach the model",
     ),
     Check(
         id="server-history",
