@@ -8,7 +8,6 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 
 _KINDS = (
@@ -25,15 +24,6 @@ def contents(path: Path, most: int) -> bytes:
     Raises:
         OSError: there is no such file, it cannot be read, or it is something else than a file: `strerror` says what.
     """
-    return b"".join(pieces(path, most + 1, most + 1))
-
-
-def pieces(path: Path, size: int, most: int) -> Iterator[bytes]:
-    """The same in pieces of at most `size` bytes, of the first `most` bytes.
-
-    Raises:
-        OSError: as `contents`.
-    """
     kind = stat.S_IFMT(path.stat().st_mode)
     if stat.S_ISDIR(kind):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
@@ -43,10 +33,12 @@ def pieces(path: Path, size: int, most: int) -> Iterator[bytes]:
     # Between the two looks a pipe may have taken the file's place: to open that must not wait either.
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
-        left = min(os.fstat(handle).st_size + 1, most)
+        left = min(os.fstat(handle).st_size, most) + 1
+        found: list[bytes] = []
         # Not more than there is: Python makes room for all that it is told to read before it looks.
-        while left > 0 and (piece := os.read(handle, min(left, size))):
+        while left > 0 and (piece := os.read(handle, left)):
             left -= len(piece)
-            yield piece
+            found.append(piece)
+        return b"".join(found)
     finally:
         os.close(handle)

@@ -13,7 +13,7 @@ import binascii
 import glob
 import json
 import sys
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -23,14 +23,11 @@ from pydantic import ValidationError
 
 from harness.contract.errors import CassetteError, CassetteMissing
 from harness.contract.http import HttpRequest, HttpResponse
-from harness.host.file import contents, pieces
-from harness.tape import delivery, layout, spelling
+from harness.host.file import contents
+from harness.tape import delivery, spelling
 from harness.tape.cassette import FORMATS, Cassette, Interaction, Metadata, checksum
 from harness.tape.content_encoding import decode
 from harness.tape.document import MAX_BYTES, RESTORE, parse
-
-_PIECE = 1 << 20
-"""Bytes of a file that are in memory at a time."""
 
 _OBSOLETE_HEADERS = ("content-encoding", "content-length", "transfer-encoding")
 """What no longer holds of a body whose encoding is undone."""
@@ -44,13 +41,8 @@ def read(path: Path) -> Cassette:
         CassetteError: it cannot be read, or it is no whole cassette.
     """
     with _opening(path):
-        found = by_layout(pieces(path, _PIECE, MAX_BYTES + 1))
-    return found or as_yaml(_data(path), str(path))
-
-
-def _data(path: Path) -> bytes:
-    with _opening(path):
-        return contents(path, MAX_BYTES)
+        data = contents(path, MAX_BYTES)
+    return loads(data, str(path))
 
 
 @contextmanager
@@ -85,25 +77,7 @@ def loads(data: bytes, file: str) -> Cassette:
     Raises:
         CassetteError: it is no whole cassette.
     """
-    return by_layout([data]) or as_yaml(data, file)
-
-
-def as_yaml(data: bytes, file: str) -> Cassette:
-    """The same as every reader of YAML reads it. Raises `CassetteError`."""
     return _Reader(file).cassette(parse(data, file))
-
-
-def by_layout(data: Iterable[bytes]) -> Cassette | None:
-    """The same for one of ours, by its layout; nothing for any other, and where the checksum is another. The data may
-    come in pieces."""
-    found = layout.parse(data)
-    if found is None:
-        return None
-    stored, interactions = found
-    try:
-        return Cassette(interactions, _Reader("").metadata(stored, interactions))
-    except CassetteError:
-        return None
 
 
 def _is_mapping(value: Any) -> TypeGuard[dict[Any, Any]]:

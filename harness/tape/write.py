@@ -21,7 +21,7 @@ from harness.host import replacement
 from harness.tape import delivery, spelling
 from harness.tape.cassette import FORMAT, Cassette, Metadata, checksum
 from harness.tape.content_encoding import MAX_BYTES
-from harness.tape.read import as_yaml
+from harness.tape.read import loads
 
 _ONE_LINE = 2**31 - 1
 """No text is folded: the largest width that libyaml takes."""
@@ -108,7 +108,7 @@ def _text(cassette: Cassette, metadata: Mapping[str, Any], file: str) -> bytes:
     data = text.encode()
     if len(data) > MAX_BYTES:
         raise CassetteError(file, f"{len(data)} bytes are more than the {MAX_BYTES} that a cassette may have.")
-    if as_yaml(data, file) != cassette:
+    if loads(data, file) != cassette:
         raise CassetteError(file, "this recording does not survive YAML, so nothing was written.")
     return data
 
