@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from harness.checking.capabilities import Play, broken, undeclared
 from harness.checking.sample import first_target, not_played, sampled
 from harness.results import Checked, RunResult
-from harness.running.cells import Cells
 from harness.running.stages import Cell
 
 
@@ -19,14 +18,14 @@ class Check:
     everything: bool = False
     named: bool = False
 
-    def chosen(self, cells: Cells) -> Cells:
+    def chosen(self, cells: Sequence[Cell]) -> Sequence[Cell]:
         """Those of the cells that are played. Half of the suite at most is for what owns its loop, which plays all of
         that, but for what has to be asked for."""
         of_targets = cells if self.everything or self.named else first_target(cells)
         if self.everything:
             return of_targets
         if any(cell.target.adapter.drive is not None for cell in of_targets):
-            return of_targets.where(lambda cell: not cell.scenario.provocations)
+            return [cell for cell in of_targets if not cell.scenario.provocations]
         return sampled(of_targets)
 
     def said(self, every: Sequence[Cell], played: Sequence[Cell], result: RunResult, play: Play) -> Checked:

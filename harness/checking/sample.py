@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Sequence
 
 from harness.contract.protocols import Capability
-from harness.running.cells import Cells
 from harness.running.stages import Cell
 
 RECUTS = 1
@@ -86,15 +85,15 @@ SAMPLE = frozenset(
 """The ids of the scenarios, by what they are here for: every subject, and every capability that can be asked for."""
 
 
-def sampled(cells: Cells) -> Cells:
+def sampled(cells: Sequence[Cell]) -> Sequence[Cell]:
     """Those of the cells that a check plays."""
-    return cells.where(lambda cell: cell.scenario.id in SAMPLE)
+    return [cell for cell in cells if cell.scenario.id in SAMPLE]
 
 
-def first_target(cells: Cells) -> Cells:
+def first_target(cells: Sequence[Cell]) -> Sequence[Cell]:
     """The cells of the first target: further models of an API change little of what its adapter does."""
     first = cells[0].target.name
-    return cells.where(lambda cell: cell.target.name == first)
+    return [cell for cell in cells if cell.target.name == first]
 
 
 def not_played(every: Sequence[Cell], chosen: Sequence[Cell]) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ it no longer fails. Nothing is written as long as nothing has failed.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias, cast
@@ -17,7 +17,7 @@ from harness.host import replacement
 from harness.host.file import contents
 from harness.reports._words import count
 from harness.results import CellResult, Mode, Verdict
-from harness.running.cells import Cells
+from harness.running.stages import Cell
 
 FOLDER = ".harness"
 _FILE = "last-failed.json"
@@ -34,10 +34,10 @@ class Failures:
         self._path = project / FOLDER / _FILE
         self._mode = mode
 
-    def chosen(self, cells: Cells) -> Cells:
+    def chosen(self, cells: Sequence[Cell]) -> Sequence[Cell]:
         """Those of the cells that failed when they were last played; all, if none of them did. Says which it is."""
         failed = self._known().get(self._mode, set())
-        again = cells.where(lambda cell: (cell.scenario.id, cell.target.name, cell.variant) in failed)
+        again = [cell for cell in cells if (cell.scenario.id, cell.target.name, cell.variant) in failed]
         if again:
             streams.tell(f"--last-failed: {len(again)} of {count(len(cells), 'cell')}, which failed when last played.")
             return again

@@ -22,7 +22,7 @@ from harness.cli.standing import Standing
 from harness.contract.errors import UsageError
 from harness.results import CellResult, Invocation, Mode, RunResult
 from harness.running import expected_failures
-from harness.running.cells import Cells, scenarios_of
+from harness.running.cells import scenarios_of
 from harness.running.definitions import definitions
 from harness.running.expected_failures import ExpectedFailure
 from harness.running.findable import findable
@@ -75,7 +75,7 @@ class Playing:
     def _result(  # noqa: PLR0913, PLR0917 - what was made of the options
         self,
         chosen: Selection,
-        whole: Cells,
+        whole: Sequence[Cell],
         shard: Shard | None,
         selection: Selection,
         playing: Run,
@@ -204,7 +204,7 @@ class Playing:
                 self.failures.keep(gathering.spool.bare())
 
 
-def _wanted(options: Options, every: Cells, check: Check | None, failures: Failures | None) -> Cells:
+def _wanted(options: Options, every: Sequence[Cell], check: Check | None, failures: Failures | None) -> Sequence[Cell]:
     """Those of the chosen cells that are played: the sample of a check, what failed before, or all."""
     if check is not None:
         return check.chosen(every)

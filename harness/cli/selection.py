@@ -20,14 +20,12 @@ from harness.contract.errors import MissingDependency, UsageError
 from harness.contract.protocols import Adapter, Endpoint
 from harness.host.sdk import is_there
 from harness.kit.processes import LocalRunner
-from harness.running.cells import Cells, cells
+from harness.running.cells import cells
 from harness.running.plan import variants
 from harness.running.stages import Cell
 from harness.running.workers.pool import Workers
 from harness.scenarios import suite
-from harness.scenarios.glance import covers
 from harness.scenarios.load import load_files, scenario_files
-from harness.scenarios.packed import load_many
 from harness.scenarios.schema import Scenario, Subject, Variant
 
 _NOWHERE = Endpoint("http://127.0.0.1:9", "not-a-key", processes=LocalRunner())  # for a client that does nothing
@@ -42,7 +40,7 @@ class Selection:
     cannot be played here.
     """
 
-    cells: Cells
+    cells: Sequence[Cell]
     variants: Sequence[Variant]
     files: Mapping[str, str]
     words: Mapping[str, tuple[str, ...]]
@@ -64,17 +62,17 @@ def select(options: Options, workers: Workers) -> Selection:
     models = {**options.default_models, **named_values("--model", options.models, "NAME")}
     asked = _variants(options)
     found, files = _files_of(options.paths)
-    scenarios: Sequence[Scenario] = load_many(found) if wanted is None else ()
+    scenarios: Sequence[Scenario] = load_files(found) if wanted is None else ()
     targets, specs, left_out = _targets(options, models, workers)
     if wanted is not None:
-        scenarios = load_many(_worth_reading(found, wanted, targets))
+        scenarios = load_files(_worth_reading(found, wanted, targets))
     every = cells(scenarios, targets, asked)
     if scenarios and not every:
         raise UsageError(
             f"--variant {asked[0]}: none of the chosen scenarios is played so. Each says under 'variants' how it "
             "is played, and 'harness list scenarios' shows it."
         )
-    chosen = every if wanted is None else every.where(lambda cell: wanted.match(described(cell)))
+    chosen = every if wanted is None else [cell for cell in every if wanted.match(described(cell))]
     if not chosen:
         raise UsageError(
             f"-k {options.words!r} matches no cell of the chosen scenarios and targets. "
@@ -97,17 +95,12 @@ def described(cell: Cell) -> str:
     return " ".join([cell.scenario.id, cell.target.name, *cell.scenario.covers])
 
 
-def _worth_reading(files: Sequence[Path], wanted: keywords.Keywords, targets: Sequence[Target]) -> list[Path]:
-    """The files of which `-k` may choose a cell: a scenario has its file's name, and of thousands few are wanted. What
-    is wrong with the others is for 'harness validate' to say."""
-    names = " ".join(Subject)
-    by_subject = any(word in names for word in wanted.words)
-    chosen: list[Path] = []
-    for file in files:
-        subjects = covers(file) if by_subject else []
-        if subjects is None or any(wanted.match(" ".join([file.stem, each.name, *subjects])) for each in targets):
-            chosen.append(file)
-    return chosen
+def _worth_reading(files: Sequence[Path], wanted: keywords.Keywords, targets: Sequence[Target]) -> Sequence[Path]:
+    """The files of which `-k` may choose a cell: a scenario has its file's name. Where a word may be a subject's, that
+    is all of them."""
+    if any(word in subject for word in wanted.words for subject in Subject):
+        return files
+    return [file for file in files if any(wanted.match(f"{file.stem} {target.name}") for target in targets)]
 
 
 def scenarios_of(paths: Sequence[str] | None) -> tuple[list[Scenario], dict[str, str]]:

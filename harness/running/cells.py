@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import overload
+from collections.abc import Iterable, Iterator, Sequence
 
 from harness import catalog
 from harness.apis.targets import Target
@@ -17,59 +15,21 @@ from harness.scenarios.schema import Scenario, Variant
 VARIANTS: tuple[Variant, ...] = ("whole", "stream")
 
 
-class Cells(Sequence[Cell]):
-    """Cells, made when they are asked for: to hold one is to hold its scenario, and those of a long run are packed.
-
-    Each is a number: that of its scenario times that of `kinds` (a target and a variant), plus that of its kind.
-    """
-
-    def __init__(
-        self, scenarios: Sequence[Scenario], kinds: Sequence[tuple[Target, Variant]], numbers: Iterable[int]
-    ) -> None:
-        self._scenarios = scenarios
-        self._kinds = kinds
-        self._numbers = array("q", numbers)
-
-    def where(self, holds: Callable[[Cell], bool]) -> Cells:
-        """Those of the cells for which this holds."""
-        chosen = (number for number, cell in zip(self._numbers, self, strict=True) if holds(cell))
-        return Cells(self._scenarios, self._kinds, chosen)
-
-    def __len__(self) -> int:
-        return len(self._numbers)
-
-    @overload
-    def __getitem__(self, at: int) -> Cell: ...
-    @overload
-    def __getitem__(self, at: slice) -> Sequence[Cell]: ...
-    def __getitem__(self, at: int | slice) -> Cell | Sequence[Cell]:
-        found = self._numbers[at]
-        return self._made(found) if isinstance(found, int) else list(map(self._made, found))
-
-    def _made(self, number: int) -> Cell:
-        scenario, kind = divmod(number, len(self._kinds))
-        return Cell(self._scenarios[scenario], *self._kinds[kind])
-
-
-def cells(scenarios: Sequence[Scenario], targets: Sequence[Target], variants: Sequence[Variant] = VARIANTS) -> Cells:
+def cells(
+    scenarios: Sequence[Scenario], targets: Sequence[Target], variants: Sequence[Variant] = VARIANTS
+) -> list[Cell]:
     """Every scenario with every target in every variant that makes sense, in the order of scenarios."""
-    kinds: list[tuple[Target, Variant]] = [(target, variant) for target in targets for variant in variants]
-    numbers = (
-        at * len(kinds) + kind
-        for at, scenario in enumerate(scenarios)
-        for kind, (target, variant) in enumerate(kinds)
-        if variant in _playable(scenario, target, variants)
-    )
-    return Cells(scenarios, kinds, numbers)
+    return [
+        Cell(scenario, target, variant)
+        for scenario in scenarios
+        for target in targets
+        for variant in _playable(scenario, target, variants)
+    ]
 
 
 def scenarios_of(cells: Iterable[Cell]) -> Iterator[Scenario]:
-    """The scenarios of cells, each once, in their order. No more than one of them need be in memory."""
-    seen: set[str] = set()
-    for cell in cells:
-        if cell.scenario.id not in seen:
-            seen.add(cell.scenario.id)
-            yield cell.scenario
+    """The scenarios of cells, each once, in their order."""
+    yield from {cell.scenario.id: cell.scenario for cell in cells}.values()
 
 
 def _playable(scenario: Scenario, target: Target, variants: Sequence[Variant]) -> list[Variant]:

@@ -16,7 +16,7 @@ from harness.contract.errors import UsageError
 from harness.results import CellResult, Part, RunResult
 from harness.results.part import Values
 from harness.rules.scope import Scope
-from harness.running.cells import Cells, scenarios_of
+from harness.running.cells import scenarios_of
 from harness.running.definitions import beginning
 from harness.running.differences import Observed, tables
 from harness.running.expected_failures import Expectations, ExpectedFailure, named
@@ -41,7 +41,7 @@ class Shard:
             )
         return Shard(int(found[1]), int(found[2]))
 
-    def of_cells(self, cells: Cells) -> Cells:
+    def of_cells(self, cells: Sequence[Cell]) -> Sequence[Cell]:
         """The cells of this shard, in their order.
 
         Raises:
@@ -60,7 +60,7 @@ class Shard:
             dealt[least] += size
             if least == self.number - 1:
                 mine.add(scenario)
-        return cells.where(lambda cell: cell.scenario.id in mine)
+        return [cell for cell in cells if cell.scenario.id in mine]
 
     def part(self, cells: Iterable[Cell], expected: Sequence[ExpectedFailure], observed: Values) -> Part:
         """What the whole, whose cells these are, needs of this shard beside its cells."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -55,18 +55,15 @@ def load_files(chosen: Iterable[FilePath]) -> list[Scenario]:
     Raises:
         ScenarioError: a file is wrong, or an id occurs twice.
     """
-    return sorted(loaded(chosen), key=lambda scenario: scenario.id)
-
-
-def loaded(chosen: Iterable[FilePath]) -> Iterator[Scenario]:
-    """The same one by one, in the order of the files: all of them need not be in memory together."""
     files: dict[str, FilePath] = {}
+    scenarios: list[Scenario] = []
     for file in chosen:
         scenario = load_file(file)
         if scenario.id in files:
             raise ScenarioError(str(file), f"the id {scenario.id!r} is taken by {files[scenario.id]}.", key="id")
         files[scenario.id] = file
-        yield scenario
+        scenarios.append(scenario)
+    return sorted(scenarios, key=lambda scenario: scenario.id)
 
 
 def scenario_files(paths: Iterable[FilePath]) -> list[FilePath]:
