@@ -23,6 +23,8 @@ from harness.apis.profile import Profile, derived, matching
 from harness.apis.questions import Questions
 from harness.apis.smallest import Smallest
 from harness.apis.targets import Shipped
+from harness.apis.terms import PLAIN as PLAIN_TERMS
+from harness.apis.terms import Terms
 from harness.apis.traits import PLAIN, Traits
 from harness.apis.view import ModelStep, RequestView, ResponseView
 from harness.contract.http import HttpRequest, HttpResponse
@@ -75,6 +77,7 @@ class Api:
     `provocations`: what its streams can be asked to do that no provider was recorded doing.
     `own_stops`: stop reasons that only this API can be made to have: what only it does, as the ends of two sentences.
     `traits`: in what it is unlike others.
+    `terms`: how it calls what remedies name.
     `one_call`: the fields of a request by which a turn may have one call only; none, if it cannot be asked for that.
     `strict_tool`: the fields of a tool whose arguments have to conform to its schema; none, if that cannot be asked.
     `memory`: what its provider remembers of a conversation.
@@ -145,6 +148,7 @@ class Api:
     provocations: frozenset[Provocation] = frozenset()
     own_stops: Mapping[StopReason, tuple[str, str]] = field(default_factory=dict[StopReason, tuple[str, str]])
     traits: Traits = PLAIN
+    terms: Terms = PLAIN_TERMS
     one_call: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
     strict_tool: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
     memory: type[Memory] = Memory

@@ -13,6 +13,7 @@ PATH_UNKNOWN = Limit(
     "path-unknown",
     "Every request goes to an endpoint of the API.",
     "anthropic-endpoint, openai-chat-endpoint, openai-responses-endpoint, gemini-endpoint",
+    remedy="send to the path of the API; check that the base URL has its version once",
 )
 
 _VERSIONS = ("/v1", "/v1beta")

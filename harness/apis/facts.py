@@ -17,6 +17,7 @@ from harness.apis.conditions import Asked, SchemaPlaces
 from harness.apis.fact import Fact, FactFile
 from harness.apis.jsonvalue import resolve
 from harness.apis.limit import Limit, Violation, lesser
+from harness.apis.remedies import remedy
 from harness.apis.sieve import Sieve
 from harness.apis.view import WireError
 from harness.apis.wording import said_of
@@ -133,7 +134,7 @@ class Docket:
 
 def limit_of(fact: Fact) -> Limit:
     """The limit that a fact with conditions is: under its own id."""
-    return Limit(fact.id, fact.says, fact.id, lesser("error", [fact]))
+    return Limit(fact.id, fact.says, fact.id, lesser("error", [fact]), remedy=remedy(fact))
 
 
 def _shown(value: JSON) -> JSON:

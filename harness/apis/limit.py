@@ -24,7 +24,7 @@ class Limit:
     `sentence` says what must hold. `source` names the facts that it rests on, with their evidence. A request that
     breaks it is an error where one of these is a certain refusal, and else worth a warning; `severity` is the most that
     it ever is: a `warning`, where some models take it whatever the facts say of others. `word` is what a request that
-    breaks it lacks in its texts.
+    breaks it lacks in its texts. `remedy` says what to do about a request that breaks it.
     """
 
     id: str
@@ -32,6 +32,7 @@ class Limit:
     source: str
     severity: Severity = "error"
     word: str | None = None
+    remedy: str = ""
 
     @property
     def facts(self) -> tuple[str, ...]:

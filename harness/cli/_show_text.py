@@ -30,7 +30,7 @@ from harness.contract.model import (
     Text as Said,
 )
 from harness.reports._page import Page, heading, indented
-from harness.reports._words import count, place, plain, plain_line, short, values
+from harness.reports._words import count, place, plain, plain_line, short, values, what_to_do
 from harness.results import (
     CellResult,
     Chat,
@@ -94,6 +94,8 @@ def _findings(found: Sequence[_Numbered]) -> Iterator[RenderableType]:
         yield indented(f"{text}{f'{where}: ' if where else ''}{finding.message}", _STYLES[finding.severity])
         for name, value in values(finding):
             yield indented(f"{name:<8}  {value}", by=4)
+        if finding.follows is None and finding.severity is not Severity.NOTE:
+            yield indented(f"to do     {what_to_do(finding)}", by=4)
 
 
 def _right(sent: bytes, here: Sequence[_Numbered], width: int) -> Iterator[RenderableType]:

@@ -178,6 +178,8 @@ def lines(topic: str, files: Sequence[Path] = ()) -> list[str]:
 
 
 def _fact(fact: Fact, limits: list[str]) -> Iterator[str]:
+    from harness.apis.remedies import remedy  # noqa: PLC0415 - `harness --help` loads no APIs
+
     yield f"{fact.id} (fact: {fact.verdict}{', contested' if fact.contested else ''})"
     yield from _wrapped(fact.says)
     yield f"  for:      {', '.join(fact.models or ['all models'])}" + (
@@ -195,6 +197,8 @@ def _fact(fact: Fact, limits: list[str]) -> Iterator[str]:
     yield from evidence(fact, "  ")
     if fact.verdict == "refused":
         yield f"  checked:  {_checked(fact, limits)}"
+        if fact.when and not limits and not fact.check:
+            yield f"  to do:    {remedy(fact)}"
         severity = "an error" if fact.is_certain else "a warning: nobody captured it, or sources contradict each other"
         yield f"  it is:    {severity}"
 
@@ -218,7 +222,7 @@ def _limit(limit: Limit, facts: Mapping[str, Fact]) -> Iterator[str]:
 
     yield f"{limit.id} (limit: {severity(limit)})"
     yield from _wrapped(limit.sentence)
-    yield "  to do:    keep to it in what the adapter sends; `harness show` has the place"
+    yield f"  to do:    {limit.remedy or 'keep to it in what the adapter sends'}; `harness show` has the place"
     for source in limit.facts:
         if source in facts:
             yield f"  rests on: {source}: {facts[source].says}"
@@ -231,7 +235,17 @@ def _rule(rule: Rule) -> Iterator[str]:
     yield f"{rule.id} (rule: {rule.kind}, {rule.severity}; subject {rule.subject}; blame {rule.blame})"
     yield from _wrapped(rule.requirement)
     yield f"  because:  {rule.because}"
+    yield from _remedies(rule)
     yield f"  source:   {rule.source}"
+
+
+def _remedies(rule: Rule) -> Iterator[str]:
+    """What to do, for each API by itself where its words are others."""
+    told: dict[str, list[str]] = {}
+    for api in catalog.apis() if rule.remedy else ():
+        told.setdefault(api.terms.fill(rule.remedy), []).append(api.name)
+    for remedy, names in told.items():
+        yield f"  to do:    {remedy}" + (f" ({', '.join(names)})" if len(told) > 1 else "")
 
 
 def _of_server(topic: str) -> Iterator[str]:

@@ -68,6 +68,6 @@ def _text(finding: Finding, followers: Sequence[Finding]) -> str:
     lines += [f"  {f'{name}:':<9} {value}" for name, value in values(finding)]
     lines += [f"    {line}" for line in finding.piece]
     lines += [f"  follows:  {each.rule}: {each.message}" for each in followers]
-    advice = what_to_do(finding.kind, finding.severity, finding.blame)
+    advice = what_to_do(finding)
     lines += [f"  source:   {finding.source}", f"  to do:    {advice}"]
     return "\n".join(plain_line(line) for line in lines)

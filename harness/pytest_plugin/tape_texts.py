@@ -72,6 +72,7 @@ def finding(each: Finding) -> str:
         lines.append(f"  at:       {where}")
     lines += [f"  {f'{name}:':<9} {value}" for name, value in values(each)]
     lines += [f"    {line}" for line in each.piece]
+    lines += [f"  to do:    {each.remedy}"] if each.remedy else []
     lines.append(f"  more:     harness explain {each.rule}")
     return _joined(lines)
 

@@ -29,7 +29,7 @@ class Cause:
     """One thing that is wrong, wherever it shows.
 
     `at` says for each API at which place of its bodies, without indices; `alone` in how many cells nothing else fails.
-    `followers` counts what follows from it, by rule.
+    `followers` counts what follows from it, by rule. `remedy` says what to do about it, where its rule does.
     """
 
     rule: str
@@ -41,6 +41,7 @@ class Cause:
     places: tuple[Place, ...]
     alone: int
     followers: tuple[tuple[str, int], ...] = ()
+    remedy: str = ""
 
     @property
     def cells(self) -> int:
@@ -162,7 +163,16 @@ def _cause(run: RunResult, at: _At, hits: Sequence[_Hit]) -> Cause:
         ),
         sum(own[0].is_alone for own in _by_cell(hits)),
         tuple(Counter(rule for hit in hits for rule in hit.followers).most_common()),
+        _remedy(hits),
     )
+
+
+def _remedy(hits: Sequence[_Hit]) -> str:
+    """What to do, for each API by itself where its words are others."""
+    by_api = {hit.cell.api: hit.finding.remedy for hit in reversed(hits) if hit.finding.remedy}
+    if len({*by_api.values()}) == 1:
+        return next(iter(by_api.values()))
+    return "; ".join(f"{api}: {remedy}" for api, remedy in sorted(by_api.items()))
 
 
 def _by_cell(hits: Iterable[_Hit]) -> Iterator[list[_Hit]]:

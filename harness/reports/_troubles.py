@@ -62,7 +62,7 @@ def _cause(run: RunResult, presentation: Presentation, cause: Cause) -> Trouble:
             finding = each.findings[0]
             yield Sign(_named(each), spot(run, presentation, each.cells[0].scenario, finding), _seen(finding))
 
-    todo = what_to_do(cause.kind, cause.severity, cause.blame)
+    todo = what_to_do(cause)
     again = "" if run.audit is not None else f"\nPlay again: {groups.rerun(run, cause.places[0])}"
     at = ", ".join(f"{api} {each}".strip() for api, each in cause.at)
     return Trouble(cause.rule, cause.severity, cause.extent, signs, f"{todo}{again}", cause.kind, at)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Protocol
 
 from harness.results import JSON, Blame, CellResult, Finding, Kind, RunResult, Severity, Verdict
 from harness.results.textchange import contrasted
@@ -14,10 +15,8 @@ VALUE_LENGTH = 240
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 _WHAT_TO_DO = {
-    Blame.ADAPTER: "correct what the adapter sends or reads there. What is known already goes into a file for "
-    "--expected-failures: 'harness accept' writes it.",
-    Blame.CLIENT: "correct what the client sends, or what it makes of the answer. What is known already goes into a "
-    "file for --expected-failures: 'harness accept' writes it.",
+    Blame.ADAPTER: "correct what the adapter sends or reads there.",
+    Blame.CLIENT: "correct what the client sends, or what it makes of the answer.",
     Blame.CASSETTE: "the recording does not fit: record the cell again with 'harness record'.",
     Blame.PROVIDER: "the provider, or the server in its place, answered against the API's documentation, or not at "
     "all: if it is yours, mend it there; if not, check the address, try again, and report it if it stays.",
@@ -38,9 +37,27 @@ _OPTIONAL = (
 CRASHED = "the adapter or harness broke before it could be judged: see the reason, and play the cell again."
 
 
-def what_to_do(kind: Kind, severity: Severity, blame: Blame) -> str:
-    """What a finding asks of whom."""
-    return _OPTIONAL if kind is Kind.CONVENTION and severity is Severity.NOTE else _WHAT_TO_DO[blame]
+KNOWN = "What is known already goes into a file for --expected-failures: 'harness accept' writes it."
+
+
+class Advised(Protocol):
+    """A finding, or a cause of several."""
+
+    @property
+    def kind(self) -> Kind: ...
+    @property
+    def severity(self) -> Severity: ...
+    @property
+    def blame(self) -> Blame: ...
+    @property
+    def remedy(self) -> str: ...
+
+
+def what_to_do(found: Advised) -> str:
+    """What a finding asks of whom: the remedy of its rule, or what its blame asks for."""
+    if found.kind is Kind.CONVENTION and found.severity is Severity.NOTE:
+        return _OPTIONAL
+    return f"{found.remedy}." if found.remedy else _WHAT_TO_DO[found.blame]
 
 
 def plain(text: str) -> str:

@@ -227,7 +227,7 @@ def _text(finding: Finding, followers: Sequence[Finding]) -> str:
     others = dict.fromkeys((each.rule, each.message) for each in followers)
     others.pop((finding.rule, finding.message), None)  # the same, in a history that is sent again
     lines += [f"follows: {rule}: {message}" for rule, message in others]
-    return "\n".join([*lines, f"what to do: {what_to_do(finding.kind, finding.severity, finding.blame)}"])
+    return "\n".join([*lines, f"what to do: {what_to_do(finding)}"])
 
 
 def _unfinished(stopped: str) -> ET.Element:

@@ -14,8 +14,8 @@ from harness.reports._checked import sentences
 from harness.reports._costs import costs
 from harness.reports._markdown import code, details, escaped, inline, table
 from harness.reports._redrive import redrive_lines
-from harness.reports._words import CRASHED, count, listed, place, plain_line, values, verdict, what_to_do
-from harness.results import Audited, Finding, Presentation, Report, RunResult, Severity, Verdict
+from harness.reports._words import CRASHED, KNOWN, count, listed, place, plain_line, values, verdict, what_to_do
+from harness.results import Audited, Blame, Finding, Presentation, Report, RunResult, Severity, Verdict
 
 _SHOWN = 3  # cells of a group whose evidence is shown
 _NAMES = 8
@@ -141,8 +141,10 @@ def _causes(run: RunResult, severity: Severity, limit: int | None) -> Iterator[s
         again = [] if run.audit is not None else [_commands(run, first)]
         yield details(
             f"{cause.rule}: {cause.extent}; {cause.kind}, blame: {cause.blame}",
-            [*_evidence(cause, limit), what_to_do(cause.kind, cause.severity, cause.blame), *again],
+            [*_evidence(cause, limit), what_to_do(cause), *again],
         )
+    if severity is Severity.ERROR and any(cause.blame in (Blame.ADAPTER, Blame.CLIENT) for cause in found):
+        yield KNOWN
 
 
 def _commands(run: RunResult, place: groups.Place) -> str:

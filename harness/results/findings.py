@@ -99,7 +99,7 @@ class Finding:
     `case` which of several problems of its rule it is.
     `bodies` are those of both ends, of what was changed or lost between two. `exhibits` are what only the page and
     `harness show` have room for: the raw stream of the answer, or the request of the shipped adapter. `turn` is the
-    index of the scenario's user turn in whose course it shows, where that is known.
+    index of the scenario's user turn in whose course it shows, where that is known. `remedy` says what to do about it.
 
     The texts can be written anywhere: half of a surrogate pair, which JSON can escape and UTF-8 cannot write, becomes
     the text of its escape. What is longer than a report can take is shortened in its middle.
@@ -127,6 +127,7 @@ class Finding:
     outcome: Outcome | None = None
     bodies: tuple[Body, ...] = ()
     exhibits: tuple[Body, ...] = field(default=(), compare=False)
+    remedy: str = ""
     turn: int | None = None
 
     @property

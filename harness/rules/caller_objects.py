@@ -32,5 +32,6 @@ RULES = (
         _changed,
         kind=Kind.LOSS,
         because="the caller's own tools and history are changed, and each later request carries that",
+        remedy="copy what has to be changed: leave the request, its tools and its messages as they were given",
     ),
 )

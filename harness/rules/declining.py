@@ -184,5 +184,6 @@ RULES = (
         _declared,
         Kind.LOSS,
         "Nothing of what the caller asked for reaches the model, and the declaration had promised that it would.",
+        remedy="send the request, or take what the adapter cannot do out of its capabilities",
     ),
 )

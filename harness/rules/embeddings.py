@@ -145,9 +145,9 @@ def _is_right(reading: EmbeddingReading) -> bool:
     return all(view.dimensions in (None, len(vector.values)) for vector in vectors)
 
 
-def _rule(name: str, requirement: str, check: Check, because: str) -> Rule:
+def _rule(name: str, requirement: str, check: Check, *, because: str, remedy: str) -> Rule:
     source = "harness.contract.protocols: EmbeddingProvider"
-    return Rule(name, Subject.EMBEDDINGS, requirement, source, check, Kind.LOSS, because)
+    return Rule(name, Subject.EMBEDDINGS, requirement, source, check, Kind.LOSS, because, remedy=remedy)
 
 
 RULES = (
@@ -156,35 +156,41 @@ RULES = (
         "Each text is sent once, to the code point and in order, for a vector of its own.",
         _texts,
         because="another text has another vector",
+        remedy="send each text once, unchanged and in the order of the list",
     ),
     _rule(
         "embedding-vector",
         "Each text gets the vector that the provider made of it, in its place.",
         _vectors,
         because="a vector in another place is compared with the wrong text",
+        remedy="return the vectors in the order of the texts, by their `index` where the API has one",
     ),
     _rule(
         "embedding-dimensions",
         "Vectors have the length that was asked for and is declared, and the provider is asked for that.",
         _dimensions,
         because="vectors of another length fit no index",
+        remedy="send the dimensions that were asked for, and declare the length that the vectors have",
     ),
     _rule(
         "embedding-model",
         "The model that is asked is the one that is declared.",
         _model,
         because="vectors of two models cannot be compared",
+        remedy="send the model that the provider object declares",
     ),
     _rule(
         "embedding-mismatch",
         "A query of an index that something else has made is refused before anything is sent.",
         _mismatch,
         because="a comparison of vectors of two models gives an answer that means nothing",
+        remedy="compare name, model and dimensions with those of the index, and raise EmbeddingMismatch before sending",
     ),
     _rule(
         "embedding-failed",
         "Embedding ends in vectors, unless it has to be refused.",
         _failed,
         because="the vectors were there, and the caller has none",
+        remedy="read the answer at the line of the exception: the vectors are in it",
     ),
 )

@@ -44,6 +44,7 @@ RULES = (
         kind=Kind.LOSS,
         because="the caller takes a failure for an answer, or an answer for a failure",
         also=("chat-refused",),
+        remedy="raise the error of the contract that is expected there, and only where there is no answer",
     ),
     Rule(
         "error-retry-after",
@@ -53,6 +54,7 @@ RULES = (
         _retry_after,
         kind=Kind.LOSS,
         because="the time that the provider asked for is gone, and the caller asks again too early",
+        remedy="set the error's `retry_after` to what the header or the body says, and to none where they say nothing",
     ),
     Rule(
         "error-message",
@@ -62,5 +64,6 @@ RULES = (
         _words,
         kind=Kind.CONVENTION,
         because="programs go by the error's class and status; who reads its text does not learn what was wrong",
+        remedy="put the provider's own message into the error's text",
     ),
 )

@@ -127,6 +127,7 @@ RULES = (
         _expect,
         kind=Kind.LOSS,
         because="the scenario says what has to come out",
+        remedy="compare what the adapter returned with the expectation: it is what the scenario's answers amount to",
     ),
     Rule(
         "iteration-bound",
@@ -136,6 +137,7 @@ RULES = (
         _bound,
         kind=Kind.LOSS,
         because="a loop that does not end costs money for ever",
+        remedy="stop asking when the answer has no calls, and count the answers against the bound",
     ),
     Rule(
         "model-choice",

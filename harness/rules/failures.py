@@ -189,7 +189,8 @@ def _handed_on(evidence: Evidence, chat: int, wanted: Due) -> Flaw | None:
     rule = "stream-cut" if wanted.fate == "cut" else "chat-failure"
     message = f"{why} and the adapter hands on a response"
     case = f"{wanted.fate}: a response"
-    return Flaw(message, wanted.exchange, "", "a response", _names(wanted), rule=rule, case=case)
+    remedy = f"raise {_names(wanted)} instead of returning a response"
+    return Flaw(message, wanted.exchange, "", "a response", _names(wanted), rule=rule, case=case, remedy=remedy)
 
 
 def _why(wanted: Due) -> str | None:
@@ -241,6 +242,7 @@ def _rightly(evidence: Evidence, chat: int, wanted: Due) -> Flaw | None:
             failure.status,
             200,
             rule="chat-refused",
+            remedy="send what the provider takes: its words name what it refuses",
             kind=Kind.CONVENTION if _is_left_out_by_caller(evidence, wanted) else None,
             blame=_refusal_blame(evidence, wanted.exchange, meant_status(failure) or failure.status),
         )
@@ -274,7 +276,16 @@ def _status(made: Chat, failure: ErrorView, wanted: Due) -> Flaw | None:
     if meant is None or made.status in (meant, failure.status):
         return None
     message = f"the provider answered {_said(failure)}, and the error that the adapter raises says {made.status}"
-    return Flaw(message, wanted.exchange, "", made.status, meant, rule="chat-failure", case="status")
+    return Flaw(
+        message,
+        wanted.exchange,
+        "",
+        made.status,
+        meant,
+        rule="chat-failure",
+        case="status",
+        remedy=f"set the error's `status` to {meant}",
+    )
 
 
 def _wrongly(evidence: Evidence, chat: int, wanted: Due) -> Flaw | None:
@@ -313,7 +324,11 @@ def _wrongly(evidence: Evidence, chat: int, wanted: Due) -> Flaw | None:
         kind=kind,
         raised=made.error if made.crashed else None,
         case=f"{wanted.fate}: {made.error}",
+        remedy=f"raise {expected}" if expected else "look at the line that is named: what it cannot read is an answer",
     )
+
+
+_TO_SERVER = "send to `endpoint.base_url`, through `endpoint.http_client` if there is one"
 
 
 def _unsent(made: Chat) -> Flaw:
@@ -327,6 +342,7 @@ def _unsent(made: Chat) -> Flaw:
         rule="chat-failure",
         raised=made.error if made.crashed else None,
         case=f"unsent: {origin.error}",
+        remedy=_TO_SERVER if lost else "look at the line that is named: the request has to be sent",
     )
 
 

@@ -318,6 +318,7 @@ RULES = (
         _append_only,
         kind=Kind.LOSS,
         because="the model reads another past than it had, and a signed prefix is refused",
+        remedy="send the earlier messages unchanged, and add new ones after them",
     ),
     Rule(
         "text-changed",
@@ -327,6 +328,7 @@ RULES = (
         _texts,
         kind=Kind.LOSS,
         because="the model reads other words than were said",
+        remedy="send the text as it was given: do not trim, join, escape or reword it",
     ),
     Rule(
         "media-changed",
@@ -336,5 +338,6 @@ RULES = (
         _media,
         kind=Kind.LOSS,
         because="the model sees another picture or reads another file",
+        remedy="send the bytes as they were given, in base64 with their own media type",
     ),
 )

@@ -136,6 +136,7 @@ RULES = (
         _ignored,
         kind=Kind.LOSS,
         because="the caller asked for JSON, and nothing makes the model give it",
+        remedy="ask for JSON by {json}, with tools and without",
     ),
     Rule(
         "json-mode-uninvited",
@@ -145,6 +146,7 @@ RULES = (
         _uninvited,
         kind=Kind.LOSS,
         because="the caller asked for text, and the model is held to JSON",
+        remedy="leave {json} out where nobody asked for JSON",
     ),
     Rule(
         "json-schema-changed",
@@ -154,6 +156,7 @@ RULES = (
         _schema_changed,
         kind=Kind.LOSS,
         because="the model is held to another schema than the caller's",
+        remedy="send the schema as it was given, in {json}",
     ),
     Rule(
         "json-answer",
@@ -163,5 +166,6 @@ RULES = (
         _answer,
         kind=Kind.LOSS,
         because="the caller cannot read what it asked for",
+        remedy="return the text of the answer as it came: it is the JSON",
     ),
 )

@@ -113,6 +113,7 @@ RULES = (
         _stop_reason,
         kind=Kind.LOSS,
         because="a loop that follows the stop reason runs none of the calls",
+        remedy="have the library report that an answer with calls ends in calls, as {stop} says",
     ),
     Rule(
         "library-empty-arguments",
@@ -122,6 +123,7 @@ RULES = (
         _empty_arguments,
         kind=Kind.LOSS,
         because="who parses them gets an error, and runs nothing",
+        remedy="have the library hand on empty arguments as `{{}}`",
     ),
     Rule(
         "library-cut-call",
@@ -132,6 +134,7 @@ RULES = (
         kind=Kind.LOSS,
         because="its users have to find out by themselves that the call is not whole",
         severity=Severity.WARNING,
+        remedy="drop calls whose arguments are cut or malformed, in the library",
     ),
     Rule(
         "library-call-indices",
@@ -141,5 +144,6 @@ RULES = (
         _indices,
         kind=Kind.LOSS,
         because="who joins the pieces by their index gets one call with the arguments of two",
+        remedy="have the library keep the index that each call of the stream has",
     ),
 )

@@ -276,5 +276,6 @@ RULES = (
         _lost,
         kind=Kind.LOSS,
         because="the model goes on without its own reasoning, or the provider refuses it; nulls hold none of it",
+        remedy="send {state} back unchanged, where they were",
     ),
 )

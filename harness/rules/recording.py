@@ -142,6 +142,7 @@ RULES = (
         _request,
         kind=Kind.LOSS,
         because="the recorded answer belongs to another question",
+        remedy="send what was recorded again, or record the cell anew if the change is meant: 'harness record'",
     ),
     Rule(
         "request-unexpected",
@@ -151,6 +152,7 @@ RULES = (
         _beyond,
         kind=Kind.LOSS,
         because="there is no answer to it",
+        remedy="send no request after the last answer of the script",
     ),
     Rule(
         "exchange-unplayed",
@@ -160,6 +162,7 @@ RULES = (
         _unplayed,
         kind=Kind.LOSS,
         because="a part of the recorded conversation did not happen",
+        remedy="send the requests that were recorded, or record the cell anew if fewer are meant: 'harness record'",
     ),
     Rule(
         "cassette-stale",

@@ -31,6 +31,7 @@ def _limits(evidence: Evidence) -> Iterator[Flaw]:
                 severity=Severity(violation.severity),
                 source=violation.source,
                 kind=Kind.CONVENTION if left_out else None,
+                remedy=violation.limit.remedy,
             )
 
 
@@ -268,6 +269,7 @@ RULES = (
         _limits,
         kind=Kind.LIMIT,
         because="the provider refuses it, by the evidence that each limit names",
+        remedy="leave out or change what the provider refuses, as the message says",
     ),
     Rule(
         "one-request-per-chat",
@@ -277,6 +279,7 @@ RULES = (
         _one_request,
         kind=Kind.LOSS,
         because="what nobody asked for is paid for, and the answer belongs to another question",
+        remedy="send one request for each chat, without retries or follow-up questions that are not declared",
     ),
     Rule(
         "retry-early",
@@ -286,6 +289,7 @@ RULES = (
         _early,
         kind=Kind.LOSS,
         because="the provider refuses it again, and the tries are used up before it takes one",
+        remedy="wait at least as long as the response asks before sending the request again",
     ),
     Rule(
         "exchange-unreadable",
@@ -295,6 +299,7 @@ RULES = (
         _unreadable,
         kind=Kind.LOSS,
         because="nobody can say what was said",
+        remedy="send JSON as the API has it, to its own path",
     ),
     Rule(
         "setting-lost",
@@ -304,6 +309,7 @@ RULES = (
         _settings,
         kind=Kind.LOSS,
         because="the model answers under other settings than the caller's",
+        remedy="send the setting in the API's own field for it",
     ),
     Rule(
         "setting-uninvited",
@@ -313,6 +319,7 @@ RULES = (
         _uninvited,
         kind=Kind.CONVENTION,
         because="a library may have defaults of its own; what the model refuses is a limit",
+        remedy="leave out settings that the request does not have",
     ),
     Rule(
         "cache-mark",
@@ -322,6 +329,7 @@ RULES = (
         _cache,
         kind=Kind.LOSS,
         because="the caller pays for what was to be cached",
+        remedy="set a cache mark on the tools and on the system prompt where `cache` is on",
     ),
     Rule(
         "model-named",
@@ -331,5 +339,6 @@ RULES = (
         _model,
         kind=Kind.LOSS,
         because="another model answers",
+        remedy="send the model that `connect` was given",
     ),
 )

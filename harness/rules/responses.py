@@ -157,6 +157,7 @@ RULES = (
         _text,
         kind=Kind.LOSS,
         because="the caller reads other words than the model said; which part the words of a refusal are is ours",
+        remedy="return all text of the answer, in its order and unchanged",
     ),
     Rule(
         "response-calls",
@@ -166,6 +167,7 @@ RULES = (
         _calls,
         kind=Kind.LOSS,
         because="the caller runs other calls than the model made",
+        remedy="return each call of the answer with its id, its name and {arguments} parsed, in the answer's order",
     ),
     Rule(
         "stop-reason",
@@ -175,6 +177,7 @@ RULES = (
         _stop_reason,
         kind=Kind.LOSS,
         because="the caller cannot tell why the model stopped",
+        remedy="map {stop} to the word of `StopReason` that is expected",
     ),
     Rule(
         "usage",
@@ -184,6 +187,7 @@ RULES = (
         _usage,
         kind=Kind.LOSS,
         because="the caller reckons with other numbers than the provider; one that is not offered is no wrong number",
+        remedy="read the counts from {usage}, and count cached tokens among the input",
     ),
     Rule(
         "usage-offered",
@@ -193,6 +197,7 @@ RULES = (
         _usage_offered,
         kind=Kind.CONVENTION,
         because="which counters an adapter offers is its own affair, and nobody reckons with one that is not there",
+        remedy="return each count that {usage} has",
     ),
     Rule(
         "response-model",
@@ -203,5 +208,6 @@ RULES = (
         kind=Kind.LOSS,
         because="the caller takes the answer for another model's, and its price too; to hand on the one "
         "that was asked for is the adapter's own affair",
+        remedy="return the model that the answer names, or none",
     ),
 )

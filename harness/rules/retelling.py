@@ -233,6 +233,7 @@ RULES = (
         _equals_whole,
         kind=Kind.LOSS,
         because="one of the two tellings of an answer is wrong; what is kept beside it is a convention",
+        remedy="collect every text, call, count and the stop reason of a stream, as they are in the whole answer",
     ),
     Rule(
         "stream-recut",
@@ -242,5 +243,6 @@ RULES = (
         _recut,
         kind=Kind.LOSS,
         because="what the caller gets depends on the network; a spelling that official SDKs break on is a convention",
+        remedy="collect bytes until an event is complete: a piece may end anywhere, also inside a character",
     ),
 )

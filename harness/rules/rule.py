@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from harness import catalog
+from harness.apis.terms import Terms
 from harness.contract.model import JSON
 from harness.results import Blame, Finding, Kind, Severity
 from harness.rules.evidence import Evidence
@@ -18,7 +20,7 @@ class Flaw:
 
     `raised` is the class of what an adapter raised that broke. `case` names which of its problems a rule has found,
     where it finds several: each is a cause of its own. `rule`, `kind`, `severity`, `blame` and `source` replace
-    the rule's own where one check speaks for several.
+    the rule's own where one check speaks for several; so does `remedy`, word for word.
     """
 
     message: str
@@ -34,6 +36,7 @@ class Flaw:
     of_response: bool = False
     raised: str | None = None
     case: str | None = None
+    remedy: str | None = None
 
 
 Check = Callable[[Evidence], Iterable[Flaw]]
@@ -45,7 +48,8 @@ class Rule:
 
     `requirement` says in one sentence what must hold, `source` where that comes from, `because` why a breach is of this
     `kind`: what the provider, the model or the caller has to suffer, or that nobody does and the rule is ours. `also`
-    are ids under which it finds something that are those of no rule and of no limit.
+    are ids under which it finds something that are those of no rule and of no limit. `remedy` says what its author has
+    to do about a breach; `{system}` and the like stand for the words of the API (`harness.apis.terms`).
     """
 
     id: str
@@ -58,14 +62,16 @@ class Rule:
     severity: Severity = Severity.ERROR
     blame: Blame = Blame.ADAPTER
     also: tuple[str, ...] = ()
+    remedy: str = ""
 
     def findings(self, evidence: Evidence) -> Iterator[Finding]:
         """The rule's findings on one transcript."""
         for flaw in self.check(evidence):
-            yield self.finding(flaw)
+            yield self.finding(flaw, catalog.api(evidence.transcript.api).terms)
 
-    def finding(self, flaw: Flaw) -> Finding:
-        """What is reported of a flaw."""
+    def finding(self, flaw: Flaw, terms: Terms) -> Finding:
+        """What is reported of a flaw, with what to do in the terms of its API. A flaw of another's fault has no remedy
+        of the rule's."""
         blame = flaw.blame or self.blame
         kind = flaw.kind or self.kind
         return Finding(
@@ -83,4 +89,8 @@ class Rule:
             subject=self.subject,
             raised=flaw.raised,
             case=flaw.case,
+            remedy=self._remedy(flaw, terms) if blame is self.blame else "",
         )
+
+    def _remedy(self, flaw: Flaw, terms: Terms) -> str:
+        return terms.fill(self.remedy) if flaw.remedy is None else flaw.remedy

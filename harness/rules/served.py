@@ -63,6 +63,7 @@ RULES = (
         _unplayed,
         kind=Kind.LOSS,
         because="a part of the conversation did not happen",
+        remedy="keep asking until the answer has no calls",
     ),
     Rule(
         "client-tool-missing",
@@ -72,6 +73,7 @@ RULES = (
         _lacking,
         kind=Kind.LOSS,
         because="the script calls a tool that the client does not have",
+        remedy="declare the tool in {tools} by the scenario's name, or have the scenario name the client's own tool",
     ),
     Rule(
         "request-turned-away",
@@ -81,5 +83,6 @@ RULES = (
         _turned_away,
         kind=Kind.LIMIT,
         because="the provider refuses it before it looks at the chat",
+        remedy="send the key, name a model that exists, and send back only ids and signatures that an answer had",
     ),
 )

@@ -334,6 +334,7 @@ RULES = (
         _life_cycle,
         kind=Kind.CONVENTION,
         because="the order of our events is ours; what gets lost by it other rules say",
+        remedy="emit start, arguments and end of each call in that order under one index, and one Finish, the last",
     ),
     Rule(
         "stream-text",
@@ -343,6 +344,7 @@ RULES = (
         _text,
         kind=Kind.LOSS,
         because="who shows the pieces shows another text than the answer",
+        remedy="emit each piece of text and thinking once: together they are the response's",
     ),
     Rule(
         "stream-arguments",
@@ -353,6 +355,7 @@ RULES = (
         _arguments,
         kind=Kind.LOSS,
         because="who reads the pieces runs another call than the answer's",
+        remedy="emit each piece of arguments once, under the index of its call: together they are its arguments",
     ),
     Rule(
         "stream-call-identity",
@@ -362,6 +365,7 @@ RULES = (
         _identity,
         kind=Kind.LOSS,
         because="who reads the pieces answers another call",
+        remedy="start a call with the id and the name that it has in the response",
     ),
     Rule(
         "truncated-call",
@@ -371,6 +375,7 @@ RULES = (
         _truncated,
         kind=Kind.LOSS,
         because="a tool runs with half of its arguments",
+        remedy="return no call whose arguments are cut or no JSON object, and emit no end for it",
     ),
     Rule(
         "stream-cut",
@@ -380,6 +385,7 @@ RULES = (
         _cut,
         kind=Kind.LOSS,
         because="half of an answer passes for all of it",
+        remedy="raise MalformedResponse or ConnectionFailed where the stream ends without {end}",
     ),
     Rule(
         "stream-requested",
@@ -390,5 +396,6 @@ RULES = (
         kind=Kind.LOSS,
         because="the caller waits for pieces, or for a count, that nobody asked for; of a stream that is gathered "
         "nothing is lost",
+        remedy="ask for a streamed answer by {stream}, and for a whole one without it",
     ),
 )

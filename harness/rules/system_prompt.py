@@ -199,6 +199,7 @@ RULES = (
         _missing,
         kind=Kind.LOSS,
         because="the model does not know its instructions",
+        remedy="put the system prompt into {system}, in every request",
     ),
     Rule(
         "system-in-message",
@@ -208,6 +209,7 @@ RULES = (
         _in_message,
         kind=Kind.LOSS,
         because="the user speaks with the voice of the system",
+        remedy="put the system prompt into {system}, and not among what the user and the assistant say",
     ),
     Rule(
         "system-repeated",
@@ -217,6 +219,7 @@ RULES = (
         _repeated,
         kind=Kind.LOSS,
         because="the model reads its instructions twice, at the caller's cost",
+        remedy="put the system prompt into {system} once",
     ),
     Rule(
         "system-verbatim",
@@ -226,6 +229,7 @@ RULES = (
         _not_verbatim,
         kind=Kind.LOSS,
         because="the model reads other instructions",
+        remedy="send the system prompt as it was given; instructions of the adapter's own go into another block",
     ),
     Rule(
         "system-place",
@@ -236,6 +240,7 @@ RULES = (
         _misplaced,
         kind=Kind.LOSS,
         because="instructions in another place have another weight",
+        remedy="put the system prompt into {system}",
     ),
     Rule(
         "system-when-absent",
@@ -245,6 +250,7 @@ RULES = (
         _when_absent,
         kind=Kind.LOSS,
         because="the model gets instructions that nobody gave",
+        remedy="send nothing as a system prompt where there is none or an empty one",
     ),
     Rule(
         "system-stale",
@@ -254,5 +260,6 @@ RULES = (
         _stale,
         kind=Kind.LOSS,
         because="the model follows instructions that are no longer in force",
+        remedy="send the system prompt of this request, not the one of an earlier request",
     ),
 )

@@ -225,6 +225,7 @@ RULES = (
         _undeclared,
         kind=Kind.LOSS,
         because="the model can call what is not there, or cannot call what is",
+        remedy="declare exactly the tools of the request in {tools}",
     ),
     Rule(
         "tool-declaration-changed",
@@ -235,6 +236,7 @@ RULES = (
         _declaration_changed,
         kind=Kind.LOSS,
         because="the model reads another description of the tool",
+        remedy="send name, description and {parameters} of the tool as they were given",
     ),
     Rule(
         "tool-choice",
@@ -244,6 +246,7 @@ RULES = (
         _choice,
         kind=Kind.LOSS,
         because="the model is free where it was bound, or bound where it was free",
+        remedy="send the tool choice of the request in {choice}",
     ),
     Rule(
         "arguments-changed",
@@ -253,6 +256,7 @@ RULES = (
         _arguments,
         kind=Kind.LOSS,
         because="the model reads another call than it made",
+        remedy="send the arguments of an earlier call back as the model gave them, in {arguments}",
     ),
     Rule(
         "arguments-no-object",
@@ -262,6 +266,7 @@ RULES = (
         _arguments_unlike_objects,
         kind=Kind.LOSS,
         because="no tool can be called so",
+        remedy="send an object as the arguments of a call, `{{}}` where there are none",
     ),
     Rule(
         "result-changed",
@@ -271,6 +276,7 @@ RULES = (
         _result_changed,
         kind=Kind.LOSS,
         because="the model reads another answer than the tool's",
+        remedy="send what the tool returned, unchanged, as the content of {result}",
     ),
     Rule(
         "result-renamed",
@@ -280,6 +286,7 @@ RULES = (
         _result_renamed,
         kind=Kind.LOSS,
         because="the model reads the answer of another tool",
+        remedy="give the result the name of its call",
     ),
     Rule(
         "error-flag",
@@ -289,5 +296,6 @@ RULES = (
         _error_mark,
         kind=Kind.LOSS,
         because="the model takes a failure for an answer, or an answer for a failure",
+        remedy="mark the result of a failed tool by {failed}",
     ),
 )

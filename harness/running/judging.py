@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from harness import catalog
 from harness.apis.bodies import parsed
 from harness.apis.view import WireError
 from harness.contract.errors import CassetteError
@@ -85,11 +86,11 @@ class Judge:
         found: list[list[Finding] | BaseException] = [[] for _ in played]
         for rule in self.rules:
             for at, evidence in enumerate(played):
-                findings = found[at]
+                findings, terms = found[at], catalog.api(evidence.transcript.api).terms
                 if isinstance(findings, BaseException):
                     continue
                 try:
-                    findings += [self._weighed(rule.finding(flaw)) for flaw in rule.check(evidence)]
+                    findings += [self._weighed(rule.finding(flaw, terms)) for flaw in rule.check(evidence)]
                 except BROKEN as error:
                     found[at] = error
         return found

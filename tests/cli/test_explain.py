@@ -16,7 +16,7 @@ from tests.cli.conftest import Command
 GOLDEN = """\
 anthropic-choice-forced (limit: error)
   No call is forced on models that choose by themselves.
-  to do:    keep to it in what the adapter sends; `harness show` has the place
+  to do:    send `tool_choice` auto or none: the model takes no forced call; `harness show` has the place
   rests on: anthropic-no-forced-choice: A tool choice of the type `any` or `tool` is refused, on messages and on \
 count_tokens; auto and none are fine.
 """

@@ -131,7 +131,7 @@ def test_each_cell_is_an_item_and_findings_are_the_text_of_a_failure(project: py
             "*_ prompted on forgetful[[]whole] _*",
             "system-missing (loss, error, blame: adapter): the system prompt is nowhere in the API's place for it",
             "  at:       request 1",
-            "  actual:   null",
+            "  actual:   (nothing)",
             '  expected: "Be brief."',
             "  source:   harness.contract.model*",
             f"  play again:  harness run {words}",

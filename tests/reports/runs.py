@@ -48,6 +48,12 @@ def cell(scenario: str = "call-single", target: str = "anthropic", **changes: An
     return CellResult(**{**values, **changes})
 
 
+_REMEDIES = {
+    "result-swapped": "match results to calls by their ids",
+    "issued-id-lost": "return the `id` of the `tool_use` block as `ToolCall.id`",
+}
+
+
 def finding(rule: str = "result-swapped", **changes: Any) -> Finding:
     values: dict[str, Any] = {
         "rule": rule,
@@ -60,6 +66,7 @@ def finding(rule: str = "result-swapped", **changes: Any) -> Finding:
         "expected": "31 °C",
         "source": "anthropic-call-answered-next",
         "exchange": 1,
+        "remedy": _REMEDIES.get(rule, ""),
     }
     return Finding(**{**values, **changes})
 

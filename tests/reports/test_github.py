@@ -50,7 +50,7 @@ def test_each_cause_stands_in_the_line_of_its_turn_the_worst_first() -> None:
         ("error", "scenarios/c.yaml", "3", "result-swapped: 2 cells, only for this"),
     ]
     assert read[0][2].startswith("a . anthropic\nrequest 2 /messages/3/content/0: the result of one call is sent")
-    assert "\nWhat to do: correct what the adapter sends" in read[0][2]
+    assert "\nWhat to do: match results to calls by their ids." in read[0][2]
     assert read[0][2].endswith("\nPlay again: harness run a --target anthropic")
 
 

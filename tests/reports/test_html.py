@@ -124,7 +124,7 @@ def test_the_verdict_the_causes_the_matrix_and_the_differences_are_read_without_
         'actual "id_0" expected "call_1"',
         '> "id": "call_1"',
         "and 3 that follow from it: chat-refused (2), exchange-unplayed",
-        "What to do: correct what the adapter sends or reads there.",
+        "What to do: return the `id` of the `tool_use` block as `ToolCall.id`.",
         "harness show --variant whole call-parallel --target anthropic",
         "2 of 3 facts on the wire are not the same for all targets.",
         "its place /system a message",

@@ -61,7 +61,7 @@ def test_a_failure_holds_the_findings_with_evidence_and_advice() -> None:
         'at: request 2 /messages/3/content/0\nactual: "18 °C"\nexpected: "31 °C"\nsource: anthropic-call-answered-next'
         in failure.text
     )
-    assert "what to do: correct what the adapter sends or reads there" in failure.text
+    assert "what to do: match results to calls by their ids." in failure.text
 
 
 def test_a_missing_cassette_is_an_error_that_says_how_to_record_it() -> None:

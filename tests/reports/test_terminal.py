@@ -118,7 +118,7 @@ def test_a_finding_comes_with_place_evidence_advice_and_the_command_that_plays_i
     shown = lines(red(), Presentation(width=105))
 
     start = shown.index("Cause 1: result-swapped: 1 cell, only for this")
-    assert shown[start : start + 12] == [
+    assert shown[start : start + 11] == [
         "Cause 1: result-swapped: 1 cell, only for this",
         "  loss; blame: adapter; anthropic /messages/*/content/*; source: anthropic-call-answered-next",
         "  call-parallel . anthropic",
@@ -126,8 +126,7 @@ def test_a_finding_comes_with_place_evidence_advice_and_the_command_that_plays_i
         '      actual    "18 °C"',
         '      expected  "31 °C"',
         "    and 1 more finding like it in this cell",
-        "  What to do   correct what the adapter sends or reads there. What is known already goes into a file for",
-        "               --expected-failures: 'harness accept' writes it.",
+        "  What to do   match results to calls by their ids.",
         "  Look         harness show --cassettes 'my cassettes' --variant whole own/call-parallel.yaml --target",
         "               anthropic",
         "  Play again   harness run --cassettes 'my cassettes' own/call-parallel.yaml --target anthropic",
@@ -152,7 +151,7 @@ def test_a_cause_is_shown_once_with_the_evidence_of_one_cell_unless_verbose() ->
 
 @pytest.mark.parametrize("blame", list(Blame))
 def test_there_is_something_to_do_whoever_is_to_blame(blame: Blame) -> None:
-    run = RunResult("replay", (failed("a", "anthropic", finding(blame=blame)),))
+    run = RunResult("replay", (failed("a", "anthropic", finding(blame=blame, remedy="")),))
 
     advice = next(line for line in lines(run) if line.startswith("  What to do"))
     assert len(advice) > 30

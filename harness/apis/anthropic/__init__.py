@@ -24,6 +24,7 @@ from harness.apis.facts import Facts
 from harness.apis.law import OWN, Services
 from harness.apis.smallest import Smallest
 from harness.apis.targets import Shipped
+from harness.apis.terms import Terms
 from harness.apis.traits import Traits
 from harness.contract.model import StopReason
 from harness.scenarios.schema import Provocation
@@ -85,6 +86,25 @@ API = Api(
     least_body=b'{"messages": [], "max_tokens": 1}',
     provocations=frozenset({Provocation.UNKNOWN_EVENTS, Provocation.RAW_LINE_SEPARATORS}),
     own_stops={StopReason.PAUSE: ("only Anthropic pauses a turn that can go on", "pauses")},
+    terms=Terms(
+        system="the field `system`",
+        call="a `tool_use` block",
+        call_id="the `id` of the `tool_use` block",
+        arguments="`input`",
+        result="a `tool_result` block",
+        result_id="`tool_use_id`",
+        results="the user message right after the calls",
+        failed="`is_error: true`",
+        tools="`tools`",
+        parameters="`input_schema`",
+        choice="`tool_choice`",
+        json="`output_config.format` (a schema) or an instruction in `system` (JSON without one)",
+        state="`thinking` and `redacted_thinking` blocks with their signatures",
+        stop="`stop_reason`",
+        usage="`usage`",
+        stream="`stream: true`",
+        end="`message_stop`",
+    ),
     traits=Traits(
         flags_errors=True,
         one_turn_for_results=True,

@@ -16,6 +16,7 @@ from harness.apis.claude_cli.responses.building import build, build_stream, fail
 from harness.apis.facts import Facts
 from harness.apis.law import OWN, Services
 from harness.apis.targets import Shipped
+from harness.apis.terms import Terms
 from harness.apis.traits import Traits
 
 API = Api(
@@ -42,6 +43,7 @@ API = Api(
     fail=fail,
     stream_error=stream_error,
     model_of=model_of,
+    terms=Terms(system="the option `--system-prompt`"),
     traits=Traits(flags_errors=True),
     base_url_variable="ANTHROPIC_BASE_URL",
     column=5,

@@ -29,6 +29,7 @@ from harness.apis.gemini.streams.shapes import SHAPES
 from harness.apis.law import OWN, Services
 from harness.apis.smallest import Smallest
 from harness.apis.targets import Shipped
+from harness.apis.terms import Terms
 from harness.apis.traits import Traits
 from harness.contract.model import StopReason
 from harness.scenarios.schema import Provocation
@@ -89,6 +90,24 @@ API = Api(
     embeddings=EMBEDDINGS,
     provocations=frozenset({Provocation.RAW_LINE_SEPARATORS}),
     own_stops={StopReason.MALFORMED_CALL: ("only Gemini says that a call is malformed", "writes a malformed call")},
+    terms=Terms(
+        system="the field `systemInstruction`",
+        call="a `functionCall` part",
+        call_id="the `id` of the `functionCall` part",
+        arguments="`args`",
+        result="a `functionResponse` part",
+        result_id="the `id` of the `functionResponse` part",
+        results="one content with the role `user` right after the calls",
+        tools="`tools[].functionDeclarations`",
+        parameters="`parameters` or `parametersJsonSchema`",
+        choice="`toolConfig.functionCallingConfig`",
+        json="`generationConfig.responseMimeType`, with a schema also `responseSchema` or `responseJsonSchema`",
+        state="`thoughtSignature`",
+        stop="`finishReason`",
+        usage="`usageMetadata`",
+        stream="`:streamGenerateContent`",
+        end="a chunk with `finishReason`",
+    ),
     traits=Traits(
         ids_optional=True,
         unread_framings=frozenset({"byte-order-mark", "comments"}),  # measured: google-genai 3.4 says broken JSON

@@ -25,6 +25,7 @@ from harness.apis.openai_chat.streams.building import build_stream, stream_of
 from harness.apis.openai_chat.streams.shapes import SHAPES
 from harness.apis.smallest import Smallest
 from harness.apis.targets import Shipped
+from harness.apis.terms import Terms
 from harness.apis.traits import Traits
 from harness.scenarios.schema import Provocation
 
@@ -82,6 +83,23 @@ API = Api(
     base_url_variable="OPENAI_BASE_URL",
     least_body=b'{"messages": []}',
     provocations=frozenset(Provocation) - {Provocation.UNKNOWN_EVENTS},
+    terms=Terms(
+        system="a first message with the role `system` or `developer`",
+        call="an entry of `tool_calls`",
+        call_id="the `id` of the entry of `tool_calls`",
+        arguments="`function.arguments`, as the text of a JSON object",
+        result="a message with the role `tool`",
+        result_id="`tool_call_id`",
+        results="messages with the role `tool` right after the assistant's message",
+        tools="`tools`",
+        parameters="`function.parameters`",
+        choice="`tool_choice`",
+        json="`response_format`",
+        stop="`finish_reason`",
+        usage="`usage`",
+        stream="`stream: true` with `stream_options: {include_usage: true}`",
+        end="a chunk with `finish_reason`",
+    ),
     traits=Traits(calls_apart=True, counts_when_asked=True, files_are_pdf=True),
     one_call={"parallel_tool_calls": False},
     strict_tool={"strict": True},

@@ -25,6 +25,7 @@ from harness.apis.openai_responses.streams.failing import stream_error
 from harness.apis.openai_responses.streams.shapes import SHAPES
 from harness.apis.smallest import Smallest
 from harness.apis.targets import Shipped
+from harness.apis.terms import Terms
 from harness.apis.traits import Traits
 from harness.scenarios.schema import Provocation
 
@@ -76,6 +77,24 @@ API = Api(
     base_url_variable="OPENAI_BASE_URL",
     least_body=b'{"input": []}',
     provocations=frozenset({Provocation.INTERLEAVED_CALLS, Provocation.RAW_LINE_SEPARATORS}),
+    terms=Terms(
+        system="the field `instructions`",
+        call="a `function_call` item",
+        call_id="the `call_id` of the `function_call` item",
+        arguments="`arguments`, as the text of a JSON object",
+        result="a `function_call_output` item",
+        result_id="`call_id`",
+        results="`function_call_output` items after the calls",
+        tools="`tools`",
+        parameters="`parameters`",
+        choice="`tool_choice`",
+        json="`text.format`",
+        state="`reasoning` items with their `encrypted_content`",
+        stop="`status` and `incomplete_details`",
+        usage="`usage`",
+        stream="`stream: true`",
+        end="`response.completed`, `response.incomplete` or `response.failed`",
+    ),
     traits=Traits(strict_unless_told=True),
     one_call={"parallel_tool_calls": False},
     strict_tool={"strict": True},

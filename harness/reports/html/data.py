@@ -194,7 +194,7 @@ def _finding(finding: Finding, text: Callable[[str], int]) -> dict[str, object]:
         "blame": text(finding.blame.value),
         "says": text(finding.message),
         "where": text(place(finding)),
-        "todo": text(todo or what_to_do(finding.kind, finding.severity, finding.blame)),
+        "todo": text(todo or what_to_do(finding)),
         "source": text(finding.source),
     }
     at = finding.index if finding.exchange is None else finding.exchange

@@ -22,7 +22,7 @@ from harness.reports._checked import sentences
 from harness.reports._comparison import compared
 from harness.reports._costs import costs, money
 from harness.reports._redrive import redrive_lines
-from harness.reports._words import CRASHED, count, counts, place, plain, values, verdict, what_to_do
+from harness.reports._words import CRASHED, KNOWN, count, counts, place, plain, values, verdict, what_to_do
 from harness.reports.html.data import GLYPHS, data, lines_of
 from harness.results import CellResult, Presentation, RunResult, Severity, Variant, Verdict, bare
 
@@ -184,5 +184,6 @@ def _template() -> Template:
         "glyphs": GLYPHS,
         "lines_of": lines_of,
         "crashed": CRASHED,
+        "known": KNOWN,
     }
     return environment.get_template("page.html", globals=own)

@@ -11,7 +11,7 @@ from rich.text import Text
 from harness.reports import _groups as groups
 from harness.reports._causes import Cause, causes
 from harness.reports._page import hanging, heading, indented
-from harness.reports._words import CRASHED, count, place, plain_line, values, what_to_do
+from harness.reports._words import CRASHED, KNOWN, count, place, plain_line, values, what_to_do
 from harness.reports.terminal.words import CELLS, LESSER, spot
 from harness.results import Blame, Finding, Kind, RunResult, Severity
 
@@ -34,6 +34,8 @@ def errors(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
     for number, cause in enumerate(found if verbose or run.check is None else found[:1], 1):
         yield from [""] if number > 1 else []
         yield from _cause(run, cause, f"Cause {number}", verbose=verbose)
+    if any(cause.blame in (Blame.ADAPTER, Blame.CLIENT) for cause in found):
+        yield from ("", indented(KNOWN, "dim"))
 
 
 def lesser(run: RunResult, severity: Severity, *, verbose: bool) -> Iterator[RenderableType]:
@@ -86,7 +88,7 @@ def _cause(run: RunResult, cause: Cause, title: str, *, verbose: bool) -> Iterat
     if cause.followers and not verbose:
         yield indented(cause.following, "dim")
     first = cause.places[0]
-    yield hanging("What to do", what_to_do(cause.kind, cause.severity, cause.blame), width=11)
+    yield hanging("What to do", what_to_do(cause), width=11)
     yield from _other_model(run, cause)
     yield from _look(run, first)
     yield hanging("Play again", groups.rerun(run, first), width=11)

@@ -82,6 +82,7 @@ RULES = (
         _call_missing,
         kind=Kind.LOSS,
         because="the model does not see what it called",
+        remedy="send each call of the earlier answers back as {call}",
     ),
     Rule(
         "call-order",
@@ -91,6 +92,7 @@ RULES = (
         _call_order,
         kind=Kind.LOSS,
         because="the model reads its calls in another order",
+        remedy="send calls back in the order in which the answer had them",
     ),
     Rule(
         "calls-split",
@@ -100,5 +102,6 @@ RULES = (
         _calls_split,
         kind=Kind.LOSS,
         because="that they were made at the same time is gone, and the model learns to call one tool at a time",
+        remedy="send the calls of one answer back together, in one assistant turn before their results",
     ),
 )

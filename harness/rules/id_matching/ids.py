@@ -215,6 +215,7 @@ RULES = (
         _call_id_changed,
         kind=Kind.LOSS,
         because="a result then answers a call that the API never issued",
+        remedy="send {call_id} back as the API issued it",
     ),
     Rule(
         "issued-id-lost",
@@ -224,6 +225,7 @@ RULES = (
         _issued_id_lost,
         kind=Kind.LOSS,
         because="the caller has no id to answer by",
+        remedy="return {call_id} as `ToolCall.id`",
     ),
     Rule(
         "synthesised-id-unique",
@@ -233,6 +235,7 @@ RULES = (
         _synthesised_not_unique,
         kind=Kind.LOSS,
         because="two calls of one id cannot be told apart",
+        remedy="make an id that no other call of the conversation has, from its place in the history",
     ),
     Rule(
         "synthesised-id-marked",
@@ -242,6 +245,7 @@ RULES = (
         _synthesised_not_marked,
         kind=Kind.CONVENTION,
         because="the mark is ours: without it nothing is lost on the wire",
+        remedy="mark an id that the adapter makes as synthesised in `provider_metadata`",
     ),
     Rule(
         "synthesised-id-sent",
@@ -251,6 +255,7 @@ RULES = (
         _synthesised_sent,
         kind=Kind.CONVENTION,
         because="where ids are optional, those that clients had made up were taken in every recording",
+        remedy="leave an id that the adapter made out of the request",
     ),
     Rule(
         "foreign-id-mapping",
@@ -260,6 +265,7 @@ RULES = (
         _foreign_ids,
         kind=Kind.LOSS,
         because="a result then answers another call",
+        remedy="map each id of another API to one legal id, the same in every request",
     ),
     Rule(
         "call-id-unique",
@@ -269,5 +275,6 @@ RULES = (
         _id_not_unique,
         kind=Kind.LOSS,
         because="two calls of one id cannot be told apart",
+        remedy="give each call an id of its own",
     ),
 )

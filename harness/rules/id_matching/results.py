@@ -185,6 +185,7 @@ RULES = (
         _result_missing,
         kind=Kind.LOSS,
         because="the model never learns what its call gave",
+        remedy="send {result} for each call, also where the tool failed",
     ),
     Rule(
         "result-orphan",
@@ -195,6 +196,7 @@ RULES = (
         _result_orphan,
         kind=Kind.LOSS,
         because="a result that answers no call is lost on the model",
+        remedy="put the id of the call into {result_id}, and send no result without its call",
     ),
     Rule(
         "result-ambiguous",
@@ -204,6 +206,7 @@ RULES = (
         _result_ambiguous,
         kind=Kind.LOSS,
         because="only the order of the results is left to tell them apart",
+        remedy="put the id of the call into {result_id}: the name alone does not tell two calls of one tool apart",
     ),
     Rule(
         "result-duplicate",
@@ -213,6 +216,7 @@ RULES = (
         _result_duplicate,
         kind=Kind.LOSS,
         because="the model reads two answers to one call",
+        remedy="send one result for each call",
     ),
     Rule(
         "result-misplaced",
@@ -223,6 +227,7 @@ RULES = (
         _result_misplaced,
         kind=Kind.LOSS,
         because="what stands between a call and its result is read as its answer",
+        remedy="put the results into {results}",
     ),
     Rule(
         "results-split",
@@ -232,6 +237,7 @@ RULES = (
         _results_split,
         kind=Kind.LOSS,
         because="documented as wrong: the model learns to stop calling in parallel",
+        remedy="put all results of one turn together, into {results}",
     ),
     Rule(
         "result-swapped",
@@ -241,5 +247,6 @@ RULES = (
         _result_swapped,
         kind=Kind.LOSS,
         because="the model takes one call's answer for another's",
+        remedy="match results to calls by their ids, not by the order in which the tools finish",
     ),
 )

@@ -38,14 +38,14 @@ _SOURCE = "harness.contract.loops"
 
 
 def _rule(  # noqa: PLR0913 - a rule, and whom it is about
-    name: str, subject: Subject, requirement: str, look: _Look, because: str, *, of_clients: bool = False
+    name: str, subject: Subject, requirement: str, look: _Look, because: str, *, remedy: str, of_clients: bool = False
 ) -> Rule:
     def check(evidence: Evidence) -> Iterator[Flaw]:
         given = given_of(evidence)
         if given is not None and (of_clients or given.driven is not None):
             yield from look(given)
 
-    return Rule(name, subject, requirement, _SOURCE, check, Kind.LOSS, because)
+    return Rule(name, subject, requirement, _SOURCE, check, Kind.LOSS, because, remedy=remedy)
 
 
 RULES = (
@@ -56,6 +56,7 @@ RULES = (
         requests.system_missing,
         "the model does not know its instructions",
         of_clients=True,
+        remedy="give the model the system prompt in each request: put it into {system}",
     ),
     _rule(
         "loop-tools",
@@ -63,6 +64,7 @@ RULES = (
         "The tools that a loop was given are declared in each of its requests, as they were given.",
         requests.tools,
         "the model cannot call what is there, or reads another description of it",
+        remedy="declare all tools in {tools} of each request, with their names, descriptions and schemas unchanged",
     ),
     _rule(
         "loop-history",
@@ -71,6 +73,7 @@ RULES = (
         requests.conversation,
         "the model reads another conversation than was held",
         of_clients=True,
+        remedy="send what the user and the model said so far with each request, unchanged and in its order",
     ),
     _rule(
         "loop-settings",
@@ -78,6 +81,7 @@ RULES = (
         "The model and the settings that a loop was given are those of the first request of each turn.",
         settings.settings,
         "the model answers under other settings than the caller's",
+        remedy="send the model and the settings that the loop was given with the first request of each turn",
     ),
     _rule(
         "tool-run-otherwise",
@@ -85,6 +89,7 @@ RULES = (
         "A tool is run with the arguments that the model gave.",
         runs.run_otherwise,
         "something else is done than the model asked for",
+        remedy="run the tool with the arguments of the model's call, by its name and id",
     ),
     _rule(
         "tool-run-uncalled",
@@ -92,6 +97,7 @@ RULES = (
         "A tool is run for a call of the model, and for nothing else.",
         runs.run_uncalled,
         "something is done that nobody asked for",
+        remedy="run a tool only for a call that the model has made",
     ),
     _rule(
         "tool-run-again",
@@ -99,6 +105,7 @@ RULES = (
         "A tool is run once for each call of the model.",
         runs.run_again,
         "what was to be done once is done twice",
+        remedy="run a tool once for each call",
     ),
     _rule(
         "tool-run-missing",
@@ -106,6 +113,7 @@ RULES = (
         "A tool that the model calls is run.",
         runs.run_missing,
         "the model is told of something that was never done",
+        remedy="run the tool that the model calls, and send its result",
     ),
     _rule(
         "cut-call-run",
@@ -114,6 +122,7 @@ RULES = (
         incomplete.cut_call_run,
         "a tool runs with half of its arguments",
         of_clients=True,
+        remedy="look at {stop} and at the end of the stream before running a tool, and drop a call that was cut",
     ),
     _rule(
         "cut-call-answered",
@@ -122,6 +131,7 @@ RULES = (
         incomplete.cut_call_answered,
         "the model reads that its call failed, and not that it was cut off: it writes the same again",
         of_clients=True,
+        remedy="leave a call that was cut out of the history, and send no result for it",
     ),
     _rule(
         "loop-failed",
@@ -129,6 +139,7 @@ RULES = (
         "A loop comes to its end where nothing has failed that it could not mend.",
         _failed,
         "the conversation breaks off",
+        remedy="look at the exception: the loop has to go on, or to end without one, where nothing is lost",
     ),
     _rule(
         "loop-elsewhere",
@@ -136,5 +147,6 @@ RULES = (
         "A loop asks the API that it is said to speak.",
         _elsewhere,
         "nobody looks at what it asked there",
+        remedy="send to `endpoint.base_url` by the API that the loop is declared with",
     ),
 )
