@@ -33,7 +33,6 @@ from harness.running.serving.ways import shapes_and_cuts
 from harness.running.stages.routes import NO_KEY
 from harness.scenarios.schema import Scenario
 from harness.tape.server import serve as listening
-from harness.tape.transport import Handler
 
 _SESSION = "command"
 """The session that the environment of a command leads to."""
@@ -74,13 +73,16 @@ def serve(paths: Sequence[str] | None, asked: Asked) -> int:
     terms = Terms(edition=by, models=asked.models, pace=asked.pace, ways=ways)
     reception = Reception(scenarios, files, terms, _told)
     try:
-        with _stoppable() as stop, listening(_beside(reception, asked.models), asked.port) as server:
+        handler = _Beside(reception, asked.models)
+        with _stoppable() as stop, listening(handler, asked.port) as server:
             reception.origin = server.origin
             code = _until_the_end(server.origin, scenarios, asked.command, stop)
     except BaseException as error:
         standing.stop(error)
         raise
     result = reception.run(facts, shown=any(output.report.wants_conversations for output in wanted))
+    if handler.is_checked and not result.cells:
+        return code
     for output in wanted:
         output.write(result, presentation)
     return code or _verdict(result)
@@ -90,14 +92,18 @@ _SERVER = f"/{ABOUT}/server"
 """The path below which the server is that 'harness check --server' finds nothing wrong with."""
 
 
-def _beside(reception: Reception, models: Sequence[str]) -> Handler:
+class _Beside:
     """The reception, and beside it the server for checks, whose clients nobody judges."""
-    ensemble = Ensemble(*models)
 
-    def handle(request: HttpRequest) -> HttpResponse:
-        return ensemble(request) if urlsplit(request.url).path.startswith(f"{_SERVER}/") else reception(request)
+    def __init__(self, reception: Reception, models: Sequence[str]) -> None:
+        self.is_checked = False
+        self._reception, self._ensemble = reception, Ensemble(*models)
 
-    return handle
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if not urlsplit(request.url).path.startswith(f"{_SERVER}/"):
+            return self._reception(request)
+        self.is_checked = True
+        return self._ensemble(request)
 
 
 def _until_the_end(origin: str, scenarios: Sequence[Scenario], command: str | None, stop: threading.Event) -> int:

@@ -49,23 +49,62 @@ def test_a_near_miss_is_suggested(harness: Command) -> None:
     )
 
 
-def shown_commands(text: str) -> list[str]:
-    """The commands of ours that a text shows, in blocks of their own or in the midst of a sentence."""
-    return re.findall(r"(?:^ *\$? ?|[`'])(?:\.venv/bin/)?(harness [a-z][^\n`']*)", text, re.MULTILINE)
+def shown_commands(text: str) -> list[list[str]]:
+    """The words of the commands of ours that a text shows: in lines of their own, which go on where a quote is open, in
+    the midst of a sentence, and inside of other commands. What follows three spaces, or #, explains a command."""
+    blocks: list[str] = []
+    start = re.compile(r"^ *\$? ?(?:\.venv/bin/)?(?=harness [a-z])", re.MULTILINE)
+    at = 0
+    while found := start.search(text, at):
+        blocks.append(_typed(text[found.end() :]))
+        at = found.end() + len(blocks[-1])
+    inline = [each[1] for each in re.findall(r"(?<=[^\n])([`'])(harness [a-z](?:(?!\1)[^\n])*)\1", text)]
+    shown = [shlex.split(each) for each in (*blocks, *inline)]
+    inner = [word.strip() for words in shown for word in words if word.strip().startswith("harness ")]
+    return [*shown, *map(shlex.split, inner)]
 
 
-@pytest.mark.parametrize(
-    "command",
-    sorted({each for text in [*topics().values(), README.read_text("utf-8")] for each in shown_commands(text)}),
-)
-def test_every_command_that_is_shown_can_be_typed(command: str) -> None:
-    """Its name and its options exist; what follows three spaces explains it."""
-    name, *words = shlex.split(re.split(r" {3,}| +#", command.replace("\n", " "))[0])[1:]
+def _typed(text: str) -> str:
+    """The command that a text begins with."""
+    typed = ""
+    for line in text.split("\n"):
+        typed += re.split(r"(?<=\S) {3,}| +#", line)[0]
+        if typed.count("'") % 2 == typed.count('"') % 2 == 0 and not typed.endswith("\\"):
+            break
+        typed = typed.removesuffix("\\") + "\n"
+    return typed
+
+
+SHOWN = {tuple(each) for text in [*topics().values(), README.read_text("utf-8")] for each in shown_commands(text)}
+
+
+def test_commands_are_found_wherever_they_are_shown() -> None:
+    assert len(SHOWN) > 90
+    assert ("harness", "check", "--adapter-command", "node adapter.mjs") in SHOWN
+    assert (
+        "harness",
+        "check",
+        "--server",
+        "$HARNESS_URL/_harness/server/v1",
+        *("--api", "openai-chat", "--model", "any"),
+    ) in SHOWN
+
+
+@pytest.mark.parametrize("words", sorted(SHOWN), ids=" ".join)
+def test_every_command_that_is_shown_can_be_typed(words: tuple[str, ...]) -> None:
+    """It is parsed, with the values of its options; `N` stands for a number, and what is left out for more words."""
+    _, name, *rest = (word.replace("PATH=", "") for word in words if word != "…")
 
     assert name in COMMANDS
-    known = typer.main.get_command(app()).commands[name]  # type: ignore[attr-defined]
-    options = {option for parameter in known.params for option in parameter.opts}
-    assert {word.partition("=")[0] for word in words if word.startswith("-")} <= {*options, "--help"}
+    command = typer.main.get_command(app()).commands[name]  # type: ignore[attr-defined]
+    if rest:  # else the command is only named
+        command.make_context(name, ["2" if word == "N" else word for word in rest])
+
+
+def test_a_command_with_a_wrong_value_cannot_be_typed() -> None:
+    command = typer.main.get_command(app()).commands["run"]  # type: ignore[attr-defined]
+    with pytest.raises(Exception, match="valid integer"):
+        command.make_context("run", ["--recut", "five"])
 
 
 @pytest.mark.parametrize(

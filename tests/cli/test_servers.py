@@ -415,12 +415,15 @@ def test_the_reference_server_is_there_for_everybody_to_check(
     command = re.search(r"--command '\n    (harness check .*)'\n", topics()["servers"])
     assert command
     report = folder / "run.json"
-    main(["serve", "call-single", "--model", "any", "--command", f"{command[1]} --report json:{report}"])
+    code = main(["serve", "--model", "any", "--command", f"{command[1]} --report json:{report}"])
 
     run = RunResult.from_json(report.read_text())
-    assert run.exit_code == 0
-    assert {cell.verdict for cell in run.cells} == {Verdict.PASS}
-    assert "FAIL" not in capfd.readouterr().out
+    assert (code, run.exit_code) == (0, 0)
+    assert {cell.verdict for cell in run.cells} == {Verdict.PASS, Verdict.NOT_APPLICABLE}
+    told = capfd.readouterr()
+    assert "FAIL" not in told.out
+    assert "NOTHING RAN" not in told.out
+    assert "no client has asked" not in told.err
 
 
 def test_a_check_that_breaks_is_an_error_of_ours_and_not_the_end(

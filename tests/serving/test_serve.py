@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from harness.cli.help import topics
 from tests.serving.served import KEYS, PATHS, Served, first_body, next_body, serving
 
 PARALLEL = "call-parallel-same-tool"
@@ -98,6 +99,32 @@ def test_a_scenario_is_told_without_yaml(served: Served) -> None:
     assert [tool["name"] for tool in told["tools"]] == ["get_weather"]
     assert told["tools"][0]["parameters"]["required"] == ["city"]
     assert [turn["user"] for turn in told["turns"]] == ["How cold is it in Reykjavik? Use the tool."]
+
+
+_SAID = ("parameters", "settings", "arguments", "content", "actual", "expected")
+"""Keys whose values are the words of a scenario or of a client."""
+
+
+def _keys(value: object) -> set[str]:
+    match value:
+        case list():
+            return {key for each in value for key in _keys(each)}
+        case dict():
+            return {*value, *(key for name, each in value.items() if name not in _SAID for key in _keys(each))}
+        case _:
+            return set()
+
+
+def test_the_topic_has_all_keys_of_what_is_told_and_no_other(served: Served) -> None:
+    play(served, "openai-chat", "documented", swapped=True)
+    call = {"name": "get_weather", "arguments": {"city": "Tokyo"}}
+    paths = ("scenarios", f"{PARALLEL}/documented", f"{PARALLEL}/unused")
+    told = [served.ask(f"/_harness/{path}") for path in paths]
+    told += [served.ask(f"/_harness/{PARALLEL}/any/call", each) for each in (call, b"no JSON")]
+
+    forms = topics()["serve"].partition("Their answers are JSON.")[2].partition("Send the turns")[0]
+    rare = {"raises", "way"}  # of a tool that raises, and of --recut
+    assert {key for each in told for key in _keys(each.json)} | rare == set(re.findall(r'"(\w+)"', forms))
 
 
 def test_tools_can_ask_the_server_what_they_answer(served: Served) -> None:
