@@ -83,8 +83,9 @@ def origin(error: BaseException) -> Origin:
     line = f"{_shown(filename)}, line {number}"
     match owner:
         case "library":
-            caller = next((at for at in range(len(known) - 1, -1, -1) if known[at][0] != "library"), None)
-            raiser = f"the library {_package(known[0 if caller is None else caller + 1][1])}"
+            callers = [at for at, call in enumerate(known) if call[0] != "library"]
+            raiser = f"the library {_package(known[callers[-1] + 1 if callers else 0][1])}"
+            caller = next((at for at in reversed(callers) if known[at][0] == "adapter"), None)
             line = f"{_below_packages(filename)}, line {number}"
             line += "" if caller is None else f", called in {_shown(known[caller][1])}, line {known[caller][2]}"
         case "bridge":

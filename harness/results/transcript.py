@@ -79,9 +79,9 @@ class Chat:
     @property
     def words(self) -> str:
         """The line and the text of what was raised, as the end of a sentence."""
-        return (
-            f": {self.error_text}" if self.origin is None or self.crashed else f"{self.origin.line}: {self.error_text}"
-        )
+        if self.origin is None:
+            return f": {self.error_text}"
+        return f"{self.origin.line}: {self.origin.text if self.crashed else self.error_text}"
 
 
 @dataclass(frozen=True, slots=True)

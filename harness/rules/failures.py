@@ -199,8 +199,8 @@ def _why(wanted: Due) -> str | None:
             return f"the provider answered with an error ({_said(wanted.failure)})"
         case "cut":
             return f"the answer ends too early ({_ending(wanted)})"
-        case "unreadable":
-            return "the answer cannot be read"
+        case "unreadable" if wanted.reading is not None and wanted.reading.exchange.response is not None:
+            return f"the answer, HTTP {wanted.reading.exchange.response.status}, cannot be read"
         case "unanswered":
             return "no answer came"
         case _:

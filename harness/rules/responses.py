@@ -83,13 +83,15 @@ def _stop_reason(evidence: Evidence) -> Iterator[Flaw]:
             word = (given.raw_stop_reason or "").lower()
             one_word = word in _ENDS and wire.stop_reason is StopReason.STOP_SEQUENCE
             yield Flaw(
-                f"the wire says {wire.raw_stop_reason!r}{_of_a_refusal(wire)}, which is {wire.stop_reason.value}",
+                f"the provider's stop reason {wire.raw_stop_reason!r}{_of_a_refusal(wire)} means "
+                f"{wire.stop_reason.value}, and the adapter reports {given.stop_reason.value}",
                 reading.index,
                 "",
                 given.stop_reason.value,
                 wire.stop_reason.value,
                 of_response=True,
                 kind=Kind.CONVENTION if one_word and given.stop_reason is StopReason.END_TURN else None,
+                case=f"{wire.stop_reason.value}: {given.stop_reason.value}",
             )
 
 

@@ -24,6 +24,10 @@ def complete(post, model):
     if model.startswith("gpt"):
         raise ValueError(f"unknown model {model}")
     return json.loads(post("{}"))
+
+def chunks():
+    yield from []
+    raise ValueError("no chunks")
 """
 
 HERE = re.escape("tests/bridge/test_origin.py")
@@ -56,6 +60,8 @@ class Client:
                     return cast("ChatResponse", {}["model"])
                 case "bridge":
                     return bridge.response({"choices": []}, request)
+                case "chunks":
+                    return cast("ChatResponse", list(bridge.events(self.library.chunks(), request))[-1])
                 case model:
                     return bridge.response(self.library.complete(self.post, model), request)
 
@@ -89,6 +95,16 @@ def test_what_a_library_raises_before_anything_is_sent_keeps_its_class_and_line(
     at = rf"acme_llm/main\.py, line 6, called in {HERE}, line \d+"
     assert re.fullmatch(
         rf"the library acme_llm raises ValueError before anything is sent \({at}\): unknown model gpt-5\.1", said
+    )
+
+
+def test_the_call_is_named_in_the_wrapper_also_where_the_bridge_is_between(library: Any) -> None:
+    said = message(library, "chunks")
+
+    assert re.fullmatch(
+        rf"the library acme_llm raises ValueError before anything is sent \(acme_llm/main\.py, line 11, "
+        rf"called in {HERE}, line \d+\): no chunks",
+        said,
     )
 
 

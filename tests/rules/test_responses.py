@@ -59,9 +59,9 @@ def test_the_words_of_a_refusal_may_be_text_beside_the_stop_reason(target: str) 
 @pytest.mark.parametrize(
     ("target", "said"),
     [
-        ("openai-responses", "the wire says 'completed' of a refusal ({words}), which is refusal"),
-        ("openai-chat", "the wire says 'stop' of a refusal ({words}), which is refusal"),
-        ("anthropic", "the wire says 'refusal', which is refusal"),
+        ("openai-responses", "the provider's stop reason 'completed' of a refusal ({words})"),
+        ("openai-chat", "the provider's stop reason 'stop' of a refusal ({words})"),
+        ("anthropic", "the provider's stop reason 'refusal'"),
     ],
 )
 def test_a_stop_reason_that_is_none_of_a_refusal_is_told_with_the_refusal(target: str, said: str) -> None:
@@ -70,7 +70,7 @@ def test_a_stop_reason_that_is_none_of_a_refusal_is_told_with_the_refusal(target
     ended = with_chat(transcript, response=replace(response, stop_reason=StopReason.END_TURN))
     (finding,) = (each for each in found(ended) if each.rule == "stop-reason")
     words = "".join(part.text for part in response.message.parts if isinstance(part, Refusal))
-    assert finding.message == said.format(words=repr(words))
+    assert finding.message == f"{said.format(words=repr(words))} means refusal, and the adapter reports end_turn"
 
 
 def test_a_malformed_call_is_handed_on_as_none() -> None:
