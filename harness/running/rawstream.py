@@ -20,7 +20,7 @@ from harness.scenarios.schema import Subject
 _FRAME = re.compile(rb".+?(?:(?:\r\n|\n|\r){2,}|\Z)", re.DOTALL)
 """An event with the blank line that ends it, or what the end of the body has left of one."""
 
-_ALL = 40
+_ALL = 100
 """Events up to which all are shown."""
 _AROUND = 3
 """Events that are shown on each side of a marked one."""
