@@ -168,7 +168,6 @@ def check(typed: GatewayOptions, shared: Shared) -> int:
 def validate(name: str) -> None:
     """Whether a gateway of the project can be checked as its settings say. Raises `UsageError`."""
     asked = _held(GatewayOptions(name), Shared(command="check"))
-    asked.headers()
     _pairs(asked, edition(None, ()))
     variants(asked.variants, asked.place("variant", None))
 

@@ -87,7 +87,6 @@ def validate(name: str) -> None:
     """Whether a server of the project can be checked as its settings say. Raises `UsageError`."""
     held = _held(ServerOptions(name), Shared(command="check"))
     held.server()
-    held.headers()
     held.asked()
     held.price()
 

@@ -249,6 +249,7 @@ def test_a_variable_of_a_header_has_to_be_set(folder: Path, capsys: pytest.Captu
     table = f"url = 'http://127.0.0.1:9/v1'\napi = 'openai-chat'\nmodel = '{MODEL}'\nheaders = {{x-team = 'NO_TEAM'}}"
     (folder / "pyproject.toml").write_text(f"[tool.harness.servers.any]\n{table}\n")
 
+    assert main(["config"]) == 0  # where nothing is sent, as in a checkout without the secret
     assert main(["check", "any"]) == 2
     said = "pyproject.toml at tool.harness.servers.any.headers.x-team: the variable NO_TEAM is not set."
     assert said in capsys.readouterr().err
