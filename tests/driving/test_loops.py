@@ -87,6 +87,11 @@ def test_what_ends_the_loop_is_shown_with_what_it_said(played: Cells) -> None:
         r"the conversation broke off: it raises LookupError: no model of this name \(.*ways\.py, line \d+\)",
         raises.findings[0].message,
     )
+    assert re.fullmatch(
+        r"the conversation broke off: the library httpx2 raises InvalidURL: .* "
+        r"\(httpx2/_\w+\.py, line \d+, called in .*ways\.py, line \d+\)",
+        played["library-raises"].findings[0].message,
+    )
     assert raises.traceback is not None
     assert raises.traceback.endswith("LookupError: no model of this name\n")
     assert exits.findings[0].message == "the conversation broke off: the adapter ended the process with exit code 3"

@@ -54,6 +54,7 @@ WRONG = {
     "ends-early": "script-unplayed",
     "leaves": "script-unplayed",
     "raises": "loop-failed",
+    "library-raises": "loop-failed",
     "exits": "loop-failed",
     "elsewhere": "loop-elsewhere",
 }
@@ -255,6 +256,8 @@ def ended(way: str) -> None:
     match way:
         case "raises":
             raise LookupError("no model of this name")
+        case "library-raises":
+            httpx2.URL("http://x:port")
         case "exits":
             sys.stderr.write("a last word\n")
             sys.stderr.flush()

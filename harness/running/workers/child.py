@@ -28,7 +28,7 @@ from harness.contract.loops import Drive
 from harness.contract.model import ChatResponse, StreamEvent, ToolCall, ToolResult
 from harness.contract.process import Command, Completed
 from harness.contract.protocols import Adapter, Endpoint, Route
-from harness.host.crash import located, named, said, traceback_of
+from harness.host.crash import located, named, origin, said, traceback_of
 from harness.host.environment import isolated
 from harness.running.driving.given import given
 from harness.running.play import checked, play, settled
@@ -205,7 +205,9 @@ class _Worker:
         except BaseException as error:  # noqa: BLE001 - what a loop raises ends its cell, not the run
             if isinstance(error, SystemExit) and not error.code:
                 return Driven()
-            return Driven(f"it raises {type(error).__name__}: {located(error)}", traceback_of(error))
+            came = origin(error)
+            who = came.raiser if came.raiser.startswith("the library ") else "it"
+            return Driven(f"{who} raises {came.error}: {came.text}{came.line}", traceback_of(error))
         return Driven()
 
     @cached_property
