@@ -113,6 +113,6 @@ def test_a_check_plays_all_that_a_loop_can_and_claims_nothing_for_it(
     assert run.check is not None
     assert (run.check.undeclared, run.check.broken) == ((), ())
     assert run.check.not_played == (
-        "3 scenarios, of what no provider was recorded doing: --all plays them too.",
+        "4 scenarios, of what no provider was recorded doing: --all plays them too.",
         "streamed answers: the adapter does not declare 'streaming'.",
     )
