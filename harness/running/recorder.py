@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Lock
+from typing import Any, cast
 
 from harness.contract.errors import CassetteTaken
 from harness.host.clock import now
@@ -14,12 +15,14 @@ from harness.running.cells import not_applicable
 from harness.running.halted import Halted
 from harness.running.stages import Cell, Stages
 from harness.running.versions import sdk_version
-from harness.scenarios.load import digest, sent_digest
+from harness.scenarios.load import digest, sent, sent_digest
+from harness.scenarios.schema import Scenario
 from harness.tape.age import Outdated
 from harness.tape.cassette import Metadata
 from harness.tape.claims import Claim
 from harness.tape.library import Library
 from harness.tape.recording import Recording
+from harness.tape.redact import Redactor
 from harness.tape.survey import Place, Survey, survey
 
 
@@ -109,8 +112,40 @@ def surveyed(cells: Sequence[Cell], stages: Stages, recorder: Recorder) -> Surve
     Raises:
         UsageError: a cell cannot be recorded: a cassette must not be overwritten, another process records it.
     """
-    wanted = [_metadata(cell, stages) for cell in cells if not_applicable(cell, stages.mode) is None]
-    return survey(recorder.library, wanted, force=recorder.force, missing=recorder.missing, outdated=recorder.outdated)
+    applicable = [cell for cell in cells if not_applicable(cell, stages.mode) is None]
+    wanted = [_metadata(cell, stages) for cell in applicable]
+    found = survey(recorder.library, wanted, force=recorder.force, missing=recorder.missing, outdated=recorder.outdated)
+    reasons = _unstorable({cell.scenario.id: cell.scenario for cell in applicable}, stages.redactor())
+    for cell in applicable:
+        if cell.scenario.id in reasons:
+            found.held[_place(cell)] = reasons[cell.scenario.id]
+    return found
+
+
+def _unstorable(scenarios: Mapping[str, Scenario], redactor: Redactor) -> Mapping[str, str]:
+    """Why scenarios are not recorded that send what is taken out of cassettes: a recording could not be replayed."""
+    found: dict[str, str] = {}
+    for name, scenario in scenarios.items():
+        place = next((at for at, text in _texts(sent(scenario), "") if redactor.text(text) != text), None)
+        if place is not None:
+            found[name] = (
+                f"not recorded, and nothing was sent: the scenario has what looks like a key, at {place}. No cassette "
+                "stores one, so the recording could not be replayed. Write another text there"
+            )
+    return found
+
+
+def _texts(value: Any, at: str) -> Iterator[tuple[str, str]]:
+    """The texts of a value with their places, other than the bytes of media."""
+    if isinstance(value, str):
+        yield at, value
+    elif isinstance(value, dict):
+        for key, item in cast("dict[str, Any]", value).items():
+            if key != "data":
+                yield from _texts(item, f"{at}.{key}" if at else key)
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(cast("Sequence[Any]", value)):
+            yield from _texts(item, f"{at}[{index}]")
 
 
 def recording(cell: Cell, stages: Stages, recorder: Recorder, found: Survey) -> Recording:

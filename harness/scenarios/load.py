@@ -116,19 +116,23 @@ _SENT = (
 _SENT_IN_TURN = ("user", "system", "settings")
 
 
-def sent_digest(scenario: Scenario) -> str:
-    """SHA-256 of what of the file is sent: the rest is judged afresh against what was recorded.
+def sent(scenario: Scenario) -> dict[str, Any]:
+    """What of the file is sent, as it is written there.
 
     What the model answers is no part of it, other than the order in which the results of its calls go back.
     """
     content: dict[str, Any] = scenario.model_dump(exclude_unset=True)
-    sent = {key: content[key] for key in _SENT if key in content}
-    sent["turns"] = [
+    turns = [
         {key: turn[key] for key in _SENT_IN_TURN if key in turn}
         | {"answers": {at: step["answers"] for at, step in enumerate(turn["model"]) if step.get("answers") is not None}}
         for turn in content.get("turns", ())
     ]
-    return hashlib.sha256(json.dumps(sent, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    return {**{key: content[key] for key in _SENT if key in content}, "turns": turns}
+
+
+def sent_digest(scenario: Scenario) -> str:
+    """SHA-256 of what of the file is sent: the rest is judged afresh against what was recorded."""
+    return hashlib.sha256(json.dumps(sent(scenario), sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def _load(path: FilePath) -> tuple[Scenario | None, list[FileError]]:

@@ -28,6 +28,8 @@ from harness.tape import delivery
 from harness.tape.cassette import Interaction, Metadata
 
 SUFFIX = ".journal"
+PERMISSIONS = 0o600
+"""Of a journal: it has what nobody has allowed to be stored yet."""
 
 _DAMAGED = "not a journal, or damaged. Delete it."
 
@@ -59,6 +61,8 @@ class Journal:
         with _writing(cassette, "no journal can be written beside it"):
             cassette.parent.mkdir(parents=True, exist_ok=True)
             self._handle = _open_locked(self.path, cassette)
+            with contextlib.suppress(PermissionError):  # another user's
+                self.path.chmod(PERMISSIONS)
         try:
             self.leftover = _found(self.path, force=force)
             with _writing(cassette, "no journal can be written beside it"):
@@ -102,7 +106,7 @@ class Journal:
             while kept.exists() and kept.read_bytes() != data:
                 number += 1
                 kept = self.path.with_name(f"{self.path.name}.left-{number}")
-            replacement.replace(kept, data)
+            replacement.replace(kept, data, PERMISSIONS)
         return kept
 
     def remove(self) -> str | None:
@@ -200,7 +204,7 @@ def _taken(cassette: Path) -> CassetteTaken:
 
 def _open_locked(path: Path, cassette: Path) -> int:
     while True:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, PERMISSIONS)
         if not replacement.lock(handle):
             os.close(handle)
             raise _taken(cassette)

@@ -120,7 +120,9 @@ class Recording:
             found = suspects(self._interactions, wires, self._path)
             refused = unallowed(found, self._allowed, "--allow-secret")
             if refused is not None:
-                raise CassetteTaken(str(self._path), f"{refused}. The journal beside it has it, too.")
+                journal = self._journal.path
+                where = f"What was answered is in {journal}, which nobody else may read; to delete it: rm '{journal}'"
+                raise CassetteTaken(str(self._path), f"{refused}. {where}.")
         begun = self._journal.leftover.metadata if self.taken else None
         recorded_at = begun.recorded_at if begun else self._metadata.recorded_at
         metadata = replace(self._metadata, model_served=model_served, recorded_at=recorded_at)

@@ -359,11 +359,38 @@ def test_what_looks_like_a_secret_is_refused_with_its_place_and_nothing_is_lost(
     scenario.write_text(scenario.read_text().replace("user: Look", "user: The password=hunter2-Zx9 is new. Look"))
 
     refused = place("scenarios/a.yaml")
+    journal = cassette("a").with_name("openai-chat.yaml.journal")
+    left = journal.stat().st_mode & 0o777
     allowed = place("scenarios/a.yaml", "--allow-secret", "a/openai-chat request 0 /messages/*")
 
     assert refused.code == 2
+    assert left == 0o600
+    told = " ".join(refused.out.split())
+    assert f"What was answered is in {journal}, which nobody else may read; to delete it: rm '{journal}'." in told
     assert "a/openai-chat request 0 /messages/0/content (The password)" in " ".join(refused.out.split())
     assert "--allow-secret 'a/openai-chat request 0 /messages/0/content'" in " ".join(refused.out.split())
     assert allowed.code == 0
     assert place.provider.asked == ["a 1", "a 2"]
     assert "hunter2-Zx9" in cassette("a").read_text()
+
+
+@pytest.mark.parametrize(
+    ("line", "place_of"), [("user: ", "turns[0].user"), ("return: ", "tools[0].results[0].return")]
+)
+def test_a_text_that_no_cassette_may_have_is_refused_before_anything_is_sent(
+    place: Place, folder: Path, line: str, place_of: str
+) -> None:
+    scenario = folder / "scenarios" / "a.yaml"
+    text = scenario.read_text()
+    assert line in text
+    scenario.write_text(text.replace(line, f"{line}ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8 "))
+
+    refused = place("scenarios/a.yaml")
+    scenario.write_text(text.replace(line, f"{line}ghp_a1B2 "))
+    recorded = place("scenarios/a.yaml")
+
+    assert refused.code == 2
+    told = " ".join(refused.out.split())
+    assert f"nothing was sent: the scenario has what looks like a key, at {place_of}. No cassette stores one" in told
+    assert recorded.code == 0
+    assert place.provider.asked == ["a 1", "a 2"]

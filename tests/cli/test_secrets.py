@@ -35,7 +35,7 @@ ECHO = {
             "name": "note",
             "description": "Notes.",
             "parameters": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]},
-            "results": [{"when": {}, "return": f"noted {KEY}"}],
+            "results": [{"when": {}, "return": "noted"}],
         }
     ],
     "turns": [{"user": "What is my key?", "model": [{"calls": [{"note": {"text": KEY}}]}, {"text": f"It is {KEY}."}]}],
