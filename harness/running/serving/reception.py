@@ -40,6 +40,12 @@ _ANYBODY: Mapping[str, str] = {
 }
 """Pages of any origin may ask, as those of a test in a browser do."""
 
+MAX_SESSIONS = 10_000
+"""Conversations that one server keeps: what has come of each is told until the server ends."""
+
+MAX_KEPT_BYTES = 1 << 29
+"""Bytes of requests and answers that one server keeps, of all conversations together."""
+
 Told = Callable[[str], None]
 
 
@@ -56,6 +62,7 @@ class Reception:
         self._told = told
         self._conversations: dict[tuple[str, str, str], Conversation] = {}
         self._orders: dict[tuple[str, str], tuple[Places, ReverseOrder]] = {}
+        self._kept_bytes = 0
         self._lock = Lock()
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
@@ -86,7 +93,7 @@ class Reception:
     def _to_conversation(self, request: HttpRequest, scenario: Scenario, session: str) -> HttpResponse:
         for wire in _served_apis():
             if wire.recognises(replace(request, body=wire.least_body)):
-                return self.conversation(scenario, session, wire)(request)
+                return self._answered(scenario, session, wire, request)
         for wire in _served_apis():
             response = wire.frontage.desk(request, self._models(wire))
             if response is not None:
@@ -96,6 +103,23 @@ class Reception:
         base = f"{self.origin}/{scenario.id}/{session}"
         path = urlsplit(request.url).path.removeprefix(urlsplit(base).path)
         return self._nowhere(request, f"no API has this path{_suggestion(path, base)}")
+
+    def _answered(self, scenario: Scenario, session: str, wire: Api, request: HttpRequest) -> HttpResponse:
+        """What a conversation answers, unless no more can be kept of it, or of a new one."""
+        with self._lock:
+            is_new = (scenario.id, session, wire.name) not in self._conversations
+            if is_new and len(self._conversations) >= MAX_SESSIONS:
+                return self._full(request, f"{MAX_SESSIONS} sessions have begun, and no more are kept")
+            if self._kept_bytes + len(request.body) > MAX_KEPT_BYTES:
+                return self._full(request, f"{MAX_KEPT_BYTES >> 20} MiB of requests and answers are kept, and no more")
+        response = self.conversation(scenario, session, wire)(request)
+        with self._lock:
+            self._kept_bytes += len(request.body) + len(response.body)
+        return response
+
+    def _full(self, request: HttpRequest, why: str) -> HttpResponse:
+        self._told(f"{request.method} {urlsplit(request.url).path}: {why}. Start 'harness serve' again.")
+        return _error(HTTPStatus.INSUFFICIENT_STORAGE, f"{why}: start 'harness serve' again")
 
     def conversation(self, scenario: Scenario, session: str, wire: Api) -> Conversation:
         """The conversation of a session in one API, which begins when it is first asked for."""
@@ -157,15 +181,20 @@ class Reception:
                 at = max(at - 1, 0)
                 told = result_told(scenario, call, at)
                 if told is not None:
-                    places, order = self._order_of(scenario, session)
+                    placed = self._order_of(scenario, session)
+                    if placed is None:
+                        return self._full(request, f"{MAX_SESSIONS} sessions have begun, and no more are kept")
+                    places, order = placed
                     order.wait(places.of(call, at))
                     return json_response({"result": told})
                 return _error(HTTPStatus.NOT_FOUND, f"the scenario has no result of {name!r} for these arguments")
             case _:
                 return _error(HTTPStatus.BAD_REQUEST, 'a call is {"name": "…", "arguments": {…}}')
 
-    def _order_of(self, scenario: Scenario, session: str) -> tuple[Places, ReverseOrder]:
+    def _order_of(self, scenario: Scenario, session: str) -> tuple[Places, ReverseOrder] | None:
         with self._lock:
+            if (scenario.id, session) not in self._orders and len(self._orders) >= MAX_SESSIONS:
+                return None
             return self._orders.setdefault((scenario.id, session), (Places(scenario), ReverseOrder()))
 
     def _nowhere(self, request: HttpRequest, why: str) -> HttpResponse:
