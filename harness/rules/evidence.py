@@ -168,6 +168,8 @@ class Evidence:
         if word is None or chat is None or self.transcript.scenario is None or not self.transcript.chats:
             return False
         request = self.transcript.chats[chat].request
+        if request.response_format is None:
+            return False  # nobody has asked for what needs the word
         texts = (part.text for message in request.messages for part in message.parts if isinstance(part, Text))
         return not any(word in text.lower() for text in (request.system or "", *texts))
 
