@@ -33,7 +33,7 @@ from harness.host.environment import isolated
 from harness.host.project import Project
 from harness.host.subjects import NamedGateway
 from harness.kit import factories
-from harness.results import CellResult, Invocation, RunResult, Spool
+from harness.results import CellResult, Invocation, RunResult
 from harness.running import expected_failures
 from harness.running.findable import findable
 from harness.running.plan import variants
@@ -197,12 +197,12 @@ def _played(asked: Held, by: Edition, standing: Standing, redactor: Redactor, *,
         asked.headers(),
     )
     cells = _chosen(GatewayCheck.cells(pairs, scenarios, played), asked.shared.words)
-    done = Spool(len(cells))
-    standing.begin([cell for _, cell in cells], done)
+    done: list[CellResult] = []
+    standing.begin([cell for _, cell in cells], lambda: tuple(done))
     with _open(asked, pairs, by) as upstream, isolated(), Progress(len(cells)) as progress:
 
         def told(cell: CellResult) -> None:
-            done.put(len(done), cell)
+            done.append(cell)
             progress(cell)
 
         gateway = GatewayCheck(

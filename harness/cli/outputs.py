@@ -16,7 +16,7 @@ from harness import catalog
 from harness.cli import pipeline
 from harness.contract.errors import UsageError
 from harness.host import replacement
-from harness.results import Presentation, Report, RunResult, bare
+from harness.results import Presentation, Report, RunResult
 
 _WIDTH = 120
 """Columns where there is no terminal to ask."""
@@ -52,8 +52,6 @@ class Output:
 
     def write(self, run: RunResult, presentation: Presentation) -> None:
         """Render the run. Raises `UsageError` if the file cannot be written."""
-        if not self.report.wants_conversations:
-            run = bare(run)
         root, today = pipeline.pipeline().root, dt.datetime.now(dt.UTC).date()
         self._put(run, replace(presentation, root=root, form=self.form or "", today=today))
 

@@ -93,7 +93,7 @@ class Playing:
                 run = replace(run, stale=(), unmatched=())  # of which others may have seen more
             return replace(added(run), part=dealt and dealt.part(whole, expected, gathering.observed))
 
-        self.standing.begin(cells, gathering.spool, completed)
+        self.standing.begin(cells, lambda: gathering.cells, completed)
         result = self._played(selection, cells, playing, plan, gathering, jobs)
         if self.check is not None:
 
@@ -201,7 +201,7 @@ class Playing:
                 return playing(cells, progress=told, gathering=gathering)
         finally:
             if self.failures is not None:
-                self.failures.keep(gathering.spool.bare())
+                self.failures.keep(gathering.cells)
 
 
 def _wanted(options: Options, every: Sequence[Cell], check: Check | None, failures: Failures | None) -> Sequence[Cell]:

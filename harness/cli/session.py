@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -27,7 +26,7 @@ from harness.cli.standing import Standing
 from harness.contract.errors import UsageError
 from harness.host.environment import isolated
 from harness.reports._words import listed
-from harness.results import Mode, Presentation, RunResult, Spool, Verdict
+from harness.results import Mode, Presentation, RunResult, Verdict
 from harness.running.plan import Plan, cell_seconds
 from harness.running.recorder import Recorder
 from harness.running.workers.pool import Workers
@@ -167,8 +166,6 @@ def _play(  # noqa: PLR0913 - what a run is made of
         standing.stop(error)
         raise
     standing.end()
-    if isinstance(result.cells, Spool):  # a long run: what was raised in its cells may hold all of them
-        gc.collect()
     result = replace(result, cassettes=result.cassettes or cassettes, facts=facts)
     if recorder is not None and mode == "live" and not any(each.shows_terminal for each in wanted):
         estimates.after(result)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from harness.cli.outputs import Output
 from harness.contract.errors import HarnessError
 from harness.host.crash import said
-from harness.results import Mode, Presentation, RunResult, Spool
+from harness.results import CellResult, Mode, Presentation, RunResult
 from harness.running.stages import Cell
 
 _OFTEN = 10.0
@@ -39,16 +39,19 @@ class Standing:
         self._facts = facts
         self._mode: Mode = mode
         self._presentation = presentation
-        self.begin((), Spool(0))
+        self.begin((), tuple)
         run = RunResult(mode, (), cassettes=cassettes, facts=facts, stopped=_BEGUN)
         for output in outputs:
             if output.is_file:
                 output.write(run, presentation)
 
     def begin(
-        self, cells: Sequence[Cell], done: Spool, completed: Callable[[RunResult], RunResult] = lambda run: run
+        self,
+        cells: Sequence[Cell],
+        done: Callable[[], tuple[CellResult, ...]],
+        completed: Callable[[RunResult], RunResult] = lambda run: run,
     ) -> None:
-        """These are the cells of the run, which begins to play them, and where those are that are done. `completed`
+        """These are the cells of the run, which begins to play them. `done` returns those that are done. `completed`
         adds what else is known of it by then."""
         self._cells = cells
         self._done = done
@@ -65,7 +68,7 @@ class Standing:
 
     def end(self) -> None:
         """The run has come to its end. What it was made of, which may be more than came of it, is let go."""
-        self.begin((), Spool(0))
+        self.begin((), tuple)
 
     def stop(self, error: BaseException) -> None:
         """Write the reports of a run that `error` has ended; on the screen only if it has played cells, unless what has
@@ -76,7 +79,7 @@ class Standing:
                 output.write(run, self._presentation)
 
     def _until_now(self, stopped: str) -> RunResult:
-        run = RunResult(self._mode, self._done.cells, cassettes=self._cassettes, facts=self._facts, stopped=stopped)
+        run = RunResult(self._mode, self._done(), cassettes=self._cassettes, facts=self._facts, stopped=stopped)
         return self._completed(run)
 
 

@@ -22,7 +22,6 @@ from harness.results.run import (
     summed,
     worst,
 )
-from harness.results.spool import Spool, bare
 from harness.results.transcript import (
     Change,
     Chat,
@@ -84,7 +83,6 @@ __all__ = [
     "Skipped",
     "Speaker",
     "Spending",
-    "Spool",
     "StaleExpectation",
     "Subject",
     "ToolExecution",
@@ -94,7 +92,6 @@ __all__ = [
     "TurnedAway",
     "Variant",
     "Verdict",
-    "bare",
     "of_client",
     "summed",
     "worst",

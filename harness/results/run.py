@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
 from functools import cache
 from itertools import takewhile
-from typing import Annotated, Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
-from pydantic import AfterValidator, GetPydanticSchema, TypeAdapter
+from pydantic import TypeAdapter
 
 from harness.contract.model import Usage
 from harness.results.audit import Audited
@@ -26,9 +26,6 @@ from harness.results.invocation import Invocation
 from harness.results.part import Part
 from harness.results.transcript import Mode
 from harness.scenarios.schema import Variant
-
-_AS_TUPLE = GetPydanticSchema(lambda _, schema: schema(tuple[Finding, ...]))
-"""Findings are a tuple, but those that a spool keeps in its file."""
 
 Origin: TypeAlias = Literal["reference", "provider", "server"]
 
@@ -127,7 +124,7 @@ class CellResult:
     variant: Variant
     verdict: Verdict
     provenance: Provenance | None = None
-    findings: Annotated[Sequence[Finding], _AS_TUPLE] = ()
+    findings: tuple[Finding, ...] = ()
     reason: str | None = None
     exchanges: int = 0
     covers: tuple[str, ...] = ()
@@ -181,7 +178,7 @@ class RunResult:
     """
 
     mode: Mode
-    cells: Annotated[Sequence[CellResult], AfterValidator(tuple)]
+    cells: tuple[CellResult, ...]
     differences: tuple[Difference, ...] = ()
     stale: tuple[StaleExpectation, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -274,8 +271,7 @@ class RunResult:
         between = ""
         for cell in self.cells:
             apart = {"seconds": True, "conversation": not conversations, "hidden": not cell.hidden}
-            whole = replace(cell, findings=tuple(cell.findings))
-            dumped = _cell().dump_python(whole, mode="json", exclude={name for name, out in apart.items() if out})
+            dumped = _cell().dump_python(cell, mode="json", exclude={name for name, out in apart.items() if out})
             yield between + "\n    " + _dumped(dumped).replace("\n", "\n    ")
             between = ","
         yield "\n  ]" if between else "]"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from harness.results import CellResult, Mode, RunResult, Spool, Verdict
+from harness.results import CellResult, Mode, RunResult, Verdict
 from harness.results.part import Values
 from harness.rules.scope import EVERYTHING, Scope
 from harness.running.costs import price_version
@@ -15,20 +15,20 @@ from harness.running.versions import versions
 
 
 class Gathering:
-    """Takes the cells of a run as they are done, in any order. `targets` are the names of theirs, in the run's. Of what
-    is `expected` only findings in `scope` count."""
+    """Takes the `number` cells of a run as they are done, in any order. `targets` are the names of their targets. Of
+    what is `expected` only findings in `scope` count."""
 
     def __init__(
-        self, spool: Spool, targets: Iterable[str], expected: Sequence[ExpectedFailure], scope: Scope = EVERYTHING
+        self, number: int, targets: Iterable[str], expected: Sequence[ExpectedFailure], scope: Scope = EVERYTHING
     ) -> None:
-        self.spool = spool
+        self._results: list[CellResult | None] = [None] * number
         self._observed = {target: Observed() for target in targets}
         self._expectations = Expectations(expected, scope)
 
     def add(self, number: int, judged: Judged) -> None:
         """The cell with this number is done. Its evidence is not kept."""
         result = judged.result
-        self.spool.put(number, result)
+        self._results[number] = result
         self._expectations.see(result, played=is_judged(result))
         if judged.observations is not None:
             self._observed[result.target].see(judged.observations)
@@ -42,6 +42,11 @@ class Gathering:
                 self._observed[target].see(values)
 
     @property
+    def cells(self) -> tuple[CellResult, ...]:
+        """The results of the cells that are done, in the order of the run."""
+        return tuple(result for result in self._results if result is not None)
+
+    @property
     def observed(self) -> Values:
         """What the cells have shown on the wire until now."""
         return {target: seen.values for target, seen in self._observed.items()}
@@ -50,7 +55,7 @@ class Gathering:
         """The run of these cells."""
         return RunResult(
             mode,
-            self.spool.cells,
+            self.cells,
             tables(self._observed),
             self._expectations.stale,
             versions() | price_version(),

@@ -14,7 +14,7 @@ from typing import Self
 
 from harness.contract.protocols import Requirement
 from harness.host.clock import now
-from harness.results import CellResult, Mode, RunResult, Spool
+from harness.results import CellResult, Mode, RunResult
 from harness.rules.conversation import conversation, room
 from harness.rules.evidence import Evidence
 from harness.rules.rule import Rule
@@ -156,7 +156,7 @@ class Run:
 
     def gathering(self, cells: Sequence[Cell]) -> Gathering:
         """What takes the cells of this run as they are done."""
-        return Gathering(Spool(len(cells)), _targets(cells), self._expected, self._scope)
+        return Gathering(len(cells), _targets(cells), self._expected, self._scope)
 
     def play_cell(self, cell: Cell) -> Judged:
         """Play and judge a cell by what was really sent and received; what leaves the run of it, but for the evidence,
@@ -196,7 +196,7 @@ class Run:
     def collect(self, judged: Sequence[Judged]) -> RunResult:
         """The run of these cells."""
         targets = dict.fromkeys(each.result.target for each in judged)
-        gathering = Gathering(Spool(len(judged)), targets, self._expected, self._scope)
+        gathering = Gathering(len(judged), targets, self._expected, self._scope)
         for number, each in enumerate(judged):
             gathering.add(number, each)
         return gathering.result(self.mode)

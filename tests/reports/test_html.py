@@ -13,8 +13,6 @@ from functools import cache
 from html.parser import HTMLParser
 from typing import Any
 
-import pytest
-
 from harness.reports.html import REPORT
 from harness.reports.html.data import GLYPHS
 from harness.results import Blame, Body, Checked, FactFates, Presentation, Rate, RunResult, Verdict
@@ -218,36 +216,6 @@ def test_what_is_said_twice_is_held_once() -> None:
     assert len(set(map(str, held["texts"]))) == len(held["texts"])
     assert sum("Weather in Paris?" in str(each) for each in held["texts"]) == 2  # once as text, once on the wire
     assert len(held["bodies"]) == 5  # two first requests and all answers are alike
-
-
-def test_a_text_that_is_said_again_long_afterwards_may_be_held_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    once = data(shown("talking")[0])
-    monkeypatch.setattr("harness.reports.html.data._KNOWN", 200)
-    held = data(REPORT.render(talking(), Presentation()))
-
-    assert len(held["texts"]) > len(once["texts"])
-    assert len(held["bodies"]) > len(once["bodies"])
-    assert resolved(held) == resolved(once)
-
-
-def resolved(held: dict[str, list[Any]]) -> list[object]:
-    """What is said and sent in each cell, with texts and bodies in place of their indices."""
-    texts, bodies = held["texts"], held["bodies"]
-
-    def parts(value: object) -> object:
-        if isinstance(value, dict):
-            return {key: parts(member) for key, member in value.items()}
-        return [parts(each) for each in value] if isinstance(value, list) else texts[value]
-
-    return [
-        (
-            [texts[cell[name]] for name in ("s", "t", "v", "is")],
-            [[texts[each] for each in said[1:]] for said in cell["said"]],
-            [(texts[sent[1]], parts(bodies[sent[2]]), parts(bodies[sent[4]])) for sent in cell["sent"]],
-        )
-        for cell in held["cells"]
-        if "said" in cell
-    ]
 
 
 def test_a_run_without_cells_one_that_was_not_finished_and_an_empty_audit_have_a_page() -> None:

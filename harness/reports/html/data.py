@@ -10,13 +10,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from tempfile import SpooledTemporaryFile
 from typing import cast
 
 from harness.reports import _groups as groups
 from harness.reports._costs import spent
 from harness.reports._words import place, values, what_to_do
-from harness.results import JSON, Body, CellResult, Conversation, Finding, RunResult, Sent, Verdict, bare
+from harness.results import JSON, Body, CellResult, Conversation, Finding, RunResult, Sent, Verdict
 
 GLYPHS = {
     Verdict.PASS: "✓",
@@ -37,15 +36,6 @@ _UNSAFE = re.compile("[<>&\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _BODY = 40
 """Lines that are shown of a body of which no place matters more than others."""
 
-_KNOWN = 16 << 20
-"""Bytes of texts and bodies that are known again: more than the shipped suite has."""
-
-_EACH = 128
-"""Bytes that a known one takes beside its characters."""
-
-_ROOM = 1 << 20
-"""Bytes of texts, and of bodies, that stay in memory until they are written."""
-
 _QUIET = frozenset({Verdict.PASS, Verdict.NOT_APPLICABLE})
 
 
@@ -55,83 +45,41 @@ def data(run: RunResult) -> Iterator[str]:
 
 
 def _pieces(run: RunResult) -> Iterator[str]:
-    pairs = groups.paired(bare(run))
+    pairs = groups.paired(run)
     glyphs = {verdict.value: glyph for verdict, glyph in GLYPHS.items()}
     yield f'{{"audit":{_json(run.audit is not None)},"glyphs":{_json(glyphs)},"cells":['
-    with SpooledTemporaryFile[bytes](_ROOM) as texts, SpooledTemporaryFile[bytes](_ROOM) as bodies:
-        pool = _Pool(_Pile(texts), _Pile(bodies))
-        for number, cell in enumerate(run.cells):
-            yield ("," if number else "") + _json(_cell(run, cell, pool, pairs))
-        yield '],"texts":['
-        yield from pool.texts.pieces()
-        yield '],"bodies":['
-        yield from pool.bodies.pieces()
-    yield "]}"
+    pool = _Pool()
+    for number, cell in enumerate(run.cells):
+        yield ("," if number else "") + _json(_cell(run, cell, pool, pairs))
+    yield f'],"texts":{_json([*pool.texts])},"bodies":{_json([*pool.bodies.values()])}}}'
 
 
 def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-class _Pile:
-    """Values, each with its index, in a file: all texts of a long run are as much as its cells."""
-
-    def __init__(self, file: SpooledTemporaryFile[bytes]) -> None:
-        self._file = file
-        self._number = 0
-
-    def add(self, value: object) -> int:
-        """The index of a value that is added."""
-        self._file.write(_json(value).encode("utf-8", "surrogatepass") + b"\n")
-        self._number += 1
-        return self._number - 1
-
-    def pieces(self) -> Iterator[str]:
-        """All of them, as JSON with commas between."""
-        self._file.seek(0)
-        for number, line in enumerate(self._file):
-            yield ("," if number else "") + line[:-1].decode("utf-8", "surrogatepass")
-
-
 class _Pool:
-    """Texts in their order, and bodies by their parts: each once, unless there are so many that what was there long
-    before is forgotten."""
+    """Texts in their order, and bodies by their parts, each once."""
 
-    def __init__(self, texts: _Pile, bodies: _Pile) -> None:
-        self.texts = texts
-        self.bodies = bodies
-        self._texts: dict[str, int] = {}
-        self._bodies: dict[str, int] = {}
-        self._left = _KNOWN
+    def __init__(self) -> None:
+        self.texts: dict[str, int] = {}
+        self.bodies: dict[str, JSON] = {}
+        self._numbers: dict[str, int] = {}
 
     def text(self, text: str) -> int:
         """The index of a text."""
-        known = self._texts.get(text)
-        if known is None:
-            self._learn(text)
-            known = self._texts[text] = self.texts.add(text)
-        return known
+        return self.texts.setdefault(text, len(self.texts))
 
     def body(self, source: str | None) -> int | None:
         """The index of a body: of an object its members by name, each the index of a text, or of a list those of the
         entries; of another value the index of a text."""
         if source is None:
             return None
-        known = self._bodies.get(source)
-        if known is None:
+        if source not in self.bodies:
             value: JSON = json.loads(source)
-            parts = self._members(value) if isinstance(value, dict) else self._value(value)
-            self._learn(source)
-            known = self._bodies[source] = self.bodies.add(parts)
-        return known
-
-    def _learn(self, text: str) -> None:
-        """Make room to remember one more."""
-        self._left -= len(text) + _EACH
-        if self._left < 0:
-            self._texts.clear()
-            self._bodies.clear()
-            self._left = _KNOWN - len(text) - _EACH
+            self._numbers[source] = len(self.bodies)
+            self.bodies[source] = self._members(value) if isinstance(value, dict) else self._value(value)
+        return self._numbers[source]
 
     def _members(self, value: dict[str, JSON]) -> JSON:
         return {

@@ -24,7 +24,7 @@ from harness.reports._costs import costs, money
 from harness.reports._redrive import redrive_lines
 from harness.reports._words import CRASHED, KNOWN, count, counts, place, plain, values, verdict, what_to_do
 from harness.reports.html.data import GLYPHS, data, lines_of
-from harness.results import CellResult, Presentation, RunResult, Severity, Variant, Verdict, bare
+from harness.results import CellResult, Presentation, RunResult, Severity, Variant, Verdict
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -47,9 +47,9 @@ def render(run: RunResult, presentation: Presentation) -> str:
     return "".join(pieces(run, presentation))
 
 
-def pieces(told: RunResult, presentation: Presentation) -> Iterator[str]:
-    """The same, piece by piece. `told` may have conversations, which only the script's data need."""
-    style, script, run = _part("style.css"), _part("script.js"), bare(told)
+def pieces(run: RunResult, presentation: Presentation) -> Iterator[str]:
+    """The same, piece by piece."""
+    style, script = _part("style.css"), _part("script.js")
     word, sentence = verdict(run)
     context: dict[str, Any] = {
         "run": run,
@@ -73,11 +73,11 @@ def pieces(told: RunResult, presentation: Presentation) -> Iterator[str]:
         "skipped": _groups.not_applicable(run),
         "expected": _groups.expected_failures(run),
         "unrecorded": _groups.unrecorded(run),
-        "has_conversations": any(cell.conversation is not None for cell in told.cells),
+        "has_conversations": any(cell.conversation is not None for cell in run.cells),
         "compared": None if presentation.against is None else compared(run, presentation.against),
         "style": style,
         "script": script,
-        "data": data(told),
+        "data": data(run),
         "policy": (
             f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; "
             "base-uri 'none'; form-action 'none'"
