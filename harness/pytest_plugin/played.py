@@ -117,7 +117,7 @@ class Played:
         """All cells of the session as one run, played when it is first asked for."""
         if self._whole is None:
             with self.run:
-                judged = [replace(each, evidence=None) for each in self.run.play_cells(cells)]
+                judged = [replace(self.run.play_cell(cell), evidence=None) for cell in cells]
             self._whole = self.run.collect(judged)
         return self._whole
 

@@ -41,7 +41,6 @@ from harness.running.differences import Observations
 from harness.running.excerpt import piece
 from harness.running.exemplar import Exemplar, exemplar
 from harness.running.expected_failures import ExpectedFailure, accepted
-from harness.running.play import BROKEN
 from harness.running.recorder import is_complete
 from harness.running.stages import Stage
 from harness.running.workers.worker import OUTPUT_LENGTH
@@ -75,38 +74,10 @@ class Judge:
 
     def judged(self, result: CellResult, stage: Stage, evidence: Evidence, redactor: Redactor) -> CellResult:
         """The result of a cell that was played. What findings show of bodies is redacted."""
-        (found,) = self.found([evidence])
-        return self.told(result, stage, evidence, redactor, found)
-
-    def found(self, played: Sequence[Evidence]) -> list[list[Finding] | BaseException]:
-        """What the rules find in each of what was played, or what one of them has raised there.
-
-        Each rule looks at all of it before the next one does: what a rule is made of is then fetched from memory once.
-        """
-        found: list[list[Finding] | BaseException] = [[] for _ in played]
-        for rule in self.rules:
-            for at, evidence in enumerate(played):
-                findings, terms = found[at], catalog.api(evidence.transcript.api).terms
-                if isinstance(findings, BaseException):
-                    continue
-                try:
-                    findings += [self._weighed(rule.finding(flaw, terms)) for flaw in rule.check(evidence)]
-                except BROKEN as error:
-                    found[at] = error
-        return found
-
-    def told(
-        self,
-        result: CellResult,
-        stage: Stage,
-        evidence: Evidence,
-        redactor: Redactor,
-        found: list[Finding] | BaseException,
-    ) -> CellResult:
-        """What `judged` says, of what was `found`. Raises what a rule has raised."""
-        if isinstance(found, BaseException):
-            raise found
-        transcript, findings = evidence.transcript, tuple(found)
+        transcript = evidence.transcript
+        terms = catalog.api(transcript.api).terms
+        found = ((rule, flaw) for rule in self.rules for flaw in rule.check(evidence))
+        findings = tuple(self._weighed(rule.finding(flaw, terms)) for rule, flaw in found)
         if not any(finding.severity is Severity.ERROR for finding in findings):
             # else the tool was asked something that nobody had meant to ask
             findings += tuple(_unanswered(execution) for execution in transcript.executions if execution.unanswered)

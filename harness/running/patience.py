@@ -12,11 +12,6 @@ class Patience:
         self._left = enough
 
     @property
-    def lasts(self) -> bool:
-        """Whether it bears all that fail."""
-        return self._left is None
-
-    @property
     def over(self) -> bool:
         """Whether no other cell is to be begun."""
         return self._left == 0

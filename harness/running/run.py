@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable, Container, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing
@@ -29,7 +28,7 @@ from harness.running.purse import Purse
 from harness.running.recorder import Recorder, surveyed, to_record
 from harness.running.sharing import Shared
 from harness.running.stages import Cell, Stages
-from harness.running.trial import TOGETHER, Trials
+from harness.running.trial import Trials
 from harness.running.workers.pool import Foreign, halt
 from harness.tape.survey import Survey
 
@@ -165,13 +164,7 @@ class Run:
         Raises:
             UsageError: an adapter cannot be connected, a key is missing.
         """
-        (judged,) = self.play_cells([cell])
-        return judged
-
-    def play_cells(self, cells: Iterable[Cell], most: int = TOGETHER) -> Iterator[Judged]:
-        """The same of several, in their order, of which so many at most are judged together. A cell is asked for when
-        it is about to be played."""
-        return map(self._told, self._trials.judged(cells, most))
+        return self._told(self._trials.judged(cell))
 
     def _told(self, judged: Judged) -> Judged:
         """What leaves the run of a cell."""
@@ -215,7 +208,7 @@ class Run:
     def quietly(self, some: Sequence[Cell], cells: int) -> Sequence[Judged | None]:
         """Some of a run of so many `cells`, as they are kept; nothing, from one on that raises when it is played."""
         self._room = room(cells)
-        return unraised(self._without_evidence, some)
+        return unraised(self._play_each, some)
 
     def _play_all(  # noqa: PLR0913, PLR0917 - as in `__call__`
         self,
@@ -228,7 +221,7 @@ class Run:
     ) -> None:
         processes = 1 if elsewhere is not None else self._forks(cells, jobs)
         if processes > 1:
-            elsewhere = partial(forked, self._without_evidence, processes=processes, around=self, loads=_loaded)
+            elsewhere = partial(forked, self._play_each, processes=processes, around=self, loads=_loaded)
         if elsewhere is not None:
             with closing(elsewhere(cells)) as playing:
                 for number, judged in playing:
@@ -240,14 +233,14 @@ class Run:
             lines = self._lines((each for each in enumerate(cells) if each[0] not in skip), jobs or 1)
             shared = [(Shared(iter(each), until=lambda: patience.over), number) for each, number in lines]
             if sum(number for _, number in shared) == 1:
-                self._play_some(shared[0][0], done, TOGETHER if patience.lasts else 1)
+                self._play_some(shared[0][0], done)
             else:
                 self._at_a_time(shared, cells, done)
 
     def _again(self, cell: Cell) -> Judged:
         """A cell that raised elsewhere: what it raises, it raises here."""
         with self:
-            return next(self._without_evidence([cell]))
+            return self._without_evidence(cell)
 
     def _forks(self, cells: Sequence[Cell], jobs: int | None) -> int:
         """By how many forks the cells are worth to be played; 1 where they cannot be, since more comes of them than
@@ -263,20 +256,16 @@ class Run:
             return 1
         return min(jobs or processors(), len(cells) // (WORTH_IMPORTING if is_foreign else WORTH))
 
-    def _without_evidence(self, cells: Iterable[Cell], most: int = TOGETHER) -> Iterator[Judged]:
-        """Cells as they are kept: the evidence of all of them would be more than memory holds."""
-        return (replace(judged, evidence=None) for judged in self.play_cells(cells, most))
+    def _without_evidence(self, cell: Cell) -> Judged:
+        """Play a cell, and let go of its evidence: that of all cells would be more than memory holds."""
+        return replace(self.play_cell(cell), evidence=None)
 
-    def _play_some(self, left: Iterable[tuple[int, Cell]], done: Done, most: int) -> None:
-        numbers: deque[int] = deque()
+    def _play_each(self, cells: Iterable[Cell]) -> Iterator[Judged]:
+        return map(self._without_evidence, cells)
 
-        def cells() -> Iterator[Cell]:
-            for number, cell in left:
-                numbers.append(number)
-                yield cell
-
-        for judged in self._without_evidence(cells(), most):
-            done(numbers.popleft(), judged)
+    def _play_some(self, left: Iterable[tuple[int, Cell]], done: Done) -> None:
+        for number, cell in left:
+            done(number, self._without_evidence(cell))
 
     def _lines(self, cells: Iterable[tuple[int, Cell]], jobs: int) -> list[tuple[Iterable[tuple[int, Cell]], int]]:
         """The cells in the lines in which they wait, and how many of each are played at once: `jobs` of all, or as many
@@ -294,7 +283,7 @@ class Run:
     ) -> None:
         with ThreadPoolExecutor(sum(number for _, number in lines), thread_name_prefix="harness-cell") as pool:
             try:
-                playing = [pool.submit(self._play_some, left, done, 1) for left, number in lines for _ in range(number)]
+                playing = [pool.submit(self._play_some, left, done) for left, number in lines for _ in range(number)]
                 for thread in as_completed(playing):
                     thread.result()
             except BaseException:

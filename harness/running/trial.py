@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from threading import Lock
 
@@ -13,7 +12,7 @@ from harness import catalog
 from harness.apis.profile import Profile
 from harness.contract.errors import CassetteError, CassetteMissing, CassetteTaken, UsageError
 from harness.host.crash import located, traceback_of
-from harness.results import CellResult, EmbeddingTranscript, Finding, Mode, Transcript, Verdict
+from harness.results import CellResult, EmbeddingTranscript, Mode, Transcript, Verdict
 from harness.rules.evidence import Evidence
 from harness.rules.retelling import is_strange
 from harness.running.cells import not_applicable
@@ -30,25 +29,6 @@ from harness.running.workers.pool import played
 from harness.running.workers.worker import Broken
 from harness.tape.recording import Recording
 from harness.tape.survey import Survey
-
-TOGETHER = 16
-"""The most cells that are judged together."""
-
-_EXCHANGES = 64
-"""After so many exchanges they are judged, for they are in memory until then."""
-
-_MOMENT = 0.1
-"""Seconds after which they are judged, for somebody may wait to see what they come to."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Played:
-    """A cell that was played in so many `seconds`, and is to be judged."""
-
-    result: CellResult
-    stage: Stage
-    evidence: Evidence
-    seconds: float = 0.0
 
 
 class Trials:
@@ -84,67 +64,17 @@ class Trials:
         """Cells under way send nothing more; what they were answered is in their journals."""
         self._budget.end()
 
-    def judged(self, cells: Iterable[Cell], most: int = TOGETHER) -> Iterator[Judged]:
-        """What cells come to, in their order; each is asked for when it is about to be played.
-
-        As many as are played in a moment, and `most` of them, are judged together: what plays cells and what judges
-        them is more code than a processor keeps at hand, and to go from one to the other with each takes up to a third
-        more. What is sent to anybody is judged before more is sent.
+    def judged(self, cell: Cell) -> Judged:
+        """Play a cell and judge it.
 
         Raises:
             UsageError: an adapter cannot be connected, a key is missing.
         """
-        left = iter(cells)
-        while True:
-            tried, error = self._some(left, most)
-            yield from self._together(tried)
-            if error is not None:
-                raise error
-            if not tried:
-                return
+        started = time.perf_counter()
+        judged = self._judged(cell)
+        return replace(judged, seconds=time.perf_counter() - started)
 
-    def _some(self, cells: Iterator[Cell], most: int) -> tuple[list[_Played | Judged], BaseException | None]:
-        """The next of the cells, tried, and what the one behind them has raised."""
-        tried: list[_Played | Judged] = []
-        begun, exchanges = time.perf_counter(), 0
-        for cell in cells:
-            started = time.perf_counter()
-            try:
-                one = self._tried(cell)
-            except BaseException as error:  # noqa: BLE001 - Ctrl-C too: it is raised when those before it are judged
-                return tried, error
-            now = time.perf_counter()
-            tried.append(replace(one, seconds=now - started))
-            exchanges += len(one.evidence.transcript.exchanges) if isinstance(one, _Played) else 0
-            is_enough = len(tried) >= most or exchanges >= _EXCHANGES or now - begun > _MOMENT
-            if is_enough or not self._is_offline:
-                break
-        return tried, None
-
-    @property
-    def _is_offline(self) -> bool:
-        return self._recorder is None and self._stages.mode in ("replay", "reference")
-
-    def _together(self, tried: Sequence[_Played | Judged]) -> Iterator[Judged]:
-        begun = time.perf_counter()
-        played = [each for each in tried if isinstance(each, _Played)]
-        found = self._judge.found([each.evidence for each in played])
-        told = iter(list(map(self._told, played, found)))
-        share = (time.perf_counter() - begun) / max(len(played), 1)
-        for each in tried:
-            yield replace(next(told), seconds=each.seconds + share) if isinstance(each, _Played) else each
-
-    def _told(self, played: _Played, found: list[Finding] | BaseException) -> Judged:
-        """What a cell comes to that was played."""
-        evidence = played.evidence
-        try:
-            told = self._judge.told(played.result, played.stage, evidence, self._stages.redactor(), found)
-            return Judged(told, observe(evidence), evidence)
-        except BROKEN as error:  # a rule: one cell, not the run
-            return Judged(_broken(played.result, error))
-
-    def _tried(self, cell: Cell) -> _Played | Judged:
-        """A cell, played; or what it comes to, where nothing is left to judge."""
+    def _judged(self, cell: Cell) -> Judged:
         target = cell.target
         result = CellResult(
             cell.scenario.id,
@@ -168,7 +98,8 @@ class Trials:
                 evidence = evidence.retold(tuple(made))
             else:
                 self._whole = cell, evidence
-            return _Played(result, stage, evidence)
+            told = self._judge.judged(result, stage, evidence, self._stages.redactor())
+            return Judged(told, observe(evidence), evidence)
         except (CassetteMissing, Withheld) as error:
             return Judged(replace(result, verdict=Verdict.MISSING, reason=str(error)))
         except CassetteError as error:

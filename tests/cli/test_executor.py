@@ -98,7 +98,7 @@ def test_what_raises_there_raises_here(threads: Threads, monkeypatch: pytest.Mon
         raise MissingKey("openai-chat", ("OPENAI_API_KEY",))
 
     run = plan().run([*shipped_targets().values()])
-    monkeypatch.setattr("harness.running.run.Run.play_cells", failing)
+    monkeypatch.setattr("harness.running.run.Run.play_cell", failing)
     with pytest.raises(MissingKey):
         run(some_cells(), elsewhere=partial(work.played, threads, plan()))
 

@@ -27,7 +27,6 @@ from harness.running.expected_failures import ExpectedFailure
 from harness.running.recorder import Recorder
 from harness.running.run import Run
 from harness.running.stages import Cell, Reference, Replay
-from harness.running.trial import TOGETHER
 from harness.running.versions import versions
 from harness.scenarios.schema import Scenario, Subject
 from harness.tape.library import Library
@@ -234,47 +233,6 @@ def test_a_rule_that_breaks_breaks_its_cell_only(made: Made, target: Target) -> 
     result = Run(InProcess(), [broken])(cells([made(), made(MINIMAL)], [target], ["whole"]))
     assert [cell.verdict for cell in result.cells] == [Verdict.ERROR, Verdict.PASS]
     assert is_located(result.cells[0].reason, "ZeroDivisionError: division by zero")
-
-
-def shipped(*names: str) -> list[Cell]:
-    return cells([shipped_scenarios()[name] for name in names], [*shipped_targets().values()])
-
-
-MIXED = ("call-single", "call-parallel-twice", "call-malformed", "json-mode", "thinking-two-turns", "error-429")
-
-
-@pytest.mark.parametrize("stages", [InProcess, Reference])
-def test_cells_come_to_the_same_together_and_each_by_itself(stages: type[InProcess | Reference]) -> None:
-    chosen = [
-        Cell(each.scenario, chatting(each.target, other_city) if number % 3 == 1 else each.target, each.variant)
-        for number, each in enumerate(shipped(*MIXED))
-    ]
-    together = Run(stages(), catalog.rules())(chosen, jobs=1)
-    assert len(chosen) > 4 * TOGETHER
-    assert together.summary["fail"]
-    for cell, told in zip(chosen, together.cells, strict=True):
-        (alone,) = Run(stages(), catalog.rules())([cell], jobs=1).cells
-        assert told == alone  # but for the time, which is not compared
-
-
-def test_each_rule_looks_at_all_that_is_judged_together_before_the_next_one(made: Made, target: Target) -> None:
-    seen: list[tuple[str, str]] = []
-
-    def looking(name: str) -> Rule:
-        def check(evidence: Evidence) -> Iterable[Flaw]:
-            assert evidence.transcript.scenario is not None
-            seen.append((name, evidence.transcript.scenario.id))
-            return ()
-
-        return Rule(name, Subject.TOOLS, "It holds.", "us", check, Kind.LOSS, "")
-
-    chosen = cells([made(), made(MINIMAL)], [target], ["whole"])
-    one, other = (cell.scenario.id for cell in chosen)
-    Run(InProcess(), [looking("a"), looking("b")])(chosen)
-    assert seen == [("a", one), ("a", other), ("b", one), ("b", other)]
-    seen.clear()
-    Run(Live(), [looking("a"), looking("b")])(chosen, jobs=1)  # somebody pays for the next one
-    assert seen == [("a", one), ("b", one), ("a", other), ("b", other)]
 
 
 def test_what_ends_a_run_leaves_what_was_played_before(made: Made, target: Target) -> None:

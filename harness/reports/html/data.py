@@ -51,7 +51,11 @@ def _pieces(run: RunResult) -> Iterator[str]:
     pool = _Pool()
     for number, cell in enumerate(run.cells):
         yield ("," if number else "") + _json(_cell(run, cell, pool, pairs))
-    yield f'],"texts":{_json([*pool.texts])},"bodies":{_json([*pool.bodies.values()])}}}'
+    for name, pooled in (("texts", pool.texts), ("bodies", pool.bodies.values())):
+        yield f'],"{name}":['
+        for number, value in enumerate(pooled):
+            yield ("," if number else "") + _json(value)
+    yield "]}"
 
 
 def _json(value: object) -> str:
