@@ -1,5 +1,4 @@
-"""What to do about a request that a fact with conditions refuses: what its first condition wants otherwise, as its
-twin has it (`harness.apis.twins`)."""
+"""Remedies for requests that a fact refuses, derived from its first condition (`harness.apis.twins`)."""
 
 from __future__ import annotations
 

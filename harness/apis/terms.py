@@ -1,4 +1,4 @@
-"""How an API calls what a remedy names, each with its article or its place, ready to stand in a sentence."""
+"""The words of an API for what a remedy names, each with its article or place, ready for a sentence."""
 
 from __future__ import annotations
 
@@ -37,4 +37,4 @@ class Terms:
 
 
 PLAIN = Terms()
-"""Of an API that does not say how it calls things."""
+"""General words, for an API that has none of its own."""

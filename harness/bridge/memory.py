@@ -74,7 +74,7 @@ def _without(value: Any, marks: Sequence[object], depth: int = 0) -> Any:
 
 
 def _kept(entry: Any, marks: Sequence[object], depth: int) -> Sequence[Any]:
-    """What is left of an entry: all of it, it without an entry further in, or nothing."""
+    """Return the entry without the marked entries inside it: unchanged, smaller or nothing."""
     inner = _without(entry, marks, depth)
     leaves = [*_leaves(entry)]
     return () if inner is entry and all(mark in leaves for mark in marks) else (inner,)
@@ -110,7 +110,7 @@ def _leaves(value: object, depth: int = 0) -> Iterator[object]:
 
 
 def _is_blank(value: object) -> bool:
-    """Whether a message says nothing beside its role."""
+    """Return whether a message has nothing but its role."""
     if isinstance(value, list):
         return all(map(_is_blank, cast("list[object]", value)))
     inner = [item for key, item in _fields(value).items() if key != "role"]

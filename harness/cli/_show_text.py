@@ -99,7 +99,7 @@ def _findings(found: Sequence[_Numbered]) -> Iterator[RenderableType]:
 
 
 def _right(sent: bytes, here: Sequence[_Numbered], width: int) -> Iterator[RenderableType]:
-    """What differs of the request that was sent and of the shipped adapter's, beside each other."""
+    """The differences between the request that was sent and the shipped adapter's, side by side."""
     bodies = (body for each in here for body in each.finding.exhibits if not rawstream.is_of_answer(each.finding))
     right = next(bodies, None)
     if right is None:

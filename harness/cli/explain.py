@@ -240,7 +240,7 @@ def _rule(rule: Rule) -> Iterator[str]:
 
 
 def _remedies(rule: Rule) -> Iterator[str]:
-    """What to do, for each API by itself where its words are others."""
+    """The remedy, once for each API that has other words for it."""
     told: dict[str, list[str]] = {}
     for api in catalog.apis() if rule.remedy else ():
         told.setdefault(api.terms.fill(rule.remedy), []).append(api.name)

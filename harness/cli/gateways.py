@@ -104,7 +104,7 @@ class Held:
 
     @property
     def strict(self) -> bool:
-        """Whether warnings fail."""
+        """`True` if warnings fail the check."""
         return bool(self.named and self.named.strict) if self.shared.strict is None else self.shared.strict
 
     def headers(self) -> dict[str, str]:

@@ -27,7 +27,7 @@ _Owner: TypeAlias = Literal["adapter", "bridge", "library"]
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where an exception comes from: who raised it (`the library litellm`, `the wrapper`, `the bridge`, `the adapter`),
+    """The origin of an exception: who raised it (`the library litellm`, `the wrapper`, `the bridge`, `the adapter`),
     its class, its text, and the line as ` (file.py, line 3)`."""
 
     raiser: str
@@ -96,7 +96,7 @@ def origin(error: BaseException) -> Origin:
 
 
 def _owner(filename: str) -> _Owner | None:
-    """Whose code a file is; `None` for Python's own and the rest of harness."""
+    """Return the owner of a file's code; `None` for Python's own and the rest of harness."""
     if filename.startswith(_OURS):
         folder = Path(filename).relative_to(_OURS).parts[0]
         return "bridge" if folder == "bridge" else "adapter" if folder == "adapters" else None

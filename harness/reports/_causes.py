@@ -168,7 +168,7 @@ def _cause(run: RunResult, at: _At, hits: Sequence[_Hit]) -> Cause:
 
 
 def _remedy(hits: Sequence[_Hit]) -> str:
-    """What to do, for each API by itself where its words are others."""
+    """The remedy, once for each API that has other words for it."""
     by_api = {hit.cell.api: hit.finding.remedy for hit in reversed(hits) if hit.finding.remedy}
     if len({*by_api.values()}) == 1:
         return next(iter(by_api.values()))

@@ -21,8 +21,8 @@ from harness.tape.transport import ALONE, TapTransport
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """Where the gateway is: its base URL, as the client's SDK takes it, the key that it wants, how many seconds one of
-    its answers may take, and the headers that it wants besides."""
+    """The address of the gateway: its base URL in the form that the client's SDK takes, the key, the seconds that an
+    answer may take, and further headers."""
 
     url: str
     key: str
