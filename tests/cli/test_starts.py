@@ -36,7 +36,7 @@ def imported(*words: str) -> set[str]:
     [
         (["--version"], [*_LATE, *_PLAYED, "httpx2", "pydantic", "yaml", "harness.catalog"]),
         (["help", "tape"], [*_LATE, *_PLAYED, "httpx2", "yaml", "harness.catalog"]),
-        (["list", "rules"], [*_LATE, *_PLAYED, "httpx2", "rich", "yaml", "harness.catalog", "harness.rules.rule"]),
+        (["list", "rules"], [*_SDKS, "harness.cli.check", "harness.cli.serve", "rich"]),
         (["list", "targets"], [*_LATE, *_PLAYED, "genai_prices", "rich", "harness.rules.rule"]),
         (["list", "scenarios"], [*_SDKS, "genai_prices", "rich", "vcr"]),
         (["validate", "scenarios/call-single.yaml"], [*_LATE, *_PLAYED, "genai_prices"]),
