@@ -8,6 +8,7 @@ from typing import Any
 
 from harness.bridge.answers import INDICES, is_whole, made_up, response
 from harness.bridge.memory import Memory, plain
+from harness.contract.errors import MalformedResponse
 from harness.contract.model import (
     JSON,
     ArgumentsDelta,
@@ -40,6 +41,9 @@ def events(
     `whole` puts the chunks together, where the library can do that; `read` puts a chunk, and what they come to, into
     OpenAI's form: what they come to is then what `memory` keeps. A stream that the library ends without saying why the
     model stopped ends in a response, as it does for the library's users: if the wire was cut, a rule reports that.
+
+    Raises:
+        MalformedResponse: there was no chunk at all, so there is no response to translate.
     """
     made, taken = Chunks(request), list[object]()
     for chunk in chunks:
@@ -65,9 +69,11 @@ class Chunks:
         self._message: dict[str, Any] = {"role": "assistant", "content": ""}
         self._body: dict[str, Any] = {"choices": []}
         self._reason: str | None = None
+        self._begun = False
 
     def add(self, chunk: object) -> Iterator[StreamEvent]:
         """The events of one more chunk."""
+        self._begun = True
         said = plain(chunk)
         for name in ("model", "usage"):
             self._body[name] = said.get(name) or self._body.get(name)
@@ -83,7 +89,13 @@ class Chunks:
 
     @property
     def completion(self) -> dict[str, Any]:
-        """What the chunks come to, as a completion."""
+        """What the chunks come to, as a completion.
+
+        Raises:
+            MalformedResponse: there was no chunk, so the library has said nothing that could be translated.
+        """
+        if not self._begun:
+            raise MalformedResponse("the library handed on a stream without a single chunk")
         message = {**self._message, **({"tool_calls": self._calls} if self._calls else {})}
         return {**self._body, "choices": [{"message": message, "finish_reason": self._reason}]}
 

@@ -380,6 +380,14 @@ def test_a_streamed_call_without_an_id_is_marked_as_a_whole_one_is() -> None:
     assert made.provider_metadata == {"harness": {"synthesised_id": True}}
 
 
+def test_a_stream_without_a_single_chunk_has_no_response_to_translate() -> None:
+    with pytest.raises(MalformedResponse, match="without a single chunk"):
+        list(bridge.events([], ASKED))
+    (finish,) = bridge.events([{"choices": []}], ASKED)
+    assert isinstance(finish, Finish)
+    assert finish.response.raw_stop_reason is None
+
+
 def test_a_call_that_is_cut_short_has_no_end_and_a_stream_ends_as_the_library_ends_it() -> None:
     cut = chunk(tool_calls=[piece(0, "a", "look", '{"n"')])
 
