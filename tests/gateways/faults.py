@@ -355,6 +355,16 @@ class _Breaking(Passing):
         return super().__call__(request)
 
 
+class _Streamless(Passing):
+    """Fails where a stream is wanted, after the upstream has answered."""
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = super().__call__(request)
+        if json.loads(request.body).get("stream"):
+            return HttpResponse(500, {"content-type": "application/json"}, b'{"error": {"message": "no streams"}}')
+        return response
+
+
 def _shortened(message: JsonDict) -> None:
     if message["content"]:
         message["content"] = message["content"][:5]
@@ -444,6 +454,7 @@ FAULTS = (
         lambda: Losing(_without_text_beside_results),
         "gateway-texts",
     ),
+    Fault("streams fail", "openai-chat", "call-single", _Streamless, "gateway-answer", "stream"),
     Fault("stream gathered", "openai-chat", "call-single", _Gathering, "gateway-stream", "stream"),
     Fault("ids made anew each time", "openai-chat", "call-sequential", lambda: Losing(_new_ids()), "gateway-call-ids"),
     _chat("results of no call", "call-single", "gateway-results", _messages(_lost_pairs)),

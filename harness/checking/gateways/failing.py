@@ -147,7 +147,9 @@ def _shown(passage: Passage) -> str:
         return f"what the witness cannot read: {client.unread}"
     if client.response is not None and client.response.error is not None:
         error = client.response.error
-        return f"an error (HTTP {error.status}: {error.message})"
+        is_stream = client.request is not None and client.request.stream
+        where = " in place of the stream" if is_stream else ""
+        return f"an error{where} (HTTP {error.status}: {error.message})"
     return "an answer that breaks off" if client.exchange.response is not None else "nothing"
 
 
