@@ -105,14 +105,20 @@ SHAPES = {
 """Keys and accounts of others, which no run knows: they are told by their shape."""
 
 
+NAMES = ("APIKEY", "OPENAI_API_KEY_2", "GITHUB_PAT", "DB_PASS", "ADMIN_PWD", "SERVICE_AUTH", "SENTRY_DSN")
+"""Variables of other services, which resemble the known ones."""
+
+
 @dataclass(frozen=True)
 class Canary:
-    """`secret` is what the environment holds, if it is `known`, and `text` what is said of it."""
+    """`secret` is what the environment holds, if it is `known`, and `text` what is said of it. No provider's SDK reads
+    the `variable`: only its name tells that its value is secret."""
 
     kind: str
     secret: str
     text: str
     known: bool = True
+    variable: str | None = None
 
     @property
     def line(self) -> str:
@@ -123,6 +129,7 @@ class Canary:
 CANARIES = (
     *(Canary(kind, key, spell(key)) for at, (kind, spell) in enumerate(SPELLINGS.items()) for key in [KEYS[at % 4]]),
     *(Canary(kind, text, text, known=False) for kind, text in SHAPES.items()),
+    *(Canary(f"the value of {name}", KEYS[3], KEYS[3], variable=name) for name in NAMES),
 )
 
 _JSON = re.compile(r"\\+u\{?0*([0-9a-fA-F]{2,4})\}?|\\+x([0-9a-fA-F]{2})")

@@ -54,9 +54,12 @@ class Sending:
 
     @staticmethod
     def _add(request: httpx2.Request) -> None:
-        text = os.environ["CANARY"]
-        request.headers["anthropic-beta"] = request.headers["x-trace"] = text
-        request.url = request.url.copy_merge_params({"trace": text})
+        text, place = os.environ["CANARY"], os.environ.get("CANARY_PLACE", "")
+        kind, _, name = place.partition(" ")
+        for header in {"": ("anthropic-beta", "x-trace"), "header": (name,)}.get(kind, ()):
+            request.headers[header] = text
+        if kind != "header":
+            request.url = request.url.copy_merge_params({name or "trace": text})
 
 
 def _connect(kind: type[Raising] | None, shipped: Adapter, endpoint: Endpoint, model: str) -> ChatClient:

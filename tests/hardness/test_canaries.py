@@ -1,4 +1,4 @@
-"""A secret that is planted in one of ten places is in nothing that leaves the harness: 49 kinds of canary × 10 places.
+"""A secret that is planted in one of ten places is in nothing that leaves the harness: 56 kinds of canary × 10 places.
 
 The places: what an adapter sends in headers and in the query of its URL (1); the base URL, in its user, password, path
 and query, repeated by the server's error (2); the text of a request (3), of an answer (4), the arguments of a tool (5),
@@ -16,7 +16,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -123,7 +123,9 @@ def plant(
 ) -> dict[str, int]:
     """Plant a canary in every place; how many cells were played of each. The scenarios `shown` are shown as well."""
     for name in VARIABLES:
-        monkeypatch.setenv(name, canary.secret if canary.known else OTHER)
+        monkeypatch.setenv(name, canary.secret if canary.known and canary.variable is None else OTHER)
+    if canary.variable is not None:
+        monkeypatch.setenv(canary.variable, canary.secret)
     monkeypatch.setenv("CANARY", canary.line)
     written = scenarios(out.folder / "scenarios", canary)
     played = dict.fromkeys(PLACES, 0)
@@ -168,7 +170,7 @@ def leaks(canary: Canary, out: Outputs) -> list[str]:
     return [f"{canary.kind}: {name}: {what}" for name, what in found.items() if what is not None]
 
 
-@pytest.mark.parametrize("at", [20, 44])
+@pytest.mark.parametrize("at", [20, 44, 51])
 def test_a_canary_is_in_nothing_that_comes_out(
     at: int, server: Server, outputs: Callable[[str], Outputs], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,8 +183,40 @@ def test_a_canary_is_in_nothing_that_comes_out(
     assert any(out.journals)
 
 
+UNKNOWN = "kq7mVt2zXw9Lr4Hs8Bd3"
+"""A secret that no variable holds under a name that tells, and that has no shape."""
+
+
+@pytest.mark.parametrize(
+    ("place", "is_left"),
+    [
+        *((f"header {name}", False) for name in ("apikey", "x-session-id", "x-credentials", "x-signature")),
+        *((f"parameter {name}", False) for name in ("client_secret", "refresh_token", "jwt", "sig", "X-Amz-Signature")),
+        ("parameter page", True),
+    ],
+)
+def test_a_header_and_a_parameter_are_told_by_their_name(
+    place: str, is_left: bool, server: Server, outputs: Callable[[str], Outputs], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    canary, out = Canary(place, UNKNOWN, UNKNOWN, known=False), outputs("one")
+    for variable in VARIABLES:
+        monkeypatch.setenv(variable, OTHER)
+    monkeypatch.setenv("CANARY", UNKNOWN)
+    monkeypatch.setenv("CANARY_PLACE", place)
+    written = scenarios(out.folder / "scenarios", replace(canary, text="nothing"))
+    origin = server.mount(Echo("openai-chat", written, replace(canary, text="nothing")))
+    there = ("--base-url", f"leaky-openai-chat={origin}/v1", "--target", "openai-chat", "--cassettes", "cassettes")
+    try:
+        out.run("record", "scenarios/plain.yaml", "--adapter", "tests.hardness.leaky:SENDING_CHAT", *there)
+    finally:
+        server.unmount(origin)
+
+    assert list(out.folder.glob("cassettes/**/*.yaml"))
+    assert bool(leaks(canary, out)) is is_left, leaks(canary, out)
+
+
 @pytest.mark.long
-def test_490_canaries_over_all_apis_whole_and_streamed(
+def test_560_canaries_over_all_apis_whole_and_streamed(
     server: Server,
     outputs: Callable[[str], Outputs],
     monkeypatch: pytest.MonkeyPatch,
@@ -203,7 +237,7 @@ def test_490_canaries_over_all_apis_whole_and_streamed(
     lines += [f"  {looked_at} outputs looked through: {len(found)} leaks", *found]
     with capsys.disabled():
         sys.stdout.write("\n" + "\n".join(lines) + "\n")
-    assert count == 490
+    assert count == 560
     assert set(played.values()) == {len(CANARIES) * 2}
     assert found == []
 
