@@ -4,7 +4,6 @@ follow from others."""
 from __future__ import annotations
 
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -73,17 +72,12 @@ _Key: TypeAlias = tuple[str, Kind, Severity, Blame, str | None, str, str]
 
 @dataclass(frozen=True, slots=True)
 class _Hit:
-    """A finding of a cell by its index, and the rules of what follows from it: those of a long run are not in
-    memory. `is_alone`: the cell has findings of no other cause."""
+    """A finding of a cell and the rules of its followers. `is_alone`: the cell has findings of no other cause."""
 
     cell: CellResult
-    index: int
+    finding: Finding
     followers: tuple[str, ...]
     is_alone: bool
-
-    @property
-    def finding(self) -> Finding:
-        return self.cell.findings[self.index]
 
 
 def spot(finding: Finding) -> str:
@@ -102,15 +96,16 @@ def causes(run: RunResult, severity: Severity) -> list[Cause]:
     most widespread."""
     hits: dict[_Key, list[_Hit]] = {}
     for cell in run.cells:
-        findings = tuple(cell.findings)
         keys = {
             index: _key(cell, finding)
-            for index, finding in enumerate(findings)
+            for index, finding in enumerate(cell.findings)
             if finding.severity is severity and finding.accepted is None and finding.follows is None
         }
         is_alone = len(set(keys.values())) == 1  # causes that are shown as one are of several APIs, and so of cells
         for index, key in keys.items():
-            hits.setdefault(key, []).append(_Hit(cell, index, _followers(findings, index), is_alone))
+            hits.setdefault(key, []).append(
+                _Hit(cell, cell.findings[index], _followers(cell.findings, index), is_alone)
+            )
     made = [_cause(run, at, members) for at, members in _together(list(hits.items()))]
     return sorted(made, key=lambda cause: (-cause.alone, -cause.cells))
 
@@ -123,7 +118,7 @@ def _key(cell: CellResult, finding: Finding) -> _Key:
 def _followers(findings: Sequence[Finding], index: int) -> tuple[str, ...]:
     """The rules of what follows from a finding, but for the same that is sent again."""
     rule = findings[index].rule
-    return tuple(sys.intern(each.rule) for each in findings if each.follows == index and each.rule != rule)
+    return tuple(each.rule for each in findings if each.follows == index and each.rule != rule)
 
 
 _At: TypeAlias = tuple[tuple[str, str], ...]
@@ -158,7 +153,7 @@ def _cause(run: RunResult, at: _At, hits: Sequence[_Hit]) -> Cause:
         at,
         places_of(
             run,
-            ((own[0].cell, tuple(hit.index for hit in own)) for own in _by_cell(hits)),
+            ((own[0].cell, tuple(hit.finding for hit in own)) for own in _by_cell(hits)),
             both=" [whole and stream]",
         ),
         sum(own[0].is_alone for own in _by_cell(hits)),

@@ -29,20 +29,14 @@ class Row:
 class Place:
     """A scenario with a target, in the variants in which the same was found.
 
-    `name` says which variant, where it is not to be taken for both. `found` are the indices of what was found among
-    the findings of the first cell: those of a long run are not in memory. `is_paired`: the run has the scenario with
-    the target in both variants.
+    `name` says which variant, where it is not to be taken for both. `findings` are those of the first cell.
+    `is_paired`: the run has the scenario with the target in both variants.
     """
 
     name: str
     cells: tuple[CellResult, ...]
-    found: tuple[int, ...] = ()
+    findings: tuple[Finding, ...] = ()
     is_paired: bool = False
-
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        """What was found."""
-        return chosen(self.cells[0], self.found)
 
     @property
     def target(self) -> str:
@@ -119,27 +113,21 @@ def _which(cells: list[CellResult]) -> list[tuple[str, Verdict]]:
     return [(cell.variant, cell.verdict) for cell in cells]
 
 
-def chosen(cell: CellResult, indices: Iterable[int]) -> tuple[Finding, ...]:
-    """Some findings of a cell."""
-    findings = tuple(cell.findings)
-    return tuple(findings[index] for index in indices)
-
-
 def places_of(
-    run: RunResult, found: Iterable[tuple[CellResult, tuple[int, ...]]], *, both: str = ""
+    run: RunResult, found: Iterable[tuple[CellResult, tuple[Finding, ...]]], *, both: str = ""
 ) -> tuple[Place, ...]:
-    """The places of some cells, each with the indices of what was found there. `both` is added to a scenario's name if
+    """The places of some cells, each with what was found there. `both` is added to a scenario's name if
     the same was found in both of its variants."""
     pairs = paired(run)
     places: list[Place] = []
     for (scenario, target), members in grouped(found, lambda each: (each[0].scenario, each[0].target)):
         first, is_paired = members[0], (scenario, target) in pairs
-        if len(members) > 1 and all(chosen(*each) == chosen(*first) for each in members[1:]):
+        if len(members) > 1 and all(each[1] == first[1] for each in members[1:]):
             places.append(Place(scenario + both, tuple(cell for cell, _ in members), first[1], is_paired))
             continue
-        for cell, indices in members:
+        for cell, findings in members:
             name = f"{scenario} [{cell.variant}]" if is_paired else label(cell)
-            places.append(Place(name, (cell,), indices, is_paired))
+            places.append(Place(name, (cell,), findings, is_paired))
     return tuple(places)
 
 
