@@ -6,6 +6,7 @@ model may then fail nearly every cell for one reason, which hides all others.
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -43,16 +44,17 @@ def with_accepting_model(playing: Playing, workers: Workers, result: RunResult) 
     target = limit.cell.target
     for model in _other_models(limit.cell.api, limit.model):
         chosen = replace(options, models=[f"{target}={model}"])
-        one_cell = replace(chosen, words=f"{limit.cell.scenario} and {target}")
-        trial = replace(playing, options=one_cell, check=None).result(workers)
-        ran = [cell for cell in trial.cells if cell.verdict is not Verdict.NOT_APPLICABLE]
+        one_scenario = replace(chosen, paths=[limit.cell.scenario])
+        trial = replace(playing, options=one_scenario, check=None).result(workers)
+        ran = [each for each in trial.cells if each.target == target and each.verdict is not Verdict.NOT_APPLICABLE]
         if not ran or any(finding.rule == limit.finding.rule for cell in ran for finding in cell.findings):
             continue
         again = replace(playing, options=chosen).result(workers)
+        first, second = (shlex.join(["--model", f"{target}={each}"]) for each in (model, limit.model))
         note = (
             f"Played with {model}: {limit.count} of {limit.failed} failed cells break one limit of {limit.model} "
             f"({limit.finding.rule}: {limit.finding.message}). The check fails until you name the model that the "
-            f"adapter is made for: --model {target}={model} or --model {target}={limit.model}."
+            f"adapter is made for: {first} or {second}."
         )
         return replace(again, check=replace(again.check or Checked(), model_note=note))
     return result

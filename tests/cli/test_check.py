@@ -134,7 +134,7 @@ from tests.broken.fault import sends
 
 ADAPTER = replace(
     sends(lambda _, body: {key: value for key, value in body.items() if key != "reasoning_effort"})(SHIPPED),
-    name="older",
+    name="an older one",
 )
 """
 """An adapter for models that take tools without a word about reasoning, which the default model refuses."""
@@ -154,7 +154,7 @@ def test_a_default_model_that_refuses_nearly_all_is_replaced_and_said_so(
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     Path("older.py").write_text(OLDER)
-    named = [f"--model=older={model}"] if model else []
+    named = [f"--model=an older one={model}"] if model else []
 
     assert main(["check", "older:ADAPTER", "-n1", "--variant=whole", "--report=json:run.json", *named]) == code
 
