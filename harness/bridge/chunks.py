@@ -89,7 +89,7 @@ class Chunks:
 
     @property
     def completion(self) -> dict[str, Any]:
-        """What the chunks come to, as a completion.
+        """The chunks put together, as a completion.
 
         Raises:
             MalformedResponse: there was no chunk, so the library has said nothing that could be translated.

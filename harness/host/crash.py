@@ -106,7 +106,7 @@ def _owner(filename: str) -> _Owner | None:
 
 
 def _is_wrapper(names: dict[str, Any]) -> bool:
-    """Whether the code with these global names uses the bridge."""
+    """Return whether the code with these global names uses the bridge."""
     homes = (value.__name__ if isinstance(value, ModuleType) else _home(value) for value in names.values())
     return any(home == _BRIDGE or home.startswith(f"{_BRIDGE}.") for home in homes)
 

@@ -54,7 +54,7 @@ class Advised(Protocol):
 
 
 def what_to_do(found: Advised) -> str:
-    """What a finding asks of whom: the remedy of its rule, or what its blame asks for."""
+    """The remedy of a finding: that of its rule, or the general one for whom it blames."""
     if found.kind is Kind.CONVENTION and found.severity is Severity.NOTE:
         return _OPTIONAL
     return f"{found.remedy}." if found.remedy else _WHAT_TO_DO[found.blame]
@@ -81,7 +81,7 @@ def short(value: JSON, length: int = VALUE_LENGTH) -> str:
 
 
 def values(finding: Finding, length: int | None = VALUE_LENGTH) -> list[tuple[str, str]]:
-    """What is there and what should be, by their names, each on one line: of long texts the change, with some words
+    """The actual and the expected value by their names, each on one line: of long texts the change, with some words
     around it. Nothing is said of what should be where a finding does not know it. `None`: values are not cut."""
     if finding.actual is None and finding.expected is None:
         return []

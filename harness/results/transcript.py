@@ -70,7 +70,7 @@ class Chat:
 
     @property
     def raised(self) -> str:
-        """Who raised what: `the library litellm raises ValueError (as MalformedResponse)`."""
+        """The error with who raised it: `the library litellm raises ValueError (as MalformedResponse)`."""
         if self.origin is None:
             return f"the adapter raises {self.error}"
         became = "" if self.origin.error == self.error else f" (as {self.error})"

@@ -148,7 +148,7 @@ def _uncommon_parts(message: Message) -> Iterator[str]:
 
 
 def _is_file(part: object) -> bool:
-    """Whether it is a document of the kind that every API takes (openai-chat-file-inline-pdf)."""
+    """Return whether a part is a document of the kind that every API takes (openai-chat-file-inline-pdf)."""
     return isinstance(part, File) and part.media_type == "application/pdf"
 
 

@@ -88,7 +88,7 @@ def _told_at(place: str, chat: Chat, wire: ResponseView) -> object:
 
 
 def _at_place(place: str, response: ChatResponse, wire: ResponseView) -> tuple[object, object] | None:
-    """What a response and the wire have at a place of a contrast; nothing where the wire has no such thing."""
+    """The values of a response and of the wire at a place; nothing where the wire has no such place."""
     refusals = "".join(part.text for part in response.message.parts if isinstance(part, Refusal))
     whole = [call for call in wire.calls if call.malformed is None]
     has_ids = all(call.id for call in whole)

@@ -70,8 +70,8 @@ class Rule:
             yield self.finding(flaw, catalog.api(evidence.transcript.api).terms)
 
     def finding(self, flaw: Flaw, terms: Terms) -> Finding:
-        """What is reported of a flaw, with what to do in the terms of its API. A flaw of another's fault has no remedy
-        of the rule's."""
+        """Make the finding of a flaw, with its remedy in the terms of the API. A flaw whose blame is not the rule's has
+        no remedy."""
         blame = flaw.blame or self.blame
         kind = flaw.kind or self.kind
         return Finding(

@@ -49,7 +49,7 @@ class Exemplar:
 
     @property
     def title(self) -> str:
-        """What the request is called among the bodies of a finding."""
+        """The name of the request among the bodies of a finding."""
         return f"the request of the shipped adapter {self.adapter}"
 
 
@@ -61,8 +61,8 @@ def _parsed(request: HttpRequest) -> JSON:
 
 
 def exemplar(transcript: Transcript) -> Exemplar | None:
-    """What the shipped adapter sends, where another one has played against the reference server or a recording of the
-    shipped one. `None`: there is none of this API, its SDK is not installed, or it cannot play the scenario."""
+    """The requests of the shipped adapter, where another one has played against the reference server or a recording of
+    the shipped one. `None`: there is none of this API, its SDK is not installed, or it cannot play the scenario."""
     if transcript.scenario is None or isinstance(transcript, EmbeddingTranscript):
         return None
     adapter = _shipped(transcript.api)

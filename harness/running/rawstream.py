@@ -46,7 +46,7 @@ class RawStream:
 
     @cached_property
     def ending(self) -> str:
-        """How it ends, if it ends too early."""
+        """The way it ends in words, if it ends too early; else empty."""
         match self.response.delivery.ending:
             case "cut":
                 return "(the connection is closed here)"

@@ -95,7 +95,7 @@ def _cause(run: RunResult, cause: Cause, title: str, *, verbose: bool) -> Iterat
 
 
 def _other_model(run: RunResult, cause: Cause) -> Iterator[RenderableType]:
-    """What a provider refuses of one model it may take of another, for which the adapter or client was made."""
+    """The hint to name the model: a provider may accept of one model what it refuses of another."""
     cell = cause.places[0].cells[0]
     model = cell.provenance.model_requested if cell.provenance else None
     if model and run.mode == "reference" and cause.kind is Kind.LIMIT and cause.blame in (Blame.ADAPTER, Blame.CLIENT):
