@@ -133,7 +133,7 @@ def apis() -> tuple[Api, ...]:
 
 
 def _limits(api: Api) -> frozenset[str]:
-    return frozenset(limit.id for limit in api.limits)
+    return frozenset(limit.id for limit in api.table)
 
 
 def _targets(api: Api) -> frozenset[str]:

@@ -52,7 +52,7 @@ def provider(api: str, *files: Path) -> Callable[[HttpRequest], HttpResponse]:
 def _taken(wire: Api, profile: Profile, request: HttpRequest) -> set[str]:
     """The places of which a fact says that what nobody is certain of is taken there."""
     accepted = [fact for fact in profile.facts if fact.verdict == "accepted" and fact.when]
-    return {each.pointer for each in Docket(accepted, wire.schema_places).broken(request)}
+    return {each.pointer for each in Docket(accepted, wire.schema_places).judge(request)[1]}
 
 
 ENDED = {"until": str(dt.date(2026, 9, 1)), "since": None}

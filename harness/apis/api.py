@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 from harness.apis.conditions import SchemaPlaces
 from harness.apis.departure import Strictly
 from harness.apis.embedding import EmbeddingFormat
-from harness.apis.fact import Fact
-from harness.apis.facts import SHIPPED, Docket, Edition, Facts, today
+from harness.apis.fact import Breach, Fact
+from harness.apis.facts import SHIPPED, Docket, Edition, Facts, limit_from, today
 from harness.apis.frontage import Frontage
 from harness.apis.law import Law, Services
 from harness.apis.lift import Lift
@@ -27,6 +27,7 @@ from harness.apis.terms import PLAIN as PLAIN_TERMS
 from harness.apis.terms import Terms
 from harness.apis.traits import PLAIN, Traits
 from harness.apis.view import ModelStep, RequestView, ResponseView
+from harness.apis.wording import bracketed
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import JSON, StopReason
 from harness.scenarios.schema import Provocation
@@ -106,6 +107,7 @@ class Api:
     `misheaded(request)`: what is wrong with the headers of a request that has them.
     `embeddings`: the format of its embeddings, if it has any.
     `frontage`: what its server does around the chats, for clients that are not ours.
+    `spelled(pointer)`: a place as the provider's refusals spell it.
     `questions`: how a server of it is asked that is to be judged, and `departures(response, request)` where an answer
     departs from what the API promises (`None`: 'harness check --server' has nothing for it).
 
@@ -159,8 +161,9 @@ class Api:
     frontage: Frontage = field(default_factory=Frontage)
     questions: Questions | None = None
     departures: Strictly | None = None
+    spelled: Callable[[str], str] = bracketed
     _written: frozenset[str] = field(init=False, repr=False, compare=False)
-    _dockets: dict[tuple[int, frozenset[str]], tuple[tuple[Fact, ...], Docket]] = field(
+    _dockets: dict[tuple[int, frozenset[str]], tuple[Profile, Docket]] = field(
         init=False, repr=False, compare=False, default_factory=dict["tuple[int, frozenset[str]]", Any]
     )
     _derived: dict[tuple[str, int], tuple[tuple[Fact, ...], Profile]] = field(
@@ -177,7 +180,12 @@ class Api:
         if not self.profiles or self.profiles[-1].models != r".*":
             raise ValueError("its last profile is not one for all models, r'.*'")
         written = frozenset(source for limit in self.limits for source in limit.facts)
-        object.__setattr__(self, "_written", written)  # what never changes, though every request is judged by it
+        object.__setattr__(self, "_written", written)
+
+    @property
+    def table(self) -> tuple[Limit, ...]:
+        """Everything that can be violated: `limits`, and those that the shipped facts have. Raises `FactsError`."""
+        return (*self.limits, *(limit for limit, _ in self.facts.limits.values()))
 
     def profile_for(self, model: str, edition: Edition = SHIPPED) -> Profile:
         """What holds for a model, by an edition of the facts: without a day, today. Raises `FactsError`."""
@@ -195,8 +203,9 @@ class Api:
     def violable(self, edition: Edition = SHIPPED) -> Iterator[str]:
         """The ids of all that a request can violate: of the limits, and of the facts that have conditions, of any day.
         Raises `FactsError`."""
-        yield from (limit.id for limit in self.limits)
-        yield from (fact.id for fact in self._unwritten(self.facts.together(self.name, edition.files).all()))
+        facts = self.facts.together(self.name, edition.files)
+        yield from dict.fromkeys((*(limit.id for limit in self.limits), *self.facts.limits, *facts.limits))
+        yield from (fact.id for fact in self._unwritten(facts.all()))
 
     def judge(self, request: HttpRequest, law: Law) -> list[Violation]:
         """What is refused or taken with a loss: by the API's own checks, as far as facts that hold by the law bear them
@@ -205,9 +214,10 @@ class Api:
         What a written check says of a place is not said twice, but a warning hides no refusal, and a limit of the
         API's own provider hides none of another server's. Never raises.
         """
-        found = self.borne_out(self.violations(request, law), law)
+        limits, refused = self._docket(law).judge(request)
+        found = self.borne_out([*limits, *self.violations(request, law)], law)
         settled = [each for each in found if self.is_settled(each.source, law)]
-        for each in self._docket(law).broken(request):
+        for each in refused:
             if not _is_said(each, settled if self.is_settled(each.source, law) else found):
                 found.append(each)
         return found
@@ -241,25 +251,40 @@ class Api:
         return law.is_own or not held or any(law.service in (fact.service or ()) for fact in held)
 
     def _docket(self, law: Law) -> Docket:
-        """The facts that no written check stands for, and that hold by a law: made ready once, though every request is
-        held to them."""
-        facts = law.profile.facts
-        known = self._dockets.get((id(facts), law.services))
-        if known is not None and known[0] is facts:
+        """The facts that no written check stands for, and the breaches of limits that rest on facts, of those that hold
+        by a law: made ready once, though every request is held to them."""
+        profile = law.profile
+        known = self._dockets.get((id(profile), law.services))
+        if known is not None and known[0] is profile:
             return known[1]
-        held = [fact for fact in self._unwritten(facts) if fact.is_at(law.services)]
-        same = (each for _, each in self._dockets.values() if _are(each.facts, held))
-        docket = next(same, None) or Docket(held, self.schema_places)
+        at = [fact for fact in profile.facts if fact.is_at(law.services)]
+        held, breaches = [*self._unwritten(at)], [*self._breaches(law, at)]
+        same = (
+            each
+            for _, each in self._dockets.values()
+            if _are(each.facts, held) and _are([way for _, way in each.breaches], [way for _, way in breaches])
+        )
+        docket = next(same, None) or Docket(held, self.schema_places, breaches, self.spelled)
         if len(self._dockets) >= _MOST_DOCKETS:
             self._dockets.clear()
-        self._dockets[id(facts), law.services] = facts, docket
+        self._dockets[id(profile), law.services] = profile, docket
         return docket
+
+    def _breaches(self, law: Law, facts: Sequence[Fact]) -> Iterator[tuple[Limit, Breach]]:
+        """The breaches of limits of which one fact at least holds."""
+        held = {fact.id for fact in facts}
+        own = {entry.id: (limit_from(fact, entry), entry) for fact in facts for entry in fact.limits}
+        for limit, entry in {**self.facts.limits, **own}.values():
+            if not held.isdisjoint(limit.facts):
+                for breach in entry.breaches:
+                    if breach.own in (None, law.is_own) and _has(law.profile, breach.profile):
+                        yield limit, breach
 
     def _unwritten(self, facts: Iterable[Fact]) -> Iterator[Fact]:
         """Those of the facts that are found by their conditions alone."""
+        written = self._written | self.facts.written
         for fact in facts:
-            is_checked = fact.check is not None or fact.id in self._written
-            if fact.verdict == "refused" and fact.when and not is_checked:
+            if fact.verdict == "refused" and fact.when and not fact.limits and fact.id not in written:
                 yield fact
 
     def is_provider(self, url: str) -> bool:
@@ -274,8 +299,17 @@ class Api:
         )
 
 
-def _are(facts: Sequence[Fact], others: Sequence[Fact]) -> bool:
+def _are(facts: Sequence[object], others: Sequence[object]) -> bool:
     return len(facts) == len(others) and all(map(is_, facts, others))
+
+
+def _has(profile: Profile, wanted: Mapping[str, Sequence[JSON]]) -> bool:
+    """Return whether each of these fields of a profile has one of the values, or holds one of them."""
+    for name, values in wanted.items():
+        value: Any = getattr(profile, name)
+        if not any(each in value if isinstance(value, frozenset) else each == value for each in values):
+            return False
+    return True
 
 
 def _is_said(violation: Violation, others: Sequence[Violation]) -> bool:

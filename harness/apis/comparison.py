@@ -42,6 +42,18 @@ def comparison(condition: Condition) -> Holds:  # noqa: C901, PLR0912 - one case
             return lambda value: isinstance(value, str | list) and len(value) > (condition.longer or 0)
         case "like":
             return lambda value: isinstance(value, str) and covers(condition.like or "", value)
+        case "unlike":
+            return lambda value: isinstance(value, str) and not covers(condition.unlike or "", value)
+        case "not_kind":
+            kinds = {*(condition.not_kind or ()), *(["null"] if condition.schemas is None else [])}
+            return lambda value: _kind(value) not in kinds
+        case "only":
+            return lambda value: value is None or any(equal(value, each) for each in condition.only or ())
+        case "empty":
+            return lambda value: not value
+        case "unknown":
+            known = {*(condition.unknown or ())}
+            return lambda value: isinstance(value, dict) and not value.keys() <= known
         case "there":
             return lambda value: condition.there is True and value not in unset
         case _:

@@ -10,8 +10,8 @@ from pydantic import Field, JsonValue, model_validator
 from harness.scenarios.fields import Pattern, Strict, misfit
 
 _OPERATORS = (
-    *("is", "in", "out", "not_in", "there", "over", "under", "longer", "like", "kind"),
-    *("members", "every", "repeated", "beside", "outside"),
+    *("is", "in", "out", "not_in", "there", "over", "under", "longer", "like", "unlike", "kind", "not_kind"),
+    *("members", "every", "repeated", "beside", "outside", "unknown", "only", "empty"),
 )
 _INDEX = r"(?:\[(?:\*|-?\d+|\d+:|next|later)?\])*"
 _PATH = re.compile(rf"[^\[\].]+{_INDEX}(?:\.[^\[\].]+{_INDEX})*")
@@ -44,12 +44,20 @@ class Condition(Strict):
     in_: list[JsonValue] | None = Field(default=None, alias="in", description="It has one of these values.")
     out: list[JsonValue] | None = Field(default=None, description="It is there, and has none of these values.")
     not_in: list[JsonValue] | None = Field(default=None, description="It is not there, or has none of these values.")
+    only: list[JsonValue] | None = Field(default=None, description="It is not there, or has one of these values.")
+    empty: Literal[True] | None = Field(
+        default=None, description="It is not there, or an empty text, list or object, or false."
+    )
     there: bool | None = Field(default=None, description="Whether it is there.")
     over: float | None = Field(default=None, description="It is a number above this one.")
     under: float | None = Field(default=None, description="It is a number below this one.")
     longer: int | None = Field(default=None, description="It is a text or a list of more than this length.")
     like: Pattern | None = Field(default=None, description="It is a text that matches as a whole.")
+    unlike: Pattern | None = Field(default=None, description="It is a text that does not match as a whole.")
     kind: JsonType | None = Field(default=None, description="It is of this JSON type.")
+    not_kind: list[JsonType] | None = Field(
+        default=None, min_length=1, description="It is there, and of none of these JSON types."
+    )
     members: JsonType | None = Field(
         default=None, description="It is a list or an object, and one of its values is of this JSON type."
     )
@@ -65,6 +73,10 @@ class Condition(Strict):
         min_length=1,
         description="It is a text, or a list or an object with an element or a key, that is not among the values, "
         "elements or keys at this place: a path in the body, or a keyword of the same schema.",
+    )
+
+    unknown: list[str] | None = Field(
+        default=None, description="It is an object with a key that is none of these; the key is the place."
     )
 
     @property
@@ -94,6 +106,6 @@ class Condition(Strict):
             raise misfit(f"a condition has one of {', '.join(_OPERATORS)}; this one has {', '.join(given) or 'none'}.")
         if (self.schemas is not None) is not (self.keyword is not None):
             raise misfit("schema and keyword come together.")
-        if self.schemas is not None and (self.every is not None or self.repeated):
-            raise misfit("every and repeated are about a place in the body: write at.")
+        if self.at is None and (self.every is not None or self.repeated or self.unknown is not None):
+            raise misfit("every, repeated and unknown are about a place in the body: write at.")
         return self

@@ -3,9 +3,9 @@
 A place is a path of keys: `thinking.type`; `tools[].name` is some element's, `messages[-1]` one element. Conditions of
 one fact that go through the same `[]` are about the same element, of schemas about the same schema; through `[*]` each
 finds its own. `messages[next]` is the element after that of `messages[]`, `messages[later]` any after it,
-`messages[1:]` any but the first; `args.**` is `args` and everything inside it. What is not there meets `there: false`
-and `not_in`, and nothing else; `tools[].name` is not there where no tool has one, or the tool of the other conditions
-has none. Keys in camelCase are found in snake_case too: Gemini takes both.
+`messages[1:]` any but the first; `args.**` is `args` and everything inside it. What is not there meets `there: false`,
+`not_in`, `only` and `empty`, and nothing else; `tools[].name` is not there where no tool has one, or the tool of the
+other conditions has none. Keys in camelCase are found in snake_case too: Gemini takes both.
 
 `null` at a place in a body is an absent field, as all four APIs read it, unless the condition names `null` itself
 (`kind: "null"`, `is: null`). Inside a JSON schema it is a value.
@@ -117,25 +117,36 @@ class Conditions:
 
     def met(self, asked: Asked) -> str | None:
         """Where a request meets the first of the conditions, as a JSON pointer, if it meets all; else `None`."""
+        return next(self.places(asked), None)
+
+    def places(self, asked: Asked) -> Iterator[str]:
+        """Every place at which a request meets the first of the conditions, where it meets all."""
         body = asked.body
         if self._first is None or not isinstance(body, dict):
-            return None
+            return
         for spellings in self._needed:
             if spellings[0] not in body and spellings[-1] not in body:
-                return None
+                return
         shared = frozenset[str]() if self._without else self._shared(asked.schemas)
-        return self._rest(0, asked, shared, {}, "")
+        seen: set[str] = set()
+        for pointer in self._rest(0, asked, shared, {}, ""):
+            if pointer not in seen:
+                seen.add(pointer)
+                yield pointer
 
-    def _rest(self, number: int, asked: Asked, shared: frozenset[str], chosen: _Chosen, pointer: str) -> str | None:
-        """Whether the tests from this one on are passed, by the elements that were chosen for those before."""
+    def _rest(self, number: int, asked: Asked, shared: frozenset[str], chosen: _Chosen, pointer: str) -> Iterator[str]:
+        """The places of the first test where those from this one on are passed, by the elements that were chosen."""
         if number == len(self.tests):
-            return pointer
+            yield pointer
+            return
         test = self.tests[number]
         for place, then in test.meeting(asked, shared, chosen):
-            found = self._rest(number + 1, asked, shared, then, place if test is self._first else pointer)
-            if found is not None or then is chosen:  # with the same choice, all others would end the same
-                return found
-        return None
+            found = False
+            for found_at in self._rest(number + 1, asked, shared, then, place if test is self._first else pointer):
+                found = True
+                yield found_at
+            if then is chosen and not (found and test is self._first):
+                return  # with the same choice, all others would end the same
 
     def _shared(self, schemas: SchemaPlaces) -> frozenset[str]:
         """What more than one of the tests goes through."""
@@ -205,7 +216,7 @@ class Test:
         self.condition = condition
         self.holds = comparison(condition)
         self.steps = steps_of(condition.at or "")
-        self.wants_nothing = condition.there is False or condition.not_in is not None
+        self.wants_nothing = condition.there is False or condition.operator in ("not_in", "only", "empty")
         self.is_relative = any(index in ("next", "later") for step in self.steps for index in step.indexes)
         self._fits = _context(condition, self.steps)
 
@@ -235,7 +246,11 @@ class Test:
                 if self.wants_nothing:
                     yield pointer, then
             elif self.holds(value) and (self._fits is None or self._fits(asked, pointer, value)):
-                yield pointer, then
+                if self.condition.unknown is not None and isinstance(value, dict):
+                    unknown = (key for key, held in value.items() if held is not None)
+                    yield from ((join(pointer, key), then) for key in unknown if key not in self.condition.unknown)
+                else:
+                    yield pointer, then
 
     def _all_hold(self, values: Sequence[JSON | _Absent]) -> bool:
         if self.condition.there is False:

@@ -61,12 +61,52 @@ class Check(Strict):
     limit: str = Field(description="The id of its limit.")
 
 
-class Example(Strict):
-    """A request that breaks a fact and its twin that does not, where the conditions alone do not make them: fields of
-    the body, in addition to the smallest request of the API."""
+Example = dict[str, JsonValue]
+"""A request, as what differs from the API's smallest one (`harness.apis.examples`)."""
 
-    broken: dict[str, JsonValue] = Field(default_factory=dict[str, JsonValue])
-    twin: dict[str, JsonValue] = Field(default_factory=dict[str, JsonValue])
+
+class Breach(Strict):
+    """A request that breaks a limit, by conditions, and the refusal that it gets. Every place that meets the first
+    condition is one finding."""
+
+    when: list[Condition] = Field(default_factory=list[Condition], description="The conditions; all are met.")
+    own: bool | None = Field(
+        default=None, description="true: only where the rules of the API's own provider hold; false: only elsewhere."
+    )
+    profile: dict[str, list[JsonValue]] = Field(
+        default_factory=dict[str, list[JsonValue]],
+        description="Fields of the model's profile, each with the values of which it has one.",
+    )
+    message: str | None = Field(
+        default=None,
+        min_length=1,
+        description="The text of the refusal, with {path}, {parent}, {value}, {shown}, {type}, {length}, {model}.",
+    )
+    code: str | None = Field(default=None, description="The code of the refusal.")
+    expected: JsonValue = Field(default=None, description="The value that is taken.")
+    severity: Literal["error", "warning"] = Field(default="error", description="The most that it ever is.")
+
+
+class LimitEntry(Breach):
+    """A limit that rests on the fact that it is written in: findings have its id."""
+
+    id: str = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)+$", description="Kebab-case.")
+    says: str = Field(min_length=1, description="The requirement, in a sentence.")
+    remedy: str = Field(default="", description="The way to keep to it.")
+    also: list[str] = Field(default_factory=list[str], description="Ids of other facts that it rests on.")
+    word: str | None = Field(default=None, description="A word that the texts of a request which breaks it lack.")
+    ways: list[Breach] = Field(default_factory=list[Breach], description="Further ways to break it.")
+    check: str | None = Field(
+        default=None, description="The Python check that finds it, where conditions cannot: its module in harness.apis."
+    )
+    parameters: JsonValue = Field(default=None, description="The parameters of the check.")
+    refuses: list[Example] = Field(default_factory=list[Example], description="Requests that break it.")
+    accepts: list[Example] = Field(default_factory=list[Example], description="Requests that keep to it.")
+
+    @property
+    def breaches(self) -> tuple[Breach, ...]:
+        """All ways to break it that conditions say."""
+        return (self, *self.ways) if self.when else tuple(self.ways)
 
 
 Said = Literal["refused", "taken"]
@@ -136,7 +176,9 @@ class Fact(Strict):
         default_factory=list[Condition],
         description="What a request has that meets the fact; without the first of them its twin does not.",
     )
-    example: Example | None = Field(default=None, description="What breaks it, and what does not.")
+    limits: list[LimitEntry] = Field(default_factory=list[LimitEntry], description="The limits that rest on it.")
+    refuses: list[Example] = Field(default_factory=list[Example], description="Requests that it refuses.")
+    accepts: list[Example] = Field(default_factory=list[Example], description="Requests that it does not refuse.")
     check: Check | None = Field(default=None, description="The written check that finds it.")
     unchecked: str | None = Field(default=None, description="Why no check finds it.")
     unless: str | None = Field(default=None, description="Under which circumstances it does not hold.")
@@ -180,6 +222,9 @@ class FactFile(Strict):
     """A file of facts about one API."""
 
     api: str = Field(description="The name of the API.")
+    bases: dict[str, Example] = Field(
+        default_factory=dict[str, Example], description="Requests that examples begin with (`from`), by name."
+    )
     facts: list[Fact]
 
 

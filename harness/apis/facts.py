@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -13,14 +14,14 @@ from typing import TypeAlias
 from pydantic import ValidationError
 
 from harness.apis.bodies import parsed
-from harness.apis.conditions import Asked, SchemaPlaces
-from harness.apis.fact import Fact, FactFile
-from harness.apis.jsonvalue import resolve
+from harness.apis.conditions import Asked, Conditions, SchemaPlaces
+from harness.apis.fact import Breach, Example, Fact, FactFile, LimitEntry
+from harness.apis.jsonvalue import keys, resolve
 from harness.apis.limit import Limit, Violation, lesser
 from harness.apis.remedies import remedy
 from harness.apis.sieve import Sieve
 from harness.apis.view import WireError
-from harness.apis.wording import said_of
+from harness.apis.wording import filled, full, said_of
 from harness.contract.errors import FactsError, UsageError
 from harness.contract.http import HttpRequest
 from harness.contract.model import JSON
@@ -48,7 +49,7 @@ class Facts:
 
     def together(self, api: str, files: Iterable[Path]) -> Facts:
         """These and those of other files, as far as they are about the API."""
-        return Facts((*self.files, *(file for file in files if _read(file)[0] == api)))
+        return Facts((*self.files, *(file for file in files if _read(file).api == api)))
 
     def all(self) -> tuple[Fact, ...]:
         """All of them. Raises `FactsError`, as `facts_in` says."""
@@ -63,6 +64,21 @@ class Facts:
         """Those with these ids; of an id that there is not, nothing."""
         by_id = _by_id(self._state)
         return tuple(by_id[each] for each in ids if each in by_id)
+
+    @property
+    def limits(self) -> Mapping[str, tuple[Limit, LimitEntry]]:
+        """The limits that the facts have, by their ids, with their entries."""
+        return _limits(self._state)
+
+    @property
+    def bases(self) -> Mapping[str, Example]:
+        """The requests that examples begin with."""
+        return {name: base for file in self.files for name, base in _read(file).bases.items()}
+
+    @property
+    def written(self) -> frozenset[str]:
+        """The ids of the facts that limits or written checks stand for."""
+        return _written(self._state)
 
     @property
     def _state(self) -> _State:
@@ -85,7 +101,7 @@ class Edition:
         """Whether the files can be read, and are of these APIs. Raises `FactsError`."""
         known = [*apis]
         for file in self.files:
-            if (api := _read(file)[0]) not in known:
+            if (api := _read(file).api) not in known:
                 raise FactsError(str(file), f"there is no API {api!r}. Known: {', '.join(known)}.", key="api")
 
 
@@ -109,27 +125,61 @@ def day(text: str, option: str) -> dt.date:
 
 
 class Docket:
-    """Facts that many requests are held to, by their conditions alone."""
+    """Facts, and breaches of limits, that many requests are held to by their conditions alone."""
 
-    def __init__(self, facts: Iterable[Fact], schemas: SchemaPlaces) -> None:
+    def __init__(
+        self,
+        facts: Iterable[Fact],
+        schemas: SchemaPlaces,
+        breaches: Iterable[tuple[Limit, Breach]] = (),
+        spelled: Callable[[str], str] = str,
+    ) -> None:
         self.facts = tuple(facts)
+        self.breaches = tuple(breaches)
         self._schemas = schemas
-        self._sieve = Sieve([fact.conditions for fact in self.facts], schemas)
+        self._spelled = spelled
+        self._conditions = [Conditions(breach.when) for _, breach in self.breaches]
+        self._sieve = Sieve([*self._conditions, *(fact.conditions for fact in self.facts)], schemas)
 
-    def broken(self, request: HttpRequest) -> Iterator[Violation]:
-        """The facts whose conditions a request meets: it is refused. Never raises; an unreadable body meets none."""
+    def judge(self, request: HttpRequest) -> tuple[list[Violation], list[Violation]]:
+        """The limits that a request breaks, and the facts that refuse it. Never raises."""
+        limits, refused = list[Violation](), list[Violation]()
         try:
             body = parsed(request.body)
         except WireError:
-            return
+            return limits, refused
         asked = Asked(body, {name.lower(): value for name, value in request.headers.items()}, self._schemas)
         for number in self._sieve.passing(asked):
-            fact = self.facts[number]
-            pointer = fact.conditions.met(asked)
-            if pointer is not None:
-                value = resolve(body, pointer)
-                said = said_of(fact.words, pointer, value) if fact.words else fact.says
-                yield limit_of(fact).broken(said, pointer, actual=_shown(value), status=fact.status)
+            if number < len(self.breaches):
+                limits += (self._broken(number, pointer, body) for pointer in self._conditions[number].places(asked))
+            else:
+                fact = self.facts[number - len(self.breaches)]
+                pointer = fact.conditions.met(asked)
+                if pointer is not None:
+                    value = resolve(body, pointer)
+                    said = said_of(fact.words, pointer, value) if fact.words else fact.says
+                    refused.append(limit_of(fact).broken(said, pointer, actual=_shown(value), status=fact.status))
+        return limits, refused
+
+    def _broken(self, number: int, pointer: str, body: JSON) -> Violation:
+        limit, breach = self.breaches[number]
+        first = breach.when[0]
+        path, value, said = first.at or "", resolve(body, pointer), breach.message or limit.sentence
+        if first.like is not None and isinstance(value, str) and "{found}" in said:
+            found = re.fullmatch(first.like, value)
+            said = said.replace("{found}", found[1] if found else "")
+        if first.unknown is not None:
+            value = keys(pointer)[-1]
+        elif full(path, pointer) != pointer or (first.operator in ("there", "longer") and _shown(value) is None):
+            value = None
+        return limit.broken(
+            filled(said, path, pointer, body, self._spelled),
+            pointer,
+            actual=value,
+            expected=breach.expected,
+            code=breach.code,
+            severity=breach.severity,
+        )
 
 
 def limit_of(fact: Fact) -> Limit:
@@ -137,12 +187,19 @@ def limit_of(fact: Fact) -> Limit:
     return Limit(fact.id, fact.says, fact.id, lesser("error", [fact]), remedy=remedy(fact))
 
 
+def limit_from(fact: Fact, entry: LimitEntry) -> Limit:
+    """The limit of an entry."""
+    severity = "warning" if all(each.severity == "warning" for each in (entry, *entry.ways)) else "error"
+    source = ", ".join((fact.id, *entry.also))
+    return Limit(entry.id, entry.says, source, severity, entry.word, entry.remedy)
+
+
 def _shown(value: JSON) -> JSON:
     return value if isinstance(value, str | int | float | bool) else None
 
 
-def facts_in(path: Path) -> tuple[str, tuple[Fact, ...]]:
-    """The API's name and the facts of a file.
+def facts_in(path: Path) -> FactFile:
+    """Read a file of facts.
 
     Raises:
         FactsError: it cannot be read, or is not what `harness.apis.fact` says: file, line, column and key.
@@ -161,10 +218,10 @@ def facts_in(path: Path) -> tuple[str, tuple[Fact, ...]]:
         errors = [explain(document, details) for details in error.errors(include_url=False)]
         raise min(errors, key=lambda each: (each.line or 0, each.column or 0)) from None
     _check_ids(document, file)
-    return file.api, tuple(file.facts)
+    return file
 
 
-def _read(path: Path) -> tuple[str, tuple[Fact, ...]]:
+def _read(path: Path) -> FactFile:
     """What `facts_in` says, read once for as long as the file stays what it is."""
     return _unchanged(path, _changed(path))
 
@@ -178,13 +235,24 @@ def _changed(path: Path) -> int:
 
 
 @cache
-def _unchanged(path: Path, _changed: int) -> tuple[str, tuple[Fact, ...]]:
+def _unchanged(path: Path, _changed: int) -> FactFile:
     return facts_in(path)
 
 
 @lru_cache
 def _by_id(state: _State) -> Mapping[str, Fact]:
-    return {fact.id: fact for file, changed in state for fact in _unchanged(file, changed)[1]}
+    return {fact.id: fact for file, changed in state for fact in _unchanged(file, changed).facts}
+
+
+@lru_cache
+def _limits(state: _State) -> Mapping[str, tuple[Limit, LimitEntry]]:
+    return {entry.id: (limit_from(fact, entry), entry) for fact in _by_id(state).values() for entry in fact.limits}
+
+
+@lru_cache
+def _written(state: _State) -> frozenset[str]:
+    by_limits = {source for limit, _ in _limits(state).values() for source in limit.facts}
+    return by_limits.union(fact.id for fact in _by_id(state).values() if fact.check is not None)
 
 
 @lru_cache(1024)
@@ -194,7 +262,13 @@ def _holding(state: _State, model: str, day: dt.date) -> tuple[Fact, ...]:
 
 def _check_ids(document: Document, file: FactFile) -> None:
     seen: dict[str, int] = {}
+    limits: set[str] = set()
     for index, fact in enumerate(file.facts):
+        for number, limit in enumerate(fact.limits):
+            if limit.id in limits:
+                at = ("facts", index, "limits", number, "id")
+                raise document.error(at, f"the id {limit.id!r} is that of another limit already.")
+            limits.add(limit.id)
         place = ("facts", index, "id")
         if not fact.id.startswith(f"{file.api}-"):
             raise document.error(place, f"the id has to begin with the API's name, {file.api}-.")

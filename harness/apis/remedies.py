@@ -1,4 +1,4 @@
-"""Remedies for requests that a fact refuses, derived from its first condition (`harness.apis.twins`)."""
+"""Remedies for requests that a fact refuses, derived from its first condition."""
 
 from __future__ import annotations
 

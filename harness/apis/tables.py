@@ -9,7 +9,7 @@ from harness.apis.limit import Limit, Severity, lesser
 
 def known_limits() -> tuple[Limit, ...]:
     """Everything that a request can violate."""
-    return (PATH_UNKNOWN, *(limit for api in catalog.apis() for limit in api.limits))
+    return (PATH_UNKNOWN, *(limit for api in catalog.apis() for limit in api.table))
 
 
 def severity(limit: Limit) -> Severity:

@@ -1,9 +1,11 @@
-"""The provider's words of a refusal, said of another request than the one that was seen to be refused."""
+"""The words of refusals: the provider's own, moved to another request, and templates of limits."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
+from harness.apis.jsonvalue import join, resolve
 from harness.contract.model import JSON
 
 _PATH = re.compile(r"\b([a-z_]+)((?:\[\d+\]|\.\d+)(?:\.[A-Za-z_]\w*|\[\d+\]|\.\d+)*)")
@@ -27,3 +29,71 @@ def said_of(words: str, pointer: str, value: JSON) -> str:
 
     told = _PATH.sub(at, words)
     return _LENGTH.sub(rf"\g<1>{len(value)}", told) if isinstance(value, str | list) else told
+
+
+_STEP = re.compile(r"([^.\[\]]+)|\[[^\]]*\]")
+_FIELD = re.compile(r"\{(path|parent|value|shown|type|length|model|json)(?::(\^*[\w.]+))?\}")
+
+
+def filled(message: str, path: str, pointer: str, body: JSON, spelled: Callable[[str], str]) -> str:
+    """The message of a breach, with its fields filled. The condition's `path` was met at `pointer`, which ends early
+    where something is absent. `{value:name}` is the value of a key inside of what is there, `{value:^name}` beside it.
+    """
+    whole = full(path, pointer)
+
+    def field(found: re.Match[str]) -> str:
+        at = whole
+        if found[2]:
+            inside = found[2].lstrip("^")
+            at = join(at.rsplit("/", up)[0] if (up := len(found[2]) - len(inside)) else at, *inside.split("."))
+        if found[1] in ("path", "parent"):
+            return spelled(at if found[1] == "path" else at.rpartition("/")[0])
+        if found[1] == "model":
+            return str(body.get("model")) if isinstance(body, dict) else ""
+        return _said(found[1], resolve(body, at) if pointer == whole else None)
+
+    return _FIELD.sub(field, message)
+
+
+def _said(field: str, value: JSON) -> str:
+    match field:
+        case "shown":
+            return f"'{value}'" if isinstance(value, str) else type_name(value)
+        case "type":
+            return type_name(value)
+        case "json":
+            return type(value).__name__
+        case "length":
+            return str(len(value)) if isinstance(value, str | list) else "0"
+        case _:
+            return str(value)
+
+
+def full(path: str, pointer: str) -> str:
+    """The pointer of a condition's path, whose elements `pointer` says, although it may end before the path does."""
+    steps = [step[1] or "" for step in _STEP.finditer(path)]
+    said = pointer.count("/")
+    return join(pointer, *steps[said:]) if len(steps) > said else pointer
+
+
+def bracketed(pointer: str) -> str:
+    """A pointer as OpenAI spells it: `/messages/3/role` is `messages[3].role`."""
+    keys = (key.replace("~1", "/").replace("~0", "~") for key in pointer.split("/")[1:])
+    return "".join(f"[{key}]" if key.isdigit() else f".{key}" for key in keys).removeprefix(".")
+
+
+def type_name(value: JSON) -> str:
+    """A JSON type as refusals call it."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "a boolean"
+        case int() | float():
+            return "a number"
+        case str():
+            return "a string"
+        case list():
+            return "an array"
+        case dict():
+            return "an object"

@@ -1,4 +1,4 @@
-"""`harness validate`: everything that is wrong with scenario files, each with its place."""
+"""`harness validate`: everything that is wrong with scenario files and files of facts, each with its place."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from harness.cli.days import FactFiles, fact_files
 
 
 def validate(
@@ -17,14 +19,20 @@ def validate(
             help="Scenario files and folders. None: the project's scenarios, or the shipped ones.",
         ),
     ] = None,
+    facts: FactFiles = None,
 ) -> int:
-    """Check scenario files: every problem as file:line:column at key: reason. Exit code 2 if there is one, else 0."""
+    """Check scenario files, and the examples of files of facts: every problem as file:line:column at key: reason.
+
+    Exit code 2 if there is one, else 0. With --facts and no PATH, only the files of facts are checked.
+    """
     from harness.cli.pipeline import refuse  # noqa: PLC0415 - the same
     from harness.cli.settings import settings  # noqa: PLC0415 - the same
     from harness.contract.errors import FileError, ScenarioError  # noqa: PLC0415 - the same
     from harness.scenarios import suite  # noqa: PLC0415 - `harness --help` loads no pydantic
     from harness.scenarios.load import problems, scenario_files  # noqa: PLC0415 - the same
 
+    if facts and not paths:
+        return _of_facts(fact_files(facts))
     own = [path for each in settings().scenarios if (path := Path(each)).exists()]
     files = scenario_files(paths or own or [suite.shipped("scenarios")])
     taken: dict[str, Path] = {}
@@ -41,6 +49,20 @@ def validate(
         typer.echo(f"{len(found)} problem{'s' if len(found) > 1 else ''} in {_scenarios(len(files))}.", err=True)
         return 2
     typer.echo(f"{_scenarios(len(files))} {'is' if len(files) == 1 else 'are'} valid.")
+    return 0
+
+
+def _of_facts(files: tuple[Path, ...]) -> int:
+    from harness.apis.examples import problems  # noqa: PLC0415 - `harness --help` loads no APIs
+    from harness.cli.pipeline import refuse  # noqa: PLC0415 - the same
+
+    found = [each for file in files for each in problems(file)]
+    for each in found:
+        typer.echo(str(each))
+    if found:
+        refuse(found)
+        return 2
+    typer.echo(f"{len(files)} file{'' if len(files) == 1 else 's'} of facts: every example is what it says.")
     return 0
 
 

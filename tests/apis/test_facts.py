@@ -102,7 +102,8 @@ def test_nothing_that_does_not_ship_is_cited() -> None:
 
 
 def test_a_file_is_read(tmp_path: Path) -> None:
-    api, (fact,) = facts_in(written(tmp_path, A_FACT))
+    read = facts_in(written(tmp_path, A_FACT))
+    api, (fact,) = read.api, read.facts
     assert (api, fact.id, fact.is_certain, fact.status) == ("anthropic", "anthropic-a-b", True, 400)
     assert fact.is_of("any model")
     assert fact.is_at(frozenset({"of nobody"}))

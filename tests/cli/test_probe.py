@@ -112,9 +112,9 @@ def test_what_is_written_is_the_change_and_holds_from_today(harness: Command, tm
     assert first.out.splitlines()[-1] == (
         f"The change of the facts is in {file}: read it, and use it with --facts {file}."
     )
-    api, facts = facts_in(file)
-    by_id = {fact.id: fact for fact in facts}
-    assert api == "anthropic"
+    written = facts_in(file)
+    by_id = {fact.id: fact for fact in written.facts}
+    assert written.api == "anthropic"
     for name, change in DRIFT["anthropic"].items():
         old = by_id[name]
         assert old.until == today() - dt.timedelta(days=1)
@@ -325,7 +325,7 @@ def test_facts_that_cannot_be_asked_say_why_when_they_are_named(harness: Command
         ),
     )
     assert outcome.code == 2
-    assert "anthropic-required-fields: it has no conditions, of which a request could be made" in outcome.out
+    assert "anthropic-required-fields: it has no example of a request" in outcome.out
     assert "anthropic-response-blocks: it is about what answers are like, and no request can ask that" in outcome.out
     assert "anthropic-no-adaptive-thinking: it is not about claude-opus-5-5 at the service 'own' on " in outcome.out
 

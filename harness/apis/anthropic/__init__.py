@@ -53,14 +53,9 @@ API = Api(
     ),
     smallest=Smallest(
         "/v1/messages",
-        {"messages": [{"role": "user", "content": "Hello."}]},
-        ({"max_tokens": 16}, {"max_tokens": 2048}),  # thinking by a budget asks for at least 1024
+        {"messages": [{"role": "user", "content": "Hello."}], "max_tokens": 16},
         "x-api-key",
         headers={"anthropic-version": "2023-06-01"},
-        company=(
-            {"messages": [{"role": "user", "content": "Hello."}, {"role": "user", "content": "Hello."}]},
-            {"tools": [{"name": "f", "input_schema": {"type": "object", "properties": {}}}]},  # for a tool choice
-        ),
     ),
     profiles=PROFILES,
     targets=(

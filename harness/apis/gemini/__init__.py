@@ -56,14 +56,11 @@ API = Api(
     ),
     smallest=Smallest(
         "/v1beta/models/{}:generateContent",
-        {"contents": [{"role": "user", "parts": [{"text": "Hello."}]}]},
-        (
-            {"generationConfig": {"maxOutputTokens": 16}},
-            {"generationConfig": {"maxOutputTokens": 16, "responseMimeType": "application/json"}},  # schemas ask for it
-            {},
-        ),
+        {
+            "contents": [{"role": "user", "parts": [{"text": "Hello."}]}],
+            "generationConfig": {"maxOutputTokens": 16},
+        },
         "x-goog-api-key",
-        company=({"tools": [{"functionDeclarations": [{"name": "f"}]}]},),  # a tool choice asks for functions
     ),
     profiles=PROFILES,
     targets=(

@@ -53,15 +53,9 @@ API = Api(
     ),
     smallest=Smallest(
         "/chat/completions",
-        {"messages": [{"role": "user", "content": "Hello."}]},
-        ({"max_completion_tokens": 16}, {"max_tokens": 16}, {}),
+        {"messages": [{"role": "user", "content": "Hello."}], "max_completion_tokens": 16},
         "authorization",
         "Bearer ",
-        company=(  # a tool choice asks for tools, and some servers for their parameters
-            {"tools": [{"type": "function", "function": {"name": "f"}}]},
-            {"tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]},
-            {"reasoning_effort": "none"},  # openai-chat-tools-want-no-reasoning
-        ),
     ),
     profiles=PROFILES,
     targets=(Shipped("openai-chat", "openai-chat", "openai-chat", "gpt-6-sol"),),

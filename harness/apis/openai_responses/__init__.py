@@ -49,15 +49,9 @@ API = Api(
     ),
     smallest=Smallest(
         "/responses",
-        {"input": [{"role": "user", "content": "Hello."}]},
-        ({"max_output_tokens": 16}, {}),
+        {"input": [{"role": "user", "content": "Hello."}], "max_output_tokens": 16},
         "authorization",
         "Bearer ",
-        company=(
-            {"instructions": "Be brief."},  # openai-responses-codex-instructions
-            {"tools": [{"type": "function", "name": "f", "strict": False}]},  # a tool choice asks for tools
-            {"instructions": "Be brief.", "tools": [{"type": "image_generation"}]},
-        ),
     ),
     profiles=PROFILES,
     targets=(Shipped("openai-responses", "openai-responses", "openai-responses", "gpt-6-astra"),),

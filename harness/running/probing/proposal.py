@@ -43,7 +43,8 @@ def _entries(found: Told, day: dt.date) -> Iterator[dict[str, Any]]:
         "words": found.answer.words if verdict == "refused" and found.answer else None,
         "status": found.answer.status if verdict == "refused" and found.answer else None,
         "evidence": [{"kind": "probe", "address": url, "date": day.isoformat()}],
-        "when": _written(fact)["when"],
+        "when": _written(fact).get("when"),
+        "refuses" if verdict == "refused" else "accepts": fact.accepts[:1] if verdict == "refused" else fact.refuses,
     }
     yield {key: value for key, value in new.items() if value}
 

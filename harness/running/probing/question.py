@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
 from harness import catalog
 from harness.apis.api import Api
-from harness.apis.fact import Fact
+from harness.apis.examples import request_of
+from harness.apis.fact import Example, Fact
 from harness.apis.facts import today
 from harness.apis.law import OTHER, OWN, Law
-from harness.apis.limit import Violation
 from harness.apis.targets import Target
-from harness.apis.twins import twins
 from harness.apis.view import WireError
 from harness.contract.errors import UnknownName, UsageError
 from harness.contract.http import HttpRequest
@@ -30,7 +29,7 @@ _UNBOUNDED = 256
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two requests, without a key. The fact is about `meant`; its `twin` differs in the fact's first condition."""
+    """Two requests, without a key. The fact is about `meant`; its `twin` is another that it is not about."""
 
     meant: HttpRequest
     twin: HttpRequest
@@ -105,42 +104,33 @@ def _law(api: Api, target: Target, base_url: str, service: str | None) -> Law:
 def _question(api: Api, target: Target, base_url: str, law: Law, fact: Fact) -> Question:
     if fact.verdict == "behaviour":
         return Question(target, base_url, fact, None, "it is about what answers are like, and no request can ask that")
-    if not fact.when:
-        why = fact.unchecked or "it has no conditions, of which a request could be made"
+    if not fact.refuses and not fact.accepts:
+        why = fact.unchecked or "it has no example of a request"
         return Question(target, base_url, fact, None, why)
-    pair = paired(api, fact, target.model, base_url, law)
+    bases = api.facts.together(target.api, target.edition.files).bases
+    pair = paired(api, fact, target.model, base_url, law, bases)
     why = "" if pair else "no request could be made that it alone is about"
     return Question(target, base_url, fact, pair, why)
 
 
-def paired(api: Api, fact: Fact, model: str, base_url: str, law: Law) -> Pair | None:
-    """The pair against which the least is known beside the fact, of those that the API's smallest chats make.
+def paired(  # noqa: PLR0913, PLR0917 - a fact, and the server that is probed
+    api: Api, fact: Fact, model: str, base_url: str, law: Law, bases: Mapping[str, Example]
+) -> Pair | None:
+    """The first example that a fact is about and the first that it is not about, which else is the smallest chat.
 
-    Of the twin nothing should be known, certain or not: where it is refused too, the pair tells nothing.
-
-    `None`: none can be made, or the request of a fact that something is accepted would be refused for something else.
+    `None`: there is none, or the request of a fact that something is accepted would be refused for something else.
     """
-    if api.smallest is None:
+    about, other = (fact.refuses, fact.accepts) if fact.verdict == "refused" else (fact.accepts, fact.accepts[1:])
+    if api.smallest is None or not about:
         return None
-    best: tuple[tuple[int, ...], Pair] | None = None
-    for body in api.smallest.bodies(model):
-        made = twins(fact, body, api.schema_places)
-        if made is None:
-            continue
-        meant, twin = (api.smallest.request(each, model, base_url) for each in made)
-        beside = [each for each in api.judge(meant, law) if fact.id not in each.source.split(", ")]
-        known = api.judge(twin, law), beside
-        errors = [_errors(each) for each in known]
-        if fact.verdict == "accepted" and any(errors):
-            continue
-        against = (*errors, *map(len, known))
-        if best is None or against < best[0]:
-            best = against, Pair(meant, twin)
-    return best and best[1]
-
-
-def _errors(violations: Iterable[Violation]) -> int:
-    return sum(each.severity == "error" for each in violations)
+    chosen = {"model": model}
+    meant, twin = (
+        request_of(api, bases, {**each, **chosen}, model, base_url) for each in (about[0], other[0] if other else {})
+    )
+    known = (*api.judge(meant, law), *api.judge(twin, law))
+    if fact.verdict == "accepted" and any(each.severity == "error" for each in known):
+        return None
+    return Pair(meant, twin)
 
 
 def dollars(asked: Sequence[Question], most: int | None) -> tuple[int, Decimal | None, int]:

@@ -1,0 +1,217 @@
+"""Requests of examples: the smallest chat of an API, with what an example changes in it.
+
+An example maps places in the body to values: `tools[0].function.name: get weather`. Objects and lists on the way are
+made, and `messages[]` is a new last element. `{repeated: x, times: 65}` is a text of that many; of another value it is
+a list, with the number of each element for `#` in its texts. Some keys are no places: `from` names a base of the file
+of facts, whose changes come first; `without` lists places that are left out; `model`, `path` and `headers` replace
+those of the request; `raw` is a text in place of the body.
+"""
+
+from __future__ import annotations
+
+import copy
+import datetime as dt
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+from harness import catalog
+from harness.apis.api import Api
+from harness.apis.conditions import Asked
+from harness.apis.fact import Example, Fact
+from harness.apis.facts import SHIPPED, Edition, Facts, facts_in
+from harness.apis.law import OWN, Law
+from harness.apis.limit import Violation
+from harness.contract.errors import FactsError, FileError
+from harness.contract.http import HttpRequest
+from harness.contract.model import JSON
+from harness.host.file import contents
+from harness.scenarios.document import MAX_BYTES, read
+
+_STEP = re.compile(r"([^.\[\]]+)|\[(-?\d*)\]")
+
+Key: TypeAlias = "tuple[str | int, ...]"
+"""The place of an example in its fact."""
+
+
+@dataclass(slots=True)
+class _Made:
+    body: dict[str, Any]
+    model: str
+    path: str
+    headers: dict[str, str] = field(default_factory=dict[str, str])
+    raw: str | None = None
+
+
+def request_of(api: Api, bases: Mapping[str, Example], example: Example, model: str, base_url: str) -> HttpRequest:
+    """The request of an example, without a key. Raises `ValueError`: there is no such base."""
+    smallest = api.smallest
+    made = _Made({}, model, "")
+    if smallest is not None:
+        made.path = smallest.path
+        made.headers |= {"content-type": "application/json", **smallest.headers}
+        made.body |= copy.deepcopy({**smallest.body})
+    _change(made, bases, example)
+    if "{}" not in made.path and "model" not in example.get("without", ()):  # pyright: ignore[reportOperatorIssue]
+        made.body = {"model": made.model, **made.body}
+    url = base_url.rstrip("/") + made.path.format(made.model.removeprefix("models/"))
+    content = json.dumps(made.body, ensure_ascii=False) if made.raw is None else made.raw
+    return HttpRequest("POST", url, made.headers, content.encode())
+
+
+def _change(made: _Made, bases: Mapping[str, Example], example: Example) -> None:
+    for key, value in example.items():
+        match key:
+            case "from":
+                if value not in bases:
+                    raise ValueError(f"there is no base {value!r}")
+                _change(made, bases, bases[str(value)])
+            case "model":
+                made.model = str(value)
+            case "path":
+                made.path = str(value)
+            case "raw":
+                made.raw = str(value)
+            case "headers":
+                made.headers |= {name.lower(): str(each) for name, each in cast("dict[str, JSON]", value).items()}
+            case "without":
+                for path in cast("list[str]", value):
+                    _drop(made.body, _keys(path))
+            case _:
+                _put(made.body, _keys(key), _repeated(value))
+
+
+def _keys(path: str) -> list[str | int | None]:
+    """The keys of a path; `None` is a new element of a list."""
+    return [step[1] or (int(step[2]) if step[2] else None) for step in _STEP.finditer(path)]
+
+
+def _put(holder: Any, keys: list[str | int | None], value: Any) -> None:
+    for at, key in enumerate(keys):
+        last = at == len(keys) - 1
+        below: Any = value if last else ({} if isinstance(keys[at + 1], str) else [])
+        if isinstance(holder, list):
+            members = cast("list[Any]", holder)
+            position = -1 if key is None else cast("int", key)
+            if key is None or position == len(members):
+                members.append(below)
+            elif last:
+                members[position] = value
+            holder = members[position]
+        else:
+            if last or not isinstance(holder.get(key), dict | list):
+                holder[key] = below
+            holder = holder[key]
+
+
+def _repeated(value: JSON) -> JSON:
+    if isinstance(value, list):
+        return [_repeated(each) for each in value]
+    if not isinstance(value, dict) or value.keys() != {"repeated", "times"}:
+        return {key: _repeated(each) for key, each in value.items()} if isinstance(value, dict) else value
+    each, times = value["repeated"], cast("int", value["times"])
+    if isinstance(each, str):
+        return each * times
+    return [json.loads(json.dumps(each).replace("#", str(number))) for number in range(times)]
+
+
+def _drop(holder: Any, keys: list[str | int | None]) -> None:
+    for key in keys[:-1]:
+        holder = holder[key]
+    del holder[keys[-1]]
+
+
+def model_of(api: Api, fact: Fact) -> str:
+    """A model that a fact is about; one of which little else is known, if it is about any."""
+    unknown = next((each for each in ("a-model", "gpt-4.1") if re.fullmatch(api.services.models, each)), "a-model")
+    elsewhere = (fact.service or [OWN])[0] != OWN
+    pattern = (fact.models or ["a-model" if elsewhere else unknown])[0]
+    return re.sub(r"\[!?([^\]])[^\]]*\]", r"\1", pattern).replace("*", "").replace("?", "x")
+
+
+def day_of(fact: Fact) -> dt.date:
+    """A day on which a fact holds."""
+    return fact.until or max(fact.since or dt.date.min, *(each.date for each in fact.evidence))
+
+
+def law_of(api: Api, fact: Fact, model: str, edition: Edition) -> Law:
+    """The rules by which the examples of a fact are judged: those of its service, on a day on which it holds."""
+    profile = api.profile_for(model, Edition(day_of(fact), edition.files))
+    return api.services.law_of(profile, (fact.service or [OWN])[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """An example as it is judged. `id` is that of its limit, or of the fact itself."""
+
+    api: Api
+    fact: Fact
+    id: str
+    key: Key
+    refused: bool
+    law: Law
+    request: HttpRequest
+    found: tuple[Violation, ...]
+
+    @property
+    def fault(self) -> str | None:
+        """The reason why the example is not what it says, or `None`."""
+        named = [each for each in self.found if self.id == each.rule or self.id in each.source.split(", ")]
+        if self.refused and not named and not (self._is_met and self.found):
+            return f"{self.id} does not refuse it" + (f"; {self.found[0].rule} does." if self.found else ".")
+        if not self.refused and (named or (self._is_met and self.fact.verdict == "refused")):
+            return f"{self.id} refuses it."
+        errors = [each for each in self.found if each.severity == "error"]
+        return f"{errors[0].rule} refuses it: {errors[0].message}" if errors and not self.refused else None
+
+    @property
+    def _is_met(self) -> bool:
+        """Whether the conditions of the fact itself are met: of two that refuse one place, one is reported."""
+        try:
+            body = json.loads(self.request.body)
+        except ValueError:
+            return False
+        asked = Asked(body, self.request.headers, self.api.schema_places)
+        return self.id == self.fact.id and self.fact.conditions.met(asked) is not None
+
+
+def judged(
+    api: Api, facts: Facts, fact: Fact, edition: Edition = SHIPPED, base_url: str = "https://example.com"
+) -> Iterator[Judged]:
+    """Judge the examples of a fact and of its limits. Raises `ValueError`: one has no base."""
+    entries: list[tuple[str, Key, bool, Example]] = []
+    for holder, place in ((fact, ()), *((each, ("limits", at)) for at, each in enumerate(fact.limits))):
+        for name, refused, examples in (("refuses", True, holder.refuses), ("accepts", False, holder.accepts)):
+            entries += [(holder.id, (*place, name, at), refused, each) for at, each in enumerate(examples)]
+    bases = facts.bases
+    for name, key, refused, example in entries:
+        model = str(example.get("model", model_of(api, fact)))
+        law = law_of(api, fact, model, edition)
+        request = request_of(api, bases, example, model, base_url)
+        of_embeddings = api.embeddings is not None and api.embeddings.recognises(request)
+        found = (api.judge_embeddings if of_embeddings else api.judge)(request, law)
+        yield Judged(api, fact, name, key, refused, law, request, tuple(found))
+
+
+def problems(file: Path) -> list[FileError]:
+    """Return everything that is wrong with a file of facts: its form, or else its examples."""
+    try:
+        edition = Edition(files=(file,))
+        edition.check(catalog.APIS.names())
+        found = facts_in(file)
+    except FactsError as error:
+        return [error]
+    document = read(contents(file, MAX_BYTES), str(file), FactsError)
+    api = catalog.api(found.api)
+    facts = api.facts.together(api.name, edition.files)
+    errors: list[FileError] = []
+    for at, fact in enumerate(found.facts):
+        try:
+            examples = judged(api, facts, fact, edition)
+            errors += (document.error(("facts", at, *each.key), each.fault) for each in examples if each.fault)
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+            errors.append(document.error(("facts", at), f"an example cannot be made: {error!r}."))
+    return errors

@@ -1,0 +1,169 @@
+"""The examples of every entry of the facts: the judge, the reference server and `harness audit` read each alike."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import redirect_stdout
+from functools import cache
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import catalog
+from harness.apis.api import Api
+from harness.apis.conditions import Asked
+from harness.apis.examples import Judged, day_of, judged
+from harness.apis.fact import Fact
+from harness.apis.facts import Docket
+from harness.apis.jsonvalue import loads
+from harness.apis.law import OWN
+from harness.apis.servers import SERVERS
+from harness.apis.tables import severity
+from harness.apis.view import ModelStep, WireError
+from harness.cli.main import main
+from harness.contract.http import HttpResponse
+from harness.reference.session import Session
+from harness.scenarios import suite
+from harness.scenarios.load import load_file
+from tests.once import once
+
+SCENARIO = load_file(suite.shipped("scenarios") / "system-absent.yaml")
+EMBEDDED = load_file(suite.shipped("scenarios") / "seeds-code-search-embeddings.yaml")
+WITHOUT_ADDRESS = {server.name for server in SERVERS if not server.hosts}
+"""Servers that people run where they like: no address tells them, so that a recording is not held to their facts."""
+
+
+def base_of(api: Api, fact: Fact) -> str:
+    """A base URL of the server that a fact is about, as a client of the API takes it."""
+    service = (fact.service or [OWN])[0]
+    if service == OWN:
+        return api.provider_url
+    hosts = {name: host for host, name in api.services.hosts.items()}
+    server = next((each for each in SERVERS if each.name == service), None)
+    host = hosts.get(service) or next(iter(server.hosts if server else ()), "example.com")
+    port = f":{server.port}" if server and server.port else ""
+    return f"https://{host.lstrip('-')}{port}{server.path if server else ''}{api.base_path}"
+
+
+@cache
+def examples() -> Mapping[str, Judged]:
+    """All examples, by their entry and place."""
+
+    def found() -> Iterator[tuple[str, Judged]]:
+        for api in catalog.apis():
+            for fact in api.facts.all():
+                for each in judged(api, api.facts, fact, base_url=base_of(api, fact)):
+                    kind, number = each.key[-2:]
+                    yield f"{each.id}-{kind}-{number}", each
+
+    return dict(found())
+
+
+def recorded(example: Judged) -> dict[str, Any]:
+    """A recording of the request as one that was accepted, in vcrpy's format."""
+    api, request = example.api, example.request
+    body = api.build(ModelStep(text="ok"), example.id, "a-model", example.law.profile)
+    at = dt.datetime.combine(day_of(example.fact), dt.time(12), dt.UTC)
+    headers = {"content-type": "application/json", "date": at.strftime("%a, %d %b %Y %H:%M:%S GMT")}
+    told = {name: value for name, value in body.items() if name not in ("created", "created_at")}
+    response = HttpResponse(200, headers, json.dumps(told).encode())
+    return {
+        "version": 1,
+        "interactions": [
+            {
+                "request": {
+                    "method": "POST",
+                    "uri": request.url,
+                    "headers": {name: [value] for name, value in request.headers.items()},
+                    "body": request.body.decode(),
+                },
+                "response": {
+                    "status": {"code": response.status, "message": "OK"},
+                    "headers": {name: [value] for name, value in response.headers.items()},
+                    "body": {"string": response.body.decode()},
+                },
+            }
+        ],
+    }
+
+
+def audited(folder: Path) -> dict[str, dict[str, str]]:
+    """By example, the limits that one audit of all reports, with their severities."""
+    for name, example in examples().items():
+        if example.api.recognises(example.request) and not WITHOUT_ADDRESS.intersection(example.fact.service or ()):
+            (folder / f"{name}.json").write_text(json.dumps(recorded(example)))
+    with redirect_stdout(StringIO()) as shown:
+        main(["audit", str(folder), "--report", "json"])
+    return {
+        Path(cell["scenario"]).stem: {
+            found["rule"]: found["severity"] for found in cell["findings"] if found["kind"] == "limit"
+        }
+        for cell in json.loads(shown.getvalue())["cells"]
+    }
+
+
+@pytest.fixture(scope="session")
+def audit(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Mapping[str, str]]:
+    return once(tmp_path_factory, "examples", audited)
+
+
+@pytest.mark.parametrize("name", examples())
+def test_an_example_is_judged_answered_and_audited_as_its_entry_says(
+    name: str, audit: Mapping[str, Mapping[str, str]]
+) -> None:
+    example = examples()[name]
+    assert example.fault is None
+    is_error = any(each.severity == "error" for each in example.found)
+    scenario = SCENARIO if example.api.recognises(example.request) else EMBEDDED
+    session = Session(scenario, example.api, "", example.law.profile, example.law)
+    assert (session(example.request).status >= 400) is is_error
+    if name in audit:
+        assert {*audit[name]} == {each.rule for each in example.found}
+
+
+@pytest.mark.parametrize("name", [api.name for api in catalog.apis()])
+def test_a_docket_finds_what_each_fact_finds_by_itself(name: str) -> None:
+    """The sieve of conditions lets nothing through that is met."""
+    api = catalog.api(name)
+    facts = [fact for fact in api.facts.all() if fact.when]
+    docket = Docket(facts, api.schema_places)
+    for example in (each for each in examples().values() if each.api is api):
+        try:
+            asked = Asked(loads(example.request.body), example.request.headers, api.schema_places)
+        except WireError:
+            continue
+        met = [fact.id for fact in facts if fact.conditions.met(asked) is not None]
+        assert [each.rule for each in docket.judge(example.request)[1]] == met, example.id
+
+
+def test_a_certain_refusal_is_an_error_in_one_example_at_least() -> None:
+    errors = {e.id for e in examples().values() if e.refused and any(f.severity == "error" for f in e.found)}
+    limits = {limit.id: severity(limit) for api in catalog.apis() for limit, _ in api.facts.limits.values()}
+    refused = {e.id: e.fact for e in examples().values() if e.refused}
+    certain = {
+        each for each, fact in refused.items() if limits.get(each, "error" if fact.is_certain else "") == "error"
+    }
+    assert certain - errors == set()
+
+
+def test_every_entry_that_refuses_something_has_an_example() -> None:
+    missing = [
+        entry.id
+        for api in catalog.apis()
+        for fact in api.facts.all()
+        for entry in (*((fact,) if fact.verdict == "refused" and fact.when else ()), *fact.limits)
+        if not entry.refuses
+    ]
+    assert missing == []
+
+
+@pytest.mark.parametrize("api", [each for each in catalog.apis() if each.smallest], ids=lambda api: api.name)
+def test_the_smallest_chat_is_refused_by_no_fact_that_has_no_other_example_of_what_is_accepted(api: Api) -> None:
+    for fact in api.facts.all():
+        if fact.refuses and not fact.accepts:
+            bare = fact.model_copy(update={"accepts": [{}], "refuses": [], "limits": []})
+            assert [each.fault for each in judged(api, api.facts, bare)] == [None]
