@@ -6,19 +6,17 @@ keys are text always. What the YAML versions read differently and JSON does not 
 tags, directives, `True`, `NULL`, `.nan`, `.inf`, and the line breaks of YAML 1.1. So are duplicate keys, depth beyond
 100, lone surrogates and files beyond 256 KiB.
 
-A parser gives the events, and does not recurse (libyaml's loader dies of deep nesting). libyaml's is tried first, being
-ten times as fast. Whatever it refuses is read by PyYAML's own, whose error texts are the same on every machine, and so
-is what libyaml allows more of.
+`Builder` makes values of a parser's events, here and for cassettes (`harness.tape.document`), and does not recurse:
+libyaml's loader dies of deep nesting. libyaml's parser is tried first, being ten times as fast. Whatever it refuses is
+read by PyYAML's own, whose error texts are the same on every machine, and so is what libyaml allows more of.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Generator
-from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias, cast
+from typing import Any, NoReturn, TypeAlias
 
 import yaml
 
@@ -91,9 +89,21 @@ def read(data: bytes, file: str, raises: type[FileError] = ScenarioError) -> Doc
     return _document(text, file, yaml.SafeLoader, raises)
 
 
-def _document(text: str, file: str, loader: type, raises: type[FileError]) -> Document:
-    with closing(_Reader(text, file, loader, raises)) as reader:
-        return reader.document()
+def _document(text: str, file: str, kind: type, raises: type[FileError]) -> Document:
+    builder = Builder(file, raises, is_fast=kind is _FAST)
+    loader: Any = kind(text)
+    try:
+        builder.build(loader)
+    except (yaml.YAMLError, ValueError, OverflowError) as error:  # numbers out of range in escapes and directives
+        if kind is _FAST:
+            raise _Refused from error
+        mark = loader.get_mark() if not isinstance(error, yaml.MarkedYAMLError) else None
+        raise _not_yaml(error, mark, text, file, raises) from None
+    finally:
+        loader.dispose()
+    if not builder.documents:
+        raise raises(file, f"empty. {raises.form}")
+    return Document(file, builder.value, builder.marks, builder.key_marks, raises)
 
 
 def _decode(data: bytes, file: str, raises: type[FileError]) -> str:
@@ -125,152 +135,182 @@ class _Refused(Exception):  # not an error: the other parser says what is wrong,
     pass
 
 
-class _Parser(Protocol):
-    """What PyYAML's loaders have, and typeshed does not type."""
+def _not_yaml(error: Exception, mark: Any, text: str, file: str, raises: type[FileError]) -> FileError:
+    if not isinstance(error, yaml.MarkedYAMLError):
+        return raises(file, f"not YAML: {error}.", mark.line + 1, mark.column + 1)
+    mark = error.problem_mark or error.context_mark
+    place = (mark.line + 1, mark.column + 1) if mark else (None, None)
+    reason = "; ".join(part for part in (error.context, error.problem) if part)
+    line = text.splitlines()[mark.line : mark.line + 1] if mark else []
+    meant = hint(line[0], mark.column + 1, reason) if mark and line else None
+    if meant is not None:
+        return raises(file, f"not YAML: {meant}", *place)
+    way_out = " A text with punctuation may need quotes." if "flow" in reason else ""
+    return raises(file, f"not YAML: {reason}.{way_out}", *place)
 
-    def get_event(self) -> yaml.Event | None: ...
 
-    def get_mark(self) -> yaml.Mark: ...
+_NO_KEY: Any = object()
 
 
-class _Reader:
-    """Builds values from parser events, and refuses what is not strict before it is built."""
+@dataclass(slots=True)
+class Open:
+    """A list or mapping whose end has not come, the key that waits for its value, and the path to the whole."""
 
-    def __init__(self, text: str, file: str, loader: type, raises: type[FileError]) -> None:
+    value: dict[Any, Any] | list[Any]
+    path: Path = ()
+    in_brackets: bool = False
+    key: Any = _NO_KEY
+
+    @property
+    def wants_key(self) -> bool:
+        """Return whether the next value is the key of a mapping."""
+        return self.key is _NO_KEY and isinstance(self.value, dict)
+
+
+class Builder:
+    """Builds the values of a YAML document from its events. What could hurt, or would be lost, is refused where it is.
+
+    `marks` and `key_marks` are kept by path. A subclass (`harness.tape.document`) reads other scalars.
+    """
+
+    TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep."
+
+    def __init__(self, file: str, raises: type[FileError] = ScenarioError, *, is_fast: bool = True) -> None:
+        self.value: Any = None
+        self.documents = 0
+        self.marks: dict[Path, Mark] = {}
+        self.key_marks: dict[Path, Mark] = {}
+        self._open: list[Open] = []
         self._file = file
-        self._text_of_file = text
         self._raises = raises
-        self._is_fast = loader is _FAST
-        self._in_brackets = False
-        self._events = self._parse(text, loader)
-        self._marks: dict[Path, Mark] = {}
-        self._key_marks: dict[Path, Mark] = {}
+        self._is_fast = is_fast
 
-    def document(self) -> Document:
-        start = next(self._events)
-        if isinstance(start, yaml.StreamEndEvent):
-            raise self._raises(self._file, f"empty. {self._raises.form}")
-        value = self._value(next(self._events), ())
-        next(self._events)  # the document's end
-        more = next(self._events)
-        if isinstance(more, yaml.DocumentStartEvent):
-            raise self._error(
-                more, (), f"a second document. {self._raises.what.capitalize()} is one file of one document."
-            )
-        return Document(self._file, value, self._marks, self._key_marks, self._raises)
+    def build(self, loader: Any) -> None:
+        """Read all events of a loader."""
+        for event in iter(loader.get_event, None):  # half the calls of `yaml.parse`, which asks before each
+            kind: object = type(event)  # pyright: ignore[reportUnknownVariableType]
+            if kind is yaml.ScalarEvent:
+                self._put(self._scalar(event), event)
+            elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
+                begun = self._begun(event)
+                if len(self._open) >= MAX_DEPTH:
+                    self._refuse(self.TOO_DEEP, event)
+                self._put(begun.value, event)
+                self._open.append(begun)
+            elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
+                self._open.pop()
+            elif kind is yaml.AliasEvent:
+                self._refuse_alias(event)
+            elif kind is yaml.DocumentStartEvent:
+                self.documents += 1
+                self._check_document(event)
 
-    def close(self) -> None:
-        """Let go of the parser, and the parser of this: else they and all that was read stay until somebody looks for
-        cycles, which of thousands of files are a hundred megabytes."""
-        self._events.close()
+    def _put(self, value: Any, event: Any) -> None:
+        """Put a value into what is open, as an item, a key or the value of a key."""
+        if not self._open:
+            self.value = value
+            return
+        inner = self._open[-1]
+        if isinstance(inner.value, list):
+            inner.value.append(value)
+        elif inner.key is not _NO_KEY:
+            inner.value[inner.key] = value
+            inner.key = _NO_KEY
+        elif value in inner.value:
+            self._refuse_twice(value, event)
+        else:
+            inner.key = value
 
-    def _parse(self, text: str, kind: type) -> Generator[yaml.Event]:
-        """All events after the stream's start; the parser's own errors as ours."""
-        loader = cast("_Parser", kind(text))
-        try:
-            while (event := loader.get_event()) is not None:
-                if isinstance(event, yaml.DocumentStartEvent) and (event.version or event.tags):
-                    raise self._error(event, (), "YAML directives are not allowed. Remove the line.")
-                if not isinstance(event, yaml.StreamStartEvent):
-                    yield event
-        except (yaml.YAMLError, ValueError, OverflowError) as error:  # numbers out of range in escapes and directives
-            if self._is_fast:
-                raise _Refused from error
-            raise self._not_yaml(error, loader) from None
+    def _check_document(self, event: Any) -> None:
+        if event.version or event.tags:
+            self._refuse("YAML directives are not allowed. Remove the line.", event)
+        if self.documents > 1:
+            self._refuse(f"a second document. {self._raises.what.capitalize()} is one file of one document.", event)
 
-    def _not_yaml(self, error: Exception, loader: _Parser) -> FileError:
-        if not isinstance(error, yaml.MarkedYAMLError):
-            mark = loader.get_mark()
-            return self._raises(self._file, f"not YAML: {error}.", mark.line + 1, mark.column + 1)
-        mark = error.problem_mark or error.context_mark
-        place = (mark.line + 1, mark.column + 1) if mark else (None, None)
-        reason = "; ".join(part for part in (error.context, error.problem) if part)
-        line = self._text_of_file.splitlines()[mark.line : mark.line + 1] if mark else []
-        meant = hint(line[0], mark.column + 1, reason) if mark and line else None
-        if meant is not None:
-            return self._raises(self._file, f"not YAML: {meant}", *place)
-        way_out = " A text with punctuation may need quotes." if "flow" in reason else ""
-        return self._raises(self._file, f"not YAML: {reason}.{way_out}", *place)
-
-    def _value(self, event: yaml.Event, path: Path) -> JSON:
-        self._marks[path] = _mark(event)
-        if isinstance(event, yaml.AliasEvent):
-            raise self._error(event, path, "aliases are not allowed. Write the value out.")
-        if isinstance(event, yaml.NodeEvent) and event.anchor is not None:
-            raise self._error(event, path, "anchors are not allowed. Remove it and write repeated values out.")
-        if isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent) and event.tag is not None:
-            raise self._error(event, path, "tags are not allowed. Remove it; quotes make a text.")
-        if isinstance(event, yaml.ScalarEvent):
-            return self._scalar(event, path)
-        if len(path) >= MAX_DEPTH:
-            raise self._error(event, (), f"nested more than {MAX_DEPTH} levels deep.")
-        outside = self._in_brackets
-        self._in_brackets = outside or bool(cast("yaml.CollectionStartEvent", event).flow_style)
-        value = self._list(path) if isinstance(event, yaml.SequenceStartEvent) else self._mapping(path)
-        self._in_brackets = outside
-        return value
-
-    def _list(self, path: Path) -> JSON:
-        values: list[JSON] = []
-        while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
-            values.append(self._value(event, (*path, len(values))))
-        return values
-
-    def _mapping(self, path: Path) -> JSON:
-        values: dict[str, JSON] = {}
-        while not isinstance(event := next(self._events), yaml.MappingEndEvent):
-            key = self._key(event, path)
-            inner = (*path, key)
-            if key in values:
-                line, _ = self._key_marks[inner]
-                raise self._error(event, inner, f"duplicate key, which stands in line {line} already.")
-            self._key_marks[inner] = _mark(event)
-            values[key] = self._value(next(self._events), inner)
-        return values
-
-    def _key(self, event: yaml.Event, path: Path) -> str:
-        if not isinstance(event, yaml.ScalarEvent) or event.anchor is not None or event.tag is not None:
-            raise self._error(event, path, "a key has to be a plain or quoted text, without anchor, alias or tag.")
-        if event.value == "" and not event.style:
-            if self._is_fast:
-                raise _Refused  # the parsers do not agree on where it is missing
-            raise self._error(event, path, "a key is missing before the colon.")
-        return self._text(event, path)
-
-    def _scalar(self, event: yaml.ScalarEvent, path: Path) -> JSON:
+    def _scalar(self, event: Any) -> JSON:
+        if self._open and self._open[-1].wants_key:
+            return self._key(event)
+        path = self._checked(event)
         text = self._text(event, path)
         if event.style:  # libyaml says "" of a plain scalar, PyYAML nothing
             return text
         if text in _CONSTANTS:
             return _CONSTANTS[text]
         if text in _NEARLY_CONSTANTS:
-            raise self._error(event, path, f"write {text.lower()}, or quote it if the text {text!r} is meant.")
+            self._refuse(f"write {text.lower()}, or quote it if the text {text!r} is meant.", event, path)
         if _NOT_FINITE.fullmatch(text):
-            raise self._error(event, path, f"{text} is not a JSON value. Quote it if the text is meant.")
+            self._refuse(f"{text} is not a JSON value. Quote it if the text is meant.", event, path)
         number = _NUMBER.fullmatch(text)
         return self._number(event, path, is_float=number.lastindex is not None) if number else text
 
-    def _number(self, event: yaml.ScalarEvent, path: Path, *, is_float: bool) -> int | float:
+    def _begun(self, event: Any) -> Open:
+        path = self._checked(event)
+        value: dict[Any, Any] | list[Any] = {} if isinstance(event, yaml.MappingStartEvent) else []
+        return Open(value, path, in_brackets=bool(event.flow_style) or self._in_brackets)
+
+    def _refuse_alias(self, event: Any) -> NoReturn:
+        self._refuse("aliases are not allowed. Write the value out.", event, self._checked(event))
+
+    def _refuse_twice(self, key: Any, event: Any) -> NoReturn:
+        path = (*self._open[-1].path, key)
+        self._refuse(f"duplicate key, which stands in line {self.key_marks[path][0]} already.", event, path)
+
+    def _refuse(self, reason: str, event: Any, path: Path = ()) -> NoReturn:
+        raise self._raises(self._file, reason, *_mark(event), key=key_of(path) or None)
+
+    @property
+    def _in_brackets(self) -> bool:
+        return bool(self._open) and self._open[-1].in_brackets
+
+    def _checked(self, event: Any) -> Path:
+        """Return the path of a value that begins, without anchor and tag."""
+        inner = self._open[-1] if self._open else None
+        if inner is not None and inner.wants_key:
+            self._refuse_key(event)
+        path = () if inner is None else (*inner.path, len(inner.value) if isinstance(inner.value, list) else inner.key)
+        self.marks[path] = _mark(event)
+        if not isinstance(event, yaml.AliasEvent):
+            if event.anchor is not None:
+                self._refuse("anchors are not allowed. Remove it and write repeated values out.", event, path)
+            if event.tag is not None:
+                self._refuse("tags are not allowed. Remove it; quotes make a text.", event, path)
+        return path
+
+    def _refuse_key(self, event: Any) -> NoReturn:
+        reason = "a key has to be a plain or quoted text, without anchor, alias or tag."
+        self._refuse(reason, event, self._open[-1].path)
+
+    def _key(self, event: Any) -> str:
+        mapping = self._open[-1]
+        if event.anchor is not None or event.tag is not None:
+            self._refuse_key(event)
+        if event.value == "" and not event.style:
+            if self._is_fast:
+                raise _Refused  # the parsers do not agree on where it is missing
+            self._refuse("a key is missing before the colon.", event, mapping.path)
+        key = self._text(event, mapping.path)
+        if key not in mapping.value:
+            self.key_marks[*mapping.path, key] = _mark(event)
+        return key
+
+    def _number(self, event: Any, path: Path, *, is_float: bool) -> int | float:
         try:
             number = float(event.value) if is_float else int(event.value)
         except ValueError:
-            raise self._error(event, path, "an integer of too many digits. Quote it if a text is meant.") from None
+            self._refuse("an integer of too many digits. Quote it if a text is meant.", event, path)
         if is_float and math.isinf(number):
-            raise self._error(event, path, f"{event.value} is too large for a double. Quote it if a text is meant.")
+            self._refuse(f"{event.value} is too large for a double. Quote it if a text is meant.", event, path)
         return number
 
-    def _text(self, event: yaml.ScalarEvent, path: Path) -> str:
+    def _text(self, event: Any, path: Path) -> str:
         """The scalar's text. Escaped surrogates that make a pair are the one character that they are in JSON."""
         if self._is_fast and self._in_brackets and not event.style and "?" in event.value:
             raise _Refused  # within brackets, and without quotes, PyYAML reads a question mark otherwise
         try:
             return event.value.encode("utf-16", "surrogatepass").decode("utf-16")
         except UnicodeDecodeError:
-            raise self._error(event, path, "a lone surrogate is not a character. Write both halves, or none.") from None
-
-    def _error(self, event: yaml.Event, path: Path, reason: str) -> FileError:
-        return self._raises(self._file, reason, *_mark(event), key=key_of(path) or None)
+            self._refuse("a lone surrogate is not a character. Write both halves, or none.", event, path)
 
 
-def _mark(event: yaml.Event) -> Mark:
+def _mark(event: Any) -> Mark:
     return event.start_mark.line + 1, event.start_mark.column + 1

@@ -1,34 +1,26 @@
 """A cassette file as plain values: YAML or JSON, read strictly and safely.
 
-libyaml's loader overflows the stack at some 25,000 open brackets, 400 bytes of aliases unfold into gigabytes, and of
-two values of one key it keeps the last and says nothing. So the values are built here, from its parser's events.
+The values are built from a parser's events, as those of scenarios are (`harness.scenarios.document`).
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import yaml
 
 from harness.contract.errors import CassetteError
 from harness.host.shortened import shortened
+from harness.scenarios.document import MAX_DEPTH, Builder, Open, Path
 
 MAX_BYTES = 48 << 20
 """Bound on a cassette, some 14,000 exchanges of one short call, and on all that its bodies unpack to."""
-
-MAX_DEPTH = 100
 
 MAX_VALUES = 1_000_000
 """Bound on the keys, texts and numbers of a cassette: a short text can hold more of them than memory does."""
 
 _YAML = "tag:yaml.org,2002:"
-_TEXT_TAGS = (f"{_YAML}python/str", f"{_YAML}python/unicode")
-
-_ALIAS = "YAML aliases are not read: they can unfold without bound. Write the value out in full."
-
-_NO_KEY: Any = object()
 
 RESTORE = "Restore the file from version control or record it again."
 
@@ -36,35 +28,13 @@ TOO_DEEP = "exceeded maximum nesting depth"
 """libyaml's words, from 0.2.6 on (in PyYAML 6.0.4), for more than 1000 open brackets, which it looks ahead for: before
 there is an event of the first one."""
 
-_NESTED = f"nested more than {MAX_DEPTH} levels deep, as no cassette is. {RESTORE}"
-
-
 _SAFE_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
-
-def _construct_text(loader: Any, node: Any) -> Any:
-    return loader.construct_scalar(node)
-
-
-def _loader() -> Any:
-    """The safe loader, but a date stays the text it is, and Python 2's strings are text."""
-    loader: Any = type("_Loader", (_SAFE_LOADER,), {})
-    loader.yaml_implicit_resolvers = {
-        first: [pair for pair in pairs if pair[0] != f"{_YAML}timestamp"]
-        for first, pairs in _SAFE_LOADER.yaml_implicit_resolvers.items()
-    }
-    for tag in _TEXT_TAGS:
-        loader.add_constructor(tag, _construct_text)
-    return loader
-
-
-_LOADER = _loader()
-
-
-def is_text(scalar: str) -> bool:
-    """Whether a scalar without quotes is text by its look, and no number, truth value or nothing."""
-    resolvers = _LOADER.yaml_implicit_resolvers.get(scalar[:1])
-    return not resolvers or not any(pattern.match(scalar) for _, pattern in resolvers)
+_RESOLVERS = {
+    first: [pair for pair in pairs if pair[0] != f"{_YAML}timestamp"]
+    for first, pairs in _SAFE_LOADER.yaml_implicit_resolvers.items()
+}
+"""What plain scalars are by their look. A date stays the text it is."""
 
 
 def parse(data: bytes, file: str) -> Any:
@@ -101,89 +71,49 @@ def _parse_json(text: str, file: str) -> Any:
 
 
 def _parse_yaml(data: bytes, file: str) -> Any:
+    builder = _Builder(file)
+    loader = _SAFE_LOADER(data)
     try:
-        return _built(data, file)
+        builder.build(loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         incomplete = f"not complete YAML: {error.problem or error.context}. The file was cut or edited. {RESTORE}"
-        reason = _NESTED if error.problem == TOO_DEEP else incomplete
+        reason = _Builder.TOO_DEEP if error.problem == TOO_DEEP else incomplete
         raise CassetteError(file, reason, mark and _place(mark)) from None
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         problem = " ".join(str(error).split())
         raise CassetteError(file, f"this YAML cannot be read: {problem}. {RESTORE}") from None
-
-
-def _built(data: bytes, file: str) -> Any:
-    """The values of a YAML document, built while its events are looked over."""
-    builder = _Builder(file)
-    loader = _SAFE_LOADER(data)
-    try:
-        for event in iter(loader.get_event, None):  # half the calls of `yaml.parse`, which asks before each
-            builder.add(event)
     finally:
         loader.dispose()
     return builder.value
 
 
-class _Builder:
-    """Takes the events of a YAML document one by one. What could hurt, or would be lost, is refused where it stands."""
+class _Builder(Builder):
+    """Builds what vcrpy and other recorders write: bytes, and plain scalars by the rules of YAML 1.1, but no dates."""
+
+    TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep, as no cassette is. {RESTORE}"
 
     def __init__(self, file: str) -> None:
-        self.value: Any = None
-        self._file = file
-        self._documents = 0
+        super().__init__(file)
         self._count = 0
-        self._open: list[_Open] = []
         self._plain: dict[str, Any] = {}
-        self._scalars = _LOADER("")
+        self._scalars = _SAFE_LOADER("")
 
-    def add(self, event: Any) -> None:
-        kind: object = type(event)  # pyright: ignore[reportUnknownVariableType]
-        if kind is yaml.ScalarEvent:
-            self._put(self._scalar(event), event)
-        elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
-            self._begin(event)
-        elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
-            self._open.pop()
-        elif kind is yaml.AliasEvent:
-            self._refuse(_ALIAS, event)
-        elif kind is yaml.DocumentStartEvent:
-            self._documents += 1
-            if self._documents > 1:
-                self._refuse(f"a second document, where a cassette is one. {RESTORE}", event)
+    def _check_document(self, event: Any) -> None:
+        if self.documents > 1:
+            self._refuse(f"a second document, where a cassette is one. {RESTORE}", event)
 
-    def _begin(self, event: Any) -> None:
-        if len(self._open) >= MAX_DEPTH:
-            self._refuse(_NESTED, event)
+    def _begun(self, event: Any) -> Open:
         is_mapping = isinstance(event, yaml.MappingStartEvent)
         if event.tag is not None:
             self._check_tag(event, "map" if is_mapping else "seq")
-        value: dict[Any, Any] | list[Any] = {} if is_mapping else []
-        self._put(value, event)
-        self._open.append(_Open(value))
-
-    def _put(self, value: Any, event: Any) -> None:
-        """Put a value where it belongs: into what is open, as an item, a key or the value of a key."""
-        self._count += 1
-        if self._count > MAX_VALUES:
-            self._refuse(f"more than {MAX_VALUES} values, as no cassette has. {RESTORE}", event)
-        if not self._open:
-            self.value = value
-            return
-        inner = self._open[-1]
-        if isinstance(inner.value, list):
-            inner.value.append(value)
-        elif inner.key is not _NO_KEY:
-            inner.value[inner.key] = value
-            inner.key = _NO_KEY
-        elif isinstance(value, list | dict):
+        self._counted(event)
+        if self._open and self._open[-1].wants_key:
             self._refuse(f"a key that is no text. The file was cut or edited. {RESTORE}", event)
-        elif value in inner.value:
-            self._refuse(_twice(value), event)
-        else:
-            inner.key = value
+        return Open({} if is_mapping else [])
 
     def _scalar(self, event: Any) -> Any:
+        self._counted(event)
         text: str = event.value
         tag: str | None = event.tag
         if tag is None or tag == "!":
@@ -195,9 +125,23 @@ class _Builder:
         self._check_tag(event, "str", "binary", "python/str", "python/unicode")
         return self._made(tag, text, event) if tag == f"{_YAML}binary" else text
 
+    def _refuse_alias(self, event: Any) -> NoReturn:
+        self._refuse("YAML aliases are not read: they can unfold without bound. Write the value out in full.", event)
+
+    def _refuse_twice(self, key: Any, event: Any) -> NoReturn:
+        self._refuse(_twice(key), event)
+
+    def _refuse(self, reason: str, event: Any, path: Path = ()) -> NoReturn:  # noqa: ARG002 - a place says enough
+        raise CassetteError(self._file, reason, _place(event.start_mark))
+
+    def _counted(self, event: Any) -> None:
+        self._count += 1
+        if self._count > MAX_VALUES:
+            self._refuse(f"more than {MAX_VALUES} values, as no cassette has. {RESTORE}", event)
+
     def _resolved(self, text: str, event: Any) -> Any:
         """What a plain scalar is by its look."""
-        for tag, pattern in _LOADER.yaml_implicit_resolvers.get(text[:1], ()):
+        for tag, pattern in _RESOLVERS.get(text[:1], ()):
             if pattern.match(text):
                 if tag == f"{_YAML}merge":
                     self._refuse("YAML merge keys are not read: write the values out in full.", event)
@@ -205,7 +149,7 @@ class _Builder:
         return text
 
     def _made(self, tag: str, text: str, event: Any) -> Any:
-        construct = _LOADER.yaml_constructors.get(tag, _LOADER.yaml_constructors[None])
+        construct = _SAFE_LOADER.yaml_constructors.get(tag, _SAFE_LOADER.yaml_constructors[None])
         return construct(self._scalars, yaml.ScalarNode(tag, text, event.start_mark, event.end_mark))
 
     def _check_tag(self, event: Any, *allowed: str) -> None:
@@ -215,27 +159,13 @@ class _Builder:
             )
             self._refuse(reason, event)
 
-    def _refuse(self, reason: str, event: Any) -> NoReturn:
-        raise CassetteError(self._file, reason, _place(event.start_mark))
-
-
-@dataclass(slots=True)
-class _Open:
-    """A list or mapping whose end has not come, and the key of a mapping that waits for its value."""
-
-    value: dict[Any, Any] | list[Any]
-    key: Any = _NO_KEY
-
 
 def _unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object of JSON. Raises `ValueError`: a key stands in it twice."""
     made = dict(pairs)
     if len(made) < len(pairs):
-        seen: set[str] = set()
-        for key, _ in pairs:
-            if key in seen:
-                raise ValueError(_twice(key))
-            seen.add(key)
+        keys = [key for key, _ in pairs]
+        raise ValueError(_twice(next(key for at, key in enumerate(keys) if key in keys[:at])))
     return made
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -53,12 +52,12 @@ class Player:
         self._lock = Lock()
 
     @cached_property
-    def _index(self) -> Mapping[bytes, list[int]]:
+    def _index(self) -> Mapping[Key, list[int]]:
         """The positions of each request, the first one last, made when one is played out of order or in another
-        spelling. A long cassette is not in memory once more: a request stands there as a digest."""
-        index: defaultdict[bytes, list[int]] = defaultdict(list)
+        spelling."""
+        index: defaultdict[Key, list[int]] = defaultdict(list)
         for position in reversed(range(len(self._interactions))):
-            index[_digest(self._interactions[position][0])].append(position)
+            index[normalised(self._interactions[position][0])].append(position)
         return index
 
     @property
@@ -110,7 +109,7 @@ class Player:
         position = self._next
         # Most cells send what was recorded, letter for letter and in order, which is told without reading any JSON.
         if not _is_spelled_alike(self._interactions[position][0], request):
-            same = self._index.get(_digest(request), [])
+            same = self._index.get(normalised(request), [])
             while same and self._played[same[-1]]:
                 same.pop()
             position = same.pop() if same else position
@@ -125,10 +124,6 @@ def _without_pause(response: HttpResponse) -> HttpResponse:
 
 def _is_spelled_alike(recorded: HttpRequest, sent: HttpRequest) -> bool:
     return (recorded.body, recorded.method, recorded.url) == (sent.body, sent.method, sent.url)
-
-
-def _digest(request: HttpRequest) -> bytes:
-    return hashlib.sha256(repr(normalised(request)).encode()).digest()
 
 
 def normalised(request: HttpRequest) -> Key:

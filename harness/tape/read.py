@@ -12,7 +12,6 @@ import base64
 import binascii
 import glob
 import json
-import sys
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -105,11 +104,7 @@ class _Reader:
         entries: Any = document["interactions"]
         if not _is_list(entries):
             self._refuse(f"`interactions` is {_kind(entries)} and not a list. {RESTORE}", "interactions")
-        made: list[Interaction] = []
-        for index, entry in enumerate(entries):
-            made.append(self._interaction(entry, index))
-            entries[index] = None  # nobody reads it again: a large cassette is not in memory twice
-        interactions = tuple(made)
+        interactions = tuple(self._interaction(entry, index) for index, entry in enumerate(entries))
         metadata: Any = document.get("metadata")
         if not _is_mapping(metadata) or not str(metadata.get("format")).startswith("harness "):
             return Cassette(interactions)
@@ -171,7 +166,7 @@ class _Reader:
 
     def _request(self, stored: dict[Any, Any], place: str) -> HttpRequest:
         headers, body = self._content(stored, "body", place)
-        method = sys.intern(self._text(stored.get("method"), f"{place}.method").upper())
+        method = self._text(stored.get("method"), f"{place}.method").upper()
         return HttpRequest(method, self._text(stored.get("uri"), f"{place}.uri"), headers, body)
 
     def _response(self, stored: dict[Any, Any], place: str) -> HttpResponse:
@@ -213,8 +208,8 @@ class _Reader:
         headers: dict[str, str] = {}
         for name, value in stored.items():
             values: list[Any] = value if _is_list(value) else [value]
-            key = sys.intern(self._text(name, place).lower())  # all exchanges have the same
-            joined = sys.intern(", ".join(self._text(each, f"{place}.{key}") for each in values if each is not None))
+            key = self._text(name, place).lower()
+            joined = ", ".join(self._text(each, f"{place}.{key}") for each in values if each is not None)
             headers[key] = f"{headers[key]}, {joined}" if key in headers else joined
         return headers
 

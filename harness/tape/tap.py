@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from threading import Lock
 from time import monotonic
-from typing import Protocol, TypeVar
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.results import Exchange
 from harness.tape.redact import REQUEST_HEADERS, RESPONSE_HEADERS, masked
 from harness.tape.redact.address import bare
-
-T = TypeVar("T")
 
 
 class Keep(Protocol):
@@ -89,21 +87,6 @@ class Tap:
             self._add(public, response, recorded)
 
     def _add(self, request: HttpRequest, response: HttpResponse | None, recorded: HttpRequest | None) -> None:
-        # Ten thousand exchanges are in memory once: what was played back is what the cassette holds, and address and
-        # headers are mostly those of the exchange before.
-        before = self.exchanges[-1] if self.exchanges else None
-        headers = _once(masked(request.headers, REQUEST_HEADERS), before and before.request.headers)
-        body = recorded.body if recorded is not None and recorded.body == request.body else request.body
-        url = _once(bare(request.url), before and before.request.url)
-        sent = HttpRequest(request.method, url, headers, body)
-        received = None
-        if response is not None:
-            told = before and before.response and before.response.headers
-            headers = _once(masked(response.headers, RESPONSE_HEADERS), told)
-            received = HttpResponse(response.status, headers, response.body, response.delivery)
+        sent = replace(request, url=bare(request.url), headers=masked(request.headers, REQUEST_HEADERS))
+        received = response and replace(response, headers=masked(response.headers, RESPONSE_HEADERS))
         self.exchanges.append(Exchange(sent, received, recorded, self.chat, monotonic()))
-
-
-def _once(value: T, before: T | None) -> T:
-    """A value, as the same object as the one before if they are equal."""
-    return value if before is None or before != value else before

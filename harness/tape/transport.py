@@ -193,7 +193,7 @@ def breaking(ending: Ending, library: Any = httpx2) -> Any:
 def _noted(
     tap: Tap, request: httpx2.Request, response: httpx2.Response, raw: bytes, failure: httpx2.TransportError | None
 ) -> httpx2.Response:
-    headers = _headers(response.headers)
+    headers = dict(response.headers.items())
     body = _decoded(raw, headers, whole=failure is None)
     tap.note(
         plain_request(request),
@@ -206,18 +206,8 @@ def _noted(
 
 def plain_request(request: httpx2.Request) -> HttpRequest:
     """A request whose body has been read, as the harness sees it."""
-    headers = _headers(request.headers)
+    headers = dict(request.headers.items())
     return HttpRequest(request.method, str(request.url), headers, _decoded(request.content, headers))
-
-
-def _headers(headers: httpx2.Headers) -> dict[str, str]:
-    """Names in lower case, repeated ones joined; indexing by name would search them all each time."""
-    try:
-        plain = {name.decode("ascii").lower(): value.decode("ascii") for name, value in headers.raw}
-    except UnicodeDecodeError:
-        return dict(headers.items())
-    # What httpx2 makes of them is the same, but where names repeat, and takes five times as long.
-    return plain if len(plain) == len(headers.raw) else dict(headers.items())
 
 
 def _decoded(body: bytes, headers: dict[str, str], *, whole: bool = True) -> bytes:

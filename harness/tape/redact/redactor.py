@@ -29,7 +29,7 @@ from harness.tape.redact.needles import Alphabet, Needle, fold, needles
 from harness.tape.redact.numbers import written
 from harness.tape.redact.pieces import Group, Slice, joined, pieces
 from harness.tape.redact.shapes import shapes
-from harness.tape.redact.view import FRAME, View, read
+from harness.tape.redact.view import FRAME, View
 
 T = TypeVar("T")
 
@@ -127,7 +127,7 @@ class Redactor:
         for rank, groups in ((2, said.groups), (1, said.loose)):
             for group in groups:
                 taken += self._parts(body, group, rank, whole=whole, opaque=said.opaque)
-        if self._shaped and shapes(read(body, squeezed=False)):
+        if self._shaped and shapes(View(body, squeezed=False).text):
             alone = (where for group in said.groups if not group.is_cut_up for where in group.slices)
             for where in (*said.alone, *(each for each in alone if each not in said.opaque)):
                 taken += parts(body, Group((where,), is_cut_up=True), _shapes(body[slice(*where)]), 0)
@@ -187,10 +187,9 @@ class Redactor:
         """Where secrets of this run stand, and what the end of the data has begun of one if they are not `whole`."""
         if not self._needles:
             return
-        if self._hits(read(data, squeezed=True)):
-            view = View(data, squeezed=True)
-            for needle, begin, end in self._hits(view.text):
-                yield Found(*view.source(begin, end), Way.LETTERS if needle.alphabet == "base64" else Way.CUT)
+        view = View(data, squeezed=True)
+        for needle, begin, end in self._hits(view.text):
+            yield Found(*view.source(begin, end), Way.LETTERS if needle.alphabet == "base64" else Way.CUT)
         for begin, end, reading in written(data):
             if any(next(needle.spans(reading.lower()), None) for needle in self._plain):
                 yield Found(begin, end, Way.NUMBERS)
@@ -238,8 +237,6 @@ def masked(headers: Mapping[str, str], allowed: Collection[str]) -> dict[str, st
 
 
 def _shapes(data: bytes) -> list[Found]:
-    if not shapes(read(data, squeezed=False)):
-        return []
     view = View(data, squeezed=False)
     return [Found(*view.source(begin, end)) for begin, end in shapes(view.text)]
 

@@ -27,7 +27,6 @@ _BROKEN = rb"(?P<line>" + NEXT_LINE + rb")|(?P<end>[\\=](?:\r?\n|(?:\\+r)?\\+n))
 """What a text is broken with: over lines of a stream, by a mark at the end of a line, with white space, in UTF-16."""
 
 _WRITTEN = re.compile(_ESCAPE)
-_BREAK = re.compile(_BROKEN)
 _SQUEEZED = re.compile(_BROKEN + rb"|" + _ESCAPE)
 _DEEPEST = 5
 """How often escapes are undone that were applied to escapes, of the same kind or another: `%5Cu0073`, `&amp;#115;`."""
@@ -35,22 +34,6 @@ _DEEPEST = 5
 _LEFT_OUT = frozenset({"line", "end", "space", "blank"})
 _BYTE = ("hex", "percent")
 _CODE = ("braced", "unit")
-
-
-def read(data: bytes, *, squeezed: bool) -> bytes:
-    """The `text` of a view, or one that has more in it that looks like a secret, at a tenth of its cost: most data have
-    nothing that a place is asked for."""
-    if squeezed:
-        data = _BREAK.sub(b"", data)
-
-    def meant(match: re.Match[bytes]) -> bytes:
-        return b"" if squeezed and match.lastgroup in _LEFT_OUT else _meant(match[0])
-
-    for _ in range(_DEEPEST):
-        before, data = data, _WRITTEN.sub(meant, data)
-        if data == before:
-            break
-    return data
 
 
 class View:
