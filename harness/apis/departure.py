@@ -31,7 +31,6 @@ class Promise:
         self,
         message: str,
         pointer: str = "",
-        *,
         event: int | None = None,
         actual: JSON = None,
         expected: JSON = None,

@@ -19,6 +19,9 @@ _BOM = b"\xef\xbb\xbf"
 _FIELDS = (b"data", b"event", b"id", b"retry", b"")
 """What stands before the colon of a line; nothing, of a comment."""
 
+DONE = "[DONE]"
+"""The data of an event that is no JSON: the end of OpenAI's streams."""
+
 
 @dataclass(frozen=True, slots=True)
 class Event:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from harness.apis.eventstream import events, is_event_stream
-from harness.apis.strictly import DONE
+from harness.apis.eventstream import DONE, events, is_event_stream
 from harness.contract.http import HttpResponse
 from harness.contract.model import JSON
 

@@ -10,7 +10,7 @@ import importlib
 import re
 from collections.abc import Iterator
 from functools import cache
-from typing import Any, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from harness.contract.model import JSON
 from harness.scenarios.patterns import CostlyPattern
@@ -88,6 +88,15 @@ def _listed(values: Any) -> Iterator[tuple[int, Any]]:
     return enumerate(cast("list[Any]", values))
 
 
+class Failure(NamedTuple):
+    """A keyword that a value does not conform to, the schema that has it, and the place of the value."""
+
+    path: Path
+    keyword: str
+    schema: dict[str, Any]
+    value: Any
+
+
 class Validator:
     """Checks values against one schema.
 
@@ -102,14 +111,22 @@ class Validator:
 
     def errors(self, value: JSON) -> Iterator[tuple[Path, str]]:
         """Where and why a value does not conform."""
+        for error in self._errors(value):
+            yield tuple(error.absolute_path), error.message
+
+    def failures(self, value: JSON) -> Iterator[Failure]:
+        """The keywords that a value does not conform to."""
+        for error in self._errors(value):
+            yield Failure(tuple(error.absolute_path), error.validator, error.schema, error.instance)
+
+    def _errors(self, value: JSON) -> Iterator[Any]:
         from referencing.exceptions import Unresolvable  # noqa: PLC0415 - it takes long to import
 
         from harness.scenarios import keywords  # noqa: PLC0415 - the same
 
         try:
             keywords.followed.count = 0
-            for error in self._validator.iter_errors(value):
-                yield tuple(error.absolute_path), error.message
+            yield from self._validator.iter_errors(value)
         except (*_BAD_PATTERN, RecursionError, Unresolvable, ValueError) as error:
             raise UndecidedSchema(str(error)) from None
 
