@@ -11,7 +11,7 @@ import pytest
 from tests.benchmarks.contenders import ROOT
 
 _SDKS = ["anthropic", "google.genai", "openai"]
-_LATE = [*_SDKS, "dask", "jinja2", "jsonschema", "rich.progress", "starlette", "uvicorn", "vcr"]
+_LATE = [*_SDKS, "dask", "harness.tape.server", "jinja2", "jsonschema", "rich.progress", "vcr"]
 _PLAYED = ["harness.checking.gateways", "harness.cli.check", "harness.cli.probe", "harness.cli.serve"]
 
 _REPORTED = """

@@ -17,7 +17,7 @@ from harness.tape.cassette import Cassette, Interaction
 from harness.tape.player import Player
 from harness.tape.tap import Keep, Tap
 from harness.tape.telling import as_asked
-from harness.tape.transport import AsyncTapTransport, HandlerTransport, TapTransport, plain_request, replaying
+from harness.tape.transport import AsyncTapTransport, HandlerTransport, TapTransport, replaying
 from tests.tape.samples import STREAM, Kept, cassette, request, response
 
 Receive: TypeAlias = Callable[[HandlerTransport], tuple[list[bytes], BaseException | None]]
