@@ -7,6 +7,7 @@ from typing import TypeAlias, TypeGuard
 
 from harness.apis.condition import Condition
 from harness.apis.jsonvalue import equal
+from harness.apis.measures import image_side, json_bytes
 from harness.contract.model import JSON
 from harness.scenarios.patterns import covers
 
@@ -32,8 +33,12 @@ def comparison(condition: Condition) -> Holds:  # noqa: C901, PLR0912 - one case
             return lambda value: any(equal(value, each) for each in condition.every or ())
         case "members":
             return lambda value: any(_kind(each) == operand for each in _members(value))
-        case "repeated" | "beside" | "outside":
+        case "repeated" | "beside" | "outside" | "deeper" | "optional" | "shared":
             return lambda value: value not in unset
+        case "bytes":
+            return lambda value: json_bytes(value) > (condition.bytes_ or 0)
+        case "pixels":
+            return lambda value: image_side(value) > (condition.pixels or 0)
         case "over":
             return lambda value: _number(value) and value > (condition.over or 0)
         case "under":

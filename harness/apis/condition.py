@@ -12,7 +12,9 @@ from harness.scenarios.fields import Pattern, Strict, misfit
 _OPERATORS = (
     *("is", "in", "out", "not_in", "there", "over", "under", "longer", "like", "unlike", "kind", "not_kind"),
     *("members", "every", "repeated", "beside", "outside", "unknown", "only", "empty"),
+    *("bytes", "pixels", "deeper", "optional", "shared"),
 )
+_OF_SCHEMAS = ("deeper", "optional", "shared")
 _INDEX = r"(?:\[(?:\*|-?\d+|\d+:|next|later)?\])*"
 _PATH = re.compile(rf"[^\[\].]+{_INDEX}(?:\.[^\[\].]+{_INDEX})*")
 
@@ -74,7 +76,26 @@ class Condition(Strict):
         description="It is a text, or a list or an object with an element or a key, that is not among the values, "
         "elements or keys at this place: a path in the body, or a keyword of the same schema.",
     )
-
+    bytes_: int | None = Field(default=None, alias="bytes", description="Its compact JSON has more bytes than this.")
+    pixels: int | None = Field(
+        default=None,
+        description="It is an image in base64 (PNG, JPEG, GIF, WebP), one side with more pixels than this.",
+    )
+    deeper: int | None = Field(
+        default=None,
+        description="Objects and arrays of the schema nest in more levels than this, with references followed. "
+        "For a keyword of the schema's root.",
+    )
+    optional: int | None = Field(
+        default=None,
+        description="The schema, with all schemas inside it, has more properties that are not required than this. "
+        "For a keyword of the schema's root.",
+    )
+    shared: list[str] | None = Field(
+        default=None,
+        description="The schema has one of these keywords, and the schema that its $ref names has it, too. "
+        "For the keyword $ref.",
+    )
     unknown: list[str] | None = Field(
         default=None, description="It is an object with a key that is none of these; the key is the place."
     )
@@ -88,11 +109,11 @@ class Condition(Strict):
     def operand(self) -> JsonValue:
         """What the operator compares with."""
         name = self.operator
-        value: JsonValue = getattr(self, f"{name}_" if name in ("is", "in") else name)
+        value: JsonValue = getattr(self, _field(name))
         return value
 
     def _given(self, name: str) -> bool:
-        return (f"{name}_" if name in ("is", "in") else name) in self.model_fields_set
+        return _field(name) in self.model_fields_set
 
     @model_validator(mode="after")
     def _says_one_thing(self) -> Condition:
@@ -108,4 +129,11 @@ class Condition(Strict):
             raise misfit("schema and keyword come together.")
         if self.at is None and (self.every is not None or self.repeated or self.unknown is not None):
             raise misfit("every, repeated and unknown are about a place in the body: write at.")
+        if self.schemas is None and given[0] in _OF_SCHEMAS:
+            raise misfit(f"{given[0]} is about a schema: write schema and keyword.")
         return self
+
+
+def _field(operator: str) -> str:
+    """Return the field of an operator whose own name is taken in Python."""
+    return f"{operator}_" if operator in ("is", "in", "bytes") else operator

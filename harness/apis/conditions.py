@@ -24,6 +24,7 @@ from typing import Literal, TypeAlias
 from harness.apis.comparison import comparison
 from harness.apis.condition import Condition
 from harness.apis.jsonvalue import equal, join, resolve
+from harness.apis.measures import optional_properties, referenced, schema_depth
 from harness.apis.subschemas import subschemas
 from harness.contract.model import JSON
 
@@ -386,7 +387,35 @@ def _context(condition: Condition, steps: tuple[Step, ...]) -> _Fits | None:
             return lambda asked, pointer, value: not _names(value) <= _names(_sibling(asked.body, pointer, other))
         path = steps_of(other)
         return lambda asked, _, value: not _names(value) <= _all_names(asked.at(path, frozenset()))
+    return _schema_context(condition)
+
+
+def _schema_context(condition: Condition) -> _Fits | None:
+    """Return the test of operators that look at the schema around a keyword."""
+    if condition.deeper is not None:
+        levels = condition.deeper
+        return lambda asked, pointer, _: schema_depth(_holder(asked.body, pointer)) > levels
+    if condition.optional is not None:
+        most = condition.optional
+        return lambda asked, pointer, _: optional_properties(_holder(asked.body, pointer)) > most
+    if condition.shared is not None:
+        keywords = {*condition.shared}
+        return lambda asked, pointer, _: bool(keywords & _shared_with_reference(asked, pointer))
     return None
+
+
+def _holder(body: JSON, pointer: str) -> JSON:
+    return resolve(body, pointer.rpartition("/")[0])
+
+
+def _shared_with_reference(asked: Asked, pointer: str) -> AbstractSet[str]:
+    """Return the keywords of a schema that the schema named by its `$ref` has, too."""
+    holder = _holder(asked.body, pointer)
+    if not isinstance(holder, dict):
+        return frozenset()
+    roots = [asked.body, *(resolve(asked.body, pointer[: at.start()]) for at in re.finditer("/", pointer))]
+    named = next((each for root in reversed(roots) if isinstance(each := referenced(holder, root), dict)), None)
+    return holder.keys() & named.keys() if named is not None else frozenset()
 
 
 def _has_others(body: JSON, pointer: str, allowed: AbstractSet[str]) -> bool:
@@ -397,7 +426,7 @@ def _has_others(body: JSON, pointer: str, allowed: AbstractSet[str]) -> bool:
 
 
 def _sibling(body: JSON, pointer: str, key: str) -> JSON:
-    holder = resolve(body, pointer.rpartition("/")[0])
+    holder = _holder(body, pointer)
     return holder.get(key) if isinstance(holder, dict) else None
 
 

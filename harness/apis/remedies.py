@@ -36,6 +36,11 @@ _REMEDIES = {
     "repeated": "give each {place} a value of its own",
     "beside": "leave out what is next to {place}, but for {values}",
     "outside": "use in {place} only what {values} has",
+    "bytes": "keep {place} to {values} bytes of JSON",
+    "pixels": "send images with sides of at most {values} pixels",
+    "deeper": "nest at most {values} levels of objects and arrays in {place}",
+    "optional": "leave at most {values} properties out of `required` in {place}",
+    "shared": "leave out {values} beside {place}",
 }
 """By the operator of a condition, what no longer meets it."""
 

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import base64
 import json
+import struct
 from typing import Any
 
 import pytest
@@ -161,6 +163,70 @@ def test_conditions_about_other_places(conditions: list[dict[str, Any]], pointer
     assert met(made, asked) == pointer
     passing = {*Sieve([Conditions(made)], PLACES).passing(asked)}
     assert pointer is None or passing == {0}, "the sieve lets pass what is met"
+
+
+def _nested(levels: int) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(levels):
+        schema = {"type": "object", "properties": {"a": schema}}
+    return schema
+
+
+def _image(width: int, height: int) -> str:
+    header = b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sIIBBBBBI", 13, b"IHDR", width, height, 1, 0, 0, 0, 0, 0)
+    return base64.b64encode(header).decode()
+
+
+_ASSET = {"type": "object", "description": "An asset.", "properties": {"x": {"type": "string"}}}
+_LOOP = {"properties": {"a": {"anyOf": [{"$ref": "#"}, {"type": "null"}]}}}
+_DEFS = {"properties": {"a": {"$ref": "#/$defs/A"}}, "$defs": {"A": _nested(2)}}
+
+
+@pytest.mark.parametrize(
+    ("condition", "body", "is_met"),
+    [
+        ({"at": "tools", "bytes": 8}, {"tools": ["é", "x"]}, True),
+        ({"at": "tools", "bytes": 10}, {"tools": ["é", "x"]}, False),
+        ({"at": "image.**", "pixels": 8000}, {"image": {"data": _image(10, 8001)}}, True),
+        ({"at": "image.**", "pixels": 8000}, {"image": {"data": _image(8000, 10)}}, False),
+        ({"at": "image.**", "pixels": 8000}, {"image": ["no image", "iVBORw0KGgo!", "iVBORw0KGgo", 9000]}, False),
+        ({"schema": "response", "keyword": "properties", "root": True, "deeper": 5}, _nested(6), True),
+        ({"schema": "response", "keyword": "properties", "root": True, "deeper": 5}, _nested(5), False),
+        ({"schema": "response", "keyword": "properties", "root": True, "deeper": 2}, _DEFS, True),
+        ({"schema": "response", "keyword": "properties", "root": True, "deeper": 3}, _DEFS, False),
+        ({"schema": "response", "keyword": "properties", "root": True, "deeper": 99}, _LOOP, True),
+        ({"schema": "response", "keyword": "properties", "root": True, "optional": 5}, _nested(6), True),
+        ({"schema": "response", "keyword": "properties", "root": True, "optional": 6}, _nested(6), False),
+        (
+            {"schema": "response", "keyword": "properties", "root": True, "optional": 0},
+            {"properties": {"a": True}, "required": ["a"]},
+            False,
+        ),
+        (
+            {"schema": "response", "keyword": "$ref", "shared": ["description"]},
+            {"properties": {"a": {"$ref": "#/$defs/A", "description": "Mine."}}, "$defs": {"A": _ASSET}},
+            True,
+        ),
+        (
+            {"schema": "response", "keyword": "$ref", "shared": ["description"]},
+            {"properties": {"a": {"$ref": "#/$defs/A", "title": "Mine."}}, "$defs": {"A": _ASSET}},
+            False,
+        ),
+        (
+            {"schema": "response", "keyword": "$ref", "shared": ["description"]},
+            {"properties": {"a": {"$ref": "#/$defs/B", "description": "Mine."}}, "$defs": {"A": _ASSET}},
+            False,
+        ),
+    ],
+)
+def test_measures_of_a_value_and_of_a_schema(condition: dict[str, Any], body: dict[str, Any], is_met: bool) -> None:
+    asked = Asked({"format": {"schema": body}} if "schema" in condition else body, {}, PLACES)
+    assert (met([Condition.model_validate_json(json.dumps(condition))], asked) is not None) is is_met
+
+
+def test_a_measure_of_a_schema_needs_a_schema() -> None:
+    with pytest.raises(ValidationError, match="deeper is about a schema: write schema and keyword"):
+        Condition.model_validate_json('{"at": "tools", "deeper": 3}')
 
 
 def test_all_hold_together_and_the_first_says_where() -> None:
