@@ -25,8 +25,7 @@ from harness.results import Severity
 from harness.tape.cassette import Cassette, Interaction
 from harness.tape.deck.playing import load
 from harness.tape.deck.recording import text
-from harness.tape.deck.storing import learned, redactor, request_as_stored, response_as_stored
-from harness.tape.deck.taken import spoken
+from harness.tape.deck.storing import learned, redactor, request_as_stored, response_as_stored, spoken
 from harness.tape.write import replace as put
 
 _MARK = re.compile(rb"\bmark\.vcr\b")

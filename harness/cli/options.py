@@ -15,7 +15,7 @@ from harness.contract.errors import UsageError
 from harness.rules.scope import EVERYTHING, Scope
 
 if TYPE_CHECKING:
-    from harness.tape.age import Outdated
+    from harness.tape.survey import Outdated
 
 Paths: TypeAlias = Annotated[
     list[str] | None,

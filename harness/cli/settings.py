@@ -20,8 +20,8 @@ from harness.results import Mode
 from harness.rules.scope import Scope
 from harness.running.cells import VARIANTS
 from harness.scenarios import suite
-from harness.tape.age import Outdated
 from harness.tape.redact.address import shown
+from harness.tape.survey import Outdated
 
 CASSETTES = "cassettes"
 """The folder of one's own cassettes, unless somebody names another."""

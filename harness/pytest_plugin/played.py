@@ -32,8 +32,8 @@ from harness.running.stages import Cell
 from harness.running.workers.pool import Workers
 from harness.scenarios import suite
 from harness.scenarios.load import scenario_files
-from harness.tape.age import Outdated
 from harness.tape.library import Library
+from harness.tape.survey import Outdated
 
 _PLAYED = pytest.StashKey["Played"]()
 

@@ -11,7 +11,7 @@ from harness.reports._words import count, place, plain_line, values
 from harness.results import Finding
 from harness.tape.compare import RequestDifference
 from harness.tape.deck.playing import Played
-from harness.tape.deck.taken import told
+from harness.tape.deck.storing import told
 
 _MOST = 10
 """Differences that are shown of a request."""

@@ -31,8 +31,7 @@ from harness.rules.rule import Rule
 from harness.tape.cassette import Cassette, Interaction
 from harness.tape.deck.playing import Played, Playing, load
 from harness.tape.deck.recording import Recording
-from harness.tape.deck.storing import redactor
-from harness.tape.deck.taken import taken
+from harness.tape.deck.storing import redactor, taken
 from harness.tape.interception import intercepted
 
 _TAPE = pytest.StashKey["Tape"]()

@@ -76,7 +76,7 @@ class PairDisagreement:
     """One thing that an adapter sent otherwise than request `j` of `file` has it, after response `i`.
 
     `pointer` leads into the body of request j. `kind` is what is not the same, as in
-    `harness.auditing.redrive.comparison.Disagreement` and in `harness.auditing.redrive.retelling`, or `adapter-failed`:
+    `harness.auditing.redrive.comparison.Disagreement` and in `harness.auditing.redrive.redrive`, or `adapter-failed`:
     the adapter could not read the response or express the follow-up, and `produced` is why.
     """
 

@@ -22,7 +22,7 @@ from harness.apis.view import CallView, RequestView, ResultView, TurnView
 from harness.contract.model import JSON, Text, ToolCall, ToolResult
 from harness.kit.thread import failure
 from harness.kit.trimming import trimmed_result
-from harness.meaning.pairing import Ledger, Pairing
+from harness.meaning.requests import Ledger, Pairing
 from harness.meaning.results import carries
 from harness.results import Blame, Chat, EmbeddingTranscript, Exchange, Retelling, ServedTranscript, Transcript
 from harness.rules.reading import Reading, read, read_embedding

@@ -13,10 +13,8 @@ from harness.apis.compare import likeness
 from harness.apis.jsonvalue import resolve
 from harness.apis.view import MediaView, PartView, RequestView, ResultView, TextView, TurnView
 from harness.contract.model import JSON, JSON_INSTRUCTION, File, Image, Message, Role, Text, Thinking, ToolResult
-from harness.meaning.ids import with_ids_of
-from harness.meaning.requests import meant
-from harness.meaning.results import same_medium
-from harness.meaning.texts import is_told
+from harness.meaning.requests import meant, with_ids_of
+from harness.meaning.results import is_told, same_medium
 from harness.results import Kind, Severity
 from harness.rules.evidence import Asked, Evidence, is_head
 from harness.rules.inlined import conversation

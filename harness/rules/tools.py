@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from harness.apis.jsonvalue import equal
 from harness.apis.view import CallView, ToolView
 from harness.meaning import choices
-from harness.meaning.provider_tools import family, offered
+from harness.meaning.choices import family, offered
 from harness.meaning.results import is_told_by_item, says_no_more
 from harness.meaning.schemas import change
 from harness.results import Kind, Severity

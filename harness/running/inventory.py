@@ -13,10 +13,10 @@ from harness.running.cells import not_applicable
 from harness.running.stages import Cell
 from harness.scenarios.load import digest, sent_digest
 from harness.scenarios.schema import Scenario
-from harness.tape.age import Outdated
 from harness.tape.cassette import Metadata
 from harness.tape.library import Library
 from harness.tape.read import read
+from harness.tape.survey import Outdated
 
 
 class State(StrEnum):

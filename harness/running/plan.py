@@ -20,8 +20,8 @@ from harness.running.run import Run
 from harness.running.stages import Live, Reference, Replay, Stages
 from harness.running.workers.pool import LIVE_SECONDS, SECONDS
 from harness.scenarios.schema import Variant
-from harness.tape.age import Outdated
 from harness.tape.library import Library
+from harness.tape.survey import Outdated
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

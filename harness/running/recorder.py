@@ -17,13 +17,11 @@ from harness.running.stages import Cell, Stages
 from harness.running.versions import sdk_version
 from harness.scenarios.load import digest, sent, sent_digest
 from harness.scenarios.schema import Scenario
-from harness.tape.age import Outdated
 from harness.tape.cassette import Metadata
-from harness.tape.claims import Claim
 from harness.tape.library import Library
 from harness.tape.recording import Recording
 from harness.tape.redact import Redactor
-from harness.tape.survey import Place, Survey, survey
+from harness.tape.survey import Claim, Outdated, Place, Survey, survey
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,9 +25,9 @@ from harness.rules.retelling import is_same
 from harness.running.stages import Cell, Stages
 from harness.running.workers.pool import played
 from harness.scenarios.schema import Variant
+from harness.tape.player import asks_for_stream, one_body
 from harness.tape.recut import recut
 from harness.tape.redact import REDACTED
-from harness.tape.telling import asks_for_stream, one_body
 
 
 def retellings(

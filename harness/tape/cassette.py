@@ -1,19 +1,76 @@
-"""A cassette as a value: interactions, and what is known of their origin."""
+"""A cassette as a value: interactions, how they were delivered, and what is known of their origin."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
+from itertools import pairwise
+from typing import Any, TypeGuard, cast, get_args
 
 from pydantic import TypeAdapter
 
-from harness.contract.http import HttpRequest, HttpResponse
+from harness.contract.http import AT_ONCE, Delivery, Ending, HttpRequest, HttpResponse
 from harness.results import Origin, Provenance, Variant
-from harness.tape import delivery
+
+LONGEST_PAUSE = 3600.0
+"""Seconds. No client waits longer for a piece, and playback never waits."""
+
+_KEYS = frozenset({"cuts", "pause", "ending"})
+_ENDINGS: tuple[Ending, ...] = get_args(Ending)
+
+
+def stored_delivery(delivery: Delivery) -> dict[str, Any]:
+    """What is not as in every response; nothing for one that came at once and whole."""
+    values: dict[str, Any] = {}
+    if delivery.cuts:
+        values["cuts"] = list(delivery.cuts)
+    if delivery.pause:
+        values["pause"] = delivery.pause
+    if delivery.ending != AT_ONCE.ending:
+        values["ending"] = delivery.ending
+    return values
+
+
+def loaded_delivery(values: Any) -> Delivery:
+    """The inverse of `stored_delivery`.
+
+    Raises:
+        ValueError: no delivery is stored like this.
+    """
+    if not _is_mapping(values):
+        raise ValueError("a delivery is a mapping of `cuts`, `pause` and `ending`")
+    unknown = sorted(str(key) for key in values.keys() - _KEYS)
+    if unknown:
+        raise ValueError(f"a delivery has `cuts`, `pause` and `ending`, and no `{unknown[0][:80]}`")
+    cuts: Any = values.get("cuts", [])
+    if not _are_offsets(cuts):
+        raise ValueError("`cuts` is not a list of whole numbers that ascend from 0 or more")
+    pause: Any = values.get("pause", 0.0)
+    if type(pause) not in {int, float} or not 0 <= pause <= LONGEST_PAUSE:  # NaN is neither
+        raise ValueError(f"`pause` is not a number of seconds from 0 to {LONGEST_PAUSE:.0f}")
+    ending: Any = values.get("ending", AT_ONCE.ending)
+    if ending not in _ENDINGS:
+        raise ValueError(f"`ending` is not one of {', '.join(_ENDINGS)}")
+    return Delivery(tuple(cuts), float(pause), ending)
+
+
+def _is_mapping(value: Any) -> TypeGuard[dict[Any, Any]]:
+    return isinstance(value, dict)
+
+
+def _are_offsets(value: Any) -> TypeGuard[list[int]]:
+    if not isinstance(value, list):
+        return False
+    cuts = cast("list[Any]", value)
+    return all(type(cut) is int for cut in cuts) and _ascend([0, *cuts])
+
+
+def _ascend(numbers: Iterable[int]) -> bool:
+    return all(one <= other for one, other in pairwise(numbers))
+
 
 FORMAT = "harness 2"
 """`metadata.format` of our cassettes. A cassette without it is somebody else's."""
@@ -134,7 +191,7 @@ def _digested(interaction: Interaction) -> bytes:
     if response is None:
         return b"[" + sent + b", null]"
     # Only where there is one: cassettes from before a delivery was kept have their checksums.
-    delivered = delivery.stored(response.delivery)
+    delivered = stored_delivery(response.delivery)
     received = _with_body([response.status, dict(response.headers)], response.body, *[delivered] if delivered else [])
     return b"[" + sent + b", " + received + b"]"
 

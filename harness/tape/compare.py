@@ -15,8 +15,7 @@ from harness.apis.embedding import EmbeddingView
 from harness.apis.view import FormatView, RequestView, ToolView, WireError
 from harness.contract.http import HttpRequest, endpoint
 from harness.contract.model import JSON
-from harness.meaning.ids import with_ids_of
-from harness.meaning.requests import meant
+from harness.meaning.requests import meant, with_ids_of
 from harness.meaning.schemas import SchemaChange, apart
 from harness.results.textchange import text_change
 from harness.tape.redact import REQUEST_HEADERS

@@ -24,8 +24,7 @@ from pydantic import ValidationError
 from harness.contract.errors import CassetteError, CassetteTaken
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.host import replacement
-from harness.tape import delivery
-from harness.tape.cassette import Interaction, Metadata
+from harness.tape.cassette import Interaction, Metadata, loaded_delivery, stored_delivery
 
 SUFFIX = ".journal"
 PERMISSIONS = 0o600
@@ -241,7 +240,7 @@ def _plain(interaction: Interaction) -> dict[str, Any]:
 
 def _plain_response(response: HttpResponse) -> list[Any]:
     received = [response.status, dict(response.headers), _stored(response.body)]
-    return [*received, delivery.stored(response.delivery)]
+    return [*received, stored_delivery(response.delivery)]
 
 
 def _interaction(plain: dict[str, Any]) -> Interaction:
@@ -250,7 +249,7 @@ def _interaction(plain: dict[str, Any]) -> Interaction:
     if plain["response"] is None:
         return Interaction(request, None)
     status, headers, body, *delivered = plain["response"]
-    return Interaction(request, HttpResponse(status, headers, _loaded(body), *map(delivery.loaded, delivered)))
+    return Interaction(request, HttpResponse(status, headers, _loaded(body), *map(loaded_delivery, delivered)))
 
 
 def _stored(body: bytes) -> str | dict[str, str]:

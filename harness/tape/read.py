@@ -23,10 +23,9 @@ from pydantic import ValidationError
 from harness.contract.errors import CassetteError, CassetteMissing
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.host.file import contents
-from harness.tape import delivery, spelling
-from harness.tape.cassette import FORMATS, Cassette, Interaction, Metadata, checksum
+from harness.tape.cassette import FORMATS, Cassette, Interaction, Metadata, checksum, loaded_delivery
 from harness.tape.content_encoding import decode
-from harness.tape.document import MAX_BYTES, RESTORE, parse
+from harness.tape.document import MAX_BYTES, RESTORE, exact, parse
 
 _OBSOLETE_HEADERS = ("content-encoding", "content-length", "transfer-encoding")
 """What no longer holds of a body whose encoding is undone."""
@@ -155,9 +154,9 @@ class _Reader:
         for key, name in names.items():
             try:
                 if key == "request":
-                    request = replace(request, body=spelling.exact(request.body, name))
+                    request = replace(request, body=exact(request.body, name))
                 elif key == "response" and response is not None:
-                    response = replace(response, body=spelling.exact(response.body, name))
+                    response = replace(response, body=exact(response.body, name))
                 else:
                     self._refuse(f"no body is called {_shown(key)}. {RESTORE}", place)
             except ValueError as error:
@@ -179,7 +178,7 @@ class _Reader:
         if "delivery" not in stored:
             return HttpResponse(int(status), headers, body)
         try:
-            return HttpResponse(int(status), headers, body, delivery.loaded(stored["delivery"]))
+            return HttpResponse(int(status), headers, body, loaded_delivery(stored["delivery"]))
         except ValueError as error:
             self._refuse(f"{error}. {RESTORE}", f"{place}.delivery")
 

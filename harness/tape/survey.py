@@ -1,21 +1,149 @@
-"""What lies in the places of recordings, looked over before the first of them sends anything."""
+"""What is in the places of recordings, how old it may be, and who is recording there, before anything is sent."""
 
 from __future__ import annotations
 
+import contextlib
+import datetime as dt
+import hashlib
+import os
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from harness.contract.errors import CassetteError, UsageError
+from harness.contract.errors import CassetteError, CassetteTaken, UsageError
 from harness.host import replacement
 from harness.results import Variant
-from harness.tape.age import Outdated
 from harness.tape.cassette import Cassette, Metadata
 from harness.tape.journal import Journal, Leftover, leftover, path_of
 from harness.tape.library import Library, check_free, is_paid, recorded_on
 from harness.tape.recording import answers
 from harness.tape.write import prepare
+
+_FORM = re.compile(r"([1-9][0-9]{0,4})([dw])")
+_DAYS = {"d": 1, "w": 7}
+
+
+def longest(text: str, place: str) -> dt.timedelta:
+    """The age that was given: a number of days or weeks, `90d` or `12w`. Raises `UsageError`: `place` has another."""
+    found = _FORM.fullmatch(text)
+    if found is None:
+        raise UsageError(f"{place} {text}: it has to be a number of days or weeks, as in 90d or 12w.")
+    return dt.timedelta(days=int(found[1]) * _DAYS[found[2]])
+
+
+def age(recorded_at: str | None, now: dt.datetime) -> dt.timedelta | None:
+    """How long ago something was recorded, by an ISO 8601 time; `None` where there is none, as in what repeats."""
+    if recorded_at is None:
+        return None
+    try:
+        at = dt.datetime.fromisoformat(recorded_at)
+    except ValueError:
+        return None
+    return now - (at if at.tzinfo else at.replace(tzinfo=dt.UTC))
+
+
+class Outdated:
+    """What is to be recorded again: what was asked otherwise, or is older than `most` (`None`: of any age)."""
+
+    def __init__(self, most: dt.timedelta | None, now: dt.datetime) -> None:
+        self._most = most
+        self._now = now
+
+    @staticmethod
+    def by(text: str | None, place: str) -> Outdated:
+        """What is so today, by the age that was given at a place. Raises `UsageError`: it is none."""
+        return Outdated(None if text is None else longest(text, place), dt.datetime.now(dt.UTC))
+
+    def holds(self, present: Metadata, wanted: Metadata) -> bool:
+        """Whether it is so of a cassette, where this recording is wanted. One of another model is another's."""
+        if present.model_requested != wanted.model_requested:
+            return False
+        too_old = self.too_old(present.recorded_at) is not None
+        return too_old or not present.is_of(wanted.scenario_digest, wanted.sent_digest)
+
+    def too_old(self, recorded_at: str | None) -> str | None:
+        """What is to be said of a recording that is older than it may be."""
+        known = age(recorded_at, self._now)
+        if self._most is None or known is None or known <= self._most:
+            return None
+        day = (recorded_at or "")[:10]
+        return f"recorded on {day}, {known.days} days ago: older than the {self._most.days} days that it may be"
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The options that ask for it."""
+        return ("--stale",) if self._most is None else ("--stale", "--max-age", f"{self._most.days}d")
+
+
+_NAME = ".recording.lock"
+_ANYWHERE = 1 << 62
+"""Offsets in the file: each cassette has a byte of its own, by its name. None is ever written."""
+
+
+class Claim:
+    """The claim to the cassettes at `paths` below `root`, until it is released or the process ends.
+
+    Where files have no such locks, or none can be written, nothing is claimed.
+
+    Raises:
+        CassetteTaken: another process has claimed one of them.
+    """
+
+    def __init__(self, root: Path, paths: Iterable[Path]) -> None:
+        self._path = root / _NAME
+        self._handle: int | None = None
+        places = {_offset(path.relative_to(root)): path for path in paths}
+        try:
+            import fcntl  # noqa: PLC0415 - not on every system
+        except ImportError:
+            return
+        self._fcntl: Any = fcntl
+        self._folders = [each for each in (root, *root.parents) if not each.exists()]
+        with contextlib.suppress(OSError):
+            root.mkdir(parents=True, exist_ok=True)
+            while self._handle is None and places:
+                self._handle = self._taken(places)
+
+    def release(self) -> None:
+        """Let the cassettes go."""
+        handle, self._handle = self._handle, None
+        if handle is None:
+            return
+        with contextlib.suppress(OSError):
+            self._fcntl.lockf(handle, self._fcntl.LOCK_EX | self._fcntl.LOCK_NB)  # all of it: nobody else has a claim
+            self._path.unlink()
+        os.close(handle)
+        for folder in self._folders:
+            with contextlib.suppress(OSError):  # there are cassettes now
+                folder.rmdir()
+
+    def _taken(self, places: dict[int, Path]) -> int | None:
+        """The open file, `None` if it was removed meanwhile. In one order, so that of two runs one gets all."""
+        handle = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            for offset, path in sorted(places.items()):
+                self._lock(handle, offset, path)
+            if self._path.exists() and self._path.stat().st_ino == os.fstat(handle).st_ino:
+                return handle
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)
+        return None
+
+    def _lock(self, handle: int, offset: int, path: Path) -> None:
+        try:
+            self._fcntl.lockf(handle, self._fcntl.LOCK_EX | self._fcntl.LOCK_NB, 1, offset)
+        except (BlockingIOError, PermissionError):
+            reason = "another process is recording it, so nothing was sent for any cell. Wait for it, or end it."
+            raise CassetteTaken(str(path), reason) from None
+
+
+def _offset(path: Path) -> int:
+    return int.from_bytes(hashlib.sha256(path.as_posix().encode()).digest()[:8]) % _ANYWHERE
+
 
 _NAMED = 3
 """So many of the cells that cannot be recorded are named."""

@@ -1,19 +1,21 @@
-"""httpx2 transports: answer from a function, or tap another transport. This is how an injected client is played."""
+"""Transports and runners: answer from a handler, tap another one, or forward. This is how clients are played."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from typing import Any, TypeAlias, cast
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self, TypeAlias, cast
 
 import httpx2
 
 from harness.contract.http import Delivery, Ending, HttpRequest, HttpResponse
+from harness.contract.process import Command, Completed, from_response, to_request, to_response
+from harness.contract.protocols import ProcessRunner
 from harness.tape.content_encoding import decode
-from harness.tape.player import Player
+from harness.tape.player import Player, Telling
 from harness.tape.tap import Tap
-from harness.tape.telling import Telling
 
 Handler: TypeAlias = Callable[[HttpRequest], HttpResponse]
 """Answers a request. May be called from several threads at once."""
@@ -215,3 +217,110 @@ def _decoded(body: bytes, headers: dict[str, str], *, whole: bool = True) -> byt
         return decode(body, headers.get("content-encoding", ""), whole=whole)
     except ValueError:
         return body  # the SDK meets the same damage and says so
+
+
+_HOP_BY_HOP = frozenset(
+    {
+        "connection",
+        "content-encoding",
+        "content-length",
+        "host",
+        "keep-alive",
+        "proxy-authorization",
+        "te",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+"""Headers that hold for one connection, or that change with the body's encoding (RFC 9110, section 7.6.1)."""
+
+_SECONDS = 600.0
+"""As long as the SDKs wait for an answer."""
+
+
+class Proxy:
+    """Forwards requests under `base_url` to `upstream` and notes them in `tap`; a context manager and a handler.
+
+    Neither redirects nor the environment's proxies are followed: a prompt goes where it was sent, or nowhere.
+    """
+
+    def __init__(self, base_url: str, upstream: str, tap: Tap, transport: httpx2.BaseTransport | None = None) -> None:
+        self._base = base_url.rstrip("/")
+        self._upstream = upstream.rstrip("/")
+        inner = transport or httpx2.HTTPTransport(trust_env=False)
+        self._client = httpx2.Client(
+            transport=TapTransport(inner, tap), trust_env=False, follow_redirects=False, timeout=_SECONDS
+        )
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        """Forward a request. An upstream that does not answer is a 502, and one that breaks off is passed on."""
+        url = self._upstream + request.url.removeprefix(self._base)
+        headers = _end_to_end(request.headers) | {"accept-encoding": "identity"}
+        body, failure = bytearray(), None
+        try:
+            with self._client.stream(request.method, url, headers=headers, content=request.body) as response:
+                try:
+                    for part in response.iter_bytes():
+                        body += part
+                except BROKEN_OFF as error:
+                    failure = error
+        except httpx2.TransportError as error:
+            message = f"harness: the upstream did not answer: {type(error).__name__}"
+            return HttpResponse(502, {"content-type": "text/plain"}, message.encode())
+        delivery = Delivery(ending=ending(failure))
+        return HttpResponse(response.status_code, _end_to_end(response.headers), bytes(body), delivery)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._client.close()
+
+
+def _end_to_end(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name.lower(): value for name, value in headers.items() if name.lower() not in _HOP_BY_HOP}
+
+
+class TapRunner:
+    """Notes in `tap` what goes through `inner`. What an earlier recording has the answer to is not run."""
+
+    def __init__(self, inner: ProcessRunner, tap: Tap) -> None:
+        self._inner = inner
+        self._tap = tap
+
+    def run(self, command: Command, timeout: float) -> Completed:
+        """Run a command. Raises what `inner` raises, and `CassetteError` if the exchange cannot be kept."""
+        request = to_request(command)
+        known = self._tap.taken_up(request)
+        if known is not None:
+            return from_response(known)
+        try:
+            completed = self._inner.run(command, timeout)
+        except OSError:
+            self._tap.note(request, None)
+            raise
+        self._tap.note(request, to_response(completed))
+        return completed
+
+
+class HandlerRunner:
+    """Runs nothing: `handler` answers, as it answers an HTTP request.
+
+    A response that is not what a command leaves behind becomes its output, in which its caller will find no result; a
+    connection that is reset becomes an `OSError`.
+    """
+
+    def __init__(self, handler: Handler) -> None:
+        self._handler = handler
+
+    def run(self, command: Command, timeout: float) -> Completed:  # noqa: ARG002 - an answer takes no time
+        """Answer a command; see `harness.contract.protocols.ProcessRunner.run`."""
+        response = self._handler(to_request(command))
+        if response.delivery.ending == "reset":
+            raise ConnectionResetError(f"{command.argv[0]} broke off")
+        try:
+            return from_response(response)
+        except ValueError:
+            return Completed(int(response.status >= 400), response.body.decode("utf-8", "replace"))

@@ -18,9 +18,9 @@ import yaml
 from harness.contract.errors import CassetteError
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.host import replacement
-from harness.tape import delivery, spelling
-from harness.tape.cassette import FORMAT, Cassette, Metadata, checksum
+from harness.tape.cassette import FORMAT, Cassette, Metadata, checksum, stored_delivery
 from harness.tape.content_encoding import MAX_BYTES
+from harness.tape.document import indented
 from harness.tape.read import loads
 
 _ONE_LINE = 2**31 - 1
@@ -65,8 +65,8 @@ def _for_readers(interaction: dict[str, Any]) -> dict[str, Any]:
     request, response = interaction["request"], interaction["response"]
     content_type = request["headers"].get("content-type", [""])[0]
     is_matched_as_json = "application/json" in content_type.lower()  # by vcrpy, and any other body to the byte
-    sent = spelling.indented(request["body"]) if is_matched_as_json else None
-    told = spelling.indented(response["body"]["string"])
+    sent = indented(request["body"]) if is_matched_as_json else None
+    told = indented(response["body"]["string"])
     if sent is not None:
         request = {**request, "body": sent[0]}
     if told is not None:
@@ -146,7 +146,7 @@ def _request(request: HttpRequest) -> Any:
 
 
 def _response(response: HttpResponse) -> dict[str, Any]:
-    delivered = delivery.stored(response.delivery)
+    delivered = stored_delivery(response.delivery)
     return {
         "status": {"code": response.status, "message": http.client.responses.get(response.status, "")},
         "headers": {name: [value] for name, value in sorted(response.headers.items())},

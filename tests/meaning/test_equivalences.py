@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 
 from harness.meaning.schemas import change
 from harness.meaning.schemas.document import Document
-from harness.meaning.schemas.emission import Acceptance
+from harness.meaning.schemas.form import Acceptance
 from harness.meaning.schemas.reading import read
 
 NAMES = ("a", "b", "c")

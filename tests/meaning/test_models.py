@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.meaning.models import is_named
+from harness.meaning.choices import is_named
 
 
 @pytest.mark.parametrize(

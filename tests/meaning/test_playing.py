@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.meaning.schemas.judge import _changed
-from harness.meaning.schemas.partings import Partings
+from harness.meaning.schemas.judge import Partings, _changed
 from harness.results import CellResult, Verdict
 from harness.running.recorder import Recorder
 from harness.running.run import Run

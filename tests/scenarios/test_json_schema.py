@@ -13,7 +13,7 @@ import pytest
 from harness.apis.anthropic.limits.schemas import example_limits
 from harness.contract.model import JSON
 from harness.meaning.schemas import accepts, change
-from harness.meaning.schemas.patterns import matching
+from harness.meaning.schemas.instances import matching
 from harness.rules import json_mode
 from harness.scenarios.json_schema import UndecidedSchema, Validator, lost_reference
 from harness.scenarios.match import Outcome, mismatches

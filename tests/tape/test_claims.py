@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from harness.tape.claims import Claim
 from harness.tape.journal import path_of
 from harness.tape.library import Library
 from harness.tape.recording import Recording
 from harness.tape.redact import Redactor
+from harness.tape.survey import Claim
 from tests.tape.samples import METADATA, request, response
 
 CLAIMING = """
 import sys
 from pathlib import Path
 from harness.contract.errors import CassetteTaken
-from harness.tape.claims import Claim
+from harness.tape.survey import Claim
 root = Path(sys.argv[1])
 try:
     Claim(root, [root / name for name in sys.argv[2:]])

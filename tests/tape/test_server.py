@@ -20,10 +20,9 @@ import pytest
 
 from harness.contract.http import Delivery, Ending, HttpRequest, HttpResponse
 from harness.tape.player import Player
-from harness.tape.proxy import Proxy
 from harness.tape.server import Server, serve
 from harness.tape.tap import Tap
-from harness.tape.transport import replaying
+from harness.tape.transport import Proxy, replaying
 from tests.tape.samples import STREAM, Kept, cassette, request, response
 
 

@@ -14,9 +14,8 @@ from harness import catalog
 from harness.contract.http import Delivery, Ending, HttpRequest, HttpResponse
 from harness.results import Exchange
 from harness.tape.cassette import Cassette, Interaction
-from harness.tape.player import Player
+from harness.tape.player import Player, as_asked
 from harness.tape.tap import Keep, Tap
-from harness.tape.telling import as_asked
 from harness.tape.transport import AsyncTapTransport, HandlerTransport, TapTransport, replaying
 from tests.tape.samples import STREAM, Kept, cassette, request, response
 

@@ -19,7 +19,7 @@ from harness.contract.http import Delivery, HttpRequest, HttpResponse
 from harness.tape.cassette import Cassette, Interaction
 from harness.tape.deck import Playing, Recording
 from harness.tape.deck.recording import redactor
-from harness.tape.deck.taken import taken
+from harness.tape.deck.storing import taken
 from harness.tape.interception import intercepted
 from harness.tape.read import read
 from harness.tape.server import serve

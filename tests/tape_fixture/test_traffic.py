@@ -10,7 +10,7 @@ from harness.results import Outcome, Severity
 from harness.tape.cassette import Cassette, Interaction
 from harness.tape.deck import Playing
 from harness.tape.deck.recording import redactor, text
-from harness.tape.deck.taken import taken
+from harness.tape.deck.storing import taken
 from harness.tape.interception import intercepted
 from harness.tape.read import read
 from tests.traffic import ROOT, needs_traffic

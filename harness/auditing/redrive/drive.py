@@ -15,9 +15,7 @@ from harness import catalog
 from harness.apis.api import Api
 from harness.apis.lift import Lift
 from harness.apis.view import CallView, MediaView, OpaqueView, PartView, ResultView, SystemView, TextView
-from harness.auditing.redrive.origins import issued, origins
-from harness.auditing.redrive.pairs import Pair
-from harness.auditing.redrive.recording import lifted
+from harness.auditing.redrive.pairs import Pair, issued, lifted, origins
 from harness.contract.errors import MalformedResponse
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import (

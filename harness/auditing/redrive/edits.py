@@ -29,13 +29,9 @@ from difflib import SequenceMatcher
 from harness.apis.jsonvalue import canonical, equal
 from harness.apis.scrubbed import is_scrubbed
 from harness.apis.view import ResponseView
-from harness.auditing.redrive.facts import Fact, following_facts, spoken_facts
-from harness.auditing.redrive.origins import issued, origins
-from harness.auditing.redrive.turns import Slice
+from harness.auditing.redrive.comparison import REASONING_NAMES, Fact, following_facts, spoken_facts
+from harness.auditing.redrive.pairs import Slice, issued, origins
 from harness.contract.model import JSON
-
-REASONING_NAMES = frozenset({"reasoning", "reasoning_content"})
-"""The names that compatible servers have for one field of a message."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,17 +9,243 @@ response.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
+from harness import catalog
+from harness.apis.api import Api
 from harness.apis.compare import likeness as without_pointers
-from harness.apis.jsonvalue import canonical
-from harness.apis.view import CallView, RequestView, ResponseView, TextView
-from harness.auditing.redrive.recording import Recorded
-from harness.auditing.redrive.turns import Slice, answered_turns
+from harness.apis.jsonvalue import canonical, equal, loads
+from harness.apis.lift import Lift
+from harness.apis.view import (
+    CallView,
+    OpaqueView,
+    PartView,
+    RequestView,
+    ResponseView,
+    ResultView,
+    SystemView,
+    TextView,
+    WireError,
+)
+from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import JSON
+from harness.tape.cassette import Cassette
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """One exchange whose request was accepted: `index` is its place in the cassette, `body` the request's JSON, and
+    `answer` the response as it came."""
+
+    index: int
+    wire: Api
+    http: HttpRequest
+    body: JSON
+    request: RequestView
+    response: ResponseView
+    answer: HttpResponse
+
+    @property
+    def model(self) -> str:
+        """The model that the request names."""
+        return self.wire.model_of(self.http) or ""
+
+    @property
+    def broken(self) -> bool:
+        """The response has no end, or not the one that HTTP wants: an adapter has to raise."""
+        return not self.response.complete or self.answer.delivery.ending != "complete"
+
+
+def recorded(cassette: Cassette) -> dict[str, list[Recorded]]:
+    """The accepted exchanges of each API, in their order. What the witness cannot read is left out: the audit counts
+    that by itself."""
+    found: dict[str, list[Recorded]] = {}
+    for index, interaction in enumerate(cassette.interactions):
+        exchange = _read(index, interaction.request, interaction.response)
+        if exchange is not None:
+            found.setdefault(exchange.wire.name, []).append(exchange)
+    return found
+
+
+def _read(index: int, request: HttpRequest, response: HttpResponse | None) -> Recorded | None:
+    wire = next((wire for wire in catalog.apis() if wire.recognises(request)), None)
+    if wire is None or response is None or not 200 <= response.status < 300:
+        return None
+    try:
+        answer = wire.read(response)
+        return (
+            None
+            if answer.error
+            else Recorded(index, wire, request, loads(request.body), wire.view(request), answer, response)
+        )
+    except WireError:
+        return None
+
+
+def lifted(wire: Api, body: JSON, view: RequestView) -> Lift:
+    """What reads canonical values off a request of an API that has a lift."""
+    assert wire.lift is not None  # noqa: S101 - pairs of others are not driven
+    return wire.lift(body, view)
+
+
+Role: TypeAlias = Literal["user", "assistant", "system"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A part of the conversation with who says it. System text within the conversation is an entry too."""
+
+    role: Role
+    part: PartView | SystemView
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """An assistant turn that calls tools, and the results behind it, up to the last one.
+
+    `spoken` is what the assistant says, `answers` what follows it.
+    """
+
+    spoken: tuple[Entry, ...]
+    answers: tuple[Entry, ...]
+
+    @property
+    def calls(self) -> tuple[CallView, ...]:
+        """The calls of the turn."""
+        return tuple(entry.part for entry in self.spoken if isinstance(entry.part, CallView))
+
+    @property
+    def results(self) -> tuple[ResultView, ...]:
+        """The results behind it."""
+        return tuple(entry.part for entry in self.answers if isinstance(entry.part, ResultView))
+
+
+def entries(view: RequestView) -> tuple[Entry, ...]:
+    """All parts in their order, system text where it stands."""
+    found: list[Entry] = []
+    for number in range(len(view.turns) + 1):
+        found += [Entry("system", text) for text in view.system if text.before_turn == number]
+        if number < len(view.turns):
+            turn = view.turns[number]
+            found += [Entry(turn.role, part) for part in turn.parts]
+    return tuple(found)
+
+
+def answered_turns(view: RequestView, response: ResponseView | None = None) -> tuple[Slice, ...]:
+    """The turns that have results behind them, in their order.
+
+    Results without an assistant turn before them, whose calls the server has kept, are a slice in which nobody speaks.
+    `response`: what a turn came from. Its items count to the assistant whatever role they have in a request (Responses:
+    the output of a tool that the server ran).
+    """
+    whole = entries(view)
+    said = {_item_id(part) for part in response.parts} - {""} if response else set[str]()
+    spoken = [entry.role == "assistant" or _item_id(entry.part) in said for entry in whole]
+    found: list[Slice] = []
+    start = 0
+    while start < len(whole):
+        middle = next((at for at in range(start, len(whole)) if not spoken[at]), len(whole))
+        stop = next((at for at in range(middle, len(whole)) if spoken[at]), len(whole))
+        results = [at for at in range(middle, stop) if isinstance(whole[at].part, ResultView)]
+        if results:
+            first = middle if middle > start else results[0]  # nobody speaks: what the user says before is no answer
+            found.append(Slice(whole[start:middle], whole[first : results[-1] + 1]))
+        start = stop
+    return tuple(found)
+
+
+def _item_id(part: PartView | SystemView) -> str:
+    match part:
+        case OpaqueView(raw={"id": str(item_id)}):
+            return item_id
+        case _:
+            return ""
+
+
+def paired(calls: Sequence[CallView], results: Sequence[ResultView]) -> list[int | None]:
+    """For each result the position of its call, `None` if there is none.
+
+    A result with an id answers the first open call of that id and no other. One without (Gemini 2) answers the first
+    open call of its name, or else the first open one.
+    """
+    open_ = list(range(len(calls)))
+    found: list[int | None] = []
+    for result in results:
+        if result.call_id is not None:
+            fitting = [at for at in open_ if calls[at].id == result.call_id]
+        else:
+            fitting = [at for at in open_ if calls[at].name == result.name] or open_
+        place = fitting[0] if fitting else None
+        found.append(place)
+        if place is not None:
+            open_.remove(place)
+    return found
+
+
+def issued(carried: Sequence[CallView], calls: Sequence[CallView]) -> list[int | None]:
+    """For each carried call the position of the issued one that it was, `None` for one that the client made.
+
+    The surest signs first: its id, its item's id, its name and arguments, its name, its arguments.
+    """
+    left = list(range(len(calls)))
+    found: list[int | None] = [None] * len(carried)
+    for is_same in _SIGNS if len(carried) == len(calls) else (_same_with_state, *_SIGNS):
+        for at, call in enumerate(carried):
+            place = next((each for each in left if is_same(call, calls[each])), None) if found[at] is None else None
+            if place is not None:
+                found[at] = place
+                left.remove(place)
+    return found
+
+
+def origins(place: Slice, calls: Sequence[CallView]) -> list[int | None]:
+    """For each result of the slice the position of the issued call that it answers, `None` for one that answers a call
+    of the client's own, or none.
+
+    The calls that the slice carries tell it; of a call that it does not carry the issued id does, or the name. What is
+    left then, under ids that nobody knows, answers what is left, in order.
+    """
+    carried = issued(place.calls, calls)
+    pairing = paired(place.calls, place.results)
+    found = [None if at is None else carried[at] for at in pairing]
+    left = [at for at in range(len(calls)) if at not in found]
+    loose = [number for number, at in enumerate(pairing) if at is None]
+    for fits in (_names, _may_answer):
+        for number in loose:
+            origin = next((at for at in left if fits(place.results[number], calls[at])), None)
+            if origin is not None and found[number] is None:
+                found[number] = origin
+                left.remove(origin)
+    return found
+
+
+def _may_answer(result: ResultView, call: CallView) -> bool:
+    return result.name in (None, call.name)
+
+
+def _names(result: ResultView, call: CallView) -> bool:
+    if result.call_id is None:
+        return result.name == call.name
+    return result.call_id in (call.id, call.item_id)
+
+
+def _same_with_state(carried: CallView, call: CallView) -> bool:
+    """Of calls without ids that ask the same, and of which some were left out, the signature tells which are there."""
+    ids = carried.id in (None, call.id) or call.id is None
+    said = carried.name == call.name and equal(carried.arguments, call.arguments)
+    return ids and said and equal(carried.opaque, call.opaque)
+
+
+_SIGNS: tuple[Callable[[CallView, CallView], bool], ...] = (
+    lambda carried, call: call.id is not None and carried.id == call.id,
+    lambda carried, call: call.item_id is not None and carried.id == call.item_id,
+    lambda carried, call: carried.name == call.name and equal(carried.arguments, call.arguments),
+    lambda carried, call: carried.name == call.name,
+    lambda carried, call: bool(call.arguments) and equal(carried.arguments, call.arguments),
+)
 
 
 @dataclass(frozen=True, slots=True)

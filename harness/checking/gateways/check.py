@@ -23,7 +23,7 @@ from harness.checking.gateways.upstream import Upstream
 from harness.checking.strictness import graded
 from harness.contract.errors import ChatError, UsageError
 from harness.host.clock import now
-from harness.meaning.models import is_named
+from harness.meaning.choices import is_named
 from harness.results import (
     CellResult,
     Checked,

@@ -10,7 +10,7 @@ from harness.apis.view import FormatView, RequestView, TextView, ToolView
 from harness.checking.gateways.fact import Fact, Fared, added, lost, told
 from harness.checking.gateways.passage import Passage
 from harness.meaning import choices
-from harness.meaning.provider_tools import family
+from harness.meaning.choices import family
 from harness.meaning.schemas import change
 from harness.results import Severity
 

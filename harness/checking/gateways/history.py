@@ -10,7 +10,7 @@ from harness.checking.gateways.calls import arguments, matched
 from harness.checking.gateways.fact import Fact, Fared, lost, told
 from harness.checking.gateways.passage import Passage
 from harness.contract.model import JSON, ToolResult
-from harness.meaning.pairing import paired
+from harness.meaning.requests import paired
 from harness.meaning.results import carries, core
 from harness.results import Severity
 

@@ -18,7 +18,7 @@ from harness.results import Blame, Body, Chat, Exchange, Fate, Finding, Kind, Se
 from harness.rules.evidence import Evidence
 from harness.rules.reading import Reading
 from harness.running.excerpt import lines, piece
-from harness.tape.redact.edits import REDACTED
+from harness.tape.redact.pieces import REDACTED
 
 if TYPE_CHECKING:  # `harness list rules` needs nothing of what plays
     from harness.checking.gateways.playing import Played

@@ -8,7 +8,7 @@ from itertools import groupby
 from harness.apis.view import MediaView, RequestView, ResultView, TextView
 from harness.checking.gateways.fact import Fact, Fared, added, lost, told
 from harness.checking.gateways.passage import Passage
-from harness.meaning.texts import is_told, joined
+from harness.meaning.results import is_told, joined
 
 
 def _system(passage: Passage) -> Iterable[Fared]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from harness.apis.jsonvalue import join, resolve
+from harness.apis.jsonvalue import canonical, join, resolve
 from harness.apis.subschemas import LISTS, MAPS, ONE
 from harness.contract.model import JSON
 from harness.meaning.schemas.form import Dialect
@@ -125,3 +127,126 @@ def _number(value: JSON) -> JSON:
     except ValueError:
         return value
     return int(number) if number.is_integer() else number
+
+
+_SAME_VALUE = ("allOf", "anyOf", "oneOf")
+_WORDS = ("description", "examples", "example", "format", "contentEncoding", "contentMediaType", "default")
+_REPEATING = frozenset({"int32", "int64", "float", "double", "enum"})
+"""Formats that OpenAPI's clients write beside the type of a number or beside an enum, and that ask for nothing more
+(gemini-schema-fields; `{type: STRING, format: enum, enum: […]}` is the example of Vertex's reference for `Schema`,
+updated 2025-09-05: https://cloud.google.com/vertex-ai/generative-ai/docs/reference/rest/v1/Schema)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reworded:
+    """A word that is not what it was. `pointer` leads to it on the wire, `actual` and `expected` are what it says."""
+
+    pointer: str
+    actual: JSON
+    expected: JSON
+
+
+def reworded(given: Document, wire: Document) -> Reworded | None:
+    """The first word of `given` that is lost or altered, or that only `wire` has although it asks for something."""
+    return _Comparison(given, wire).place((given.root,), (wire.root,))
+
+
+class _Comparison:
+    def __init__(self, given: Document, wire: Document) -> None:
+        self._given = given
+        self._wire = wire
+        self._needs_defaults = _needs_defaults(wire)
+        self._seen: set[tuple[tuple[int, ...], tuple[int, ...]]] = set()
+
+    def place(self, given: Sequence[JSON], wire: Sequence[JSON]) -> Reworded | None:
+        """Compare all schemas of one value with all of them on the other side."""
+        mark = tuple(map(id, given)), tuple(map(id, wire))
+        if mark in self._seen:
+            return None
+        self._seen.add(mark)
+        one = [each for schema in given for each in _saying(self._given, schema)]
+        other = [each for schema in wire for each in _saying(self._wire, schema)]
+        at = self._wire.pointer(self._wire.behind(wire[0])) if wire else ""
+        for name in _WORDS:
+            given_words, sent = _said(name, one), _said(name, other)
+            if name == "default" and not sent and not self._needs_defaults:
+                continue
+            if (found := _word(name, given_words, sent, at)) is not None:
+                return found
+        return self._inside(one, other, at)
+
+    def _inside(self, one: list[dict[str, JSON]], other: list[dict[str, JSON]], at: str) -> Reworded | None:
+        given, wire = _members(one), _members(other)
+        for name in (*given, *(name for name in wire if name not in given)):
+            here, there = given.get(name, []), wire.get(name, [])
+            if name.startswith("/properties/") and not (here and there):
+                return Reworded(f"{at}{name}", next(iter(there), None), next(iter(here), None))
+            found = self.place(here, there) if here and there else None
+            if found is not None:
+                return found
+        return None
+
+
+def _saying(document: Document, schema: JSON, within: tuple[int, ...] = ()) -> Iterator[dict[str, JSON]]:
+    """A schema and those that speak of the same value. The word nearest to the value counts."""
+    if not isinstance(schema, dict) or id(schema) in within:
+        return
+    yield schema
+    inner: list[JSON] = [document.target(schema["$ref"])] if "$ref" in schema else []
+    for name in _SAME_VALUE:
+        options = schema.get(name)
+        inner += options if isinstance(options, list) else []
+    for each in inner:
+        for one in _saying(document, each, (*within, id(schema))):
+            is_overruled = "description" in schema and "description" in one and ("$ref" in schema or "allOf" in schema)
+            yield {key: value for key, value in one.items() if key != "description"} if is_overruled else one
+
+
+def _word(name: str, given: dict[str, JSON], sent: dict[str, JSON], at: str) -> Reworded | None:
+    lost = [value for text, value in given.items() if text not in sent]
+    if lost:
+        return Reworded(join(at, name), next((sent[text] for text in sent if text not in given), None), lost[0])
+    added = [value for text, value in sent.items() if text not in given]
+    if name in ("format", "default") and added:
+        return Reworded(join(at, name), added[0], None)
+    return None
+
+
+def _said(name: str, schemas: list[dict[str, JSON]]) -> dict[str, JSON]:
+    values = [schema[name] for schema in schemas if name in schema]
+    return {
+        canonical(value): value
+        for value in values
+        if value != ""
+        and not (name == "format" and value in _REPEATING)
+        and not (name == "default" and value is None)  # SDKs drop it: an optional property has no value
+    }
+
+
+def _needs_defaults(wire: Document) -> bool:
+    """Return whether a default that was given has to be sent: strict schemas have none (openai-chat-strict-schema), and
+    Gemini ignores them in its own schema language (gemini-schema-fields)."""
+    root = wire.root
+    if wire.is_openapi or not isinstance(root, dict):
+        return False
+    properties, required = root.get("properties"), root.get("required")
+    if root.get("additionalProperties") is not False or not isinstance(properties, dict):
+        return True
+    return not (properties and isinstance(required, list) and all(name in required for name in properties))
+
+
+def _members(schemas: list[dict[str, JSON]]) -> dict[str, list[JSON]]:
+    """The schemas of what lies in a value, by place."""
+    found: dict[str, list[JSON]] = {}
+    for schema in schemas:
+        for keyword in ("properties", "patternProperties"):
+            members = schema.get(keyword)
+            for name, each in members.items() if isinstance(members, dict) else ():
+                found.setdefault(join("", keyword, name), []).append(each)
+        for keyword in ("items", "additionalProperties"):
+            if isinstance(schema.get(keyword), dict):
+                found.setdefault(f"/{keyword}", []).append(schema[keyword])
+        prefix = schema.get("prefixItems")
+        for index, each in enumerate(prefix if isinstance(prefix, list) else ()):
+            found.setdefault(join("", "prefixItems", index), []).append(each)
+    return found

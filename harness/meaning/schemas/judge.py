@@ -3,18 +3,255 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Literal
+from itertools import chain, islice
+from random import Random
+from typing import Any, Literal
 
 from harness.apis.jsonvalue import equal, join, resolve
 from harness.contract.model import JSON
-from harness.meaning.schemas.document import Document, UnreadableError
-from harness.meaning.schemas.emission import Acceptance
-from harness.meaning.schemas.form import Dialect
-from harness.meaning.schemas.partings import Parting, Partings
+from harness.meaning.schemas.document import Document, UnreadableError, reworded
+from harness.meaning.schemas.form import KINDS, Acceptance, Case, Dialect, Form, anything, nothing, nullable, resolved
+from harness.meaning.schemas.instances import at_random, candidates, of_case
 from harness.meaning.schemas.reading import read
-from harness.meaning.schemas.words import reworded
+
+_CONSTRUCTED = 5000
+_GENERATED = 300
+_SEED = 9
+_ITEMS = ("prefixItems", "items")
+
+
+@dataclass(frozen=True, slots=True)
+class Parting:
+    """`instance` is accepted by the given schema alone if `given_accepts`, else by the other one alone.
+
+    It is a value of what stands at `inside`, a place in the value of the whole schema (empty: all of it). `pointer` and
+    `given_pointer` lead to the schemas that part, `keyword` is what they part by.
+    """
+
+    instance: JSON
+    given_accepts: bool
+    pointer: str
+    given_pointer: str
+    keyword: str
+    inside: str = ""
+
+
+class Partings:
+    """Compares forms of one pair of schemas."""
+
+    def __init__(self, *, openapi: bool) -> None:
+        self._openapi = openapi
+        self._seen: set[tuple[int, int, bool]] = set()
+        self._kept: list[Form] = []  # alive, so that their identity stays theirs
+
+    def first(
+        self,
+        given: Form,
+        wire: Form,
+        given_above: Sequence[Form] = (),
+        wire_above: Sequence[Form] = (),
+        *,
+        optional: bool = False,
+    ) -> Parting | None:
+        """The first place where they part. `optional` says that a strict API had to make this one nullable."""
+        given, given_above = resolved(given, given_above)
+        wire, wire_above = resolved(wire, wire_above)
+        mark = (id(given), id(wire), optional)
+        if mark in self._seen or given.key == wire.key:
+            return None
+        self._seen.add(mark)
+        self._kept += [given, wire]
+        inside = (*given_above, given), (*wire_above, wire)
+        level = self._rewritten(given, wire, *inside, optional=optional)
+        for kind, one, other in _pairs(level, wire):
+            was = given.kinds[kind][level.kinds[kind].index(one)]
+            for step in _steps(kind, one, other, (given.pointer, wire.pointer), one.required - was.required):
+                found = self.first(step.given, step.wire, *inside, optional=step.optional)
+                if found is not None:
+                    carried = replace(found, inside=f"{step.inside}{found.inside}")
+                    return self._widened(carried, step, (kind, other), (level, given_above), (wire, wire_above))
+        alike = _alike(level, wire)
+        return None if alike.key == wire.key else self._at(alike, wire, wire_above, given.pointer)
+
+    def _rewritten(
+        self, given: Form, wire: Form, given_inside: Sequence[Form], wire_inside: Sequence[Form], *, optional: bool
+    ) -> Form:
+        """The given form as an API may force it, this level of it, where the wire's looks as if it had."""
+        kinds = dict(given.kinds)
+        case = given.only("object")
+        if [*wire.kinds] == ["object"] and kinds.keys() == {*KINDS} and case is not None and case.properties:
+            kinds = {"object": kinds["object"]}
+        if "object" in kinds:
+            cases = [*kinds["object"]]
+            for kind, one, other in _pairs(given, wire):
+                if kind == "object":
+                    cases[cases.index(one)] = self._rewritten_object(one, other, given_inside, wire_inside)
+            kinds["object"] = tuple(cases)
+        form = replace(given, kinds=kinds)
+        return nullable(form) if optional and wire.takes_null else form
+
+    def _rewritten_object(
+        self, given: Case, wire: Case, given_inside: Sequence[Form], wire_inside: Sequence[Form]
+    ) -> Case:
+        keywords = dict(given.keywords)
+        forced = {
+            name
+            for name in wire.required - given.required
+            if name in given.properties
+            and name in wire.properties
+            and (
+                resolved(wire.properties[name], wire_inside)[0].takes_null
+                or resolved(given.properties[name], given_inside)[0].takes_null
+            )
+        }
+        if forced:
+            keywords["required"] = sorted(given.required | forced)
+        says_nothing = "additionalProperties" not in keywords and not given.says_open
+        if says_nothing and "properties" in keywords and wire.is_closed:
+            keywords["additionalProperties"] = nothing()
+        if self._openapi and given.is_closed and "additionalProperties" not in wire.keywords:
+            del keywords["additionalProperties"]
+        return Case(keywords)
+
+    def _at(self, given: Form, wire: Form, above: Sequence[Form], given_pointer: str) -> Parting | None:
+        """An instance on which two forms part whose inner schemas do not."""
+        accepted, sent = Acceptance(given, above), Acceptance(wire, above)
+        random = Random(_SEED)  # noqa: S311 - nothing secret
+        constructed = islice(chain(candidates(given, above), candidates(wire, above)), _CONSTRUCTED)
+        generated = (at_random(each, above, random) for _ in range(_GENERATED) for each in (given, wire))
+        for value in chain(constructed, generated):
+            one = accepted(value)
+            if one != sent(value):
+                keyword = _keyword(given, wire, value)
+                return Parting(value, one, wire.pointer, given_pointer, keyword)
+        return None
+
+    def _widened(
+        self,
+        found: Parting,
+        step: _Step,
+        of: tuple[str, Case],
+        given: tuple[Form, Sequence[Form]],
+        wire: tuple[Form, Sequence[Form]],
+    ) -> Parting:
+        """What was found inside, as an instance of the whole, if one is easily made of it."""
+        if found.inside != step.inside:
+            return found
+        whole = step.around(of_case(*of, (*wire[1], wire[0])), found.instance)
+        verdicts = Acceptance(*given)(whole), Acceptance(*wire)(whole)
+        if verdicts != (found.given_accepts, not found.given_accepts):
+            return found
+        return replace(found, instance=whole, inside="")
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """From a pair of cases to a pair of forms inside them. `key` is a property, an index, or `None` for any other."""
+
+    given: Form
+    wire: Form
+    key: str | int | None
+    optional: bool = False
+
+    @property
+    def inside(self) -> str:
+        """The place in the value."""
+        return join("", "another" if self.key is None else self.key)
+
+    def around(self, base: JSON, value: JSON) -> JSON:
+        """`base` with the value in its place."""
+        if isinstance(self.key, int):
+            items = base if isinstance(base, list) else []
+            return [*items[: self.key], value, *items[self.key + 1 :]]
+        return {**(base if isinstance(base, dict) else {}), "another" if self.key is None else self.key: value}
+
+
+def _steps(kind: str, given: Case, wire: Case, pointers: tuple[str, str], forced: frozenset[str]) -> Iterator[_Step]:
+    one, other = given.form("additionalProperties"), wire.form("additionalProperties")
+    places = [join(pointer, "additionalProperties") for pointer in pointers]
+    if kind == "object" and "patternProperties" not in {**given.keywords, **wire.keywords}:
+        for name in (*given.properties, *(name for name in wire.properties if name not in given.properties)):
+            at = [join(pointer, "properties", name) for pointer in pointers]
+            here = given.properties.get(name) or replace(one or anything(), pointer=at[0])
+            there = wire.properties.get(name) or replace(other or anything(), pointer=at[1])
+            yield _Step(_placed(here, at[0]), _placed(there, at[1]), name, name in forced)
+    if kind == "object" and one is not None and other is not None:
+        yield _Step(_placed(one, places[0]), _placed(other, places[1]), None)
+    if kind == "array":
+        tuples = given.keywords.get("prefixItems", ()), wire.keywords.get("prefixItems", ())
+        if len(tuples[0]) == len(tuples[1]):
+            for at, (here, there) in enumerate(zip(*tuples, strict=True)):
+                yield _Step(here, there, at)
+            if "items" in {**given.keywords, **wire.keywords}:
+                at = [join(pointer, "items") for pointer in pointers]
+                here, there = given.form("items") or anything(), wire.form("items") or anything()
+                yield _Step(_placed(here, at[0]), _placed(there, at[1]), len(tuples[0]))
+
+
+def _placed(form: Form, pointer: str) -> Form:
+    """The form of `true` or `false`, which know of no place of their own, with one."""
+    return form if form.pointer or form.cycle is not None else replace(form, pointer=pointer)
+
+
+def _pairs(given: Form, wire: Form) -> Iterator[tuple[str, Case, Case]]:
+    """Cases that are about the same: the only ones of a kind, or those with the same properties."""
+    for kind in ("array", "object"):
+        one, other = given.only(kind), wire.only(kind)
+        if one is not None and other is not None:
+            yield kind, one, other
+        elif kind == "object":
+            others = {_names(case): case for case in wire.kinds.get(kind, ())}
+            for case in given.kinds.get(kind, ()):
+                if _names(case) in others:
+                    yield kind, case, others[_names(case)]
+
+
+def _names(case: Case) -> tuple[str, ...]:
+    """The properties, and the values of those that tell cases apart."""
+    marks = (
+        f"{name}={form.key}"
+        for name, form in case.properties.items()
+        if (text := form.only("string")) is not None and "enum" in text.keywords and len(form.kinds) == 1
+    )
+    return (*sorted(case.properties), *sorted(marks))
+
+
+def _alike(given: Form, wire: Form) -> Form:
+    """The given form with the wire's forms inside, which are compared by themselves."""
+    cases: dict[str, list[Case]] = {kind: [*own] for kind, own in given.kinds.items()}
+    for kind, one, other in _pairs(given, wire):
+        at = next(index for index, case in enumerate(cases[kind]) if case is one)
+        cases[kind][at] = Case(_with_inner(one.keywords, other.keywords))
+    kinds = {kind: tuple(sorted(own, key=lambda case: case.key)) for kind, own in cases.items()}
+    return Form(kinds, given.pointer)
+
+
+def _with_inner(given: Mapping[str, Any], wire: Mapping[str, Any]) -> dict[str, Any]:
+    keywords = dict(given)
+    if "patternProperties" not in {**given, **wire}:
+        keywords |= {"properties": wire.get("properties", {})}
+    if "additionalProperties" in given and "additionalProperties" in wire:
+        keywords["additionalProperties"] = wire["additionalProperties"]
+    if len(given.get("prefixItems", ())) == len(wire.get("prefixItems", ())):
+        keywords = {name: value for name, value in keywords.items() if name not in _ITEMS}
+        keywords |= {name: wire[name] for name in _ITEMS if name in wire}
+    return keywords
+
+
+def _keyword(given: Form, wire: Form, value: JSON) -> str:
+    """What they part by at this value."""
+    kind = next(kind for kind in KINDS if Acceptance(Form({kind: (Case({}),)}))(value))
+    one, other = given.kinds.get(kind, ()), wire.kinds.get(kind, ())
+    if len(one) == len(other) == 1:
+        facts = one[0].facts, other[0].facts
+        differing = sorted(name for name in {**facts[0], **facts[1]} if facts[0].get(name) != facts[1].get(name))
+        if differing:
+            return "type" if differing[0] == "integer" else differing[0]
+    return "enum" if any("enum" in case.keywords for case in (*one, *other)) else "type"
+
 
 _SHOWN = 200
 """Characters of an instance that a message shows."""

@@ -13,8 +13,7 @@ from typing import Any
 
 from harness.contract.model import JSON
 from harness.meaning.schemas.document import Document, UnreadableError
-from harness.meaning.schemas.emission import Acceptance
-from harness.meaning.schemas.form import KINDS, Case, Form, anything, enumerated, nothing, nullable, union
+from harness.meaning.schemas.form import KINDS, Acceptance, Case, Form, anything, enumerated, nothing, nullable, union
 
 MAX_FORMS = 5000
 """Schemas in one schema, its references written out. Nobody gives more of them to a model."""

@@ -8,7 +8,7 @@ from harness.apis.jsonvalue import equal
 from harness.apis.view import RequestView
 from harness.contract.model import JsonSchema
 from harness.meaning import choices
-from harness.meaning.models import is_named
+from harness.meaning.choices import is_named
 from harness.meaning.schemas import change
 from harness.rules.evidence import Heard
 from harness.rules.loops.given import Given, instructions, texts

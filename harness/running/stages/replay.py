@@ -20,14 +20,13 @@ from harness.running.stages.stage import Cell, Stage
 from harness.scenarios import suite
 from harness.scenarios.load import digest, sent_digest
 from harness.scenarios.schema import Scenario
-from harness.tape.age import Outdated
 from harness.tape.cassette import REFERENCE_URL, Cassette, Metadata
 from harness.tape.library import Library
-from harness.tape.player import Player
+from harness.tape.player import Player, Telling, as_asked
 from harness.tape.redact import Redactor
 from harness.tape.redact.address import origin
+from harness.tape.survey import Outdated
 from harness.tape.tap import Keep, Tap
-from harness.tape.telling import Telling, as_asked
 from harness.tape.transport import Handler, replaying
 
 

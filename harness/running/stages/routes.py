@@ -15,9 +15,8 @@ from harness.contract.process import ORIGIN
 from harness.contract.protocols import Adapter, Endpoint, ProcessRunner, Route
 from harness.running.line import Later, Line
 from harness.tape.cassette import REFERENCE_URL
-from harness.tape.processes import HandlerRunner
 from harness.tape.tap import Keep, Tap
-from harness.tape.transport import Handler, HandlerTransport
+from harness.tape.transport import Handler, HandlerRunner, HandlerTransport
 
 if TYPE_CHECKING:
     from harness.tape.server import Server

@@ -5,6 +5,6 @@ There is no scenario and no adapter: the recording is all that is known of what 
 
 from harness.tape.deck.playing import Playing
 from harness.tape.deck.recording import Recording
-from harness.tape.deck.taken import Taken
+from harness.tape.deck.storing import Taken
 
 __all__ = ["Playing", "Recording", "Taken"]

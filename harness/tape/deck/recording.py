@@ -13,8 +13,16 @@ from harness.contract.http import HttpRequest, HttpResponse
 from harness.tape.cassette import Cassette, Interaction
 from harness.tape.content_encoding import missing
 from harness.tape.deck.playing import Played
-from harness.tape.deck.storing import brings_tokens, learned, redactor, request_as_stored, response_as_stored
-from harness.tape.deck.taken import Taken, spoken, told
+from harness.tape.deck.storing import (
+    Taken,
+    brings_tokens,
+    learned,
+    redactor,
+    request_as_stored,
+    response_as_stored,
+    spoken,
+    told,
+)
 from harness.tape.interception.seam import Keep
 from harness.tape.suspects import suspects, unallowed
 from harness.tape.write import dumps_of_test, replace

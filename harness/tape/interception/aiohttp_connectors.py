@@ -12,9 +12,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from harness.contract.http import Ending, HttpRequest, HttpResponse
-from harness.tape.interception.kept import PLAIN, kept
-from harness.tape.interception.seam import Asked, Keep, Patch
-from harness.tape.interception.wire import RESET, spoken
+from harness.tape.interception.seam import PLAIN, RESET, Asked, Keep, Patch, kept, spoken
 
 _LEAST = 1 << 16
 """Bytes that a stream of aiohttp's holds at least."""

@@ -8,10 +8,8 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from harness.contract.http import Ending, HttpRequest, HttpResponse
-from harness.tape.interception.kept import PLAIN, kept
-from harness.tape.interception.seam import Asked, Keep, Patch
+from harness.tape.interception.seam import PLAIN, Asked, Keep, Patch, kept, read_off
 from harness.tape.interception.urllib3_pools import MOST, plain, whole
-from harness.tape.interception.wire import read_off
 
 _OTHERS = ("botocore", "urllib3", "requests")
 """Whose connections build on it in a way of their own, and are taken hold of elsewhere."""

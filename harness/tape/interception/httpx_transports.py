@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from harness.contract.http import Ending, HttpResponse
-from harness.tape.interception.kept import PLAIN, kept
-from harness.tape.interception.seam import Asked, Keep, Patch
+from harness.tape.interception.seam import PLAIN, Asked, Keep, Patch, kept
 from harness.tape.transport import Pieces, breaking, plain_request
 
 

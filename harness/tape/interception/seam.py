@@ -1,12 +1,16 @@
-"""What the patched clients ask, and what they patch."""
+"""What the patched clients ask and patch, and answers as they are kept and as they come off a connection."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import http.client
+import io
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from itertools import accumulate
+from typing import Any, TypeAlias, cast
 
-from harness.contract.http import HttpRequest, HttpResponse
+from harness.contract.http import Delivery, Ending, HttpRequest, HttpResponse
+from harness.tape.content_encoding import decode
 
 Keep: TypeAlias = Callable[[HttpResponse], None]
 """Takes the answer to a request that was sent."""
@@ -23,3 +27,93 @@ class Patch:
     owner: Any
     name: str
     replacement: Callable[..., Any]
+
+
+PLAIN = "identity"
+"""What is accepted of encodings while answers are kept: where pieces of what is packed end, nothing in it does."""
+
+
+def kept(status: int, headers: Mapping[str, str], pieces: Sequence[bytes], ending: Ending) -> HttpResponse:
+    """A response whose body came in `pieces`. What a server packs though nobody asked for it is unpacked, and in one
+    piece; what cannot be unpacked here stays as it came, and its header says so."""
+    plain = {name.lower(): value for name, value in headers.items()}
+    body = b"".join(pieces)
+    try:
+        unpacked = decode(body, plain.get("content-encoding", ""), whole=ending == "complete")
+    except ValueError:
+        return HttpResponse(status, plain, body, Delivery(ending=ending))
+    cuts = _cuts(pieces) if unpacked == body else ()
+    without = {name: value for name, value in plain.items() if name != "content-encoding"}
+    return HttpResponse(status, without, unpacked, Delivery(cuts, ending=ending))
+
+
+def _cuts(pieces: Iterable[bytes]) -> tuple[int, ...]:
+    """Where pieces end, but for the last one."""
+    return tuple(accumulate(len(piece) for piece in pieces if piece))[:-1]
+
+
+_FRAMING = frozenset({"connection", "content-encoding", "content-length", "transfer-encoding"})
+
+_WITHOUT_BODY = frozenset({204, 304})
+
+RESET = ConnectionResetError(104, "Connection reset by peer")
+
+
+def read_off(answer: HttpResponse, method: str) -> http.client.HTTPResponse:
+    """The answer as Python's own library reads it off a connection."""
+    read = http.client.HTTPResponse(cast("Any", _Connection(answer, method)), method=method)
+    read.begin()
+    return read
+
+
+def spoken(response: HttpResponse, method: str) -> Iterator[bytes]:
+    """The bytes of a response, a piece of its body each in a chunk of its own. A body that does not end as it should
+    has no end."""
+    headers = {name: value for name, value in response.headers.items() if name.lower() not in _FRAMING}
+    if method == "HEAD" or response.status in _WITHOUT_BODY:
+        yield _head(response.status, {**headers, "connection": "close"})
+        return
+    yield _head(response.status, {**headers, "connection": "close", "transfer-encoding": "chunked"})
+    for piece in response.delivery.pieces(response.body):
+        yield b"%x\r\n%b\r\n" % (len(piece), piece)
+    if response.delivery.ending == "complete":
+        yield b"0\r\n\r\n"
+
+
+def _head(status: int, headers: Mapping[str, str]) -> bytes:
+    reason = http.client.responses.get(status, "")
+    lines = [f"HTTP/1.1 {status} {reason}", *(f"{name}: {value}" for name, value in headers.items())]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace")
+
+
+class _Connection:
+    """What `http.client` takes of a socket."""
+
+    def __init__(self, answer: HttpResponse, method: str) -> None:
+        self._answer = answer
+        self._method = method
+
+    def makefile(self, _mode: str) -> io.BufferedReader:
+        return io.BufferedReader(_Bytes(self._answer, self._method))
+
+
+class _Bytes(io.RawIOBase):
+    """An answer, a piece for each time it is read."""
+
+    def __init__(self, answer: HttpResponse, method: str) -> None:
+        self._pieces = spoken(answer, method)
+        self._reset = answer.delivery.ending == "reset"
+        self._left = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Raises `ConnectionResetError`: at the end of an answer that was broken off so."""
+        self._left = self._left or next(self._pieces, b"")
+        if not self._left and self._reset:
+            raise RESET
+        taken = self._left[: len(buffer)]
+        buffer[: len(taken)] = taken
+        self._left = self._left[len(taken) :]
+        return len(taken)

@@ -9,9 +9,7 @@ from threading import local
 from typing import Any, cast
 
 from harness.contract.http import Ending, HttpRequest, HttpResponse
-from harness.tape.interception.kept import PLAIN, kept
-from harness.tape.interception.seam import Asked, Patch
-from harness.tape.interception.wire import read_off
+from harness.tape.interception.seam import PLAIN, Asked, Patch, kept, read_off
 
 _PORTS = {"http": 80, "https": 443}
 

@@ -23,13 +23,9 @@ from harness.contract.model import JSON
 from harness.host import keys
 from harness.host.crash import traceback_of
 from harness.tape.redact.address import bare, secrets
-from harness.tape.redact.edits import REDACTED, Found, Part, Way, edited, parts
-from harness.tape.redact.fields import Chosen, without
-from harness.tape.redact.needles import Alphabet, Needle, fold, needles
-from harness.tape.redact.numbers import written
-from harness.tape.redact.pieces import Group, Slice, joined, pieces
-from harness.tape.redact.shapes import shapes
-from harness.tape.redact.view import FRAME, View
+from harness.tape.redact.pieces import REDACTED, Found, Group, Part, Slice, Way, edited, joined, parts, pieces
+from harness.tape.redact.shapes import Chosen, shapes, without
+from harness.tape.redact.view import FRAME, Alphabet, Needle, View, fold, needles, written
 
 T = TypeVar("T")
 

@@ -14,11 +14,8 @@ from typing import Any
 from harness.apis.view import CallView, OpaqueView, TextView
 from harness.auditing.redrive.drive import Driver
 from harness.auditing.redrive.edits import unedited
-from harness.auditing.redrive.origins import issued, origins
-from harness.auditing.redrive.pairs import Pair, pairs
-from harness.auditing.redrive.recording import recorded
+from harness.auditing.redrive.pairs import Pair, answered_turns, issued, origins, pairs, recorded
 from harness.auditing.redrive.redrive import Redrive, compare, leaning
-from harness.auditing.redrive.turns import answered_turns
 from harness.contract.http import HttpRequest
 from harness.results import RedriveResult
 from harness.tape.cassette import Cassette, Interaction

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.auditing.redrive.pairs import pairs
-from harness.auditing.redrive.recording import recorded
+from harness.auditing.redrive.pairs import pairs, recorded
 from harness.contract.http import Delivery, Ending
 from harness.tape.document import parse
 from harness.tape.read import loads
