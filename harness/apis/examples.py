@@ -53,10 +53,8 @@ def request_of(api: Api, bases: Mapping[str, Example], example: Example, model: 
     if smallest is not None:
         made.path = smallest.path
         made.headers |= {"content-type": "application/json", **smallest.headers}
-        made.body |= copy.deepcopy({**smallest.body})
+        made.body |= copy.deepcopy({**({} if "{}" in smallest.path else {"model": model}), **smallest.body})
     _change(made, bases, example)
-    if "{}" not in made.path and "model" not in example.get("without", ()):  # pyright: ignore[reportOperatorIssue]
-        made.body = {"model": made.model, **made.body}
     url = base_url.rstrip("/") + made.path.format(made.model.removeprefix("models/"))
     content = json.dumps(made.body, ensure_ascii=False) if made.raw is None else made.raw
     return HttpRequest("POST", url, made.headers, content.encode())
@@ -71,6 +69,7 @@ def _change(made: _Made, bases: Mapping[str, Example], example: Example) -> None
                 _change(made, bases, bases[str(value)])
             case "model":
                 made.model = str(value)
+                made.body |= {"model": value} if "model" in made.body else {}
             case "path":
                 made.path = str(value)
             case "raw":
@@ -126,9 +125,8 @@ def _drop(holder: Any, keys: list[str | int | None]) -> None:
 
 def model_of(api: Api, fact: Fact) -> str:
     """A model that a fact is about; one of which little else is known, if it is about any."""
-    unknown = next((each for each in ("a-model", "gpt-4.1") if re.fullmatch(api.services.models, each)), "a-model")
-    elsewhere = (fact.service or [OWN])[0] != OWN
-    pattern = (fact.models or ["a-model" if elsewhere else unknown])[0]
+    own = api.smallest if (fact.service or [OWN])[0] == OWN else None
+    pattern = (fact.models or [own.model if own else "a-model"])[0]
     return re.sub(r"\[!?([^\]])[^\]]*\]", r"\1", pattern).replace("*", "").replace("?", "x")
 
 

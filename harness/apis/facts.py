@@ -251,7 +251,7 @@ def _limits(state: _State) -> Mapping[str, tuple[Limit, LimitEntry]]:
 
 @lru_cache
 def _written(state: _State) -> frozenset[str]:
-    by_limits = {source for limit, _ in _limits(state).values() for source in limit.facts}
+    by_limits = frozenset(source for limit, _ in _limits(state).values() for source in limit.facts)
     return by_limits.union(fact.id for fact in _by_id(state).values() if fact.check is not None)
 
 

@@ -6,7 +6,7 @@ sufficient: for each of the conditions there is something that fits it, wherever
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import TypeAlias
@@ -40,9 +40,11 @@ class _Schemas:
 
 @dataclass(slots=True, eq=False)
 class _Place:
-    """What is asked about a place in a body, and about what is inside it. `each` tells what an element passes."""
+    """What is asked about a place in a body, and about what is inside it. `each` tells what an element passes.
+    `together`: by tests that are to be passed by one element, the bit that says so."""
 
     tests: list[tuple[int, Holds]] = field(default_factory=list["tuple[int, Holds]"])
+    together: dict[int, int] = field(default_factory=dict[int, int])
     members: dict[str, list[_Place]] = field(default_factory=dict[str, "list[_Place]"])
     elements: _Place | None = None
     each: Callable[[JSON, str], Sequence[int]] | None = None
@@ -77,6 +79,9 @@ class _Place:
             found |= self._of_object(value)
         elif isinstance(value, list):
             found |= self._of_list(value)
+        for needed, bit in self.together.items():
+            if needed & found == needed:
+                found |= bit
         return found
 
     def _of_object(self, value: dict[str, JSON]) -> int:
@@ -109,7 +114,8 @@ class Sieve:
 
     def __init__(self, conditions: Sequence[Conditions], schemas: SchemaPlaces) -> None:
         self._body = _Place()
-        self._bits: dict[str, int] = {}
+        self._bits: dict[Hashable, int] = {}
+        self._inside: dict[int, int] = {}
         self._needed = [self._needs(each, schemas) for each in conditions]
         for places in self._body.members.values():
             for place in places:
@@ -123,17 +129,58 @@ class Sieve:
 
     def _needs(self, conditions: Conditions, schemas: SchemaPlaces) -> int:
         """The bits without which the conditions are not met. What wants nothing, or looks at a header, has none."""
-        needed = 0
+        bits: list[tuple[Test, int]] = []
+        there = {group for test in conditions.tests if not test.wants_nothing for group, _ in _chosen(test)}
         for test in conditions.tests:
             if not test.wants_nothing and test.condition.header is None:
-                needed |= self._placed(test, schemas)
+                bits.append((test, self._placed(test, schemas)))
+            elif test.condition.at is not None:
+                bits.append((test, self._lacked(test, there)))
+        needed = 0
+        for _, bit in bits:
+            needed |= bit
+        ways = {group: steps for test, _ in bits for group, steps in _chosen(test)}
+        for group in sorted(ways, key=len, reverse=True):
+            members = [bit for test, bit in bits if group in dict(_chosen(test))]
+            if len(members) > 1:
+                needed |= self._together(self._at(ways[group]), members, needed)
         return needed
+
+    def _together(self, place: _Place, members: Sequence[int], inner: int) -> int:
+        """The bit for tests that are to be passed by one element of a list."""
+        mask = 0
+        for bit in members:
+            mask |= bit
+        inside = self._inside.get
+        for bit in _each(inner):
+            within = inside(bit, 0)
+            mask |= bit if within and within & mask == within else 0
+        known = place.together.get(mask)
+        if known is None:
+            known = place.together[mask] = self._new(("together", id(place), mask))
+            self._inside[known] = mask
+        return known
+
+    def _lacked(self, test: Test, there: Container[str]) -> int:
+        """The bit of a test that is passed where something is absent too; none, if it may be passed by no element."""
+        steps = test.steps
+        last = max((at for at, step in enumerate(steps) if step.indexes), default=-1)
+        if any(step.is_everything for step in steps) or (last >= 0 and not _is_chosen(steps[last], there)):
+            return 0
+        said = test.condition.model_dump_json(exclude_unset=True)
+        if said not in self._bits:
+            self._at(steps[: last + 1]).tests.append((self._new(said), _lacking(test, steps[last + 1 :])))
+        return self._bits[said]
+
+    def _new(self, key: Hashable) -> int:
+        bit = self._bits[key] = 1 << len(self._bits)
+        return bit
 
     def _placed(self, test: Test, schemas: SchemaPlaces) -> int:
         said = test.condition.model_dump_json(exclude_unset=True)
         if said in self._bits:
             return self._bits[said]
-        bit = self._bits[said] = 1 << len(self._bits)
+        bit = self._new(said)
         if test.condition.schemas is None:
             steps = [*takewhile(lambda step: not step.is_everything, test.steps)]
             is_whole = len(steps) == len(test.steps)
@@ -156,6 +203,40 @@ class Sieve:
         for step in steps:
             place = place.behind(step)
         return place
+
+
+def _chosen(test: Test) -> Iterator[tuple[str, tuple[Step, ...]]]:
+    """The lists of which a test chooses an element, by their paths, with the steps to it."""
+    for at, step in enumerate(test.steps):
+        if len(step.indexes) == 1 and step.indexes[0] is None and step.groups[0]:
+            yield step.groups[0], test.steps[: at + 1]
+
+
+def _is_chosen(step: Step, groups: Container[str]) -> bool:
+    return step.indexes == (None,) and bool(step.groups[0]) and step.groups[0] in groups
+
+
+def _lacking(test: Test, steps: Sequence[Step]) -> Holds:
+    """Return whether what is behind these steps, from an element on, is absent or such as the test wants it."""
+
+    def holds(value: JSON) -> bool:
+        for step in steps:
+            if not isinstance(value, dict):
+                return True
+            key = next((each for each in step.spellings if each in value), None)
+            if key is None:
+                return True
+            value = value[key]
+        return value is None if test.condition.there is False else test.holds(value)
+
+    return holds
+
+
+def _each(bits: int) -> Iterator[int]:
+    while bits:
+        bit = bits & -bits
+        yield bit
+        bits ^= bit
 
 
 def _of(place: _Place) -> Callable[[JSON, str], int]:

@@ -15,12 +15,14 @@ class Smallest:
 
     `path` follows the SDK's base URL; `{}` in it is the model, which else the body names. `body` has what is required
     and a bound that keeps the answer short. `key_header` and `scheme` say how the key is sent; `headers` go with it.
+    `model` is one of which little else is known.
     """
 
     path: str
     body: Mapping[str, JSON]
     key_header: str
     scheme: str = ""
+    model: str = "a-model"
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def authorized(self, request: HttpRequest, key: str) -> HttpRequest:

@@ -32,7 +32,7 @@ def said_of(words: str, pointer: str, value: JSON) -> str:
 
 
 _STEP = re.compile(r"([^.\[\]]+)|\[[^\]]*\]")
-_FIELD = re.compile(r"\{(path|parent|value|shown|type|length|model|json)(?::(\^*[\w.]+))?\}")
+_FIELD = re.compile(r"\{(path|parent|value|shown|type|length|model|json|repr)(?::(\^*[\w.]+))?\}")
 
 
 def filled(message: str, path: str, pointer: str, body: JSON, spelled: Callable[[str], str]) -> str:
@@ -63,6 +63,8 @@ def _said(field: str, value: JSON) -> str:
             return type_name(value)
         case "json":
             return type(value).__name__
+        case "repr":
+            return repr(value)
         case "length":
             return str(len(value)) if isinstance(value, str | list) else "0"
         case _:

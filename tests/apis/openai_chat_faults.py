@@ -1,4 +1,4 @@
-"""Good requests, requests with one fault, and what the witness finds in them."""
+"""A good request of Chat Completions, changes of it, and the limits that it then breaks."""
 
 from __future__ import annotations
 
@@ -70,36 +70,3 @@ def changed(*path: str | int, **fields: Any) -> dict[str, Any]:
         else:
             target[name] = value
     return body
-
-
-IMAGE = [{"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}]
-
-FORMAT_FAULTS = [
-    (changed(messages=...), ["messages-missing"]),
-    (changed(messages=[]), ["messages-missing"]),
-    (changed(messages=["hi"], tool_choice="auto"), ["message-type"]),
-    (changed("messages", 1, role="model"), ["role-unknown"]),
-    (changed("messages", 1, role=...), ["role-unknown"]),
-    (changed("messages", 1, content=7), ["content-type"]),
-    (changed("messages", 3, content={"temp": 18}), ["content-type"]),
-    (changed("messages", 2, tool_calls={}, content="Hm."), ["calls-type", "result-orphan", "result-orphan"]),
-    (changed("messages", 2, "tool_calls", 0, id=None), ["call-id-missing", "result-unknown-id"]),
-    (changed("messages", 2, "tool_calls", 0, type="tool_use"), ["call-type"]),
-    (changed("messages", 2, "tool_calls", 0, function=...), ["call-name-missing"]),
-    (changed("messages", 2, "tool_calls", 0, "function", arguments={}), ["arguments-type"]),
-    (changed("messages", 2, "tool_calls", 0, "function", arguments=...), ["arguments-type"]),
-    (changed("messages", 3, tool_call_id=...), ["result-id-missing", "result-missing"]),
-    (changed("messages", 3, tool_call_id="call_9"), ["result-unknown-id", "result-missing"]),
-    (changed("messages", 3, tool_call_id="call_1"), ["result-duplicate", "result-missing"]),
-    (changed("messages", 3, role="user"), ["result-missing", "result-orphan"]),
-    (changed("messages", 2, role="user", content="Hm."), ["result-orphan", "result-orphan"]),
-    (changed(messages=GOOD["messages"][:4]), ["result-missing"]),
-    (changed(messages=GOOD["messages"][:3]), ["result-missing"]),
-    (changed(tools="get_weather"), ["tools-type"]),
-    (changed("tools", 1, "function", name=...), ["tool-name-missing"]),
-    (changed("tools", 1, "function", name="get weather"), ["tool-name"]),
-    (changed("tools", 1, "function", name="a" * 65), ["tool-name"]),
-    (changed("tools", 1, "function", parameters="{}"), ["tool-parameters-type"]),
-    (changed(tools=..., tool_choice="required"), ["choice-without-tools"]),
-    (changed(tool_choice=7), ["choice-value"]),
-]

@@ -63,6 +63,21 @@ def where(*conditions: dict[str, Any]) -> str | None:
         ({"at": "list", "longer": 2}, None),
         ({"at": "text", "like": "h.*o"}, "/text"),
         ({"at": "text", "like": "h"}, None),
+        ({"at": "text", "unlike": "h"}, "/text"),
+        ({"at": "text", "unlike": "h.*o"}, None),
+        ({"at": "a.b", "unlike": "h"}, None),
+        ({"at": "a.b", "not_kind": ["string", "array"]}, "/a/b"),
+        ({"at": "a.b", "not_kind": ["number"]}, None),
+        ({"at": "a.none", "not_kind": ["string"]}, None),
+        ({"at": "a.b", "only": [1, 2]}, "/a/b"),
+        ({"at": "a.b", "only": [2]}, None),
+        ({"at": "a.none", "only": [2]}, "/a/none"),
+        ({"at": "a.c", "only": [2]}, "/a"),
+        ({"at": "a.c", "empty": True}, "/a"),
+        ({"at": "a.none", "empty": True}, "/a/none"),
+        ({"at": "text", "empty": True}, None),
+        ({"at": "a", "unknown": ["b"]}, None),
+        ({"at": "a", "unknown": ["none"]}, "/a/b"),
         ({"at": "a", "kind": "object"}, "/a"),
         ({"at": "flag", "kind": "number"}, None),
         ({"at": "a.none", "kind": "null"}, "/a/none"),
@@ -227,6 +242,38 @@ def test_measures_of_a_value_and_of_a_schema(condition: dict[str, Any], body: di
 def test_a_measure_of_a_schema_needs_a_schema() -> None:
     with pytest.raises(ValidationError, match="deeper is about a schema: write schema and keyword"):
         Condition.model_validate_json('{"at": "tools", "deeper": 3}')
+
+
+@pytest.mark.parametrize(
+    ("conditions", "pointers"),
+    [
+        ([{"at": "messages[].role", "is": "user"}], ["/messages/1/role", "/messages/3/role", "/messages/4/role"]),
+        (
+            [{"at": "messages[].id", "there": False}, {"at": "messages[].role", "is": "user"}],
+            ["/messages/1", "/messages/4"],
+        ),
+        (
+            [{"at": "messages[].parts[].media", "there": False}, {"at": "messages[].parts[].call", "over": 1}],
+            ["/messages/1/parts/1", "/messages/3/parts/0"],
+        ),
+        ([{"at": "messages[].role", "is": "user"}, {"at": "tools[*].name", "is": "i"}], []),
+        (
+            [{"at": "messages[]", "unknown": ["role", "parts", "prefix", "id"]}],
+            ["/messages/2/args", "/messages/4/tool"],
+        ),
+        (
+            [{"at": "tools[].input_schema.required", "empty": True}, {"at": "tools[].name", "only": ["g"]}],
+            ["/tools/0/input_schema", "/tools/2/input_schema"],
+        ),
+    ],
+)
+def test_every_place_that_meets_the_first_condition_is_found(
+    conditions: list[dict[str, Any]], pointers: list[str]
+) -> None:
+    made = Conditions([Condition.model_validate_json(json.dumps(each)) for each in conditions])
+    asked = Asked(CHAT, {}, PLACES)
+    assert [*made.places(asked)] == pointers
+    assert {*Sieve([made], PLACES).passing(asked)} == ({0} if pointers else set())
 
 
 def test_all_hold_together_and_the_first_says_where() -> None:

@@ -20,7 +20,7 @@ from harness.apis.examples import Judged, day_of, judged
 from harness.apis.fact import Fact
 from harness.apis.facts import Docket
 from harness.apis.jsonvalue import loads
-from harness.apis.law import OWN
+from harness.apis.law import OTHER, OWN
 from harness.apis.servers import SERVERS
 from harness.apis.tables import severity
 from harness.apis.view import ModelStep, WireError
@@ -29,6 +29,7 @@ from harness.contract.http import HttpResponse
 from harness.reference.session import Session
 from harness.scenarios import suite
 from harness.scenarios.load import load_file
+from tests.apis.pointers import resolve
 from tests.once import once
 
 SCENARIO = load_file(suite.shipped("scenarios") / "system-absent.yaml")
@@ -121,8 +122,23 @@ def test_an_example_is_judged_answered_and_audited_as_its_entry_says(
     scenario = SCENARIO if example.api.recognises(example.request) else EMBEDDED
     session = Session(scenario, example.api, "", example.law.profile, example.law)
     assert (session(example.request).status >= 400) is is_error
+    for each in example.found:
+        assert each.message
+        if each.pointer:
+            resolve(json.loads(example.request.body), each.pointer)  # leads somewhere
     if name in audit:
         assert {*audit[name]} == {each.rule for each in example.found}
+
+
+def test_what_only_the_provider_refuses_is_not_held_against_other_servers() -> None:
+    asked = 0
+    for example in examples().values():
+        entry = example.api.facts.limits.get(example.id, (None, None))[1]
+        if entry is not None and entry.breaches and all(breach.own for breach in entry.breaches) and not entry.check:
+            law = example.api.services.law_of(example.law.profile, OTHER)
+            assert example.id not in {each.rule for each in example.api.judge(example.request, law)}
+            asked += 1
+    assert asked > 50
 
 
 @pytest.mark.parametrize("name", [api.name for api in catalog.apis()])

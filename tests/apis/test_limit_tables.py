@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,9 +19,6 @@ TABLES = sorted(PACKAGE.glob("apis/*/limits/__init__.py"))
 
 def test_every_limit_has_an_id_of_its_own_and_says_what_holds_and_where_from() -> None:
     assert len({limit.id for limit in known_limits()}) == len(known_limits())
-    assert [table.parent.parent.name for table in TABLES] == sorted(
-        api.replace("-", "_") for api in catalog.APIS.names()
-    )
     for limit in known_limits():
         assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+", limit.id)
         assert limit.sentence.endswith((".", "-"))
@@ -35,6 +33,12 @@ def test_a_limit_is_an_error_only_where_somebody_was_seen_to_be_refused() -> Non
         certain = any(facts[each].verdict == "refused" and facts[each].is_certain for each in limit.facts)
         assert severity(limit) == (limit.severity if certain else "warning")
         assert certain or limit.severity == "error", f"{limit.id}: leave the severity away"
+
+
+def test_a_limit_of_the_facts_has_conditions_or_a_check_that_exists() -> None:
+    for entry in (entry for api in catalog.apis() for _, entry in api.facts.limits.values()):
+        assert entry.breaches or entry.check, entry.id
+        assert entry.check is None or importlib.util.find_spec(f"harness.apis.{entry.check}"), entry.id
 
 
 def names(table: Path) -> list[str]:

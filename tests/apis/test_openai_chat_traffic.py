@@ -2,16 +2,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import replace
-from typing import Any
 
 from harness import catalog
 from harness.apis.limit import Violation
 from harness.apis.openai_chat import API
 from harness.apis.view import CallView, OpaqueView, TextView
 from tests.apis import lawful
-from tests.apis.mutation import Mutation
-from tests.apis.openai_chat_mutations import MUTATIONS, OPENAI_MUTATIONS
 from tests.apis.pointers import resolve
 from tests.traffic import Recorded, needs_traffic, recorded
 
@@ -122,45 +118,3 @@ def test_what_was_refused_for_its_own_shape_is_flagged() -> None:
         one.path: found.rule for one in recorded(*ERRORS) for found in violations(one) if found.severity == "error"
     }
     assert flagged == REFUSED_FOR_THEIR_SHAPE
-
-
-def _openai(exchange: Recorded) -> bool:
-    model = json.loads(exchange.request.body)["model"]
-    return "//api.openai.com/" in exchange.request.url and model.startswith("gpt-")
-
-
-def _share_caught(mutations: list[Mutation], exchanges: list[Recorded]) -> dict[str, tuple[int, int]]:
-    """Mutation → how many mutants it made of the exchanges, and how many of these its limit caught."""
-    figures: dict[str, tuple[int, int]] = {}
-    for mutation in mutations:
-        made = caught = 0
-        for exchange in exchanges:
-            body: dict[str, Any] = json.loads(exchange.request.body)
-            for mutant in mutation.apply(body):
-                assert mutant != body, mutation.name
-                found = violations(
-                    replace(exchange, request=replace(exchange.request, body=json.dumps(mutant).encode()))
-                )
-                made += 1
-                caught += mutation.is_told(found)
-        figures[mutation.name] = made, caught
-    return figures
-
-
-@needs_traffic
-def test_each_fault_of_format_put_into_an_accepted_follow_up_is_caught() -> None:
-    follow_ups = [exchange for exchange in recorded(*CONVERSATIONS) if exchange.follow_up]
-    assert len(follow_ups) == 110
-    figures = _share_caught(MUTATIONS, follow_ups)
-    assert {name: figure for name, figure in figures.items() if figure[1] < 0.99 * figure[0]} == {}
-    assert min(made for made, _ in figures.values()) >= 40
-    assert sum(made for made, _ in figures.values()) > 10_000
-
-
-@needs_traffic
-def test_each_fault_that_openai_alone_refuses_is_caught_there() -> None:
-    follow_ups = [exchange for exchange in recorded(*CONVERSATIONS) if exchange.follow_up and _openai(exchange)]
-    figures = _share_caught(OPENAI_MUTATIONS, follow_ups)
-    assert {name: figure for name, figure in figures.items() if figure[1] < 0.99 * figure[0]} == {}
-    assert min(made for made, _ in figures.values()) >= 10
-    assert sum(made for made, _ in figures.values()) > 2_000

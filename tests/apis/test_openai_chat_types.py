@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from itertools import chain
 from typing import Any
 
 import pytest
 
 from harness import catalog
+from harness.apis.examples import request_of
 from harness.apis.openai_chat import API
-from harness.apis.openai_chat.limits.settings import FIELDS
+from harness.apis.openai_chat.limits import LIMITS
 from harness.apis.view import ModelStep
 from harness.contract.model import StopReason
 from tests.apis.hardened import validator
-from tests.apis.openai_chat_faults import FORMAT_FAULTS, GOOD, changed, check
+from tests.apis.openai_chat_faults import GOOD, changed, check
 
 chat = pytest.importorskip("openai.types.chat")
 
@@ -67,7 +70,9 @@ def test_faults_of_type_are_faults_for_the_sdk_too() -> None:
     from pydantic import ValidationError
 
     of_type = ("role-unknown", "content-type", "arguments-type", "call-id-missing", "call-name-missing", "call-type")
-    faults = [body for body, expected in FORMAT_FAULTS if expected[0] in of_type]
+    entries = {each: API.facts.limits[f"openai-chat-{each}"][1].refuses for each in of_type}
+    requests = (request_of(API, API.facts.bases, each, "gpt-4.1", "") for each in chain(*entries.values()))
+    faults = [json.loads(request.body) for request in requests]
     assert len(faults) > 6
     for body in faults:
         with pytest.raises(ValidationError):
@@ -80,4 +85,4 @@ def test_the_fields_are_those_of_the_sdk() -> None:
     known = (
         params.CompletionCreateParamsNonStreaming.__annotations__ | params.CompletionCreateParamsBase.__annotations__
     )
-    assert set(known) | {"stream"} == FIELDS.keys()
+    assert set(known) | {"stream"} == LIMITS.fields.keys()

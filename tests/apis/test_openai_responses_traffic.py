@@ -15,8 +15,6 @@ from harness.apis.view import CallView, MediaView, OpaqueView, PartView, Request
 from harness.contract.http import HttpRequest
 from harness.contract.model import StopReason
 from tests.apis import lawful
-from tests.apis.mutation import Mutation
-from tests.apis.openai_responses_mutations import MUTATIONS
 from tests.apis.pointers import resolve
 from tests.traffic import Recorded, needs_traffic, recorded
 
@@ -178,29 +176,3 @@ def test_what_was_refused_for_another_cause_is_not() -> None:
     unseen = [item for item in recorded(*FOLDERS) if item.response.status >= 400 and not errors(item.request)]
     codes = Counter(view.error.code for item in unseen if (view := API.read(item.response)).error)
     assert codes == {"invalid_api_key": 3, "unsupported_file": 3, "model_not_found": 1, "context_length_exceeded": 1}
-
-
-def caught(mutation: Mutation, item: Recorded, body: dict[str, Any]) -> bool:
-    rules = (mutation.rule,) if isinstance(mutation.rule, str) else mutation.rule
-    return bool(errors(changed(item, body)) & set(rules))
-
-
-@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
-def test_a_fault_in_an_accepted_follow_up_is_caught(mutation: Mutation) -> None:
-    follow_ups = [item for item in accepted() if item.follow_up]
-    if mutation.own:
-        follow_ups = [item for item in follow_ups if API.is_provider(item.request.url)]
-    verdicts = [
-        caught(mutation, item, body) for item in follow_ups for body in mutation.apply(json.loads(item.request.body))
-    ]
-    assert len(verdicts) >= 5
-    assert sum(verdicts) >= 0.99 * len(verdicts)
-
-
-def test_a_mutation_is_one_fault_and_leaves_the_original_alone() -> None:
-    item = next(item for item in accepted() if item.follow_up)
-    body = json.loads(item.request.body)
-    for mutation in MUTATIONS:
-        for mutant in mutation.apply(body):
-            assert mutant != body
-    assert body == json.loads(item.request.body)

@@ -77,7 +77,7 @@ def named(outcome: Outcome, verdict: str) -> set[str]:
 
 
 def test_so_many_changes_are_planted_of_facts_with_and_without_a_written_check() -> None:
-    written = {source for api in catalog.apis() for limit in api.limits for source in limit.facts}
+    written = {source for api in catalog.apis() for limit in api.table for source in limit.facts}
     planted = [name for changes in DRIFT.values() for name in changes]
     assert (len(planted), len(written.intersection(planted))) == (28, 10)
 

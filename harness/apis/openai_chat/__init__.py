@@ -6,15 +6,13 @@ import re
 
 from harness.apis.api import Api
 from harness.apis.conditions import SchemaPlaces
-from harness.apis.facts import Facts
 from harness.apis.law import OWN, Services
 from harness.apis.openai_chat.client_forms import CLIENT_FORMS
 from harness.apis.openai_chat.embeddings import EMBEDDINGS
 from harness.apis.openai_chat.failures import fail, refuse, stream_error
 from harness.apis.openai_chat.frontage import FRONTAGE
 from harness.apis.openai_chat.lift import OpenAIChatLift
-from harness.apis.openai_chat.limits import LIMITS
-from harness.apis.openai_chat.limits.judging import violations
+from harness.apis.openai_chat.limits import FACTS, violations
 from harness.apis.openai_chat.profiles import PROFILES
 from harness.apis.openai_chat.promises import departures
 from harness.apis.openai_chat.questions import QUESTIONS
@@ -44,8 +42,8 @@ API = Api(
         stand_ins=r"gpt-(?!oss).*|o\d.*",
         models=r"(ft:)?(gpt-(?!oss)|chatgpt-|codex-|text-embedding-|o\d).*",
     ),
-    limits=LIMITS,
-    facts=Facts.beside(__file__),
+    limits=(),
+    facts=FACTS,
     schema_places=SchemaPlaces(
         ("tools[].function.parameters",),
         ("response_format.json_schema.schema",),
@@ -56,6 +54,7 @@ API = Api(
         {"messages": [{"role": "user", "content": "Hello."}], "max_completion_tokens": 16},
         "authorization",
         "Bearer ",
+        model="gpt-4.1",
     ),
     profiles=PROFILES,
     targets=(Shipped("openai-chat", "openai-chat", "openai-chat", "gpt-6-sol"),),

@@ -11,7 +11,8 @@ from harness.apis.embedding import EmbeddingFormat, EmbeddingView, VectorView, s
 from harness.apis.jsonvalue import body_of, join
 from harness.apis.law import Law
 from harness.apis.limit import Violation
-from harness.apis.openai_chat import limits
+from harness.apis.openai_chat.limits import FACTS
+from harness.apis.openai_checks import Entries
 from harness.apis.view import TextView, WireError
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import JSON, Usage
@@ -20,8 +21,8 @@ _LENGTHS = {"text-embedding-3-large": 3072}
 _LENGTH = 1536
 """Of the vectors of text-embedding-3-small and text-embedding-ada-002, and here of those of any other model."""
 
+_LIMITS = Entries(FACTS, "openai-embeddings")
 _MOST_TEXTS = 2048
-_SOURCE = "SDK openai 3, Embeddings.create"
 
 
 def recognises(request: HttpRequest) -> bool:
@@ -67,7 +68,7 @@ def violations(request: HttpRequest, law: Law) -> list[Violation]:
         seen = view(request)
     except WireError as error:
         pointer = error.pointer or ""
-        return [limits.EMBEDDINGS_BODY.broken(f"'$' is invalid: {error.reason}.", pointer)]
+        return [_LIMITS["body"].broken(f"'$' is invalid: {error.reason}.", pointer)]
     return [*_refusals(seen, law)]
 
 
@@ -75,21 +76,21 @@ def _refusals(seen: EmbeddingView, law: Law) -> Iterator[Violation]:
     if not law.is_own:
         return
     if seen.model is None:
-        yield limits.EMBEDDINGS_MODEL.broken("you must provide a model parameter", "")
+        yield _LIMITS["model"].broken("you must provide a model parameter", "")
     if not 0 < len(seen.texts) <= _MOST_TEXTS:
         message = f"'$.input' is invalid: an array of 1 to {_MOST_TEXTS} inputs is expected."
-        yield limits.EMBEDDINGS_COUNT.broken(message, "/input", actual=len(seen.texts), expected=_MOST_TEXTS)
+        yield _LIMITS["count"].broken(message, "/input", actual=len(seen.texts), expected=_MOST_TEXTS)
     for text in seen.texts:
         if not text.text:
             message = "'$.input' is invalid: an input cannot be an empty string."
-            yield limits.EMBEDDINGS_EMPTY.broken(message, text.pointer, actual="")
+            yield _LIMITS["empty"].broken(message, text.pointer, actual="")
     longest = _LENGTHS.get(seen.model or "", _LENGTH)
     if seen.dimensions is not None and seen.model == "text-embedding-ada-002":
         message = "This model does not support specifying dimensions."
-        yield limits.EMBEDDINGS_DIMENSIONS.broken(message, "/dimensions", actual=seen.dimensions)
+        yield _LIMITS["dimensions"].broken(message, "/dimensions", actual=seen.dimensions)
     elif seen.dimensions is not None and not 0 < seen.dimensions <= longest:
         message = f"Invalid value for 'dimensions' = {seen.dimensions}. Must be from 1 to {longest}."
-        yield limits.EMBEDDINGS_DIMENSIONS.broken(message, "/dimensions", actual=seen.dimensions)
+        yield _LIMITS["dimensions"].broken(message, "/dimensions", actual=seen.dimensions)
 
 
 def read(response: HttpResponse) -> tuple[VectorView, ...]:

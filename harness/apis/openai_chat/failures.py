@@ -7,10 +7,10 @@ import json
 from harness.apis.eventstream import written
 from harness.apis.failure import error_view, message, wait_headers
 from harness.apis.limit import Violation
-from harness.apis.openai_chat.limits.chat import param
 from harness.apis.openai_chat.requests.parts import is_blank
 from harness.apis.seeded import token
 from harness.apis.view import ErrorView, RequestView
+from harness.apis.wording import bracketed
 from harness.contract.http import HttpResponse
 from harness.contract.model import JSON
 
@@ -49,7 +49,7 @@ _HEX = "0123456789abcdef"
 
 def refuse(violation: Violation) -> HttpResponse:
     """The refusal of a request, in OpenAI's shape."""
-    error = _error(violation.message, _REFUSED, violation.code, param(violation.pointer) or None)
+    error = _error(violation.message, _REFUSED, violation.code, bracketed(violation.pointer) or None)
     return _response(violation.status, error, f"{violation.rule}{violation.pointer}{violation.message}")
 
 

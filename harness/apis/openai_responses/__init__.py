@@ -6,18 +6,16 @@ import re
 
 from harness.apis.api import Api
 from harness.apis.conditions import SchemaPlaces
-from harness.apis.facts import Facts
 from harness.apis.law import OWN, Services
 from harness.apis.openai_responses.failures import fail, refuse
 from harness.apis.openai_responses.frontage import FRONTAGE
 from harness.apis.openai_responses.lift import OpenAIResponsesLift
-from harness.apis.openai_responses.limits import LIMITS
-from harness.apis.openai_responses.limits.judging import violations
-from harness.apis.openai_responses.limits.refusals import NAME
+from harness.apis.openai_responses.limits import FACTS, violations
 from harness.apis.openai_responses.profiles import PROFILES
 from harness.apis.openai_responses.promises import departures
 from harness.apis.openai_responses.questions import QUESTIONS
 from harness.apis.openai_responses.requests import model_of, recognises, view
+from harness.apis.openai_responses.requests.items import NAME
 from harness.apis.openai_responses.responses import read
 from harness.apis.openai_responses.responses.building import build
 from harness.apis.openai_responses.streams.building import build_stream, stream_of
@@ -42,8 +40,8 @@ API = Api(
         stand_ins=r"gpt-(?!oss).*|o\d.*",
         clouds=frozenset({"azure", "foundry"}),  # they serve the same models by the same rules
     ),
-    limits=LIMITS,
-    facts=Facts.beside(__file__),
+    limits=(),
+    facts=FACTS,
     schema_places=SchemaPlaces(
         ("tools[].parameters",), ("text.format.schema",), {"type": "function", "name": "f", "strict": False}
     ),
@@ -52,6 +50,7 @@ API = Api(
         {"input": [{"role": "user", "content": "Hello."}], "max_output_tokens": 16},
         "authorization",
         "Bearer ",
+        model="gpt-4.1",
     ),
     profiles=PROFILES,
     targets=(Shipped("openai-responses", "openai-responses", "openai-responses", "gpt-6-astra"),),

@@ -6,10 +6,10 @@ import json
 
 from harness.apis.failure import error_view, message, wait_headers
 from harness.apis.limit import Violation
-from harness.apis.openai_responses.limits.refusals import parameter
 from harness.apis.openai_responses.requests.items import string
 from harness.apis.seeded import token
 from harness.apis.view import ErrorView
+from harness.apis.wording import bracketed
 from harness.contract.http import HttpResponse
 from harness.contract.model import JSON
 
@@ -52,7 +52,7 @@ _HEX = "0123456789abcdef"
 
 def refuse(violation: Violation) -> HttpResponse:
     """The provider's refusal of a request with this violation. The request id is a function of the violation."""
-    error = error_object(violation.message, _REFUSED, violation.code, parameter(violation.pointer) or None)
+    error = error_object(violation.message, _REFUSED, violation.code, bracketed(violation.pointer) or None)
     return _response(violation.status, error, f"{violation.rule}{violation.pointer}{violation.message}")
 
 

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
 from functools import cache
 
 from harness import catalog
-from harness.apis.facts import Edition, today
-from harness.apis.gemini.requests import on_vertex
-from harness.auditing.audit import Audit, audit
+from harness.auditing.audit import audit
 from harness.results import Audited, Blame, Kind, Outcome, RunResult, Severity
-from harness.tape.cassette import Cassette, Interaction
-from tests.apis import anthropic_mutations, gemini_mutations, openai_chat_mutations, openai_responses_mutations
-from tests.apis.mutation import Mutation
-from tests.traffic import FOLDERS, ROOT, Recorded, needs_traffic, recorded
+from tests.traffic import FOLDERS, ROOT, needs_traffic, recorded
 
 pytestmark = needs_traffic
 
@@ -105,44 +97,3 @@ def test_of_refusals_that_no_rule_knows_the_words_are_kept() -> None:
     assert len(unexplained) == 22
     assert {each.status for each in unexplained} == {400}
     assert all(each.words for each in unexplained)
-
-
-def _follow_ups() -> list[Recorded]:
-    """Every fifth of the accepted follow-ups; tests/apis has them all, and all mutants of each."""
-    return [item for item in recorded(*FOLDERS) if item.follow_up and item.response.status == 200][::5]
-
-
-def _mutations(item: Recorded) -> Sequence[Mutation]:
-    if item.api == "gemini":
-        model = catalog.api("gemini").model_of(item.request) or ""
-        return gemini_mutations.mutations_for(catalog.api("gemini").profile_for(model), vertex=on_vertex(item.request))
-    if item.api == "openai-chat":
-        body = json.loads(item.request.body)
-        openai = "//api.openai.com/" in item.request.url and body["model"].startswith("gpt-")
-        more = openai_chat_mutations.OPENAI_MUTATIONS if openai else []
-        return [*openai_chat_mutations.MUTATIONS, *more]
-    return (anthropic_mutations if item.api == "anthropic" else openai_responses_mutations).MUTATIONS
-
-
-def test_accepted_follow_ups_are_flagged_once_they_have_a_fault() -> None:
-    rules = [rule for rule in catalog.rules() if rule.kind is Kind.LIMIT]
-    made: Counter[str] = Counter()
-    flagged: Counter[str] = Counter()
-    for item in _follow_ups():
-        body = json.loads(item.request.body)
-        for mutation in _mutations(item):
-            mutant = next(mutation.apply(body), None)
-            if mutant is None or (mutation.own and not catalog.api(item.api).is_provider(item.request.url)):
-                continue
-            request = replace(item.request, body=json.dumps(mutant).encode())
-            working = Audit(rules, Edition(today()))  # a model that replaces the recorded one came after its day
-            working.add(item.path, Cassette((Interaction(request, item.response),)))
-            audited = working.result()
-            warned = {found.rule for cell in audited.cells for found in cell.findings} & mutation.rules
-            name = f"{item.api}: {mutation.name}"
-            made[name] += 1
-            flagged[name] += bool(counted(audited).apis[item.api].accepted_flagged or warned)
-    assert len(made) > 250
-    assert made.total() > 3_000
-    assert flagged.total() >= 0.99 * made.total()
-    assert {name: (flagged[name], made[name]) for name in made if flagged[name] < 0.99 * made[name]} == {}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from harness.apis.openai_chat.limits.chat import MISTRAL
+from harness.apis.openai_chat.limits import MISTRAL
 from harness.apis.profile import Profile
 from harness.contract.model import JSON
 

@@ -8,8 +8,7 @@ from urllib.parse import urlsplit
 from harness.apis.bodies import parsed
 from harness.apis.entries import entrywise
 from harness.apis.jsonvalue import join
-from harness.apis.openai_responses.limits.refusals import NAME
-from harness.apis.openai_responses.requests.items import item_kind, item_parts, string
+from harness.apis.openai_responses.requests.items import NAME, item_kind, item_parts, string
 from harness.apis.view import (
     ChoiceView,
     FormatView,

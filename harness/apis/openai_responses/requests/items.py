@@ -23,6 +23,8 @@ from harness.apis.view import (
 )
 from harness.contract.model import JSON
 
+NAME = "openai-responses"
+
 _DATA_URL = re.compile(r"data:([^;,]*)[^,]*;base64,", re.IGNORECASE)
 _UNFINISHED = ("in_progress", "incomplete")
 _DIRECT: JSON = {"type": "direct"}

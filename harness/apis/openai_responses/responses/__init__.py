@@ -7,8 +7,7 @@ from dataclasses import replace
 from harness.apis.eventstream import is_event_stream
 from harness.apis.jsonvalue import body_of, join, loads
 from harness.apis.openai_responses.failures import read_error
-from harness.apis.openai_responses.limits.refusals import NAME
-from harness.apis.openai_responses.requests.items import item_kind, item_parts, string
+from harness.apis.openai_responses.requests.items import NAME, item_kind, item_parts, string
 from harness.apis.openai_responses.streams import fold
 from harness.apis.view import CallView, OpaqueView, PartView, ResponseView, WireError
 from harness.contract.http import HttpResponse
