@@ -211,31 +211,31 @@ def is_foreign(spec: str) -> bool:
 
 
 def adapter(spec: str) -> Adapter:
-    """An adapter by its name, by `package.module:attribute`, which is looked for in the current folder too, by a
-    command behind `$ `, which is one in any language (`harness.stdio`), or what owns its loop (`DRIVE`, `AGENT`).
+    """An adapter by its name, by `package.module:attribute`, which is looked for in the current folder too, or what
+    owns its loop (`DRIVE`, `AGENT`). `harness.stdio` has those that are a command in any language.
 
     Raises:
         UnknownName: there is no adapter with this name, or it claims a capability that does not exist.
         PluginError: it cannot be imported, or it is no adapter.
     """
     owns_loop = _OWNS_LOOP.fullmatch(spec)
-    if spec.startswith(MARK):
-        found: Adapter = importlib.import_module("harness.stdio.adapter").adapter(spec, spec.removeprefix(MARK))
-    elif owns_loop is not None:
+    if owns_loop is not None:
         found = _loop(*owns_loop.groups())
     elif ":" in spec:
         value = _imported_value(spec, "adapter")
         found = value.adapter() if isinstance(value, Loop) else ADAPTERS.checked(spec, value)
     else:
         found = ADAPTERS.load(spec)
-    _check(spec, found)
-    for name in sorted(found.capabilities - set(Capability)):
-        raise UnknownName("capability", name, [each.value for each in Capability], f"the adapter {spec!r}")
-    return found
+    return checked(spec, found)
 
 
-def _check(spec: str, adapter: Adapter) -> None:
-    """Whether everything in an adapter is of its type: nobody has checked what somebody else has written."""
+def checked(spec: str, adapter: Adapter) -> Adapter:
+    """Return an adapter if everything in it is of its type: nobody has checked what somebody else has written.
+
+    Raises:
+        UnknownName: it claims a capability that does not exist.
+        PluginError: something in it is of another type.
+    """
 
     def expect(value: object, fits: bool, what: str, wanted: str) -> None:
         if not fits:
@@ -256,6 +256,9 @@ def _check(spec: str, adapter: Adapter) -> None:
     expect(route, isinstance(route, Route), "route", "Route (harness.contract.protocols)")
     expect(adapter.lasting, isinstance(adapter.lasting, bool), "lasting", "yes or no")  # pyright: ignore[reportUnnecessaryIsInstance]
     expect(adapter.drive, adapter.drive is None or callable(adapter.drive), "drive", "function")
+    for unknown in sorted(capabilities - set(Capability)):
+        raise UnknownName("capability", unknown, [each.value for each in Capability], f"the adapter {spec!r}")
+    return adapter
 
 
 def _are_embeddings(value: object) -> bool:

@@ -2,13 +2,8 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Iterator
 
-import pytest
 from hypothesis import HealthCheck, settings
-
-from harness.running.workers import worker
-from tests.cradle import Cradle
 
 pytest_plugins = ["pytester"]
 
@@ -29,13 +24,3 @@ def pytest_collection_finish() -> None:
     """What is there now stays, and the collector need not look at all of it again and again."""
     gc.collect()
     gc.freeze()
-
-
-@pytest.fixture(scope="session", autouse=True)
-def forked_workers() -> Iterator[None]:
-    """Foreign adapters are played in forks of one process, which are there in milliseconds."""
-    cradle = Cradle()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(worker, "started", cradle.started)
-        yield
-    cradle.close()

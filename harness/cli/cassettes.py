@@ -12,7 +12,8 @@ from harness.cli.settings import completed
 from harness.contract.errors import UsageError
 from harness.host.environment import isolated
 from harness.running.inventory import Inventory, Kept, State
-from harness.running.workers.pool import SECONDS, Workers
+from harness.running.plan import SECONDS
+from harness.stdio.workers import Workers
 from harness.tape.library import Library
 
 HEADS = ("CASSETTE", "STATE", "ORIGIN", "MODEL", "RECORDED", "WHY")

@@ -15,7 +15,7 @@ from harness import catalog
 from harness.cli.playing import Playing
 from harness.results import Blame, CellResult, Checked, Finding, Kind, RunResult, Severity, Verdict
 from harness.running.known_models import models
-from harness.running.workers.pool import Workers
+from harness.stdio.workers import Workers
 
 _LEAST_CELLS = 5
 _LEAST_SHARE = 0.5

@@ -33,7 +33,7 @@ from harness.running.run import Elsewhere, Run
 from harness.running.shards import Shard
 from harness.running.stages import Cell
 from harness.running.versions import versions
-from harness.running.workers.pool import Foreign, Workers
+from harness.stdio.workers import Foreign, Workers
 from harness.tape.library import Library
 from harness.tape.redact.address import shown as shown_url
 

@@ -23,10 +23,10 @@ from harness.kit.processes import LocalRunner
 from harness.running.cells import cells
 from harness.running.plan import variants
 from harness.running.stages import Cell
-from harness.running.workers.pool import Workers
 from harness.scenarios import suite
 from harness.scenarios.load import load_files, scenario_files
 from harness.scenarios.schema import Scenario, Subject, Variant
+from harness.stdio.workers import Workers
 
 _NOWHERE = Endpoint("http://127.0.0.1:9", "not-a-key", processes=LocalRunner())  # for a client that does nothing
 

@@ -29,8 +29,8 @@ from harness.reports._words import listed
 from harness.results import Mode, Presentation, RunResult, Verdict
 from harness.running.plan import Plan, cell_seconds
 from harness.running.recorder import Recorder
-from harness.running.workers.pool import Workers
 from harness.scenarios import suite
+from harness.stdio.workers import Workers
 from harness.tape.library import Library
 from harness.tape.redact import Redactor
 

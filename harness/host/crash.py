@@ -6,11 +6,13 @@ import os
 import sysconfig
 import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, TypeAlias
 
+from harness.contract import errors
+from harness.contract.errors import ChatError, MalformedResponse
 from harness.host.shortened import shortened
 
 TRACEBACK_LENGTH = 8000
@@ -36,6 +38,29 @@ class Origin:
     line: str
 
 
+@dataclass
+class Relayed(Exception):
+    """An exception that an adapter raised in another process. `where` is the line that `located` shows."""
+
+    name: str
+    text: str
+    where: str
+    traceback: str
+    origin: Origin
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def class_of(error: BaseException) -> str:
+    """Return the class of `harness.contract.errors` that an exception is of, as an adapter's own subclass is, or else
+    its own class."""
+    if isinstance(error, Relayed):
+        return error.name
+    kinds = type(error).__mro__
+    return next((kind for kind in kinds if kind.__module__ == errors.__name__), kinds[0]).__name__
+
+
 def said(error: BaseException) -> str:
     """The text of an exception, whatever its own `__str__` does."""
     try:
@@ -52,6 +77,8 @@ def located(error: BaseException) -> str:
 
 def where(error: BaseException) -> str:
     """The line that `located` shows, as ` (file.py, line 3)`, or nothing."""
+    if isinstance(error, Relayed):
+        return error.where
     frames = traceback.extract_tb(error.__traceback__)
     return place([(frame.filename, frame.lineno or 0) for frame in frames])
 
@@ -59,7 +86,7 @@ def where(error: BaseException) -> str:
 def named(error: BaseException) -> str:
     """The class of an exception, what `located` shows of it, and nothing between them if it has no text."""
     text = said(error)
-    return f"{type(error).__name__}{text and ': '}{text.rstrip('.')}{where(error)}"
+    return f"{class_of(error)}{text and ': '}{text.rstrip('.')}{where(error)}"
 
 
 def place(frames: Sequence[tuple[str, int]]) -> str:
@@ -74,6 +101,8 @@ def place(frames: Sequence[tuple[str, int]]) -> str:
 
 def origin(error: BaseException) -> Origin:
     """Read off the traceback of an exception who raised it, and in which line; of a library's the call as well."""
+    if isinstance(error, Relayed):
+        return error.origin
     frames = traceback.walk_tb(error.__traceback__)
     calls = [(_owner(each.f_code.co_filename), each.f_code.co_filename, line, each) for each, line in frames]
     known = [call for call in calls if call[0] is not None]
@@ -93,6 +122,18 @@ def origin(error: BaseException) -> Origin:
         case _:
             raiser = "the wrapper" if _is_wrapper(frame.f_globals) else "the adapter"
     return Origin(raiser, type(error).__name__, said(error), f" ({line})")
+
+
+def root_origin(error: BaseException) -> Origin:
+    """Return the origin of the exception from which an adapter made an error of the contract, or of that error."""
+    first = error
+    while isinstance(first, ChatError):
+        cause = first.__cause__ or (None if first.__suppress_context__ else first.__context__)
+        if cause is None:
+            break
+        first = cause
+    found = origin(first)
+    return replace(found, text=first.reason) if isinstance(first, MalformedResponse) else found
 
 
 def _owner(filename: str) -> _Owner | None:
@@ -126,6 +167,8 @@ def _package(filename: str) -> str:
 
 def traceback_of(error: BaseException) -> str:
     """The traceback of an exception, without more of its text than `said` keeps."""
+    if isinstance(error, Relayed):
+        return error.traceback
     causes: list[str] = []
     seen: set[int] = set()
     current: BaseException | None = error

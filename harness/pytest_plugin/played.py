@@ -29,9 +29,9 @@ from harness.running.judging import Judged
 from harness.running.plan import Plan, cell_seconds, variants
 from harness.running.run import Run
 from harness.running.stages import Cell
-from harness.running.workers.pool import Workers
 from harness.scenarios import suite
 from harness.scenarios.load import scenario_files
+from harness.stdio.workers import Workers
 from harness.tape.library import Library
 from harness.tape.survey import Outdated
 

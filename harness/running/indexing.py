@@ -9,7 +9,7 @@ from dataclasses import astuple, replace
 from harness.contract import errors
 from harness.contract.errors import HarnessError, PluginError, UsageError
 from harness.contract.protocols import Adapter, EmbeddingProvider, Endpoint
-from harness.host.crash import located, said, traceback_of
+from harness.host.crash import class_of, located, said, traceback_of
 from harness.kit.embeddings import EmbeddingRecord
 from harness.results import Embedded
 from harness.scenarios.schema import EmbeddingsSpec, QuerySpec
@@ -69,5 +69,5 @@ def _embedded(
         known = [kind.__name__ for kind in type(error).__mro__ if kind.__module__ == errors.__name__]
         return replace(result, error=known[0], error_text=said(error))
     except _BROKEN as error:
-        failed = replace(result, error=type(error).__name__, error_text=located(error), crashed=True)
+        failed = replace(result, error=class_of(error), error_text=located(error), crashed=True)
         return replace(failed, traceback=traceback_of(error))

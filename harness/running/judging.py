@@ -43,7 +43,7 @@ from harness.running.exemplar import Exemplar, exemplar
 from harness.running.expected_failures import ExpectedFailure, accepted
 from harness.running.recorder import is_complete
 from harness.running.stages import Stage
-from harness.running.workers.worker import OUTPUT_LENGTH
+from harness.stdio.process import OUTPUT_LENGTH
 from harness.tape.redact import Redactor
 
 CASSETTE_UNREADABLE = "cassette-unreadable"

@@ -13,7 +13,7 @@ import httpx2
 
 from harness.apis.failure import waiting_time
 from harness.contract.errors import UsageError
-from harness.running.halted import Halted
+from harness.stdio.workers import Halted
 
 V = TypeVar("V")
 

@@ -18,10 +18,15 @@ from harness.running.purse import Purse
 from harness.running.recorder import Recorder
 from harness.running.run import Run
 from harness.running.stages import Live, Reference, Replay, Stages
-from harness.running.workers.pool import LIVE_SECONDS, SECONDS
 from harness.scenarios.schema import Variant
 from harness.tape.library import Library
 from harness.tape.survey import Outdated
+
+SECONDS = 60.0
+"""How long a foreign adapter may take for a cell where nothing is sent over a network."""
+
+LIVE_SECONDS = 900.0
+"""The same where a provider answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,11 +12,11 @@ from harness.contract.errors import CassetteTaken
 from harness.host.clock import now
 from harness.results import EmbeddingTranscript, Transcript
 from harness.running.cells import not_applicable
-from harness.running.halted import Halted
 from harness.running.stages import Cell, Stages
 from harness.running.versions import sdk_version
 from harness.scenarios.load import digest, sent, sent_digest
 from harness.scenarios.schema import Scenario
+from harness.stdio.workers import Halted
 from harness.tape.cassette import Metadata
 from harness.tape.library import Library
 from harness.tape.recording import Recording

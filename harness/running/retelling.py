@@ -22,8 +22,8 @@ from harness.results import Retelling
 from harness.rules.evidence import Evidence
 from harness.rules.reading import Reading
 from harness.rules.retelling import is_same
+from harness.running.play import play
 from harness.running.stages import Cell, Stages
-from harness.running.workers.pool import played
 from harness.scenarios.schema import Variant
 from harness.tape.player import asks_for_stream, one_body
 from harness.tape.recut import recut
@@ -40,7 +40,7 @@ def retellings(
     is played again for them. Nor is it where the whole ones have empty members that no stream has (`annotations` of
     Chat Completions), and the adapter has made the same of either.
 
-    Raises what connecting and closing the adapter's client raises, and what `harness.running.workers.pool.played` does.
+    Raises what connecting and closing the adapter's client raises, and what `harness.running.play.play` does.
     """
     if cell.variant != "stream":
         return
@@ -100,7 +100,7 @@ class _Answer:
 
 def _retold(cell: Cell, stages: Stages, way: str, variant: Variant, answers: Sequence[_Answer]) -> Retelling:
     with stages.endpoint(cell.target, _in_order(answers, catalog.api(cell.target.api))) as endpoint:
-        playing = played(cell.scenario, cell.target, endpoint, _unnoticed, variant)
+        playing = play(cell.scenario, cell.target, endpoint, _unnoticed, variant)
     return Retelling(way, variant, playing.chats, playing.printed)
 
 

@@ -29,7 +29,7 @@ from harness.running.recorder import Recorder, surveyed, to_record
 from harness.running.sharing import Shared
 from harness.running.stages import Cell, Stages
 from harness.running.trial import Trials
-from harness.running.workers.pool import Foreign, halt
+from harness.stdio.workers import Foreign
 from harness.tape.survey import Survey
 
 Progress = Callable[[CellResult], None]
@@ -291,7 +291,9 @@ class Run:
                     left.end()
                 self._trials.end()
                 self._pace.end()
-                halt(cell.target.adapter for cell in cells)  # else the cells under way would hold up the end
+                for adapter in {cell.target.adapter for cell in cells}:
+                    if isinstance(adapter, Foreign):  # else the cells under way would hold up the end
+                        adapter.workers.halt()
                 raise
 
 

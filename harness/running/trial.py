@@ -11,22 +11,21 @@ from threading import Lock
 from harness import catalog
 from harness.apis.profile import Profile
 from harness.contract.errors import CassetteError, CassetteMissing, CassetteTaken, UsageError
-from harness.host.crash import located, traceback_of
+from harness.host.crash import class_of, located, traceback_of
 from harness.results import CellResult, EmbeddingTranscript, Mode, Transcript, Verdict
 from harness.rules.evidence import Evidence
 from harness.rules.retelling import is_strange
 from harness.running.cells import not_applicable
 from harness.running.differences import observe
-from harness.running.driving.driven import Drive, driven
+from harness.running.driving.driven import Driven, driven
 from harness.running.judging import Judge, Judged, unreadable
-from harness.running.play import BROKEN, EmbeddingPlaying, Playing
+from harness.running.play import BROKEN, EmbeddingPlaying, Playing, play
 from harness.running.purse import Purse
 from harness.running.recorder import Budget, Recorder, Withheld, is_complete, recording, served
 from harness.running.retelling import retellings
 from harness.running.serving.ways import Way, cut, shaped
 from harness.running.stages import Cell, Stage, Stages
-from harness.running.workers.pool import played
-from harness.running.workers.worker import Broken
+from harness.stdio.process import Broken
 from harness.tape.recording import Recording
 from harness.tape.survey import Survey
 
@@ -131,7 +130,7 @@ class Trials:
         told = self._told_driven(result, drive, evidence)
         return Judged(told if told.verdict is Verdict.FAIL else self._driven_again(cell, result, told), None, evidence)
 
-    def _told_driven(self, result: CellResult, drive: Drive, evidence: Evidence) -> CellResult:
+    def _told_driven(self, result: CellResult, drive: Driven, evidence: Evidence) -> CellResult:
         told = self._judge.judged(result, drive.stage, evidence, self._stages.redactor())
         return replace(told, traceback=drive.traceback)
 
@@ -194,7 +193,7 @@ class Trials:
             stage.tap.chat = chat
 
         try:
-            return played(cell.scenario, cell.target, stage.endpoint, begin, cell.variant)
+            return play(cell.scenario, cell.target, stage.endpoint, begin, cell.variant)
         finally:
             give_back()
             if account:
@@ -203,7 +202,7 @@ class Trials:
 
 def _broken(result: CellResult, error: BaseException) -> CellResult:
     """A cell in which something raised that was not to."""
-    reason = f"{type(error).__name__}: {located(error)}"
+    reason = f"{class_of(error)}: {located(error)}"
     return replace(result, verdict=Verdict.ERROR, reason=reason, traceback=traceback_of(error))
 
 

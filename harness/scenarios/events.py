@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.contract.model import ToolCall, ToolResult
+from harness.host.crash import class_of
 from harness.kit.handlers import Answered, Called, Done, HandlerEvent, Said
-from harness.scenarios.match import class_of, error_name
+from harness.scenarios.match import error_name
 from harness.scenarios.schema import Scenario, StepSpec
 from harness.scenarios.tools import ToolFailure, Unanswered, UnknownTool, answer
 

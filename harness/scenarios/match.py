@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from harness.contract import errors
 from harness.contract.model import JSON, StopReason, ToolCall
 from harness.scenarios.json_schema import UndecidedSchema, Validator
 from harness.scenarios.patterns import CostlyPattern, search
@@ -50,12 +49,6 @@ class Outcome:
 def error_name(class_name: str) -> str:
     """The name that scenarios have for a class of `harness.contract.errors`: `RateLimited` is rate-limited."""
     return re.sub(r"(?<!^)(?=[A-Z])", "-", class_name).lower()
-
-
-def class_of(error: BaseException) -> str:
-    """The class of `harness.contract.errors` that an error is of, as an adapter's own subclass is, or else its own."""
-    kinds = type(error).__mro__
-    return next((kind for kind in kinds if kind.__module__ == errors.__name__), kinds[0]).__name__
 
 
 def mismatches(expectation: Expectation, outcome: Outcome) -> list[Mismatch]:

@@ -27,7 +27,8 @@ from harness.contract.model import JSON, ToolCall, ToolResult
 from harness.contract.protocols import Endpoint
 from harness.host.shortened import shortened
 from harness.stdio import form
-from harness.stdio.command import LARGEST, BrokenCommand
+from harness.stdio.process import MAX_LINE_BYTES, BrokenCommand
+from harness.stdio.protocol import DescribedConversation, DescribedTool, Turn
 
 ToolFunction: TypeAlias = Callable[[ToolCall], ToolResult]
 
@@ -75,9 +76,17 @@ class _Program:
         process = subprocess.Popen(self.words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)  # noqa: S603 - the user's own program
         answers = _Answers(process)
         try:
-            answers.write({"api": self.api, "model": model, **_told(endpoint, conversation)})
+            answers.write(
+                {
+                    "api": self.api,
+                    "model": model,
+                    "base_url": endpoint.base_url,
+                    "api_key": endpoint.api_key,
+                    **told(conversation),
+                }
+            )
             tools = {tool.name: tool.run for tool in conversation.tools}
-            for line in iter(lambda: cast("Any", process.stdout).readline(LARGEST), b""):
+            for line in iter(lambda: cast("Any", process.stdout).readline(MAX_LINE_BYTES), b""):
                 message = _message(line)
                 answers.add(message.get("id"), *_call(message, tools, self.words[0]))
             status = process.wait()
@@ -93,24 +102,23 @@ class _Program:
             raise BrokenCommand(f"the program ended {how}")
 
 
-def _told(endpoint: Endpoint, conversation: Conversation) -> dict[str, JSON]:
-    """The conversation as JSON. Nothing of it is left out, so that a program need not know what a default is."""
-    return {
-        "base_url": endpoint.base_url,
-        "api_key": endpoint.api_key,
-        "system": conversation.system,
-        "tools": [
-            {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-            for tool in conversation.tools
-        ],
-        "turns": [{"text": turn.text, "parts": form.written(turn.parts)} for turn in conversation.turns],
-        "stream": conversation.stream,
-        "tool_choice": form.written(conversation.tool_choice),
-        "response_format": form.written(conversation.response_format),
-        "max_tokens": conversation.max_tokens,
-        "thinking": form.written(conversation.thinking),
-        "max_answers": conversation.max_answers,
-    }
+def told(conversation: Conversation) -> dict[str, JSON]:
+    """Return a conversation as JSON. No field is left out, so that a program need not know what a default is."""
+    described = DescribedConversation(
+        turns=tuple(Turn(turn.text, turn.parts) for turn in conversation.turns),
+        tools=tuple(DescribedTool(tool.name, tool.description, tool.parameters) for tool in conversation.tools),
+        system=conversation.system,
+        stream=conversation.stream,
+        tool_choice=conversation.tool_choice,
+        response_format=conversation.response_format,
+        max_tokens=conversation.max_tokens,
+        thinking=conversation.thinking,
+        max_answers=conversation.max_answers,
+    )
+    every: dict[str, JSON] = {"tools": [], "stream": False, "max_answers": conversation.max_answers}
+    for name in ("system", "tool_choice", "response_format", "max_tokens", "thinking"):
+        every[name] = None
+    return every | cast("dict[str, JSON]", form.written(described))
 
 
 class _Answers:
@@ -190,10 +198,6 @@ def _call(
 
 
 def _result(call_id: JSON, result: ToolResult) -> dict[str, JSON]:
-    content: str = "parts" if isinstance(result.content, tuple) else "content"
-    return {
-        "id": call_id,
-        content: form.written(result.content),
-        "text": result.text,
-        "is_error": result.is_error,
-    }
+    document = cast("dict[str, JSON]", form.written(result))
+    content = "parts" if "parts" in document else "content"
+    return {"id": call_id, content: document[content], "text": result.text, "is_error": result.is_error}

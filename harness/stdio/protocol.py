@@ -1,25 +1,67 @@
-"""What goes to and fro: four methods, one notification, and errors that have a kind."""
+"""The messages between the harness and an adapter in another process: see `harness help stdio`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, cast
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
-from harness.contract.errors import ChatError, ConnectionFailed, MalformedResponse, Unsupported, provider_error
-from harness.contract.model import JSON, ChatRequest, ChatResponse, StreamEvent
+from harness.contract import errors
+from harness.contract.errors import (
+    ChatError,
+    ConnectionFailed,
+    MalformedResponse,
+    ProviderError,
+    Unsupported,
+    UsageError,
+    provider_error,
+)
+from harness.contract.model import (
+    JSON,
+    ChatRequest,
+    ChatResponse,
+    Part,
+    ResponseFormat,
+    StreamEvent,
+    ThinkingSettings,
+    ToolCall,
+    ToolChoice,
+    ToolResult,
+)
+from harness.contract.process import Completed
+from harness.contract.protocols import Requirement
+from harness.host.crash import Origin, Relayed
+from harness.results import Change
 from harness.stdio import form
+from harness.stdio.process import Broken
 
 PROTOCOL = 1
 """The version of all this, which `describe` is asked with."""
 
 
 @dataclass(frozen=True, slots=True)
+class DescribedEmbeddings:
+    """The model and the dimensions of the vectors that an adapter makes where nobody asks for others."""
+
+    model: str
+    dimensions: int
+
+
+@dataclass(frozen=True, slots=True)
 class Description:
-    """What a command says of the adapter that it is: its name, the API it speaks, what it can do."""
+    """What a command says of the adapter that it is: its name, the API it speaks, what it can do.
+
+    `runs_commands`: it sends no HTTP request, and runs commands by `run`. `owns_loop`: it is sent `drive`, and no
+    `chat`. `requires` is what `harness providers` looks for.
+    """
 
     name: str
     api: str
     capabilities: tuple[str, ...]
+    embeddings: DescribedEmbeddings | None = None
+    requires: Requirement | None = None
+    runs_commands: bool = False
+    owns_loop: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +82,104 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
+class Embedding:
+    """The parameters of `embed`. Without `texts` the answer only says what would make the vectors."""
+
+    endpoint: Address
+    model: str
+    dimensions: int
+    texts: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingSpace:
+    """The result of `embed`: what made the vectors, and one vector for each text."""
+
+    provider: str
+    model: str
+    dimensions: int
+    vectors: tuple[tuple[float, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedTool:
+    """A tool of a conversation, which the harness runs."""
+
+    name: str
+    description: str
+    parameters: dict[str, JSON]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A message of the user: its parts, and all of their text."""
+
+    text: str
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribedConversation:
+    """A conversation for an adapter that owns its tool loop: `harness.contract.loops.Conversation`."""
+
+    turns: tuple[Turn, ...]
+    tools: tuple[DescribedTool, ...] = ()
+    system: str | None = None
+    stream: bool = False
+    tool_choice: ToolChoice | None = None
+    response_format: ResponseFormat | None = None
+    max_tokens: int | None = None
+    thinking: ThinkingSettings | None = None
+    max_answers: int = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Driving:
+    """The parameters of `drive`."""
+
+    endpoint: Address
+    model: str
+    conversation: DescribedConversation
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """The parameters of the notification `changed`: what the adapter changed in place in the request `id`."""
+
+    id: int
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunTool:
+    """The parameters of `tool`, which the adapter requests while it answers `drive`, the request `id`."""
+
+    id: int
+    call: ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class RunCommand:
+    """The parameters of `run`, which the adapter requests while it answers the request `id`: a command, and the seconds
+    that it may take."""
+
+    id: int
+    argv: tuple[str, ...]
+    timeout: float
+    stdin: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    inherited: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Failure:
-    """The `data` of an error that is the provider's or the API's, rather than a crash.
+    """The `data` of an error.
 
     `kind` is `unsupported` (with a `feature`; nothing was sent), `connection_failed`, `malformed_response` (with the
-    `status`, if there was one) or `provider_error`: `status`, the provider's own `code`, and the seconds of
-    `retry_after`.
+    `status`, if there was one), `provider_error` (`status`, the provider's own `code`, and the seconds of
+    `retry_after`) or `chat_error`. `unusable` ends the run with the message. `crash` is an exception that the adapter
+    did not mean to raise: its `traceback`, and `where`, the line to look at; `outside` of a chat it is no answer, but
+    an error of the cell. `error` is the class of the exception, `origin` the exception that it was made of.
     """
 
     kind: str
@@ -53,67 +187,121 @@ class Failure:
     status: int | None = None
     code: str | None = None
     retry_after: float | None = None
+    error: str | None = None
+    where: str = ""
+    traceback: str = ""
+    origin: Origin | None = None
+    outside: bool = False
 
 
-KINDS = ("unsupported", "connection_failed", "malformed_response", "provider_error")
+KINDS = (
+    "unsupported",
+    "connection_failed",
+    "malformed_response",
+    "provider_error",
+    "chat_error",
+    "unusable",
+    "crash",
+)
 
 
-def failure(adapter: str, message: str, data: JSON) -> ChatError:
-    """The error of the contract that an error with `data` stands for. Raises `ValueError`: it stands for none."""
-    said: Failure = form.read(Failure, data, "error.data")
-    match said:
+def failure(adapter: str, message: str, data: JSON) -> BaseException:
+    """Return the exception that an error with `data` stands for, which has its origin as its cause.
+
+    Raises:
+        ValueError: it stands for none.
+    """
+    told: Failure = form.read(Failure, data, "error.data")
+    if told.kind == "crash" and told.outside:
+        return Broken(f"{told.error}: {message}{told.where}", told.traceback)
+    relayed = None
+    if told.origin is not None or told.kind == "crash":
+        name = told.error or "Error"
+        found = told.origin or Origin("the adapter", name, message, told.where)
+        relayed = Relayed(name, message, told.where, told.traceback, found)
+        if told.kind == "crash":
+            return relayed
+    error = _error(adapter, message, told)
+    error.__cause__ = relayed
+    return error
+
+
+def _error(adapter: str, message: str, told: Failure) -> Exception:
+    match told:
         case Failure("unsupported"):
-            return Unsupported(adapter, said.feature or "this request", message)
+            return Unsupported(adapter, told.feature or "this request", message)
         case Failure("connection_failed"):
             return ConnectionFailed(message)
         case Failure("malformed_response"):
-            return MalformedResponse(message, said.status)
+            return MalformedResponse(message, told.status)
         case Failure("provider_error", status=int(status)):
-            return provider_error(status, message, code=said.code, retry_after=said.retry_after)
+            kind = getattr(errors, told.error or "", None)
+            if isinstance(kind, type) and issubclass(kind, ProviderError):
+                return kind(status, message, told.code, told.retry_after)
+            return provider_error(status, message, code=told.code, retry_after=told.retry_after)
         case Failure("provider_error"):
             raise ValueError("error.data has no 'status', which a provider_error has")
+        case Failure("chat_error"):
+            return ChatError(message)
+        case Failure("unusable"):
+            return UsageError(message)
         case _:
-            raise ValueError(f"error.data.kind is {said.kind!r}. Allowed: {', '.join(KINDS)}")
+            raise ValueError(f"error.data.kind is {told.kind!r}. Allowed: {', '.join(KINDS)}")
 
 
 def json_schema() -> dict[str, Any]:
-    """The JSON Schema of every message, which ships as `protocol.schema.json`."""
-    asked = form.schema(Asked)
-    methods: dict[str, tuple[JSON, JSON]] = {
-        "describe": ({"type": "object", "properties": {"protocol": {"const": PROTOCOL}}}, form.schema(Description)),
-        "chat": (asked, form.schema(ChatResponse)),
-        "stream": (asked, form.schema(ChatResponse)),
-        "close": ({"type": "object", "maxProperties": 0}, {"type": "null"}),
+    """Return the JSON Schema of every message."""
+    kinds = (Asked, Description, ChatResponse, StreamEvent, Failure, Embedding, EmbeddingSpace, Driving, Changed)
+    more = (RunTool, RunCommand, ToolResult, Completed)
+    found, definitions = form.schemas([*kinds, *more])
+    asked, described, response, event, failed, embedding, space, driving, changed, *rest = found
+    tool, command, result, completed = rest
+    number: JSON = {"type": "integer"}
+    own: JSON = {"type": ["integer", "string"]}
+    none: JSON = {"type": "object", "maxProperties": 0}
+    first: JSON = {"type": "object", "properties": {"protocol": {"const": PROTOCOL}}}
+    requests = {
+        "describe": first,
+        "chat": asked,
+        "stream": asked,
+        "embed": embedding,
+        "drive": driving,
+        "close": none,
     }
-    id_: JSON = {"type": "integer"}
-    requests = [
-        _message({"id": id_, "method": {"const": name}, "params": params}) for name, (params, _) in methods.items()
-    ]
-    results = [result for name, (_, result) in methods.items() if name != "stream"]
-    event: JSON = {
-        "type": "object",
-        "properties": {"id": id_, "event": form.schema(StreamEvent)},
-        "required": ["id", "event"],
-    }
+    told: JSON = {"type": "object", "properties": {"id": number, "event": event}, "required": ["id", "event"]}
     error: JSON = {
         "type": "object",
-        "properties": {"code": {"type": "integer"}, "message": {"type": "string"}, "data": form.schema(Failure)},
+        "properties": {"code": {"type": "integer"}, "message": {"type": "string"}, "data": failed},
         "required": ["code", "message"],
     }
-    failures: dict[str, Any] = cast("Any", form.definitions(Failure)["Failure"])
-    failures["properties"]["kind"] = {"enum": list(KINDS)}
+    reasons: JSON = {"errno": {"type": ["integer", "null"]}, "timed_out": {"type": "boolean"}}
+    unable: JSON = {
+        "type": "object",
+        "properties": {
+            "code": {"type": "integer"},
+            "message": {"type": "string"},
+            "data": {"type": "object", "properties": reasons, "additionalProperties": False},
+        },
+        "required": ["code", "message"],
+    }
+    definitions["Failure"]["properties"]["kind"] = {"enum": list(KINDS)}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "harness adapter on standard input and output",
-        "description": "JSON-RPC 2.0, a message a line. A command is asked requests, and answers results and errors, "
-        "and before the result of 'stream' notifications 'event'.",
+        "description": "JSON-RPC 2.0, a message a line. A command is asked requests, and answers results and errors. "
+        "Before the result it may send notifications, and requests of its own: 'tool' and 'run'.",
         "anyOf": [
-            *requests,
-            _message({"id": id_, "result": {"anyOf": results}}),
-            _message({"id": id_, "error": error}),
-            _message({"method": {"const": "event"}, "params": event}),
+            *(_message({"id": number, "method": {"const": name}, "params": of}) for name, of in requests.items()),
+            _message({"id": number, "result": {"anyOf": [described, response, space, {"type": "null"}]}}),
+            _message({"id": number, "error": error}),
+            _message({"method": {"const": "event"}, "params": told}),
+            _message({"method": {"const": "changed"}, "params": changed}),
+            _message({"id": own, "method": {"const": "tool"}, "params": tool}),
+            _message({"id": own, "method": {"const": "run"}, "params": command}),
+            _message({"id": own, "result": {"anyOf": [result, completed]}}),
+            _message({"id": own, "error": unable}),
         ],
-        "$defs": {**form.definitions(Asked, Description, ChatResponse, StreamEvent), "Failure": failures},
+        "$defs": definitions,
     }
 
 

@@ -15,7 +15,7 @@ from harness.results import CellResult, RunResult
 CHILD = Path(__file__).parent / "child.py"
 
 BROKEN = {
-    "dies": "BrokenCommand: the command ended with exit status 3 before it answered 'chat'",
+    "dies": "the adapter ended the process with exit code 3",
     "prints": "BrokenCommand: the command wrote a line that is no message of JSON-RPC 2.0: 'thinking about it ...'. "
     "Standard output is for messages; whatever else there is to say goes to standard error",
     "says-something-else": "BrokenCommand: the command answered with what is no response: the response has no "
@@ -98,7 +98,7 @@ def test_the_commands_that_are_shown_ask_for_the_command_again(tmp_path: Path) -
         ("", "name one adapter"),
         (
             command("mute"),
-            "the command ended with exit status 1 before it answered 'describe'. It printed: node: cannot find module",
+            "the adapter ended the process with exit code 1. It printed: node: cannot find module",
         ),
         ("'", "it is no command line: No closing quotation."),
     ],

@@ -35,6 +35,7 @@ their name                                         here
 from harness.contract.model.conversation import (
     JSON,
     JSON_INSTRUCTION,
+    PART_CLASSES,
     SYNTHESISED_ID,
     File,
     Image,
@@ -74,6 +75,7 @@ from harness.contract.model.responses import ChatResponse, StopReason, Usage
 __all__ = [
     "JSON",
     "JSON_INSTRUCTION",
+    "PART_CLASSES",
     "SYNTHESISED_ID",
     "ArgumentsDelta",
     "ChatRequest",

@@ -6,12 +6,13 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, get_args
 
 from typing_extensions import TypeAliasType
 
 from harness.contract.errors import InvalidValue
 from harness.contract.model.coercion import check, kind_name, put, sequence, shown
+from harness.contract.model.typed import BY_TYPE
 
 if TYPE_CHECKING:
     JSON: TypeAlias = "None | bool | int | float | str | list[JSON] | dict[str, JSON]"
@@ -87,7 +88,7 @@ class ToolResult:
 
     call_id: str
     name: str
-    content: JSON | tuple[Text | Image | File | Opaque, ...]
+    content: JSON | tuple[Annotated[Text | Image | File | Opaque, BY_TYPE], ...]
     is_error: bool = False
     provider_metadata: ProviderMetadata = field(default_factory=no_metadata)
 
@@ -125,9 +126,11 @@ class Opaque:
     raw: JSON
 
 
-Part: TypeAlias = Text | Image | File | ToolCall | ToolResult | Thinking | Refusal | Opaque
+_AnyPart: TypeAlias = Text | Image | File | ToolCall | ToolResult | Thinking | Refusal | Opaque
+Part: TypeAlias = Annotated[_AnyPart, BY_TYPE]
 
-_PARTS = get_args(Part)
+PART_CLASSES: tuple[type, ...] = get_args(_AnyPart)
+"""The classes of parts."""
 
 
 def _role(given: object) -> Role:
@@ -164,8 +167,13 @@ class Message:
             parts: object = self.parts
             put(self, "parts", (Text(parts),) if isinstance(parts, str) else sequence(parts, "Message.parts", "parts"))
         for part in self.parts:
-            if part.__class__ not in _PARTS:
-                check("Message.parts", part, _PARTS, f"one text, or parts: {', '.join(map(kind_name, _PARTS))}")
+            if part.__class__ not in PART_CLASSES:
+                check(
+                    "Message.parts",
+                    part,
+                    PART_CLASSES,
+                    f"one text, or parts: {', '.join(map(kind_name, PART_CLASSES))}",
+                )
 
     @staticmethod
     def user(text: str) -> Message:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
 from harness.contract.model.responses import ChatResponse
+from harness.contract.model.typed import BY_TYPE
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,5 +54,7 @@ class Finish:
     response: ChatResponse
 
 
-StreamEvent: TypeAlias = TextDelta | ThinkingDelta | ToolCallStart | ArgumentsDelta | ToolCallEnd | Finish
+StreamEvent: TypeAlias = Annotated[
+    TextDelta | ThinkingDelta | ToolCallStart | ArgumentsDelta | ToolCallEnd | Finish, BY_TYPE
+]
 """What a streamed answer is made of. Each call starts before its deltas and ends behind them; several may be open."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args
 
 from harness.contract.errors import InvalidValue
 from harness.contract.model.coercion import check, kind_name, put, refuse, sequence
 from harness.contract.model.conversation import JSON, Message, ProviderMetadata, no_metadata
+from harness.contract.model.typed import BY_TYPE
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class NamedTool:
     name: str
 
 
-ToolChoice: TypeAlias = Literal["auto", "none", "required"] | NamedTool
+ToolChoice: TypeAlias = Literal["auto", "none", "required"] | Annotated[NamedTool, BY_TYPE]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class JsonSchema:
     name: str = "response"
 
 
-ResponseFormat: TypeAlias = JsonMode | JsonSchema
+ResponseFormat: TypeAlias = Annotated[JsonMode | JsonSchema, BY_TYPE]
 
 Effort: TypeAlias = Literal["low", "medium", "high"]
 
@@ -144,5 +145,5 @@ def _response_format(given: object) -> object:
     if given == "json":
         return JsonMode()
     allowed = "'json', JsonMode(), JsonSchema({…}) or None"
-    check("ChatRequest.response_format", given, get_args(ResponseFormat), allowed)
+    check("ChatRequest.response_format", given, (JsonMode, JsonSchema), allowed)
     return given

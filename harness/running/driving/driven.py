@@ -6,30 +6,34 @@ the loop then dies.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from harness import catalog
-from harness.contract.model import ToolCall
+from harness.contract.errors import Unsupported, UsageError
+from harness.contract.loops import Drive
+from harness.contract.model import ToolCall, ToolResult
+from harness.contract.protocols import Endpoint
+from harness.host.crash import origin, said, traceback_of
 from harness.kit.thread import failure
 from harness.results import DrivenTranscript, Mode, ServedTranscript
+from harness.running.driving.given import given
 from harness.running.serving.conversation import Conversation, Terms
-from harness.running.serving.order import Places
+from harness.running.serving.order import Places, ReverseOrder
 from harness.running.serving.reception import Reception
 from harness.running.serving.ways import Way, Ways
 from harness.running.stages import Cell, Stage, Stages
 from harness.running.stages.routes import NO_KEY
-from harness.running.workers.messages import Driven, ToolAnswered
-from harness.running.workers.pool import Foreign, job_of
-from harness.running.workers.worker import Broken
 from harness.scenarios.tools import ToolFailure, Unanswered, UnknownTool, answer, called_before
+from harness.stdio.process import Broken, BrokenCommand
+from harness.stdio.workers import Foreign
 
 _SESSION = "loop"
 
 
 @dataclass(frozen=True, slots=True)
-class Drive:
+class Driven:
     """What came of driving a loop. `declined`: it said no before it had asked anything, in these words. `way`: how its
     streams were told instead of as they come, in words."""
 
@@ -40,14 +44,27 @@ class Drive:
     way: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The end of a loop: in good order, or by a `failure`, in words; or it has `declined` the conversation."""
+
+    failure: str | None = None
+    traceback: str | None = None
+    declined: str | None = None
+    printed: str = ""
+    is_stopped: bool = False
+
+
 class Desk:
-    """Answers the tools that a loop runs, as the scenario has them answer, and notes them. Several may ask at once."""
+    """Answers the tools that a loop runs, as the scenario has them answer, and notes them. Several may ask at once, and
+    parallel calls finish in reverse order."""
 
     def __init__(self, conversation: Conversation) -> None:
         self._conversation = conversation
         self._places = Places(conversation.scenario)
+        self._order = ReverseOrder()
 
-    def __call__(self, call: ToolCall) -> ToolAnswered:
+    def __call__(self, call: ToolCall) -> ToolResult:
         """Run a tool. What it fails with is its result, marked as an error. A call that is run again is the same call,
         and has the same result."""
         scenario = self._conversation.scenario
@@ -57,10 +74,11 @@ class Desk:
             result = answer(scenario, call, called_before(scenario, answers - 1))
         except (ToolFailure, UnknownTool, Unanswered) as raised:
             result = failure(call, raised)
-        return ToolAnswered(result, place)
+        self._order.wait(place)
+        return result
 
 
-def driven(cell: Cell, stages: Stages, way: Way | None = None) -> Drive:
+def driven(cell: Cell, stages: Stages, way: Way | None = None) -> Driven:
     """Have the loop of a cell play its scenario; with `way` each stream is sent in that way.
 
     Raises:
@@ -79,21 +97,17 @@ def driven(cell: Cell, stages: Stages, way: Way | None = None) -> Drive:
         reception.origin = endpoint.base_url.removesuffix(wire.base_path)
         conversation = reception.conversation(cell.scenario, _SESSION, wire)
         base = f"{reception.origin}/{cell.scenario.id}/{_SESSION}{wire.base_url_ending}"
-        desk, is_stopped = Desk(conversation), False
-        try:
-            outcome = adapter.workers.drive(adapter.spec, job_of(cell, adapter, base, NO_KEY), desk)
-        except Broken as broken:
-            outcome, is_stopped = Driven(broken.reason, broken.traceback, printed=broken.printed), True
+        outcome = _outcome(cell, adapter, Endpoint(base, NO_KEY), Desk(conversation))
     others = [each for each in reception.conversations() if each is not conversation and each.asked]
     told = [
         *(f"{each.asked} of the API {each.wire.name}" for each in others),
         *(line.replace(urlsplit(reception.origin).path + f"/{cell.scenario.id}/{_SESSION}", "") for line in lost),
     ]
     served = conversation.transcript(ended=True)
-    transcript = _transcript(cell, served, outcome, tuple(told), stages.mode, is_stopped=is_stopped)
+    transcript = _transcript(cell, served, outcome, tuple(told), stages.mode)
     nothing_sent = not conversation.asked and not told
     declined = outcome.declined if nothing_sent else None
-    return Drive(
+    return Driven(
         conversation.stage,
         transcript,
         outcome.traceback,
@@ -102,8 +116,33 @@ def driven(cell: Cell, stages: Stages, way: Way | None = None) -> Drive:
     )
 
 
-def _transcript(  # noqa: PLR0913 - all that is known of it
-    cell: Cell, served: ServedTranscript, outcome: Driven, elsewhere: tuple[str, ...], mode: Mode, *, is_stopped: bool
+def _outcome(cell: Cell, adapter: Foreign, endpoint: Endpoint, desk: Desk) -> Outcome:
+    outcome = Outcome()
+    try:
+        with adapter.workers.lease(adapter) as lease:
+            drive = cast("Drive", lease.adapter.drive)
+            try:
+                drive(endpoint, cell.target.model, given(cell.scenario, cell.variant, desk))
+            except Unsupported as declined:
+                outcome = Outcome(declined=said(declined))
+            except BrokenCommand as broken:
+                outcome = Outcome(said(broken))
+            except UsageError:
+                raise
+            except Exception as error:  # noqa: BLE001 - what a loop raises ends its cell, not the run
+                came = origin(error)
+                who = came.raiser if came.raiser.startswith("the library ") else "it"
+                words = (
+                    said(error) if came.error == BrokenCommand.__name__ else f"{who} raises {came.error}: {came.text}"
+                )
+                outcome = Outcome(words + came.line, traceback_of(error))
+    except Broken as broken:
+        return Outcome(broken.reason, broken.traceback, printed=broken.printed, is_stopped=True)
+    return replace(outcome, printed=lease.printed)
+
+
+def _transcript(
+    cell: Cell, served: ServedTranscript, outcome: Outcome, elsewhere: tuple[str, ...], mode: Mode
 ) -> DrivenTranscript:
     target = cell.target
     known: dict[str, Any] = {
@@ -119,6 +158,6 @@ def _transcript(  # noqa: PLR0913 - all that is known of it
     return DrivenTranscript(
         **known,
         failure=outcome.failure or outcome.declined,
-        is_stopped=is_stopped,
+        is_stopped=outcome.is_stopped,
         elsewhere=elsewhere,
     )

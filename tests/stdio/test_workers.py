@@ -17,18 +17,17 @@ import pytest
 
 from harness.cli.main import main
 from harness.contract.errors import PluginError
-from harness.running.workers import pool
-from harness.running.workers.pool import Workers
+from harness.stdio import workers as pool
+from harness.stdio.workers import Workers
 from tests.cli.conftest import Command, cassettes, folder, harness
-from tests.running.workers import misbehaving
+from tests.stdio import misbehaving
 
 __all__ = ["cassettes", "folder", "harness"]
 
-ROOT = Path(__file__).parent.parent.parent.parent
+ROOT = Path(__file__).parent.parent.parent
 HERE = r"\(.*misbehaving\.py, line \d+\)"
 WAY_OUT = re.escape("; --cell-timeout sets the limit (under pytest, harness_cell_timeout)")
-NO_VALUE = re.escape(", which is no value of the contract (harness.contract.model)")
-PART = re.escape("the response.message.parts[0].provider_metadata")
+NO_JSON = "TypeError: the response cannot be written as JSON:"
 
 BROKEN = {
     "EXITS": "the adapter ended the process with exit code 0",
@@ -42,11 +41,11 @@ BROKEN = {
     "HANGS_IN_CLOSE": rf"the adapter did not come back within 6 seconds {HERE}{WAY_OUT}",
     "CLOSES_EVERYTHING": "the adapter closed its process's connection to the run",
     "LONG": rf"Long: x{{900,1000}} \[\.\.\. \d+ characters are left out \.\.\.\] x{{900,1000}} {HERE}",
-    "MUTE": rf"ZeroDivisionError:  {HERE}",
-    "HOLDS_A_LOCK": rf"TypeError: {PART}\['lock'\] is a _thread\.lock{NO_VALUE}",
-    "HOLDS_A_DATE": rf"TypeError: {PART}\['when'\] is a datetime\.datetime{NO_VALUE}",
-    "HOLDS_A_SET": rf"TypeError: {PART}\['seen'\] is a builtins\.set{NO_VALUE}",
-    "HOLDS_ITSELF": r"TypeError: the response is nested too deeply, or holds itself",
+    "MUTE": rf"Mute: \(its text cannot be had: ZeroDivisionError\) {HERE}",
+    "HOLDS_A_LOCK": rf"{NO_JSON} Unable to serialize unknown type: <class '_thread\.lock'>",
+    "HOLDS_A_DATE": rf"{NO_JSON} provider_metadata holds datetime\.datetime\(.*\), a datetime, which is no JSON value",
+    "HOLDS_A_SET": rf"{NO_JSON} provider_metadata holds \{{1\}}, a set, which is no JSON value",
+    "HOLDS_ITSELF": rf"{NO_JSON} ValueError: Circular reference detected \(id repeated\)",
 }
 """What the reason of the cell says."""
 
@@ -120,7 +119,7 @@ def test_the_traceback_is_kept_and_bounded(played: dict[str, Any], name: str) ->
 
 def test_json_on_the_screen_stays_json_whatever_is_printed_where(folder: Path) -> None:
     (folder / "loud.py").write_text(
-        "import os\nos.write(1, b'imported\\n')\nfrom tests.running.workers.misbehaving import CHATTERS as ADAPTER\n"
+        "import os\nos.write(1, b'imported\\n')\nfrom tests.stdio.misbehaving import CHATTERS as ADAPTER\n"
     )
     run = ["run", "call-single", "--mode", "reference", "--variant", "whole", "--adapter", "loud:ADAPTER"]
 
@@ -141,7 +140,7 @@ def test_the_terminal_shows_what_was_printed_where_something_broke_and_the_trace
     harness: Command, folder: Path
 ) -> None:
     (folder / "talks.py").write_text(
-        "from tests.running.workers.misbehaving import doing\n"
+        "from tests.stdio.misbehaving import doing\n"
         "def act():\n    print('one\\ntwo')\n    raise ValueError('no')\n"
         "ADAPTER = doing('talks', act)\n"
     )
@@ -186,7 +185,37 @@ def test_an_event_that_cannot_be_told_of_is_named(harness: Command) -> None:
 
     (cell,) = json.loads(done.out)["cells"]
     assert cell["verdict"] == "error"
-    assert re.fullmatch(rf"TypeError: event 0\.text is a _thread\.lock{NO_VALUE}", cell["reason"])
+    assert re.fullmatch(
+        r"TypeError: event 0 cannot be written as JSON: Unable to serialize unknown type: .*lock.*", cell["reason"]
+    )
+
+
+CHANGES = """
+from dataclasses import replace
+from tests.examples.plain_http import ADAPTER as PLAIN, Client
+
+class Changing(Client):
+    seen = None
+    def chat(self, request):
+        first = request.messages[0]
+        assert self.seen in (None, first) and (self.seen is None or self.seen is first)
+        self.seen = first
+        request.tools[0].parameters["changed"] = True
+        return super().chat(request)
+
+ADAPTER = replace(PLAIN, name="changing", connect=Changing)
+"""
+
+
+def test_a_change_in_place_is_found_once_in_a_worker(harness: Command, folder: Path) -> None:
+    (folder / "changing.py").write_text(CHANGES)
+
+    options = ("--mode=reference", "--variant=whole", "--report=json")
+    done = harness("run", "call-single", "--adapter=changing:ADAPTER", *options)
+
+    (cell,) = json.loads(done.out)["cells"]
+    (found,) = [each for each in cell["findings"] if each["rule"] == "request-changed-in-place"]
+    assert "tools[0].parameters.changed" in found["message"]
 
 
 def test_embeddings_are_made_elsewhere_as_well(harness: Command) -> None:
@@ -211,7 +240,7 @@ def test_a_recording_counts_what_is_sent_elsewhere(harness: Command) -> None:
 
 def test_an_import_that_hangs_is_said_to(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "slow_import.py").write_text("import time\nprint('begun', flush=True)\ntime.sleep(600)\n")
-    monkeypatch.setattr(pool, "_LOADING", 4.0)
+    monkeypatch.setattr(pool, "_LOADING_SECONDS", 4.0)
 
     with Workers(1.0, offline=True) as workers, pytest.raises(PluginError) as raised:
         workers.adapter("slow_import:ADAPTER")
@@ -256,7 +285,7 @@ def test_a_worker_ends_with_the_run_even_if_that_is_killed_and_the_report_says_s
 
 STOPS = """
 import faulthandler, os, signal, subprocess
-from tests.running.workers.misbehaving import doing
+from tests.stdio.misbehaving import doing
 
 later = faulthandler.dump_traceback_later
 faulthandler.dump_traceback_later = lambda seconds, **rest: later(seconds / 20, **rest)

@@ -1,0 +1,87 @@
+"""The JSON of values of several classes: each says by `type` of which class it is. For pydantic's `TypeAdapter`.
+
+Bytes are base64. What JSON numbers of other languages cannot hold, integers beyond 2^53, is given twice: `arguments`
+next to `arguments_json`, their text, and `content` next to `text`. Of a call either is read, the text before the value.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast, get_args
+
+if TYPE_CHECKING:
+    from pydantic_core import CoreSchema
+
+
+class ByType:
+    """Metadata of a class, or of a union of classes. Only code that reads or writes JSON imports pydantic."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> CoreSchema:
+        from pydantic_core import core_schema as core  # noqa: PLC0415 - applications do without
+
+        schemas = {type_name(kind): handler.generate_schema(kind) for kind in _kinds(source)}  # type: ignore[attr-defined]
+        return core.tagged_union_schema(
+            {name: core.no_info_wrap_validator_function(partial(_read, name), each) for name, each in schemas.items()},
+            _type_of,
+            serialization=core.wrap_serializer_function_ser_schema(
+                partial(_written, _kinds(source)), schema=core.union_schema([*schemas.values()])
+            ),
+        )
+
+
+BY_TYPE = ByType()
+
+
+def type_name(kind: type) -> str:
+    """Return `tool_call_start` for `ToolCallStart`."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower()
+
+
+def _kinds(source: Any) -> tuple[type, ...]:
+    return get_args(source) or (source,)
+
+
+def _type_of(value: object) -> Any:
+    return cast("Mapping[str, Any]", value).get("type") if isinstance(value, Mapping) else type_name(type(value))
+
+
+def _read(name: str, value: Any, made_of: Callable[[Any], Any]) -> Any:
+    """Return the value that an object holds."""
+    if not isinstance(value, Mapping):
+        return made_of(value)
+    given = {key: each for key, each in cast("Mapping[str, Any]", value).items() if key != "type"}
+    if name == "tool_call" and "arguments_json" in given:
+        text = given.pop("arguments_json")
+        try:
+            given["arguments"] = json.loads(text)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"its 'arguments_json' is no JSON: {error}") from None
+    if name == "tool_result":
+        given.pop("text", None)
+        if "parts" in given:
+            given["content"] = tuple(given.pop("parts"))
+    if name in ("image", "file") and given.get("data") is not None:
+        given["data"] = base64.b64decode(given["data"], validate=True)
+    made = made_of(given)
+    if isinstance(given.get("content"), tuple) and not isinstance(made.content, tuple):  # else it would be JSON
+        raise ValueError("its 'parts' are no parts of a result")  # noqa: TRY004 - pydantic reports it with its place
+    return made
+
+
+def _written(kinds: tuple[type, ...], value: Any, fields_of: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+    """Return the fields of a value, and its type."""
+    name = type_name(next(kind for kind in kinds if isinstance(value, kind)))
+    document = {"type": name, **fields_of(value)}
+    if name in ("image", "file") and value.data is not None:
+        document["data"] = base64.b64encode(value.data).decode()
+    if name == "tool_call":
+        document["arguments_json"] = json.dumps(document["arguments"], ensure_ascii=False)
+    if name == "tool_result":
+        document["text"] = value.text
+        if isinstance(value.content, tuple):
+            document["parts"] = document.pop("content")
+    return document

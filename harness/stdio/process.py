@@ -1,0 +1,341 @@
+"""A process that hosts an adapter: it is sent requests as JSON lines, and ended when it breaks or hangs."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from threading import Lock
+from typing import Any, cast
+
+from harness.contract.model import JSON
+from harness.host.crash import TRACEBACK_LENGTH, place
+from harness.host.shortened import shortened
+
+OUTPUT_LENGTH = 4000
+"""Bytes that are kept of what an adapter prints while one cell is played."""
+
+MAX_LINE_BYTES = 32 << 20
+"""Bytes of one line: more than any conversation has. A longer one would fill the memory of the run."""
+
+CUT_OFF = 75
+"""Exit code of a served adapter that has closed its own connection to the run."""
+
+FAULTS = "HARNESS_STDIO_FAULTS"
+"""Environment variable with the file descriptor of the pipe for the stacks of `python -m harness.stdio`."""
+
+SHOW_STACKS = signal.SIGUSR2
+"""Makes `python -m harness.stdio` write the stacks of its threads to the pipe for faults."""
+
+_SLICE_SECONDS = 0.5
+"""How often a silent process is looked at: what it has started may hold its pipes open. A stop of the run itself, by
+Ctrl-Z or a debugger, counts as no more than this."""
+
+_GRACE_SECONDS = 2.0
+"""Time for a process to end by itself."""
+
+_STACKS_SECONDS = 1.0
+"""Time for a process that hangs to say where."""
+
+_PIECE_BYTES = 65536
+_PIECES_AT_ONCE = 32  # more than a pipe holds, so that a process which never stops writing holds up nothing
+_NOTE_BYTES = 80  # for the note about what was left out
+_FRAME = re.compile(r'File "([^"\n]+)", line (\d+) in ')
+_ADDRESS = re.compile(r"0x[0-9a-f]+")
+
+
+class Broken(BaseException):
+    """The adapter broke outside of a chat, or ended or held its process: its cell has an error.
+
+    `printed` is what the process printed. No handler for the adapter's own exceptions catches it.
+    """
+
+    def __init__(self, reason: str, traceback: str | None = None, printed: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.traceback = traceback
+        self.printed = printed
+
+
+class BrokenCommand(Exception):
+    """The process wrote something that is no answer, or reported a crash without `data`."""
+
+
+class Refused(Exception):
+    """The process answered with an error that has `data`."""
+
+    def __init__(self, message: str, data: JSON) -> None:
+        super().__init__(message)
+        self.data = data
+
+
+class _Pipe:
+    """A pipe that a process writes to. Of what is written at most `length` bytes are kept: the first and the last."""
+
+    def __init__(self, length: int) -> None:
+        self._half = (length - _NOTE_BYTES) // 2
+        self.reading, self.writing = os.pipe()
+        os.set_blocking(self.reading, False)
+        self.is_open = True
+        self._first, self._last, self._total = b"", b"", 0
+
+    def drain(self) -> None:
+        """Keep what was written, without waiting for more."""
+        for _ in range(_PIECES_AT_ONCE if self.is_open else 0):
+            try:
+                piece = os.read(self.reading, _PIECE_BYTES)
+            except BlockingIOError:
+                return
+            self.is_open = bool(piece)
+            self._total += len(piece)
+            room = max(self._half - len(self._first), 0)
+            self._first += piece[:room]
+            self._last = (self._last + piece[room:])[-self._half :]
+
+    def take(self) -> str:
+        """Return what was kept since the last call, as text."""
+        self.drain()
+        missing = self._total - len(self._first) - len(self._last)
+        note = f"\n[... {missing} bytes are left out ...]\n".encode() if missing else b""
+        text = (self._first + note + self._last).decode("utf-8", "replace")
+        self._first, self._last, self._total = b"", b"", 0
+        return text
+
+
+class Process:
+    """A process in a group of its own, so that what it starts ends with it. One thread at a time sends it requests; any
+    may `answer` its own requests, or `kill` it.
+
+    `is_idle`: it has answered all requests. `shows_stacks`: it is `python -m harness.stdio`.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+
+    def __init__(self, words: Sequence[str], environment: Mapping[str, str], *, shows_stacks: bool) -> None:
+        self.is_idle = True
+        self._shows_stacks = shows_stacks
+        self._errors, self._faults = _Pipe(OUTPUT_LENGTH), _Pipe(2 * TRACEBACK_LENGTH)
+        try:
+            self._process = subprocess.Popen(  # noqa: S603 - this Python, or the user's own command
+                words,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors.writing,
+                pass_fds=(self._faults.writing,) if shows_stacks else (),
+                env={**environment, FAULTS: str(self._faults.writing)} if shows_stacks else environment,
+                start_new_session=True,
+            )
+        except BaseException:
+            self._close_pipes()
+            raise
+        finally:
+            for each in (self._errors, self._faults):
+                os.close(each.writing)
+        self._input, self._output = (cast("Any", each).fileno() for each in (self._process.stdin, self._process.stdout))
+        for descriptor in (self._input, self._output):
+            os.set_blocking(descriptor, False)
+        self._unsent, self._received = bytearray(), bytearray()
+        self._sending = Lock()
+        self._number = 0
+        self.allow(0.0, "", "")
+
+    def allow(self, seconds: float, late: str, way_out: str) -> None:
+        """Let the process take this long from now on. `late` and `way_out` say what it did if it takes longer."""
+        self._seconds_left, self._late, self._way_out = seconds, late, way_out
+
+    def request(self, method: str, params: JSON) -> JSON:
+        """Return the result of a request. Raises as `messages` does."""
+        for message in self.messages(method, params):
+            if "result" in message:
+                return message["result"]
+        raise BrokenCommand(f"it sent a message for {method!r} that only a stream has")
+
+    def messages(self, method: str, params: JSON) -> Iterator[dict[str, JSON]]:
+        """Send a request. Yield the notifications and requests that the process sends for it, then the result.
+
+        Raises:
+            Broken: the process ended, or took too long. It is dead then.
+            BrokenCommand, Refused: it answered with an error, or with no message at all.
+        """
+        self._number += 1
+        self.is_idle = False
+        self._send({"id": self._number, "method": method, "params": params})
+        while True:
+            message = self._message(self._line())
+            if "method" in message:
+                if _is_of(message, self._number):
+                    yield message
+                elif message["method"] == "event":
+                    raise BrokenCommand(f"the command sent an event that is none of request {self._number}, {method!r}")
+                continue
+            if message.get("id") != self._number or ("result" in message) == ("error" in message):
+                raise BrokenCommand(
+                    f"the command answered request {self._number}, {method!r}, with a message that is no result or "
+                    "error of that id"
+                )
+            self.is_idle = True
+            if "error" in message:
+                raise _raised(message["error"])
+            yield message
+            return
+
+    def answer(self, number: JSON, result: JSON = None, error: JSON = None) -> None:
+        """Answer a request of the process."""
+        self._send({"id": number, "result": result} if error is None else {"id": number, "error": error})
+
+    @contextlib.contextmanager
+    def waiting(self, most: float) -> Generator[float]:
+        """Wait inside for at most the seconds that this yields: `most`, or what the process has left. No more than
+        these count, however much later it is then."""
+        seconds = max(min(most, self._seconds_left), 0.0)
+        begun = time.monotonic()
+        try:
+            yield seconds
+        finally:
+            self._seconds_left -= min(time.monotonic() - begun, seconds)
+
+    def printed(self) -> str:
+        """Return what the process has printed since the last call."""
+        return self._errors.take()
+
+    def close(self) -> None:
+        """End the process in good order, and at once if it does not end."""
+        with contextlib.suppress(OSError):
+            cast("Any", self._process.stdin).close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_GRACE_SECONDS)
+        self.kill()
+        with contextlib.suppress(OSError):
+            cast("Any", self._process.stdout).close()
+        self._close_pipes()
+
+    def kill(self) -> None:
+        """End the process now, with all that it has started."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # nothing of it is left
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.kill()  # should it have left its group
+        self._process.wait()
+
+    def _close_pipes(self) -> None:
+        for each in (self._errors, self._faults):
+            os.close(each.reading)
+
+    def _send(self, message: dict[str, JSON]) -> None:
+        with self._sending:
+            self._unsent += json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n"
+        self._flush()
+
+    def _flush(self) -> None:
+        """Write as much as the pipe holds. That the process has ended is seen where its answer is awaited."""
+        with self._sending, contextlib.suppress(BlockingIOError):
+            while self._unsent:
+                try:
+                    written = os.write(self._input, self._unsent[:_PIECE_BYTES])
+                except BrokenPipeError:
+                    written = len(self._unsent)
+                del self._unsent[:written]
+
+    def _line(self) -> bytes:
+        """Return the next line that the process writes, and keep what it prints."""
+        searched = 0
+        while (end := self._received.find(b"\n", searched)) < 0:
+            searched = len(self._received)
+            if searched > MAX_LINE_BYTES:
+                self.kill()
+                raise Broken(f"the adapter's process sent a message of more than {MAX_LINE_BYTES} bytes")
+            self._receive()
+        line = bytes(self._received[:end])
+        del self._received[: end + 1]
+        return line
+
+    def _receive(self) -> None:
+        if self._seconds_left <= 0:
+            raise self._hanging()
+        poll = select.poll()
+        for each in (self._errors, self._faults):
+            if each.is_open:
+                poll.register(each.reading, select.POLLIN)
+        poll.register(self._output, select.POLLIN)
+        if self._unsent:
+            poll.register(self._input, select.POLLOUT)
+        with self.waiting(_SLICE_SECONDS) as seconds:
+            ready = dict(poll.poll(seconds * 1000))
+        for each in (self._errors, self._faults):
+            each.drain()
+        if self._input in ready:
+            self._flush()
+        if self._output in ready:
+            piece = os.read(self._output, _PIECE_BYTES)
+            if not piece:
+                raise self._ended()
+            self._received += piece
+        elif self._process.poll() is not None:
+            raise self._ended()
+
+    def _message(self, line: bytes) -> dict[str, JSON]:
+        try:
+            message: Any = json.loads(line)
+        except (ValueError, RecursionError):
+            message = None
+        if not isinstance(message, dict) or cast("dict[str, Any]", message).get("jsonrpc") != "2.0":
+            said = shortened(line.decode("utf-8", "replace"), 200)
+            raise BrokenCommand(
+                f"the command wrote a line that is no message of JSON-RPC 2.0: {said!r}. Standard output is for "
+                "messages; whatever else there is to say goes to standard error"
+            )
+        return cast("dict[str, JSON]", message)
+
+    def _hanging(self) -> Broken:
+        """End a process that took too long, once it has shown where it is."""
+        if self._shows_stacks:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.send_signal(SHOW_STACKS)
+            poll = select.poll()
+            poll.register(self._faults.reading, select.POLLIN)
+            if self._faults.is_open and poll.poll(_STACKS_SECONDS * 1000):
+                time.sleep(_STACKS_SECONDS / 10)  # it writes line by line
+        self.kill()
+        stacks, where = self._stacks()
+        return Broken(f"{self._late}{where}{self._way_out}", stacks)
+
+    def _ended(self) -> Broken:
+        try:
+            status = self._process.wait(_GRACE_SECONDS)
+        except subprocess.TimeoutExpired:
+            status = CUT_OFF
+        self.kill()  # with what it has left behind
+        stacks, where = self._stacks()
+        if status < 0:
+            name = signal.Signals(-status).name if -status in set(signal.Signals) else f"signal {-status}"
+            return Broken(f"the adapter's process was ended by {name}{where}", stacks)
+        if status == CUT_OFF:
+            return Broken("the adapter closed its process's connection to the run", stacks)
+        return Broken(f"the adapter ended the process with exit code {status}", stacks)
+
+    def _stacks(self) -> tuple[str | None, str]:
+        """Return the stacks of the process's threads, and the line to look at."""
+        text = _ADDRESS.sub("0x...", self._faults.take())
+        if not text:
+            return None, ""
+        current = text[max(text.find("Current thread"), 0) :].partition("\n\n")[0]
+        frames = [(name, int(line)) for name, line in _FRAME.findall(current)]
+        return shortened(text, TRACEBACK_LENGTH), place(frames[::-1])
+
+
+def _is_of(message: Mapping[str, JSON], number: int) -> bool:
+    params = message.get("params")
+    return isinstance(params, dict) and params.get("id") == number
+
+
+def _raised(error: JSON) -> Exception:
+    said = error if isinstance(error, dict) else {}
+    text = str(said.get("message", "the command answered with an error that has no message"))
+    data = said.get("data")
+    return BrokenCommand(text) if data is None else Refused(text, data)

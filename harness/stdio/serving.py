@@ -1,0 +1,420 @@
+"""An adapter in Python, served as JSON lines on standard input and output: the far end of `harness.stdio.workers`.
+
+The main thread plays, as an adapter would expect; another reads messages, and ends the process when the run is gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import io
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import cached_property
+from itertools import count
+from queue import SimpleQueue
+from threading import Lock, Thread
+from typing import Any, cast
+
+import httpx2
+
+from harness import catalog
+from harness.contract.errors import (
+    ChatError,
+    ConnectionFailed,
+    HarnessError,
+    InvalidValue,
+    MalformedResponse,
+    PluginError,
+    ProviderError,
+    Unsupported,
+    UsageError,
+)
+from harness.contract.loops import Conversation, ConversationTool, Drive
+from harness.contract.model import JSON, ChatRequest, ChatResponse, Finish, Message, StreamEvent, ToolCall, ToolResult
+from harness.contract.process import Command, Completed
+from harness.contract.protocols import Adapter, EmbeddingProvider, Embeddings, Endpoint, Route
+from harness.host.crash import class_of, named, origin, root_origin, said, traceback_of, where
+from harness.kit.embeddings import EmbeddingRecord
+from harness.stdio import form
+from harness.stdio.client import BROKEN, Connected, settled
+from harness.stdio.handed import Handed
+from harness.stdio.process import CUT_OFF, FAULTS, SHOW_STACKS
+from harness.stdio.protocol import (
+    Asked,
+    Changed,
+    DescribedConversation,
+    DescribedEmbeddings,
+    Description,
+    Driving,
+    Embedding,
+    EmbeddingSpace,
+    Failure,
+    RunCommand,
+    RunTool,
+)
+
+_GRACE_SECONDS = 2.0
+"""Time for an idle process to end in good order."""
+
+_SDK_SECONDS = 600.0
+"""As long as the SDKs wait for an answer."""
+
+
+def main() -> None:
+    """Serve the adapter that the command line names, until standard input ends."""
+    usage = "python -m harness.stdio module:ATTRIBUTE speaks JSON lines: see 'harness help stdio'."
+    if len(sys.argv) < 2:
+        sys.exit(usage)
+    spec, *path = sys.argv[1:]
+    sys.path[:] = path or sys.path
+    del sys.argv[1:]
+    incoming, outgoing = os.dup(0), os.dup(1)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)  # what the adapter prints is no message
+    faults = int(os.environ.pop(FAULTS, 2))
+    os.set_inheritable(faults, faults == 2)  # a command that the adapter starts must not hold it
+    faulthandler.enable(faults)
+    faulthandler.register(SHOW_STACKS, faults)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
+    _Server(spec, incoming, outgoing).serve()
+
+
+class _Ended(BaseException):
+    """The run wants nothing more of this playing. No adapter catches it by accident."""
+
+
+class _Raised(Exception):
+    """The adapter raised `error` in a chat, or else while it drove a loop."""
+
+    def __init__(self, error: BaseException, *, of_chat: bool = True) -> None:
+        super().__init__()
+        self.error = error
+        self.of_chat = of_chat
+
+
+class _Server:
+    def __init__(self, spec: str, incoming: int, outgoing: int) -> None:
+        self._spec = spec
+        self._incoming = incoming
+        self._outgoing = outgoing
+        self._process = os.getpid()
+        self._requests: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
+        self._answers: dict[str, SimpleQueue[dict[str, Any] | None]] = {}
+        self._numbers = count(1)
+        self._writing = Lock()
+        self._busy = False
+        self._asked: JSON = None
+        self._open = ExitStack()
+        self._conversation: _Conversation | None = None
+        self._provider: EmbeddingProvider | None = None
+
+    def serve(self) -> None:
+        Thread(target=self._read, name="harness-messages", daemon=True).start()
+        while (request := self._requests.get()) is not None:
+            self._busy, self._asked = True, request["id"]
+            answer = self._answer(request)
+            self._busy = False
+            for stream in (sys.stdout, sys.stderr):
+                with contextlib.suppress(Exception):  # closed or replaced by the adapter
+                    stream.flush()
+            try:
+                self._write({"id": request["id"], **answer})
+            except _Ended:
+                sys.exit(CUT_OFF)
+
+    def _read(self) -> None:
+        with contextlib.suppress(OSError, ValueError), os.fdopen(self._incoming, "rb") as lines:
+            for line in lines:
+                message = json.loads(line)
+                if "method" in message:
+                    self._requests.put(message)
+                elif waiting := self._answers.pop(message["id"], None):
+                    waiting.put(message)
+        self._requests.put(None)
+        for waiting in [*self._answers.values()]:
+            waiting.put(None)
+        if not self._busy:
+            time.sleep(_GRACE_SECONDS)
+        if os.getpgrp() == os.getpid():
+            os.killpg(0, signal.SIGKILL)  # this process, and what the adapter has started
+        os._exit(CUT_OFF)
+
+    def _write(self, message: dict[str, JSON]) -> None:
+        if os.getpid() != self._process:
+            os._exit(0)  # a copy that the adapter has made of this process: the run has not asked it anything
+        data = memoryview(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+        with self._writing:
+            try:
+                while data:
+                    data = data[os.write(self._outgoing, data) :]
+            except OSError:
+                raise _Ended from None
+
+    def _request(self, method: str, params: object) -> Any:
+        """Return the result of a request to the run. Raises `TimeoutError` and `OSError` as the run reports them."""
+        number = f"{method}-{next(self._numbers)}"
+        waiting = self._answers[number] = SimpleQueue[dict[str, Any] | None]()
+        self._write({"id": number, "method": method, "params": form.written(params)})
+        answer = waiting.get()
+        if answer is None:
+            raise _Ended
+        if "error" not in answer:
+            return answer["result"]
+        text: str = answer["error"]["message"]
+        data: dict[str, Any] = answer["error"].get("data") or {}
+        if data.get("timed_out"):
+            raise TimeoutError(text)
+        raise OSError(text) if data.get("errno") is None else OSError(data["errno"], text)
+
+    def _answer(self, request: dict[str, Any]) -> dict[str, JSON]:
+        methods: dict[str, Callable[[Any], JSON]] = {
+            "describe": self._describe,
+            "chat": lambda params: self._chat(params, stream=False),
+            "stream": lambda params: self._chat(params, stream=True),
+            "embed": self._embed,
+            "drive": self._drive,
+            "close": self._close,
+        }
+        try:
+            return {"result": methods[request["method"]](request.get("params"))}
+        except _Ended:
+            sys.exit(CUT_OFF)
+        except _Raised as raised:
+            return _told(raised.error, outside=False) if raised.of_chat else _driven(raised.error)
+        except UsageError as error:
+            return _error(error, "unusable")
+        except BaseException as error:  # noqa: BLE001 - what an adapter raises ends its cell, not the run
+            return _told(error, outside=True)
+
+    @cached_property
+    def _adapter(self) -> Adapter:
+        try:
+            return catalog.adapter(self._spec)
+        except UsageError:
+            raise
+        except BaseException as error:  # noqa: BLE001 - somebody's own module may fail in any way at all
+            reason = f"importing {self._spec.partition(':')[0]} failed: {named(error)}."
+            raise PluginError("adapter", self._spec, reason) from None
+
+    def _describe(self, _params: JSON) -> JSON:
+        adapter = self._adapter
+        made = adapter.embeddings
+        return form.written(
+            Description(
+                adapter.name,
+                adapter.api,
+                tuple(sorted(map(str, adapter.capabilities))),
+                None if made is None else DescribedEmbeddings(made.model, made.dimensions),
+                adapter.requires,
+                adapter.route is Route.PROCESS,
+                adapter.drive is not None,
+            )
+        )
+
+    def _endpoint(self, asked: Asked | Embedding | Driving) -> Endpoint:
+        route = self._adapter.route
+        return Endpoint(
+            asked.endpoint.base_url,
+            asked.endpoint.api_key,
+            self._http_client if route is Route.CLIENT else None,
+            self if route is Route.PROCESS else None,
+        )
+
+    @cached_property
+    def _http_client(self) -> httpx2.Client:
+        """One for all cells, as the run has for adapters in its own process. It sends to loopback only."""
+        return httpx2.Client(transport=httpx2.HTTPTransport(verify=False, trust_env=False), timeout=_SDK_SECONDS)
+
+    def _chat(self, params: dict[str, Any], *, stream: bool) -> JSON:
+        asked: Asked = form.read(Asked, params, "params")
+        if self._conversation is None:
+            client = self._adapter.connect(self._endpoint(asked), asked.model)
+            connected = Connected(client, stream=stream)
+            self._open.callback(connected.close)
+            self._conversation = _Conversation(connected)
+        conversation = self._conversation
+        request = conversation.request(asked.request, params["request"])
+        original = conversation.handed.request(request)
+        try:
+            if stream:
+                return conversation.answered(conversation.connected.stream(request, self._streamed()))
+            return conversation.answered(conversation.connected.chat(request))
+        except BROKEN as error:
+            raise _Raised(error) from None
+        finally:
+            if changes := conversation.handed.changes(request, original):
+                self._notify("changed", form.written(Changed(cast("int", self._asked), changes)))
+
+    def _streamed(self) -> Callable[[StreamEvent], None]:
+        """Return what sends events as they come. The last `Finish` is the result, and is not sent."""
+        held: list[Finish] = []
+        number = count()
+
+        def note(event: StreamEvent) -> None:
+            for each in (*held, *(() if isinstance(event, Finish) else (event,))):
+                written = form.written(each, f"event {next(number)}")
+                self._notify("event", {"id": self._asked, "event": written})
+            held[:] = [event] if isinstance(event, Finish) else []
+
+        return note
+
+    def _notify(self, method: str, params: JSON) -> None:
+        self._write({"method": method, "params": params})
+
+    def _embed(self, params: JSON) -> JSON:
+        asked: Embedding = form.read(Embedding, params, "params")
+        made = cast("Embeddings", self._adapter.embeddings)
+        if self._provider is None:
+            self._provider = made.connect(self._endpoint(asked), asked.model, asked.dimensions)
+            self._open.callback(self._provider.close)
+        try:
+            declared = EmbeddingRecord.of(self._provider)
+            vectors = self._provider.embed(asked.texts) if asked.texts is not None else []
+            floats = tuple(tuple(map(float, vector)) for vector in vectors)
+        except BROKEN as error:
+            raise _Raised(error) from None
+        return form.written(EmbeddingSpace(declared.provider, declared.model, declared.dimensions, floats))
+
+    def _drive(self, params: JSON) -> JSON:
+        asked: Driving = form.read(Driving, params, "params")
+        drive = cast("Drive", self._adapter.drive)
+        over: list[bool] = []
+
+        def run(call: ToolCall) -> ToolResult:
+            if over:
+                raise RuntimeError(f"the conversation is over, and its tool {call.name} no longer runs")
+            result = self._request("tool", RunTool(cast("int", self._asked), call))
+            return cast("ToolResult", form.read(ToolResult, result, "the result"))
+
+        try:
+            settled(drive(self._endpoint(asked), asked.model, _conversation(asked.conversation, run)))
+        except _Ended:
+            raise
+        except BaseException as error:  # noqa: BLE001 - the same
+            if not isinstance(error, SystemExit) or error.code:
+                raise _Raised(error, of_chat=False) from None
+        finally:
+            over.append(True)
+        return None
+
+    def run(self, command: Command, timeout: float) -> Completed:
+        """Run a command: see `harness.contract.protocols.ProcessRunner`. The run runs it, or answers in its place."""
+        asked = RunCommand(
+            cast("int", self._asked),
+            command.argv,
+            float(timeout),
+            command.stdin,
+            command.environment,
+            command.inherited,
+        )
+        completed: Completed = form.read(Completed, self._request("run", asked), "the result")
+        return completed
+
+    def _close(self, _params: JSON) -> JSON:
+        self._conversation = self._provider = None
+        self._open.close()
+        return None
+
+
+class _Conversation:
+    """A conversation of which each request comes whole: what was there before is given to the adapter as the same
+    object, as an application's own history would be."""
+
+    def __init__(self, connected: Connected) -> None:
+        self.connected = connected
+        self.handed = Handed()
+        self._known: dict[str, Any] = {}
+
+    def request(self, request: ChatRequest, document: dict[str, Any]) -> ChatRequest:
+        """Return the request with the objects that the adapter has seen before."""
+        return replace(
+            request,
+            messages=tuple(map(self._same, document.get("messages", []), request.messages)),
+            tools=tuple(map(self._same, document.get("tools", []), request.tools)),
+            response_format=self._same(document.get("response_format"), request.response_format),
+            provider_metadata=self._same(document.get("provider_metadata"), request.provider_metadata),
+        )
+
+    def answered(self, response: ChatResponse) -> JSON:
+        """Return the response as JSON."""
+        document = form.written(response, "the response")
+        message: Message = self.handed.original(response.message)
+        self._known[json.dumps(form.written(message))] = response.message
+        return document
+
+    def _same(self, document: JSON, value: Any) -> Any:
+        if document is None:  # it has its default
+            return value
+        key = json.dumps(document)
+        if key not in self._known:
+            self._known[key] = self.handed.hand(value)
+        return self._known[key]
+
+
+def _conversation(told: DescribedConversation, run: Callable[[ToolCall], ToolResult]) -> Conversation:
+    return Conversation(
+        turns=tuple(Message("user", turn.parts) for turn in told.turns),
+        tools=tuple(ConversationTool(tool.name, tool.description, tool.parameters, run) for tool in told.tools),
+        system=told.system,
+        stream=told.stream,
+        tool_choice=told.tool_choice,
+        response_format=told.response_format,
+        max_tokens=told.max_tokens,
+        thinking=told.thinking,
+        max_answers=told.max_answers,
+    )
+
+
+def _told(error: BaseException, *, outside: bool) -> dict[str, JSON]:
+    """Return the error that stands for an exception of the adapter."""
+    match error:
+        case Unsupported():
+            return _error(error, "unsupported", error.reason, feature=error.feature)
+        case ConnectionFailed():
+            return _error(error, "connection_failed", error.reason)
+        case MalformedResponse():
+            return _error(error, "malformed_response", error.reason, status=error.status)
+        case ProviderError():
+            known = {"status": error.status, "code": error.code, "retry_after": error.retry_after}
+            return _error(error, "provider_error", error.message, **known)
+        case ChatError():
+            return _error(error, "chat_error")
+        case UsageError() if not outside:
+            return _error(error, "unusable")
+        case _:
+            is_outside = outside or (isinstance(error, HarnessError) and not isinstance(error, InvalidValue))
+            return _error(error, "crash", outside=is_outside)
+
+
+def _driven(error: BaseException) -> dict[str, JSON]:
+    """Return the error that stands for what a loop raised."""
+    if isinstance(error, Unsupported):
+        return _told(error, outside=False)
+    return _error(error, "crash", origin=origin(error))
+
+
+def _error(error: BaseException, kind: str, message: str | None = None, **more: Any) -> dict[str, JSON]:
+    is_crash = kind == "crash"
+    told: dict[str, Any] = {"origin": None if kind == "unusable" else root_origin(error), **more}
+    failure = Failure(
+        kind,
+        error=class_of(error) if isinstance(error, ProviderError) or is_crash else None,
+        where=where(error) if is_crash else "",
+        traceback=traceback_of(error) if is_crash else "",
+        **told,
+    )
+    try:
+        data = form.written(failure)
+    except TypeError:  # a field of the error is of another type
+        data = form.written(Failure("crash", error=class_of(error), traceback=traceback_of(error)))
+    text = said(error) if message is None else str(message)
+    return {"error": {"code": -32000, "message": text, "data": data}}
