@@ -7,8 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from harness.adapters.openai_chat import ADAPTER
-from harness.adapters.openai_chat.api import RECEIVED
+from harness.adapters.openai_chat import ADAPTER, RECEIVED
 from harness.contract import errors
 from harness.contract.model import (
     SYNTHESISED_ID,

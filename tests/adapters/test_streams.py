@@ -280,7 +280,8 @@ def test_what_is_no_stream_is_malformed(name: str, none: bytes) -> None:
 
 @pytest.mark.parametrize("bad", NO_EVENTS)
 def test_an_event_that_is_none_is_malformed(wire: Wire, player: Player, bad: bytes) -> None:
-    assert isinstance(broken(player, b"data: " + bad + b"\n\n" + body(wire)), errors.MalformedResponse)
+    for mark in (b"", b"\xef\xbb\xbf"):
+        assert isinstance(broken(player, mark + b"data: " + bad + b"\n\n" + body(wire)), errors.MalformedResponse)
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 408, 409, 413, 429, 500, 502, 503])

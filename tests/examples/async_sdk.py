@@ -19,19 +19,19 @@ from google.genai import types
 
 from harness.adapters import anthropic as messages
 from harness.adapters import gemini, openai_chat, openai_responses
-from harness.adapters._openai.metadata import merged, own
+from harness.adapters._common import loads, merged, own
 from harness.adapters.anthropic import decode, encode
-from harness.adapters.anthropic.failures import translated as anthropic_failure
+from harness.adapters.anthropic.client import translated as anthropic_failure
 from harness.adapters.anthropic.stream import answer as message_events
 from harness.adapters.gemini import decode as gemini_decode
 from harness.adapters.gemini import encode as gemini_encode
-from harness.adapters.gemini.failures import translated as gemini_failure
+from harness.adapters.gemini.client import translated as gemini_failure
 from harness.adapters.gemini.stream import answer as gemini_events
-from harness.adapters.openai_chat import request as chat_request
-from harness.adapters.openai_chat import response as chat_response
+from harness.adapters.openai_chat import decode as chat_decode
+from harness.adapters.openai_chat import encode as chat_encode
 from harness.adapters.openai_chat.stream import stream_events as chat_events
-from harness.adapters.openai_responses import request as responses_request
-from harness.adapters.openai_responses import response as responses_response
+from harness.adapters.openai_responses import decode as responses_decode
+from harness.adapters.openai_responses import encode as responses_encode
 from harness.adapters.openai_responses.stream import stream_events as responses_events
 from harness.contract.errors import ConnectionFailed, Unsupported, provider_error
 from harness.contract.model import ChatRequest, ChatResponse, StreamEvent
@@ -123,7 +123,7 @@ class Messages(Client):
             yield response.http_response
 
     def _decoded(self, data: bytes, request: ChatRequest) -> ChatResponse:
-        return decode.response(data)
+        return decode.message(loads(data))
 
     def _events(self, body: Iterable[bytes], request: ChatRequest) -> Iterator[StreamEvent]:
         return message_events(body)
@@ -140,14 +140,14 @@ class Chat(OpenAI):
     @asynccontextmanager
     async def _sent(self, request: ChatRequest, *, stream: bool) -> AsyncIterator[httpx2.Response]:
         switches: Any = {"stream": True, "stream_options": {"include_usage": True}} if stream else {}
-        wire = chat_request.encode(request, request.model or self._model) | switches
+        wire = chat_encode.encode(request, request.model or self._model) | switches
         body = merged(wire, own(request.provider_metadata, openai_chat.ADAPTER.api))
         send: Any = self._sdk.chat.completions.with_streaming_response.create
         async with send(model=body["model"], messages=(), extra_body=body) as response:
             yield response.http_response
 
     def _decoded(self, data: bytes, request: ChatRequest) -> ChatResponse:
-        return chat_response.decode(data, 200, request.messages)
+        return chat_decode.response_of(loads(data), 200, request.messages)
 
     def _events(self, body: Iterable[bytes], request: ChatRequest) -> Iterator[StreamEvent]:
         return chat_events(body, 200, request.messages)
@@ -156,13 +156,13 @@ class Chat(OpenAI):
 class Responses(OpenAI):
     @asynccontextmanager
     async def _sent(self, request: ChatRequest, *, stream: bool) -> AsyncIterator[httpx2.Response]:
-        wire = responses_request.encode(request, request.model or self._model) | ({"stream": True} if stream else {})
+        wire = responses_encode.encode(request, request.model or self._model) | ({"stream": True} if stream else {})
         body = merged(wire, own(request.provider_metadata, openai_responses.ADAPTER.api))
         async with self._sdk.responses.with_streaming_response.create(extra_body=body) as response:
             yield response.http_response
 
     def _decoded(self, data: bytes, request: ChatRequest) -> ChatResponse:
-        return responses_response.decode(data, 200, request.messages)
+        return responses_decode.response_of(loads(data), 200, request.messages)
 
     def _events(self, body: Iterable[bytes], request: ChatRequest) -> Iterator[StreamEvent]:
         return responses_events(body, 200, request.messages)
@@ -201,7 +201,7 @@ class Gemini(Client):
             yield response
 
     def _decoded(self, data: bytes, request: ChatRequest) -> ChatResponse:
-        return gemini_decode.response(data.decode(), request)
+        return gemini_decode.answer(loads(data), request)
 
     def _events(self, body: Iterable[bytes], request: ChatRequest) -> Iterator[StreamEvent]:
         return gemini_events(body, request)

@@ -1,2 +1,8 @@
-"""What the adapters of OpenAI's two APIs share, since the provider says both in the same way: the SDK, ids, strict
-schemas, server-sent events, errors. No adapter, and for those two alone."""
+"""Code that OpenAI's two adapters share: the SDK, ids, strict schemas, settings and errors. For those two alone."""
+
+from __future__ import annotations
+
+from harness.contract.protocols import Requirement
+
+SDK = Requirement("openai", "openai", "3.0")
+"""The SDK that both adapters need."""

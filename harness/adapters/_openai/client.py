@@ -1,26 +1,33 @@
-"""The SDK: a client of it, how its answers are read, and what its failures mean here. Imported only when a client is
-wanted."""
+"""The SDK as both adapters use it: a client, the events of its streams, and its failures as errors of the contract.
+
+Bodies go out as `extra_body`, and answers are read as JSON: the SDK's walk over parameters costs a quarter of a run of
+the suite, and its types a tenth, while each part has to keep the fields that they do not know anyway.
+"""
 
 from __future__ import annotations
 
-import math
-import time
+import re
+from abc import ABC, abstractmethod
 from contextlib import contextmanager
-from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import httpx2
 import openai
+from openai._streaming import SSEDecoder
 
+from harness.adapters._common import loads, retry_after, without_mark
 from harness.contract.errors import ConnectionFailed, MalformedResponse, ProviderError, Unsupported, provider_error
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Mapping
+    from collections.abc import Generator, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
+    from harness.contract.model import JSON, ChatRequest, ChatResponse, Message, StreamEvent
     from harness.contract.protocols import Endpoint
 
+
+DONE = "[DONE]"
+"""The data of the event that ends a stream of Chat Completions."""
 
 OMIT = openai.omit
 """What the SDK leaves out of a body, of a parameter that has to be given."""
@@ -54,41 +61,83 @@ class Sdk(openai.OpenAI):
             self._owned.close()
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The SDK's response to one request, its body not read yet."""
+class SdkClient(ABC):
+    """A `StreamingChatClient` of one model on one endpoint. A subclass says what is sent and how it is read."""
 
-    response: Any
+    api: ClassVar[str]
 
-    @property
-    def status(self) -> int:
-        """The HTTP status."""
-        return self.response.status_code
+    def __init__(self, endpoint: Endpoint, model: str) -> None:
+        self.model = model
+        self.sdk = Sdk(endpoint)
 
-    @property
-    def is_whole(self) -> bool:
-        """It is one JSON text and no stream."""
-        return self.response.headers.get("content-type", "").startswith("application/json")
+    def chat(self, request: ChatRequest) -> ChatResponse:
+        """Ask the model; see `harness.contract.protocols.ChatClient.chat`."""
+        with failures_translated(self.api), self.call(request, streamed=False) as response:
+            data, status = response.read(), response.status_code
+        return self.decoded(loads(data), status, request.messages)
 
-    def read(self) -> bytes:
-        """The whole body."""
-        return self.response.read()
+    def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
+        """Ask the model; see `harness.contract.protocols.StreamingChatClient.stream`."""
+        with failures_translated(self.api), self.call(request, streamed=True) as response:
+            status = response.status_code
+            if response.headers.get("content-type", "").startswith("application/json"):
+                # an error in it says more than what is raised
+                self.decoded(loads(response.read()), status, request.messages)
+                raise MalformedResponse("the answer is whole, although a stream was asked for", status)
+            yield from self.events(_pieces(response), status, request.messages)
 
-    def pieces(self) -> Iterator[bytes]:
-        """The body as it arrives. Raises `ConnectionFailed` where it breaks off."""
-        try:
-            yield from self.response.iter_bytes()
-        except (httpx2.TransportError, OSError) as error:
-            raise ConnectionFailed(f"the stream broke off: {error}") from error
+    def close(self) -> None:
+        """Close the HTTP client, unless it is the caller's."""
+        self.sdk.release()
+
+    @abstractmethod
+    def call(self, request: ChatRequest, *, streamed: bool) -> AbstractContextManager[Any]:
+        """The one request, which is sent when this is entered; its value is the SDK's response, not read yet."""
+
+    @abstractmethod
+    def decoded(self, body: JSON, status: int, history: Sequence[Message]) -> ChatResponse:
+        """The answer that a body holds."""
+
+    @abstractmethod
+    def events(self, chunks: Iterable[bytes], status: int, history: Sequence[Message]) -> Iterator[StreamEvent]:
+        """The events that a streamed body holds."""
+
+
+def _pieces(response: Any) -> Iterator[bytes]:
+    """The body as it arrives. Raises `ConnectionFailed` where it breaks off."""
+    try:
+        yield from response.iter_bytes()
+    except (httpx2.TransportError, OSError) as error:
+        raise ConnectionFailed(f"the stream broke off: {error}") from error
+
+
+def payloads(chunks: Iterable[bytes], status: int) -> Iterator[tuple[str | None, dict[str, JSON]]]:
+    """The events of a stream, as the SDK's decoder finds them: name and JSON object.
+
+    The SDK's `Stream` fails at an event without data, and keeps the end that `[DONE]` marks to itself
+    (`test_spelling_and_cuts_make_no_difference`). Here `[DONE]` is an event of that name.
+
+    Raises:
+        MalformedResponse: an event is no JSON object.
+    """
+    try:
+        for event in SSEDecoder().iter_bytes(without_mark(chunks)):
+            if event.data.strip() == DONE:
+                yield DONE, {}
+            elif event.data:
+                payload = loads(event.data)
+                if not isinstance(payload, dict):
+                    raise MalformedResponse("an event of the stream is no object", status)
+                yield event.event, payload
+    except UnicodeDecodeError as error:
+        raise MalformedResponse(f"an event of the stream is not UTF-8: {error.reason}") from None
 
 
 @contextmanager
-def exchange(call: AbstractContextManager[Any], api: str) -> Generator[Answer]:
-    """Send the request of `call` and read its answer inside: the one door through which failures of the SDK come, as
-    errors of `harness.contract.errors`."""
+def failures_translated(api: str) -> Generator[None]:
+    """Translate the failures of the SDK and of the transport into errors of `harness.contract.errors`."""
     try:
-        with call as response:
-            yield Answer(response)
+        yield
     except openai.APIStatusError as error:
         if error.status_code < 400:
             raise ConnectionFailed(f"HTTP {error.status_code}, a redirect, which is not followed") from error
@@ -116,24 +165,60 @@ def _provider_error(error: openai.APIStatusError) -> ProviderError:
         error.status_code,
         message,
         code=error.code or error.type,
-        retry_after=_retry_after(error.response.headers),
+        retry_after=retry_after(error.response.headers),
     )
 
 
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait: `retry-after-ms`, else `retry-after`, which is seconds or a date."""
+_STATUSES = {
+    "invalid_request_error": 400,
+    "invalid_prompt": 400,
+    "bio_policy": 400,
+    "misalignment_policy_violation": 400,
+    "data_residency_mismatch": 400,
+    "authentication_error": 401,
+    "invalid_api_key": 401,
+    "permission_error": 403,
+    "unsupported_country_region_territory": 403,
+    "not_found_error": 404,
+    "model_not_found": 404,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "insufficient_quota": 429,
+    "overloaded_error": 503,
+    "server_is_overloaded": 503,
+    "service_unavailable_error": 503,
+}
+"""The provider's word → the status that it would have come with, had nothing been sent before."""
+
+
+def reported(error: JSON) -> ProviderError:
+    """The error that an answer carries, by the status that it names itself (Groq, OpenRouter), else by its code.
+
+    What says neither is a failure of the server: it had taken the request.
+    """
+    fields: dict[str, JSON] = error if isinstance(error, dict) else {"message": error}
+    texts = [text for key in ("message", "detail") if isinstance(text := fields.get(key), str) and text]
+    # an error event has its fields beside its own type, "error" (openai-responses-stream-error)
+    codes = [
+        said for key in ("code", "type") if isinstance(said := fields.get(key), str | int) and said not in ("", "error")
+    ]
+    return provider_error(
+        next(filter(None, map(_status, (fields.get("status_code"), *codes))), 500),
+        texts[0] if texts else "an error without a message",
+        code=str(codes[0]) if codes else None,
+    )
+
+
+def _status(said: JSON) -> int | None:
+    if isinstance(said, str):
+        return _STATUSES.get(said) or (_status(int(said)) if re.fullmatch(r"[45]\d\d", said) else None)
+    return said if isinstance(said, int) and 400 <= said < 600 else None
+
+
+def arguments_in(text: JSON) -> dict[str, JSON] | None:
+    """The arguments of a call, or `None` if the text is no JSON object."""
     try:
-        if "retry-after-ms" in headers:
-            seconds = float(headers["retry-after-ms"]) / 1000
-        else:
-            seconds = _seconds(headers.get("retry-after", ""))
-    except (ValueError, OverflowError):  # neither, or a date in a year that no clock has
+        arguments = loads(text) if isinstance(text, str) else None
+    except MalformedResponse:
         return None
-    return seconds if math.isfinite(seconds) and seconds >= 0 else None
-
-
-def _seconds(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
+    return arguments if isinstance(arguments, dict) else None

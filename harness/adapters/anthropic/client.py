@@ -1,4 +1,4 @@
-"""The client: one chat, whole or streamed, is one request through the SDK, answered by the raw body."""
+"""The client, and the SDK's exceptions as errors of the contract."""
 
 from __future__ import annotations
 
@@ -7,11 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import anthropic
 import httpx2
+from anthropic.types.message_create_params import MessageCreateParamsNonStreaming
 
+from harness.adapters._common import loads, retry_after
 from harness.adapters.anthropic import decode, encode
-from harness.adapters.anthropic.failures import translated
+from harness.adapters.anthropic.decode import error_details
 from harness.adapters.anthropic.stream import answer
-from harness.contract.errors import Unsupported
+from harness.contract.errors import (
+    ChatError,
+    ConnectionFailed,
+    HarnessError,
+    MalformedResponse,
+    Unsupported,
+    provider_error,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -22,6 +31,9 @@ if TYPE_CHECKING:
 
 TIMEOUT = 600.0
 """Seconds. Given with each request, since the SDK else refuses large `max_tokens` without streaming."""
+
+_PARAMETERS = MessageCreateParamsNonStreaming.__annotations__.keys()
+"""Fields that the SDK has parameters for. Others come from the caller's `provider_metadata`."""
 
 
 class _IsolatedSdk(anthropic.Anthropic):
@@ -51,12 +63,10 @@ class AnthropicClient:
         create: Callable[..., anthropic.APIResponse[Any]] = self._sdk.messages.with_raw_response.create
         with _failures_translated():
             raw = create(**self._parameters(request))
-        return decode.response(raw.http_response.content)
+        return decode.message(loads(raw.http_response.content))
 
     def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
         """Ask the model; see `harness.contract.protocols.StreamingChatClient`."""
-        # The bytes, not the SDK's events: those take a cut stream for whole and lose what they do not know
-        # (anthropic-stream-cut-unnoticed).
         create: Callable[..., AbstractContextManager[anthropic.APIResponse[Any]]]
         create = self._sdk.messages.with_streaming_response.create
         with _failures_translated(), create(**self._parameters(request), stream=True) as raw:
@@ -64,10 +74,8 @@ class AnthropicClient:
 
     def _parameters(self, request: ChatRequest) -> dict[str, Any]:
         body = encode.body(request, self._model)
-        # Beside the SDK's own parameters, not in them: it would walk them for keys to rename, of which a body in the
-        # wire's words has none, and that takes longer than all the rest of the request.
-        required = {"model": body["model"], "max_tokens": body["max_tokens"], "messages": ()}
-        return {**required, "extra_body": body, "timeout": TIMEOUT}
+        unknown = {name: body.pop(name) for name in body.keys() - _PARAMETERS}
+        return {**body, "extra_body": unknown, "timeout": TIMEOUT}
 
     def close(self) -> None:
         """Close the HTTP client, unless it is the caller's."""
@@ -83,3 +91,29 @@ def _failures_translated() -> Generator[None]:
         raise translated(error) from error
     except UnicodeEncodeError as error:
         raise Unsupported("anthropic", "a lone surrogate in a text", "UTF-8 has no code for it") from error
+
+
+def translated(error: anthropic.AnthropicError | httpx2.HTTPError | OSError) -> HarnessError:
+    """What an exception of the SDK means here, or one of the transport behind the first bytes of an answer."""
+    if isinstance(error, anthropic.APIStatusError):
+        return _status_error(error)
+    if isinstance(error, anthropic.APIConnectionError):
+        # The SDK wraps whatever the transport raises; an injected transport may raise errors of our own tree.
+        cause = error.__cause__
+        return cause if isinstance(cause, HarnessError) else ConnectionFailed(str(cause or error))
+    if isinstance(error, (httpx2.HTTPError, OSError)):
+        return ConnectionFailed(str(error) or type(error).__name__)
+    return MalformedResponse(str(error))
+
+
+def _status_error(error: anthropic.APIStatusError) -> ChatError:
+    if 300 <= error.status_code < 400:
+        return ConnectionFailed(f"redirected with HTTP {error.status_code}, which is refused")
+    details = error_details(error.body)
+    message, code = details.get("message"), details.get("type")
+    return provider_error(
+        error.status_code,
+        message if isinstance(message, str) else error.response.text[:500],
+        code=code if isinstance(code, str) else None,
+        retry_after=retry_after(error.response.headers),
+    )

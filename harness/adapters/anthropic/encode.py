@@ -1,17 +1,37 @@
-"""Canonical request → body of POST /v1/messages."""
+"""Canonical request → body of `POST /v1/messages`."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import re
 from typing import TYPE_CHECKING
 
-from harness.adapters.anthropic.conversation import messages
-from harness.adapters.anthropic.models import is_adaptive, refused_thinking, takes_forced_choice, takes_prefill
-from harness.adapters.anthropic.schema import closed
+from harness.adapters._common import compact, merged, own
 from harness.contract.errors import Unsupported
-from harness.contract.model import JSON, JSON_INSTRUCTION, ChatRequest, JsonMode, JsonSchema, NamedTool
+from harness.contract.model import (
+    JSON,
+    JSON_INSTRUCTION,
+    ChatRequest,
+    File,
+    Image,
+    JsonMode,
+    JsonSchema,
+    Message,
+    NamedTool,
+    Opaque,
+    Refusal,
+    Role,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
 
 if TYPE_CHECKING:
-    from harness.contract.model import ThinkingSettings, Tool
+    from collections.abc import Iterator
+
+    from harness.contract.model import Part, ThinkingSettings, Tool
 
 DEFAULT_MAX_TOKENS = 4096
 """Tokens of answer where the request sets no bound."""
@@ -46,9 +66,7 @@ def body(request: ChatRequest, model: str) -> dict[str, JSON]:
     if request.thinking is not None:
         think = _think_adaptively if is_adaptive(model) else _think_in_budget
         result = think(request.thinking, request, result)
-    own = request.provider_metadata.get("anthropic")
-    if isinstance(own, dict):
-        result = _merged(result, own)
+    result = merged(result, own(request.provider_metadata, "anthropic"))
     result = _with_tool_choice(request, result)
     _refuse_gated(result, model)
     return result
@@ -85,8 +103,7 @@ def _tool(tool: Tool, mark: dict[str, JSON]) -> dict[str, JSON]:
         wire["description"] = tool.description
     if tool.shown_while_written:
         wire["eager_input_streaming"] = True  # in whole requests too: tools that change would miss the prompt cache
-    own = tool.provider_metadata.get("anthropic")
-    return {**wire, **mark, **(own if isinstance(own, dict) else {})}
+    return {**wire, **mark, **own(tool.provider_metadata, "anthropic")}
 
 
 def _no_arguments() -> dict[str, JSON]:
@@ -111,7 +128,7 @@ def _with_tool_choice(request: ChatRequest, result: dict[str, JSON]) -> dict[str
         wire: dict[str, JSON] = {"type": "tool", "name": choice.name}
     else:
         wire = {"type": "any" if choice == "required" else choice}
-    return _merged({"tool_choice": wire}, result)
+    return merged({"tool_choice": wire}, result)
 
 
 _CONTINUED = frozenset({"text", "thinking", "redacted_thinking"})
@@ -149,7 +166,7 @@ def _think_adaptively(settings: ThinkingSettings, request: ChatRequest, result: 
     thinking: dict[str, JSON] = {"thinking": {"type": "adaptive"}}
     if settings.effort is not None:
         thinking["output_config"] = {"effort": settings.effort}
-    return _merged(result, thinking)
+    return merged(result, thinking)
 
 
 def _think_in_budget(settings: ThinkingSettings, request: ChatRequest, result: dict[str, JSON]) -> dict[str, JSON]:
@@ -164,15 +181,263 @@ def _think_in_budget(settings: ThinkingSettings, request: ChatRequest, result: d
     return {**result, "max_tokens": max_tokens, "thinking": {"type": "enabled", "budget_tokens": budget}}
 
 
-def _merged(base: dict[str, JSON], extra: dict[str, JSON]) -> dict[str, JSON]:
-    """`base` with `extra` on it: objects merge, lists grow, the rest replaces."""
-    result = dict(base)
-    for key, value in extra.items():
-        old = result.get(key)
-        if isinstance(old, dict) and isinstance(value, dict):
-            result[key] = _merged(old, value)
-        elif isinstance(old, list) and isinstance(value, list):
-            result[key] = [*old, *value]
+# --- the conversation ---
+
+
+_IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
+
+
+def messages(history: tuple[Message, ...]) -> list[JSON]:
+    """The conversation as the API takes it.
+
+    Empty texts are left out, since the API refuses them (anthropic-no-empty-text). Results stand before whatever else
+    their message holds (anthropic-results-first), and results in consecutive user messages share one
+    (anthropic-results-in-one-message).
+
+    Raises:
+        Unsupported: a part that the API has no block for, or a user message that says nothing.
+    """
+    return _Encoding(history).messages()
+
+
+class _Encoding:
+    """The encoding of one history, with the ids and calls that its parts depend on."""
+
+    def __init__(self, history: tuple[Message, ...]) -> None:
+        self._history = history
+        self._answered = {result.call_id for message in history for result in message.tool_results}
+        self._ids = WireIds()
+        self._toolsets: dict[str, JSON] = {}
+
+    def messages(self) -> list[JSON]:
+        """Encode the messages, as the function of this name."""
+        encoded: list[JSON] = []
+        for message in _with_joined_results(self._history):
+            entries = list(self._entries(message))
+            if not entries and message.role is Role.USER:
+                raise Unsupported(
+                    "anthropic", "an empty user message", "the API refuses empty text (anthropic-no-empty-text)"
+                )
+            encoded += entries
+        return encoded
+
+    def _entries(self, message: Message) -> Iterator[JSON]:
+        """The message, and those inside it: an `Opaque` with a role is one of its own (a system message,
+        anthropic-system-in-messages)."""
+        blocks: list[JSON] = []
+        for part in message.parts:
+            if isinstance(part, Opaque) and isinstance(part.raw, dict) and "role" in part.raw:
+                yield from _entry(message.role, blocks)
+                blocks = []
+                yield from [part.raw] if part.api == "anthropic" else []
+            else:
+                blocks += self._blocks(part, message.role)
+        yield from _entry(message.role, blocks)
+
+    def _blocks(self, part: Part, role: Role) -> list[JSON]:
+        match part:
+            case Text() | Refusal():
+                return (
+                    [{"type": "text", "text": part.text, **own(part.provider_metadata, "anthropic")}]
+                    if part.text
+                    else []
+                )
+            case ToolCall():
+                return [self._call(part)]
+            case ToolResult():
+                return [self._result(part)]
+            case Thinking():
+                fields = own(part.provider_metadata, "anthropic")
+                return [{"type": "thinking", "thinking": part.text, **fields}] if fields else []
+            case Opaque():
+                return [part.raw] if part.api == "anthropic" and not self._is_cut_call(part.raw) else []
+            case Image() | File():
+                if role is Role.ASSISTANT:
+                    raise Unsupported("anthropic", "media in an assistant message", "the API takes it from users only")
+                return [_medium(part)]
+
+    def _is_cut_call(self, raw: JSON) -> bool:
+        """A call that was cut short has no result, and the API refuses calls without one
+        (anthropic-call-answered-next)."""
+        return isinstance(raw, dict) and raw.get("type") == "tool_use" and raw.get("id") not in self._answered
+
+    def _call(self, call: ToolCall) -> JSON:
+        wire: dict[str, JSON] = {"type": "tool_use", "id": self._ids.of_call(call), "name": call.name}
+        fields = own(call.provider_metadata, "anthropic")
+        if "toolset_name" in fields:
+            self._toolsets[call.id] = fields["toolset_name"]
+        return {**wire, "input": call.arguments, **fields}
+
+    def _result(self, result: ToolResult) -> JSON:
+        wire: dict[str, JSON] = {"type": "tool_result", "tool_use_id": self._ids.of_result(result)}
+        if isinstance(result.content, tuple):
+            parts = [block for part in result.content for block in self._blocks(part, Role.USER)]
+            if parts:
+                wire["content"] = parts
         else:
-            result[key] = value
-    return result
+            wire["content"] = result.content if isinstance(result.content, str) else compact(result.content)
+        if result.is_error:
+            wire["is_error"] = True
+        if result.call_id in self._toolsets:
+            wire["toolset_name"] = self._toolsets[result.call_id]  # anthropic-toolset-echoed
+        return {**wire, **own(result.provider_metadata, "anthropic")}
+
+
+def _entry(role: Role, blocks: list[JSON]) -> list[JSON]:
+    return [{"role": role.value, "content": blocks}] if blocks else []
+
+
+def _with_joined_results(history: tuple[Message, ...]) -> tuple[Message, ...]:
+    joined: list[Message] = []
+    for message in history:
+        parts = message.parts
+        if message.tool_results and joined and joined[-1].tool_results:
+            parts = joined.pop().parts + parts
+        results_first = sorted(parts, key=lambda part: not isinstance(part, ToolResult))
+        joined.append(Message(message.role, tuple(results_first) if message.role is Role.USER else parts))
+    return tuple(joined)
+
+
+def _medium(part: Image | File) -> JSON:
+    fields = own(part.provider_metadata, "anthropic")
+    kind = "image" if isinstance(part, Image) else "document"
+    if "source" in fields:  # an uploaded file, say, which has no canonical form
+        return {"type": kind, **fields}
+    if part.data is not None:
+        return {"type": kind, "source": _inline_source(part, part.data), **fields}
+    if part.uri is not None:
+        return {"type": kind, "source": {"type": "url", "url": part.uri}, **fields}
+    raise Unsupported("anthropic", type(part).__name__, "it has neither data nor a place")
+
+
+def _inline_source(part: Image | File, data: bytes) -> JSON:
+    if part.media_type == "text/plain" and isinstance(part, File):
+        try:
+            return {"type": "text", "media_type": "text/plain", "data": data.decode()}
+        except UnicodeDecodeError:
+            raise Unsupported("anthropic", "a text file that is not UTF-8", "the API takes its text in JSON") from None
+    legal = _IMAGE_TYPES if isinstance(part, Image) else {"application/pdf"}
+    if part.media_type not in legal:
+        raise Unsupported("anthropic", part.media_type, f"the API takes {', '.join(sorted(legal))}")
+    return {"type": "base64", "media_type": part.media_type, "data": base64.b64encode(data).decode()}
+
+
+# --- ids ---
+
+
+_LEGAL = re.compile(r"[a-zA-Z0-9_-]+")
+
+
+class WireIds:
+    """Maps the ids of one history, read in its order, onto legal ones (anthropic-call-fields).
+
+    Legal ids stay. Another becomes a digest of itself, so that it is the same in every request. Calls with an empty
+    id are told apart by their order, and their results find them by name, then by order.
+    """
+
+    def __init__(self) -> None:
+        self._unanswered: dict[str, list[tuple[str, str]]] = {}
+        self._empty = 0
+
+    def of_call(self, call: ToolCall) -> str:
+        """The id on the wire of the next call."""
+        if call.id:
+            wire = _legal(call.id)
+        else:
+            self._empty += 1
+            wire = _digest(f"empty id {self._empty}")
+        self._unanswered.setdefault(call.id, []).append((call.name, wire))
+        return wire
+
+    def of_result(self, result: ToolResult) -> str:
+        """The id on the wire of the call that the next result answers."""
+        calls = self._unanswered.get(result.call_id)
+        if not calls:
+            return _legal(result.call_id)
+        place = next((index for index, (name, _) in enumerate(calls) if name == result.name), 0)
+        return calls.pop(place)[1]
+
+
+def _legal(call_id: str) -> str:
+    return call_id if _LEGAL.fullmatch(call_id) else _digest(call_id)
+
+
+def _digest(text: str) -> str:
+    return "toolu_" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+
+
+# --- models and schemas ---
+
+
+_VERSION = re.compile(r"claude-([a-z]+)-(\d+)(?:-(\d{1,2}))?(?!\d)")
+
+
+def is_adaptive(model: str) -> bool:
+    """Claude 4.6 and later (anthropic-thinking-form). Names without a version count as older."""
+    return _version(model) >= (4, 6)
+
+
+def takes_prefill(model: str) -> bool:
+    """The conversation may end with the assistant: up to Claude 4.5 (anthropic-no-prefill)."""
+    return _version(model) < (4, 6)
+
+
+def takes_forced_choice(model: str) -> bool:
+    """A tool choice may force a call: all but some models of autumn 2026 (anthropic-no-forced-choice)."""
+    family = _family(model)
+    return (family, _version(model)) not in {
+        ("fable", (5, 1)),
+        ("mythos", (5, 1)),
+        ("opus", (5, 5)),
+        ("sonnet", (5, 5)),
+    }
+
+
+def refused_thinking(model: str) -> frozenset[str]:
+    """The types of thinking that the model refuses (anthropic-thinking-form, anthropic-no-thinking-budget,
+    anthropic-fable-always-thinks, anthropic-opus-5-5-always-thinks, anthropic-sonnet-5-5-always-thinks)."""
+    family, version = _family(model), _version(model)
+    if version < (4, 6):
+        return frozenset({"adaptive"}) if family else frozenset()
+    refused = {"enabled"} if version >= (4, 7) else set[str]()
+    always_on = family in ("fable", "mythos") or (family in ("opus", "sonnet") and version == (5, 5))
+    return frozenset(refused | {"disabled"} if always_on else refused)
+
+
+def _family(model: str) -> str:
+    named = _VERSION.search(model)
+    return named[1] if named else ""
+
+
+def _version(model: str) -> tuple[int, int]:
+    named = _VERSION.search(model)
+    return (int(named[2]), int(named[3] or 0)) if named else (0, 0)
+
+
+_SCHEMAS_BY_NAME = frozenset({"properties", "$defs", "definitions", "patternProperties", "dependentSchemas"})
+_SCHEMAS_IN_LIST = frozenset({"anyOf", "allOf", "oneOf", "prefixItems"})
+_SCHEMA = frozenset({"items", "not", "if", "then", "else", "contains"})
+
+
+def closed(schema: JSON) -> JSON:
+    """A copy in which every object without `additionalProperties` has `"additionalProperties": false`.
+
+    Raises:
+        Unsupported: an object is open (`additionalProperties` is there and not false), which the API refuses.
+    """
+    if not isinstance(schema, dict):
+        return schema
+    copy = {keyword: _closed_inside(keyword, value) for keyword, value in schema.items()}
+    kind = schema.get("type")
+    is_object = kind == "object" or (isinstance(kind, list) and "object" in kind) or "properties" in schema
+    if is_object and copy.setdefault("additionalProperties", False) is not False:
+        raise Unsupported("anthropic", "an open object in a response schema", "the API takes closed objects only")
+    return copy
+
+
+def _closed_inside(keyword: str, value: JSON) -> JSON:
+    if keyword in _SCHEMAS_BY_NAME and isinstance(value, dict):
+        return {name: closed(schema) for name, schema in value.items()}
+    if keyword in _SCHEMAS_IN_LIST and isinstance(value, list):
+        return [closed(schema) for schema in value]
+    return closed(value) if keyword in _SCHEMA else value

@@ -1,15 +1,23 @@
-"""One run of the command line for each chat."""
+"""One run of the command line for each chat: request → command, and what it printed → response or error."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from typing import TYPE_CHECKING, Any, cast
 
-from harness.adapters.claude_cli.command import EXECUTABLE, encode
-from harness.adapters.claude_cli.result import decode
-from harness.contract.errors import ConnectionFailed
+from harness.contract.errors import (
+    ConnectionFailed,
+    MalformedResponse,
+    ProviderError,
+    Unsupported,
+    provider_error,
+)
+from harness.contract.model import ChatResponse, Message, Opaque, Refusal, Role, StopReason, Text, Usage
+from harness.contract.process import Command
 
 if TYPE_CHECKING:
-    from harness.contract.model import ChatRequest, ChatResponse
+    from harness.contract.model import ChatRequest
+    from harness.contract.process import Completed
     from harness.contract.protocols import ProcessRunner
 
 _SECONDS = 600.0
@@ -37,3 +45,193 @@ class Client:
 
     def close(self) -> None:
         """There is nothing to give back: the runner is the caller's."""
+
+
+API = "claude-cli"
+EXECUTABLE = "claude"
+
+_FLAGS = (
+    *("--print", "--output-format", "json"),
+    *("--tools", ""),
+    "--strict-mcp-config",
+    *("--setting-sources", ""),
+    "--disable-slash-commands",
+    "--no-session-persistence",
+)
+
+_SWITCHES = {
+    "CLAUDE_CODE_DISABLE_ATTACHMENTS": "1",
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    "CLAUDE_CODE_MAX_RETRIES": "0",
+}
+
+_INHERITED = (
+    *("HOME", "LOGNAME", "PATH", "TMPDIR", "USER"),
+    *("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL"),
+    *("CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CONFIG_DIR"),
+    *("HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "NODE_EXTRA_CA_CERTS"),
+)
+"""What it needs to be found, to log in and to reach the provider."""
+
+
+def encode(request: ChatRequest, model: str) -> Command:
+    """The command that asks what `request` asks. The prompt goes over stdin: arguments are there for all to see.
+
+    Raises:
+        Unsupported: the command line cannot express the request.
+    """
+    _refuse_settings(request)
+    prompt = _prompt(request)
+    system = request.system or ""
+    for name, text in (("model", model), ("system prompt", system), ("prompt", prompt)):
+        _check_text(name, text)
+    environment = dict(_SWITCHES)
+    if request.max_tokens is not None:
+        environment["CLAUDE_CODE_MAX_OUTPUT_TOKENS"] = str(request.max_tokens)
+    argv = (EXECUTABLE, *_FLAGS, "--model", model, "--system-prompt", system)
+    return Command(argv, prompt, environment, _INHERITED)
+
+
+def _refuse_settings(request: ChatRequest) -> None:
+    no_flag = "the command line has no flag for it"
+    refused = (
+        ("tools", bool(request.tools), "the command line knows only tools of its own, and they are switched off"),
+        ("tool_choice", request.tool_choice is not None, "there are no tools to choose from"),
+        ("response_format", request.response_format is not None, "print mode answers in text"),
+        ("thinking", request.thinking is not None, "the result does not show it"),
+        ("temperature", request.temperature is not None, no_flag),
+        ("top_p", request.top_p is not None, no_flag),
+        ("stop", bool(request.stop), no_flag),
+        ("provider_metadata", API in request.provider_metadata, "there is no body to put fields into"),
+    )
+    for feature, is_given, reason in refused:
+        if is_given:
+            raise Unsupported(API, feature, reason)
+
+
+def _prompt(request: ChatRequest) -> str:
+    if len(request.messages) != 1 or request.messages[0].role is not Role.USER:
+        raise Unsupported(API, "history", "a run takes one user message and keeps nothing of it")
+    message = request.messages[0]
+    for part in message.parts:
+        if not isinstance(part, Text) and not (isinstance(part, Opaque) and part.api != API):
+            raise Unsupported(API, type(part).__name__, "a prompt is text")
+    prompt = message.text
+    if not prompt.strip():
+        raise Unsupported(API, "a blank prompt", "the command line wants to be asked something")
+    if prompt.startswith("/"):
+        raise Unsupported(API, "a prompt that begins with '/'", "the command line takes it for a command of its own")
+    return prompt
+
+
+def _check_text(name: str, text: str) -> None:
+    if "\0" in text:
+        raise Unsupported(API, name, "it holds a null character, which no command takes")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise Unsupported(API, name, f"it cannot be written as UTF-8: {error.reason}") from error
+
+
+_STOP_REASONS = {
+    "end_turn": StopReason.END_TURN,
+    "max_tokens": StopReason.MAX_TOKENS,
+    "model_context_window_exceeded": StopReason.MAX_TOKENS,
+    "pause_turn": StopReason.PAUSE,
+    "refusal": StopReason.REFUSAL,
+    "stop_sequence": StopReason.STOP_SEQUENCE,
+    "tool_use": StopReason.TOOL_USE,
+}
+
+_SHOWN = 300
+"""Characters of an output that a message shows."""
+
+
+def decode(completed: Completed) -> ChatResponse:
+    """The answer that a run has printed.
+
+    Raises:
+        ProviderError: the result is an error, by the provider's status if it names one; or the run failed without one.
+        MalformedResponse: the output is no result, or one of a command and not of a model.
+    """
+    result = _result(completed)
+    text = result.get("result")
+    stop = result.get("stop_reason")
+    if result.get("is_error") or result.get("subtype") != "success":
+        if stop != "refusal":
+            raise _reported(result)
+        parts = (Refusal(text if isinstance(text, str) else ""),)
+    elif completed.status != 0:
+        raise _failed(completed)
+    elif result.get("num_turns") == 0:
+        raise MalformedResponse(f"no model was asked; claude itself says: {_shown(text)}")
+    elif not isinstance(text, str):
+        raise MalformedResponse("the result has no text")
+    else:
+        parts = (Text(text),) if text else ()
+    return ChatResponse(
+        Message(Role.ASSISTANT, parts),
+        _STOP_REASONS.get(stop, StopReason.UNKNOWN) if isinstance(stop, str) else StopReason.UNKNOWN,
+        _usage(result.get("usage")),
+        _model(result.get("modelUsage")),
+        stop if isinstance(stop, str) else None,
+    )
+
+
+def _result(completed: Completed) -> dict[str, Any]:
+    try:
+        value: Any = json.loads(completed.stdout)
+    except (ValueError, RecursionError):
+        value = None
+    result = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    if result.get("type") == "result":
+        return result
+    if completed.status != 0:
+        raise _failed(completed)
+    raise MalformedResponse(f"claude has printed no result but: {_shown(completed.stdout)}")
+
+
+def _failed(completed: Completed) -> ProviderError:
+    ended = f"status {completed.status}" if completed.status > 0 else f"signal {-completed.status}"
+    said = completed.stderr.strip() or completed.stdout.strip() or "nothing"
+    return provider_error(500, f"claude ended with {ended} and says: {_shown(said)}")
+
+
+def _reported(result: dict[str, Any]) -> ProviderError:
+    """The error of a result. One that comes with no status of the provider is a failure of the command line."""
+    said = result.get("api_error_status")
+    status = said if isinstance(said, int) and 400 <= said < 600 else 500
+    subtype = result.get("subtype")
+    code = subtype if isinstance(subtype, str) and subtype != "success" else None
+    return provider_error(status, _message(result), code=code)
+
+
+def _message(result: dict[str, Any]) -> str:
+    errors = result.get("errors")
+    listed = [str(each) for each in cast("list[Any]", errors)] if isinstance(errors, list) else []
+    text = result.get("result")
+    return text if isinstance(text, str) and text else "; ".join(listed) or "an error without a message"
+
+
+def _usage(value: Any) -> Usage:
+    usage = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    fresh, read, written, output = (
+        count if isinstance(count := usage.get(key), int) else None
+        for key in ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
+    )
+    return Usage(
+        input_tokens=None if fresh is None else fresh + (read or 0) + (written or 0),
+        output_tokens=output,
+        cache_read_tokens=read,
+        cache_write_tokens=written,
+    )
+
+
+def _model(usage: Any) -> str | None:
+    """The model that has answered: the only one that was used, if it was one."""
+    models = list(cast("dict[str, Any]", usage)) if isinstance(usage, dict) else []
+    return models[0] if len(models) == 1 else None
+
+
+def _shown(text: Any) -> str:
+    return repr(text)[:_SHOWN]

@@ -11,7 +11,7 @@ One adapter for models with ids on the wire and without. What it does where the 
 - JSON together with tools, and media in results: `Unsupported` before Gemini 3 (gemini-json-output,
   gemini-function-response-form).
 - Effort is a thinking level on Gemini 3 and a token budget before that (gemini-level-or-budget).
-- A stream is read past the SDK, which loses parts of it (`body_keeper`). A call whose arguments come in pieces
+- A stream is read past the SDK, which loses parts of it (`client.BodyKeeper`). A call whose arguments come in pieces
   (Vertex only, gemini-allowed-names) is `Opaque`.
 - `cache` asks for nothing: the API has no cache marks.
 - `provider_metadata["gemini"]` of the request is merged into the body: objects merge, lists grow, the rest replaces.
@@ -43,13 +43,13 @@ def connect(endpoint: Endpoint, model: str) -> GeminiClient:
 
 
 def connect_embeddings(endpoint: Endpoint, model: str, dimensions: int) -> EmbeddingProvider:
-    """A provider of `model`'s vectors, each with so many `dimensions`; see `harness.adapters.gemini.embeddings`.
+    """A provider of `model`'s vectors, each with so many `dimensions`; see `client.GeminiEmbeddings`.
 
     Raises:
         MissingDependency: the SDK is not installed, or too old.
     """
     with needing("gemini", SDK, "google", "google.genai"):
-        from harness.adapters.gemini.embeddings import GeminiEmbeddings  # noqa: PLC0415 - imports the SDK
+        from harness.adapters.gemini.client import GeminiEmbeddings  # noqa: PLC0415 - imports the SDK
     return GeminiEmbeddings(endpoint, model, dimensions)
 
 

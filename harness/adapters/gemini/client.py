@@ -1,5 +1,4 @@
-"""The client: one chat, whole or streamed, or one batch of texts to embed is one request through the SDK, answered by
-the raw body."""
+"""The client, the way past the SDK for the bodies of its answers, its failures, and embeddings."""
 
 from __future__ import annotations
 
@@ -8,22 +7,23 @@ import re
 import ssl
 from contextlib import closing, contextmanager
 from functools import cached_property
+from http import HTTPStatus
+from threading import local
 from typing import TYPE_CHECKING, Any, cast
 
 import httpx2
 from google import genai
 from google.genai import errors, types
 
+from harness.adapters._common import loads, vector
 from harness.adapters.gemini import decode, encode
-from harness.adapters.gemini.body_keeper import BodyKeeper
-from harness.adapters.gemini.failures import connection_failed, refused_by_sdk, translated
 from harness.adapters.gemini.stream import answer
-from harness.contract.errors import Unsupported
+from harness.contract.errors import ChatError, ConnectionFailed, MalformedResponse, Unsupported
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
-    from harness.contract.model import ChatRequest, ChatResponse, StreamEvent
+    from harness.contract.model import JSON, ChatRequest, ChatResponse, StreamEvent
     from harness.contract.protocols import Endpoint
 
 TIMEOUT = 600.0
@@ -34,6 +34,8 @@ API_VERSION = "v1"
 
 _NOTHING = types.Content()
 """What is said, for the SDK: which asks a text for each field that a part can have."""
+
+_MOST_TEXTS = 100
 
 _VERSIONED = re.compile(r"(?P<base>.+)/(?P<version>v\d+(?:(?:alpha|beta)\d*)?)/?")
 
@@ -76,7 +78,7 @@ class GeminiClient:
         with _failures_translated():
             response: types.GenerateContentResponse = models.generate_content(**parameters)
         raw = response.sdk_http_response
-        return decode.response((raw and raw.body) or "", request)
+        return decode.answer(loads((raw and raw.body) or ""), request)
 
     def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
         """Ask the model; see `harness.contract.protocols.StreamingChatClient`."""
@@ -151,8 +153,10 @@ def _failures_translated() -> Generator[None]:
             yield
     except errors.APIError as error:
         raise translated(error) from error
-    except ValueError as error:
-        raise refused_by_sdk(error) from error
+    except UnicodeDecodeError as error:
+        raise MalformedResponse("the body is not UTF-8") from error
+    except ValueError as error:  # the SDK refuses a request before it is sent
+        raise Unsupported("gemini", "the request", str(error)) from error
 
 
 @contextmanager
@@ -160,4 +164,100 @@ def _transport_failures_translated() -> Generator[None]:
     try:
         yield
     except (httpx2.HTTPError, OSError) as error:
-        raise connection_failed(error) from error
+        raise ConnectionFailed(str(error) or type(error).__name__) from error
+
+
+def translated(error: errors.APIError) -> ChatError:
+    """What an answer other than HTTP 200 means here."""
+    if 300 <= error.code < 400:
+        return ConnectionFailed(f"redirected with HTTP {error.code}, which is refused")
+    if error.code < 300:
+        return MalformedResponse(f"HTTP {error.code} is no answer", error.code)
+    untyped = cast("Any", error)  # its annotations name optional packages
+    body = decode.as_object(untyped.details)
+    text = str(body.get("message") or "")[:500]
+    return decode.build_error(error.code, decode.as_object(body.get("error")), text, untyped.response.headers)
+
+
+class BodyKeeper(httpx2.Client):
+    """The HTTP client that the SDK gets for streamed requests: sends through `http` and keeps the answer.
+
+    The SDK, which has no raw access to streams, loses unknown fields and takes a cut stream for whole
+    (gemini-sdk-drops-fields). So it sees an accepted answer without its body, and a refusal as it is, which is its to
+    raise. `response` is the accepted answer to the last request of this thread, not read yet; it is set once the SDK
+    has sent the request, and the caller's to close.
+    """
+
+    def __init__(self, http: httpx2.Client) -> None:
+        # Not super().__init__(): `http` builds and sends everything, and a connection pool of its own takes time.
+        self._http = http
+        self._kept = local()
+
+    @property
+    def response(self) -> httpx2.Response:
+        """The accepted answer to the last request that this thread has sent."""
+        return self._kept.response
+
+    def build_request(self, *args: Any, **options: Any) -> httpx2.Request:
+        """As `http` builds it."""
+        return self._http.build_request(*args, **options)
+
+    def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        """Send through `http`."""
+        response = self._http.send(request, **options)
+        if response.status_code != HTTPStatus.OK:
+            return response
+        self._kept.response = response
+        return httpx2.Response(HTTPStatus.OK, request=request)
+
+
+class GeminiEmbeddings:
+    """An `EmbeddingProvider` of Gemini: `models/…:batchEmbedContents`.
+
+    - A request holds at most 100 texts: "at most 100 requests can be in one batch" (HTTP 400).
+    - Each text is a content of its own. Several parts of one content make one vector, which is what the SDK makes of a
+      list of bare strings for gemini-embedding-2, without an error (googleapis/python-genai, issue 2523).
+    - `outputDimensionality` goes out with every request. A vector that was shortened this way is cut off, not scaled:
+      that of gemini-embedding-001 has the length 1 only with all its 3072 dimensions. Vectors are passed on to the last
+      bit, so compare them by their cosine, which does not mind, or scale them first.
+    - The answer names no index: its vectors are in the order of the texts.
+    - No task type is sent. gemini-embedding-2 has none, and takes such an instruction in the text.
+    """
+
+    provider = "gemini"
+
+    def __init__(self, endpoint: Endpoint, model: str, dimensions: int) -> None:
+        self._client = GeminiClient(endpoint, model)
+        self.model = model
+        self.dimensions = dimensions
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """One vector for each text; see `harness.contract.protocols.EmbeddingProvider.embed`."""
+        vectors: list[list[float]] = []
+        for start in range(0, len(texts), _MOST_TEXTS):
+            batch = texts[start : start + _MOST_TEXTS]
+            vectors += _vectors(loads(self._client.embedded(batch, self.dimensions)), len(batch), self.dimensions)
+        return vectors
+
+    def close(self) -> None:
+        """Close the HTTP client, unless it is the caller's."""
+        self._client.close()
+
+
+def _vectors(body: JSON, count: int, dimensions: int) -> list[list[float]]:
+    """The vectors of an answer. Raises `MalformedResponse`."""
+    match body:
+        case {"embeddings": list(entries)}:
+            pass
+        case _:
+            raise MalformedResponse("there are no embeddings")
+    if len(entries) != count:
+        raise MalformedResponse(f"{len(entries)} embeddings for {count} texts")
+    vectors: list[list[float]] = []
+    for place, entry in enumerate(entries):
+        match entry:
+            case {"values": list(numbers)}:
+                vectors.append(vector(numbers, place, dimensions))
+            case _:
+                raise MalformedResponse(f"embedding {place} is no vector")
+    return vectors

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
-import json
-from typing import TYPE_CHECKING, NoReturn
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
 
-from harness.contract.errors import MalformedResponse
+from harness.adapters._common import compact, count, retry_after
+from harness.contract.errors import MalformedResponse, ProviderError, provider_error
 from harness.contract.model import (
     JSON,
     SYNTHESISED_ID,
@@ -77,15 +79,6 @@ _DATA_FIELDS = frozenset(
 """Of these a part has exactly one (gemini-contents)."""
 
 
-def response(text: str, request: ChatRequest) -> ChatResponse:
-    """The answer that `text` holds; `request` is what it answers.
-
-    Raises:
-        MalformedResponse: it holds none.
-    """
-    return answer(loads(text), request)
-
-
 def answer(body: JSON, request: ChatRequest) -> ChatResponse:
     """The answer that a GenerateContentResponse is.
 
@@ -114,20 +107,6 @@ def answer(body: JSON, request: ChatRequest) -> ChatResponse:
         model=model if isinstance(model, str) else None,
         raw_stop_reason=raw_reason if isinstance(raw_reason, str) else None,
     )
-
-
-def loads(text: str | bytes) -> JSON:
-    """Parse the JSON of a body or a chunk. Raises `MalformedResponse`."""
-    try:
-        return json.loads(text, parse_constant=_refuse_constant)
-    except RecursionError:
-        raise MalformedResponse("JSON that is nested too deeply") from None
-    except ValueError as error:
-        raise MalformedResponse(f"not JSON: {error}") from None
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
 
 
 def block_reason(body: dict[str, JSON]) -> JSON:
@@ -236,20 +215,54 @@ def _usage(usage: JSON) -> Usage:
     """gemini-usage: what candidates and thoughts take is counted apart."""
     if not isinstance(usage, dict):
         return Usage()
-    thoughts = _count(usage, "thoughtsTokenCount")
+    thoughts = count(usage, "thoughtsTokenCount")
     return Usage(
-        input_tokens=_sum(_count(usage, "promptTokenCount"), _count(usage, "toolUsePromptTokenCount")),
-        output_tokens=_sum(_count(usage, "candidatesTokenCount"), thoughts),
-        cache_read_tokens=_count(usage, "cachedContentTokenCount"),
+        input_tokens=_sum(count(usage, "promptTokenCount"), count(usage, "toolUsePromptTokenCount")),
+        output_tokens=_sum(count(usage, "candidatesTokenCount"), thoughts),
+        cache_read_tokens=count(usage, "cachedContentTokenCount"),
         reasoning_tokens=thoughts,
     )
-
-
-def _count(usage: dict[str, JSON], name: str) -> int | None:
-    value = usage.get(name)
-    return value if isinstance(value, int) else None
 
 
 def _sum(*counts: int | None) -> int | None:
     known = [count for count in counts if count is not None]
     return sum(known) if known else None
+
+
+# --- errors ---
+
+
+def in_stream(error: JSON) -> ProviderError:
+    """The `error` of a chunk. It comes under HTTP 200: its code is the status that it stands for."""
+    details = as_object(error)
+    code = details.get("code")
+    status = code if isinstance(code, int) and 400 <= code < 600 else 500
+    return build_error(status, details, compact(error)[:500], {})
+
+
+def build_error(status: int, details: Mapping[str, Any], text: str, headers: Mapping[str, str]) -> ProviderError:
+    """The error that `details` describe; `text` is its message where they have none."""
+    message, code = details.get("message"), details.get("status")
+    return provider_error(
+        status,
+        message if isinstance(message, str) else text,
+        code=code if isinstance(code, str) else None,
+        retry_after=_retry_after(headers, details),
+    )
+
+
+def _retry_after(headers: Mapping[str, str], details: Mapping[str, Any]) -> float | None:
+    """Seconds to wait: from the header `retry-after`, else from a RetryInfo in the body ("34.5s")."""
+    if "retry-after" in headers:
+        return retry_after(headers)
+    entries = details.get("details")
+    for entry in cast("list[object]", entries) if isinstance(entries, list) else []:
+        delay = as_object(entry).get("retryDelay")
+        if isinstance(delay, str) and re.fullmatch(r"\d+(\.\d+)?s", delay):
+            return float(delay[:-1])
+    return None
+
+
+def as_object(value: object) -> Mapping[str, Any]:
+    """Return an object, and an empty one for anything else."""
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}

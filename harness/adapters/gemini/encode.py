@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+import base64
+import re
 from typing import TYPE_CHECKING
 
-from harness.adapters.gemini.conversation import contents
-from harness.adapters.gemini.generation import is_3_or_later, is_before_3
-from harness.adapters.gemini.merge import merged, own
+from harness.adapters._common import merged, own
 from harness.contract.errors import Unsupported
-from harness.contract.model import JSON, ChatRequest, JsonSchema, NamedTool
+from harness.contract.model import (
+    JSON,
+    SYNTHESISED_ID,
+    ChatRequest,
+    File,
+    Image,
+    JsonSchema,
+    Message,
+    NamedTool,
+    Opaque,
+    Refusal,
+    Role,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
 
 if TYPE_CHECKING:
-    from harness.contract.model import ThinkingSettings, Tool
+    from harness.contract.model import Part, ThinkingSettings, Tool
 
 _BUDGETS = {"low": 1024, "medium": 8192, "high": 24576}
 """Tokens of thinking that an effort stands for on models with budgets."""
@@ -33,7 +49,7 @@ def body(request: ChatRequest, model: str) -> dict[str, JSON]:
         result["tools"] = [{"functionDeclarations": [_declaration(tool) for tool in request.tools]}]
     if config := _generation_config(request, model):
         result["generationConfig"] = config
-    return _with_tool_choice(request, merged(result, own(request.provider_metadata)))
+    return _with_tool_choice(request, merged(result, own(request.provider_metadata, "gemini")))
 
 
 def _declaration(tool: Tool) -> JSON:
@@ -42,7 +58,7 @@ def _declaration(tool: Tool) -> JSON:
         wire["description"] = tool.description
     if not _takes_nothing(tool.parameters):
         wire["parametersJsonSchema"] = tool.parameters
-    return {**wire, **own(tool.provider_metadata)}
+    return {**wire, **own(tool.provider_metadata, "gemini")}
 
 
 def _takes_nothing(schema: dict[str, JSON]) -> bool:
@@ -102,3 +118,163 @@ def _with_tool_choice(request: ChatRequest, result: dict[str, JSON]) -> dict[str
     else:
         config = {"mode": _MODES[choice]}
     return merged({"toolConfig": {"functionCallingConfig": config}}, result)
+
+
+# --- the conversation ---
+
+
+SIGNATURE_STAND_IN = base64.b64encode(b"skip_thought_signature_validator").decode()
+"""What Gemini 3 takes for the signature of a call that it did not make (gemini-thought-signature; this spelling is in
+recordings)."""
+
+
+def contents(history: tuple[Message, ...], model: str) -> list[JSON]:
+    """The conversation as the API takes it.
+
+    Empty texts are left out, unless a signature sits on them (gemini-chunks). Results stand before whatever else their
+    message holds, and all that answer one turn of calls share one content (gemini-responses-counted). Consecutive
+    assistant messages are one content, since calls have to follow a user's turn (gemini-turn-order).
+
+    Raises:
+        Unsupported: a part that the model does not take, or a user message that says nothing.
+    """
+    return _Encoder(model).contents(history)
+
+
+class _Encoder:
+    def __init__(self, model: str) -> None:
+        self._model = model
+        self._calls: dict[str, ToolCall] = {}
+        self._places: dict[str, int] = {}
+        self._answered: set[str] = set()
+
+    def contents(self, history: tuple[Message, ...]) -> list[JSON]:
+        self._answered = {result.call_id for message in history for result in message.tool_results}
+        wire: list[JSON] = []
+        for message in _joined(history):
+            parts = [part for canonical in self._ordered(message) for part in self._parts(canonical)]
+            if message.role is Role.ASSISTANT:
+                self._places = {call.id: place for place, call in enumerate(message.tool_calls)}
+                if is_3_or_later(self._model):
+                    parts = _with_signature(parts)
+            if parts:
+                wire.append({"role": "user" if message.role is Role.USER else "model", "parts": [*parts]})
+            elif message.role is Role.USER:
+                raise Unsupported("gemini", "an empty user message", "a content needs parts (gemini-contents)")
+        return wire
+
+    def _ordered(self, message: Message) -> tuple[Part, ...]:
+        """Results first; in the order of their calls where no ids on the wire pair them."""
+        results = message.tool_results
+        if not all(self._id_on_wire(result.call_id) for result in results):
+            results = tuple(sorted(results, key=lambda result: self._places.get(result.call_id, len(self._places))))
+        return (*results, *(part for part in message.parts if not isinstance(part, ToolResult)))
+
+    def _id_on_wire(self, call_id: str) -> dict[str, JSON]:
+        """The id as a wire field, unless it is ours: such an id was never on the wire and stays off it."""
+        call = self._calls.get(call_id)
+        ours = call.provider_metadata.get("harness") if call else None
+        is_ours = isinstance(ours, dict) and ours.get(SYNTHESISED_ID) is True
+        return {"id": call_id} if call_id and not is_ours else {}
+
+    def _parts(self, part: Part) -> list[dict[str, JSON]]:
+        match part:
+            case Text() | Refusal():
+                fields = own(part.provider_metadata, "gemini")
+                return [{"text": part.text, **fields}] if part.text or fields else []
+            case Thinking():
+                fields = own(part.provider_metadata, "gemini")
+                return [{"text": part.text, "thought": True, **fields}] if fields else []
+            case ToolCall():
+                self._calls[part.id] = part
+                call: JSON = {**self._id_on_wire(part.id), "name": part.name, "args": part.arguments}
+                return [merged({"functionCall": call}, own(part.provider_metadata, "gemini"))]
+            case ToolResult():
+                return [merged({"functionResponse": self._response(part)}, own(part.provider_metadata, "gemini"))]
+            case Opaque():
+                return self._opaque(part)
+            case Image() | File():
+                return [_medium(part)]
+
+    def _opaque(self, part: Opaque) -> list[dict[str, JSON]]:
+        if part.api != "gemini" or not isinstance(part.raw, dict):
+            return []
+        call = part.raw.get("functionCall")
+        # A call that is not whole has no response, and the API refuses calls without one (gemini-responses-counted).
+        is_unanswered = isinstance(call, dict) and call.get("id") not in self._answered
+        return [] if is_unanswered else [part.raw]
+
+    def _response(self, result: ToolResult) -> dict[str, JSON]:
+        call = self._calls.get(result.call_id)
+        wire = {**self._id_on_wire(result.call_id), "name": call.name if call else result.name}
+        if not isinstance(result.content, tuple):
+            return {**wire, "response": _payload(result.content, is_error=result.is_error)}
+        texts: list[JSON] = [part.text for part in result.content if isinstance(part, Text)]
+        media: list[JSON] = [raw for part in result.content if not isinstance(part, Text) for raw in self._parts(part)]
+        if media and is_before_3(self._model):
+            raise Unsupported(
+                "gemini", "media in a tool result", f"{self._model} takes JSON only (gemini-function-response-form)"
+            )
+        value = texts[0] if len(texts) == 1 else texts
+        response = _payload(value, is_error=result.is_error) if texts or result.is_error else {}
+        return {**wire, "response": response, **({"parts": media} if media else {})}
+
+
+def _payload(value: JSON, *, is_error: bool) -> JSON:
+    if is_error:
+        return {"error": value}
+    return value if isinstance(value, dict) else {"output": value}
+
+
+def _joined(history: tuple[Message, ...]) -> list[Message]:
+    joined: list[Message] = []
+    for message in history:
+        last = joined[-1] if joined else None
+        belongs = last is not None and last.role is message.role
+        if (
+            last is not None
+            and belongs
+            and (message.role is Role.ASSISTANT or (message.tool_results and last.tool_results))
+        ):
+            joined[-1] = Message(message.role, last.parts + message.parts)
+        else:
+            joined.append(message)
+    return joined
+
+
+def _with_signature(parts: list[dict[str, JSON]]) -> list[dict[str, JSON]]:
+    first = next((part for part in parts if "functionCall" in part), None)
+    if first is None or "thoughtSignature" in first:
+        return parts
+    return [{**part, "thoughtSignature": SIGNATURE_STAND_IN} if part is first else part for part in parts]
+
+
+def _medium(part: Image | File) -> dict[str, JSON]:
+    fields = own(part.provider_metadata, "gemini")
+    if part.data is not None:
+        data = base64.b64encode(part.data).decode()
+        return merged({"inlineData": {"mimeType": part.media_type, "data": data}}, fields)
+    if part.uri is not None:
+        return merged({"fileData": {"mimeType": part.media_type, "fileUri": part.uri}}, fields)
+    if {"inlineData", "fileData"} & fields.keys():
+        return fields
+    raise Unsupported("gemini", type(part).__name__, "it has neither data nor a place")
+
+
+# --- generations of models ---
+
+
+def is_before_3(model: str) -> bool:
+    """Whether the model is known to be older than Gemini 3."""
+    return _generation(model) in (1, 2)
+
+
+def is_3_or_later(model: str) -> bool:
+    """Whether the model is known to be Gemini 3 or younger."""
+    return (_generation(model) or 0) >= 3
+
+
+def _generation(model: str) -> int | None:
+    """The major version in a model's name, or `None` for a name that does not tell."""
+    found = re.match(r"(?:models/)?gemini-(\d+)", model)
+    return int(found[1]) if found else None

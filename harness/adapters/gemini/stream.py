@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Iterable, Iterator
-from itertools import groupby
+from itertools import chain, groupby
 from typing import cast
 
+from harness.adapters._common import compact, loads, without_mark
 from harness.adapters.gemini import decode
-from harness.adapters.gemini.chunks import chunks
-from harness.adapters.gemini.failures import in_stream
+from harness.adapters.gemini.decode import in_stream
 from harness.contract.errors import MalformedResponse
 from harness.contract.model import (
     JSON,
@@ -26,6 +26,8 @@ from harness.contract.model import (
     ToolCallEnd,
     ToolCallStart,
 )
+
+_LINE_END = re.compile(rb"\r\n|\n|\r")
 
 
 def answer(body: Iterable[bytes], request: ChatRequest) -> Iterator[StreamEvent]:
@@ -85,7 +87,7 @@ class _Response:
             case ToolCall():  # calls come whole (gemini-calls-whole)
                 index, self._calls = self._calls, self._calls + 1
                 yield ToolCallStart(index, part.id, part.name)
-                yield ArgumentsDelta(index, json.dumps(part.arguments, ensure_ascii=False, separators=(",", ":")))
+                yield ArgumentsDelta(index, compact(part.arguments))
                 yield ToolCallEnd(index)
             case _:
                 pass
@@ -119,3 +121,59 @@ def _kind(part: JSON) -> str | None:
     if not isinstance(part, dict) or not isinstance(part.get("text"), str) or not part.keys() <= {"text", "thought"}:
         return None
     return "thought" if part.get("thought") else "text"
+
+
+# --- chunks ---
+
+
+def chunks(body: Iterable[bytes]) -> Iterator[dict[str, JSON]]:
+    """The chunks of a body: of each event as soon as it is complete, or of one JSON text, as errors come.
+
+    Read past the SDK, which loses unknown fields, and whose reader of streams takes comments, `data:` without a space
+    and a cut event for JSON (gemini-sdk-drops-fields, `test_spelling_and_cuts_make_no_difference`).
+
+    Raises:
+        MalformedResponse: a chunk is no JSON object, or the body ends inside one.
+    """
+    pieces = (piece for piece in without_mark(body) if piece)
+    begun = b""
+    while not begun.strip() and (piece := next(pieces, None)) is not None:
+        begun += piece
+    if begun.lstrip().startswith((b"[", b"{")):
+        whole = loads(b"".join((begun, *pieces)))
+        said = whole if isinstance(whole, list) else [whole]
+    else:
+        said = map(loads, _events(chain((begun,), pieces)))
+    for chunk in said:
+        if not isinstance(chunk, dict):
+            raise MalformedResponse("a chunk of the stream is no object")
+        yield chunk
+
+
+def _events(body: Iterable[bytes]) -> Iterator[bytes]:
+    """The data of the events."""
+    data: list[bytes] = []
+    for line in _lines(body):
+        key, _, value = line.partition(b":")
+        if key == b"data":
+            data.append(value.removeprefix(b" "))
+        if not line and data:
+            yield b"\n".join(data)
+            data = []
+    if data:
+        raise MalformedResponse("the stream was cut inside an event")
+
+
+def _lines(body: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines without their ends: LF, CR or CRLF, and nothing else."""
+    line, after_cr = bytearray(), False
+    for piece in body:
+        # a CR has ended the line already, so that an event does not wait for the byte behind it
+        *ends, rest = _LINE_END.split(piece[1:] if after_cr and piece.startswith(b"\n") else piece)
+        after_cr = piece.endswith(b"\r")
+        for end in ends:
+            yield bytes(line + end)
+            line.clear()
+        line += rest
+    if line and not line.startswith(b":"):
+        raise MalformedResponse("the stream was cut inside an event")

@@ -20,15 +20,22 @@ What this API does not offer, and what becomes of it:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from harness.adapters._openai.requirement import SDK
-from harness.adapters.openai_chat.api import API
+from harness.adapters._openai import SDK
 from harness.contract.protocols import Adapter, Capability, Embeddings, Route
 from harness.host.sdk import needing
 
 if TYPE_CHECKING:
     from harness.contract.protocols import ChatClient, EmbeddingProvider, Endpoint
+
+API: Final = "openai-chat"
+
+RECEIVED: Final = f"{API}/received"
+"""Whose the fields are that came and do not go back: nobody's, so that no adapter sends them."""
+
+LONGEST_ID: Final = 40
+"""Characters of `tool_calls[].id` that the API always took; now it takes 64 (openai-chat-call-id-at-most-64)."""
 
 
 def connect(endpoint: Endpoint, model: str) -> ChatClient:
@@ -43,13 +50,13 @@ def connect(endpoint: Endpoint, model: str) -> ChatClient:
 
 
 def connect_embeddings(endpoint: Endpoint, model: str, dimensions: int) -> EmbeddingProvider:
-    """A provider of `model`'s vectors, each with so many `dimensions`; see `harness.adapters.openai_chat.embeddings`.
+    """A provider of `model`'s vectors, each with so many `dimensions`; see `client.OpenAIEmbeddings`.
 
     Raises:
         MissingDependency: the SDK is not installed, or too old.
     """
     with needing(API, SDK, "openai"):
-        from harness.adapters.openai_chat.embeddings import OpenAIEmbeddings  # noqa: PLC0415 - as above
+        from harness.adapters.openai_chat.client import OpenAIEmbeddings  # noqa: PLC0415 - as above
     return OpenAIEmbeddings(endpoint, model, dimensions)
 
 

@@ -17,15 +17,22 @@ What is particular to this API:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from harness.adapters._openai.requirement import SDK
-from harness.adapters.openai_responses.api import API
+from harness.adapters._openai import SDK
 from harness.contract.protocols import Adapter, Capability, Route
 from harness.host.sdk import needing
 
 if TYPE_CHECKING:
     from harness.contract.protocols import ChatClient, Endpoint
+
+API: Final = "openai-responses"
+
+RECEIVED: Final = f"{API}/received"
+"""Whose the fields are that came and do not go back: nobody's, so that no adapter sends them."""
+
+LONGEST_ID: Final = 64
+"""Characters of a `call_id` that the API takes (openai-responses-call-form)."""
 
 
 def connect(endpoint: Endpoint, model: str) -> ChatClient:

@@ -6,18 +6,15 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.adapters._openai import eventstream
-from harness.adapters._openai.eventstream import events
-from harness.adapters._openai.failures import reported
-from harness.adapters._openai.jsontext import string
-from harness.adapters.openai_responses.response import call_of, reasoning_of, response_of
+from harness.adapters._common import string
+from harness.adapters._openai.client import DONE, payloads, reported
+from harness.adapters.openai_responses.decode import call_of, reasoning_of, response_of
 from harness.contract.errors import MalformedResponse
 from harness.contract.model import ArgumentsDelta, Finish, TextDelta, ThinkingDelta, ToolCallEnd, ToolCallStart
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from harness.adapters._openai.eventstream import Event
     from harness.contract.model import JSON, Message, StreamEvent
 
 _ENDS = ("response.completed", "response.incomplete")
@@ -32,10 +29,10 @@ def stream_events(chunks: Iterable[bytes], status: int, history: Sequence[Messag
         ProviderError: the stream carries an error, or the response failed.
     """
     answer = _Answer(history)
-    for event in events(chunks):
-        if event.data.strip() == "[DONE]":  # compatible servers end with Chat's sentinel
+    for name, payload in payloads(chunks, status):
+        if name == DONE:  # compatible servers end with Chat's sentinel
             continue
-        kind, payload = _payload(event, status)
+        kind = _kind(name, payload)
         response = payload.get("response")
         if kind in _ENDS and isinstance(response, dict):
             yield from answer.complete(response, status)
@@ -44,22 +41,16 @@ def stream_events(chunks: Iterable[bytes], status: int, history: Sequence[Messag
     raise MalformedResponse("the stream is cut: the response was not completed", status)
 
 
-def _payload(event: Event, status: int) -> tuple[str, dict[str, JSON]]:
-    """An event with its type.
-
-    Raises:
-        MalformedResponse: it is no JSON object.
-        ProviderError: it is an error (openai-responses-stream-error).
-    """
-    payload = eventstream.payload(event, status)
-    kind = string(payload.get("type")) or event.name
+def _kind(name: str | None, payload: dict[str, JSON]) -> str:
+    """The type of an event. Raises `ProviderError` if it is an error (openai-responses-stream-error)."""
+    kind = string(payload.get("type")) or name
     match kind, payload:
         case "response.failed", {"response": {**response}}:
             raise reported(response.get("error") or "the response failed")
         case ("error", _) | (None, {"error": _}):
             raise reported(payload.get("error") or payload)
         case _:
-            return kind or "", payload
+            return kind or ""
 
 
 @dataclass(slots=True)

@@ -1,15 +1,18 @@
-"""Body of a response → canonical response. Reads the wire itself, since the SDK's types lose what they do not know."""
+"""Body of a response → canonical response, and the fields of an answer that a server takes back or only shows.
+
+The dialects are told apart by the names of their fields, since a field goes back only to where it came from. A strict
+server refuses any it does not know: OpenAI (openai-chat-no-reasoning-field), Cerebras (proxysoul/Empryo#209), Mistral
+(BerriAI/litellm#30835). What no dialect is known to take back is kept for the caller, under `RECEIVED`.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.adapters._openai.failures import reported
-from harness.adapters._openai.ids import is_legal, synthesised
-from harness.adapters._openai.jsontext import count, loads, string
-from harness.adapters._openai.metadata import own
-from harness.adapters.openai_chat.api import API, LONGEST_ID, RECEIVED
-from harness.adapters.openai_chat.taken_back import REASONING, of_call, of_message, received
+from harness.adapters._common import count, own, string
+from harness.adapters._openai.client import arguments_in, reported
+from harness.adapters._openai.wire import is_legal, parted, synthesised
+from harness.adapters.openai_chat import API, LONGEST_ID, RECEIVED
 from harness.contract.errors import MalformedResponse
 from harness.contract.model import (
     SYNTHESISED_ID,
@@ -26,9 +29,9 @@ from harness.contract.model import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from harness.contract.model import JSON, Part
+    from harness.contract.model import JSON, Part, ProviderMetadata
 
 _STOP_REASONS = {
     "stop": StopReason.END_TURN,
@@ -41,22 +44,8 @@ _STOP_REASONS = {
 _KNOWN = {"role", "content", "refusal", "tool_calls"}
 
 
-def decode(data: bytes, status: int, history: Sequence[Message]) -> ChatResponse:
-    """The answer to a request with this history.
-
-    Raises:
-        MalformedResponse: this is no answer.
-        ProviderError: this is an error, under HTTP 200 as some compatible servers have it.
-    """
-    try:
-        body = loads(data)
-    except ValueError as error:
-        raise MalformedResponse(f"the body is not JSON: {error}", status) from None
-    return response_of(body, status, history)
-
-
 def response_of(body: JSON, status: int, history: Sequence[Message]) -> ChatResponse:
-    """The same for a body that is parsed already. The calls are the last parts of the message, one for each.
+    """The answer to a request with this history. The calls are the last parts of the message, one for each.
 
     Raises:
         MalformedResponse: this is no answer.
@@ -169,11 +158,7 @@ def _call(raw: JSON, call_id: str, *, cut_short: bool) -> ToolCall | None:
 def _arguments(text: JSON, *, cut_short: bool) -> dict[str, JSON] | None:
     if text == "" and not cut_short:  # openai-chat-no-arguments
         return {}
-    try:
-        arguments = loads(text) if isinstance(text, str) else None
-    except ValueError:
-        return None
-    return arguments if isinstance(arguments, dict) else None
+    return arguments_in(text)
 
 
 def _stop_reason(raw: str | None, parts: Sequence[Part]) -> StopReason:
@@ -198,3 +183,57 @@ def _usage(usage: JSON) -> Usage:
         cache_write_tokens=count(fields.get("prompt_tokens_details"), "cache_write_tokens"),
         reasoning_tokens=count(fields.get("completion_tokens_details"), "reasoning_tokens"),
     )
+
+
+REASONING = ("reasoning_content", "reasoning", "reasoning_text")
+"""Where the dialects put the text of the reasoning: DeepSeek and most others; OpenRouter, Groq, Cerebras and Ollama;
+Copilot."""
+
+_MESSAGE = frozenset(
+    {
+        # openai-chat-deepseek-reasoning-back; accepted in recordings of DeepSeek, Ollama and Crusoe;
+        # anomalyco/opencode#8900 (Copilot)
+        *REASONING,
+        "reasoning_details",  # OpenRouter: its guide to reasoning tokens, and a recording; Snowflake: a recording
+        "reasoning_opaque",  # Copilot: the signature (anomalyco/opencode#8900)
+        "thinking_blocks",  # LiteLLM: signed thinking of Claude (its page on reasoning content)
+        "extra_content",  # Gemini's compatible endpoint: a thought signature (openai-chat-gemini-signature)
+    }
+)
+_CALL = frozenset(
+    {
+        "extra_content",  # openai-chat-gemini-signature
+        "provider_specific_fields",  # LiteLLM: a thought signature (its notes on Gemini 3)
+        "custom",  # OpenAI: the call of a custom tool
+    }
+)
+_FUNCTION = frozenset({"provider_specific_fields"})  # LiteLLM, where it is streamed
+
+
+def received(fields: Mapping[str, JSON]) -> ProviderMetadata:
+    """The metadata that holds fields which do not go back; nothing if there are none."""
+    return {RECEIVED: dict(fields)} if fields else {}
+
+
+def of_message(fields: Mapping[str, JSON]) -> tuple[dict[str, JSON], dict[str, JSON]]:
+    """The fields of a message that go back, as they do, and those that do not."""
+    back, shown = parted(fields, _MESSAGE)
+    match shown:  # both by the SDK's chat_completion_assistant_message_param; some servers send them empty
+        case {"audio": {"id": str(audio_id)}} if audio_id:
+            back["audio"] = {"id": audio_id}
+        case {"function_call": {"name": str(name)}} if name:
+            back["function_call"] = shown.pop("function_call")
+        case _:
+            pass
+    return back, shown
+
+
+def of_call(fields: Mapping[str, JSON], function: Mapping[str, JSON]) -> ProviderMetadata:
+    """What to keep of a call: those of its own fields and of its function's that have no canonical place."""
+    back, shown = parted(fields, _CALL)
+    inner, inner_shown = parted(function, _FUNCTION)
+    if inner:
+        back["function"] = inner
+    if inner_shown:
+        shown["function"] = inner_shown
+    return {name: kept for name, kept in ((API, back), (RECEIVED, shown)) if kept}

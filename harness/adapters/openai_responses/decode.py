@@ -1,14 +1,13 @@
-"""Body of a response → canonical response. Reads the wire itself, since the SDK's types lose what they do not know."""
+"""Body of a response → canonical response."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.adapters._openai.failures import reported
-from harness.adapters._openai.ids import is_legal, synthesised
-from harness.adapters._openai.jsontext import count, loads, string
-from harness.adapters._openai.metadata import parted
-from harness.adapters.openai_responses.api import API, LONGEST_ID, RECEIVED
+from harness.adapters._common import count, string
+from harness.adapters._openai.client import arguments_in, reported
+from harness.adapters._openai.wire import is_legal, parted, synthesised
+from harness.adapters.openai_responses import API, LONGEST_ID, RECEIVED
 from harness.contract.errors import MalformedResponse
 from harness.contract.model import (
     SYNTHESISED_ID,
@@ -52,22 +51,8 @@ _INCOMPLETE = {
 }
 
 
-def decode(data: bytes, status: int, history: Sequence[Message]) -> ChatResponse:
-    """The answer to a request with this history.
-
-    Raises:
-        MalformedResponse: this is no answer.
-        ProviderError: this is an answer that failed.
-    """
-    try:
-        body = loads(data)
-    except ValueError as error:
-        raise MalformedResponse(f"the body is not JSON: {error}", status) from None
-    return response_of(body, status, history)
-
-
 def response_of(body: JSON, status: int, history: Sequence[Message]) -> ChatResponse:
-    """The same for a body that is parsed already.
+    """The answer to a request with this history.
 
     Raises:
         MalformedResponse: this is no answer.
@@ -145,7 +130,7 @@ def call_of(item: dict[str, JSON], taken: Sequence[str]) -> ToolCall | None:
     """
     match item:
         case {"name": str(name), "arguments": str(text), **fields} if fields.get("status") not in _UNFINISHED:
-            arguments = _arguments(text)
+            arguments = arguments_in(text or "{}")
         case _:
             return None
     if arguments is None:
@@ -159,14 +144,6 @@ def call_of(item: dict[str, JSON], taken: Sequence[str]) -> ToolCall | None:
     if not is_legal(call_id, LONGEST_ID):  # issued all the same, by a server with longer ids
         fields["call_id"] = call_id
     return ToolCall(call_id, name, arguments, _taken_back(fields, _TAKEN_OF_CALL))
-
-
-def _arguments(text: str) -> dict[str, JSON] | None:
-    try:
-        arguments = loads(text or "{}")
-    except ValueError:
-        return None
-    return arguments if isinstance(arguments, dict) else None
 
 
 def _stop_reason(body: dict[str, JSON], parts: Sequence[Part]) -> tuple[StopReason, str | None]:

@@ -1,0 +1,138 @@
+"""Helpers of all adapters: strict JSON, verbatim wire fields, waiting times and vectors."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, NoReturn
+
+from harness.contract.errors import MalformedResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from harness.contract.model import JSON, ProviderMetadata
+
+_MARK = b"\xef\xbb\xbf"
+
+
+def loads(text: str | bytes) -> JSON:
+    """Parse strict JSON: the SDKs also accept NaN and numbers that no double holds (`test_a_body_that_is_no_answer`).
+
+    Raises:
+        MalformedResponse: it is no JSON, or nested deeper than Python can follow.
+    """
+    try:
+        return json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+    except RecursionError:
+        raise MalformedResponse("JSON that is nested too deeply") from None
+    except ValueError as error:
+        raise MalformedResponse(f"not JSON: {error}") from None
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise ValueError(f"{digits} is out of range")
+    return number
+
+
+def compact(value: JSON) -> str:
+    """JSON text without needless spaces, code points as they are."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def string(value: JSON) -> str | None:
+    """Return a text, and `None` for anything else."""
+    return value if isinstance(value, str) else None
+
+
+def count(fields: JSON, key: str) -> int | None:
+    """Return a number of tokens, and `None` if there is none."""
+    value = fields.get(key) if isinstance(fields, dict) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def own(metadata: ProviderMetadata, api: str) -> dict[str, JSON]:
+    """Return the wire fields that the metadata hold for this API."""
+    fields = metadata.get(api)
+    return fields if isinstance(fields, dict) else {}
+
+
+def merged(wire: dict[str, JSON], fields: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Merge verbatim fields into a wire object: objects merge, lists grow, the rest is replaced."""
+    result = dict(wire)
+    for key, value in fields.items():
+        mine = result.get(key)
+        if isinstance(mine, dict) and isinstance(value, dict):
+            result[key] = merged(mine, value)
+        elif isinstance(mine, list) and isinstance(value, list):
+            result[key] = [*mine, *value]
+        else:
+            result[key] = value
+    return result
+
+
+def without_mark(body: Iterable[bytes]) -> Iterator[bytes]:
+    """Drop the byte order mark of a stream: with one, the SDKs' decoders lose the first event.
+
+    See `test_an_event_that_is_none_is_malformed`.
+    """
+    begun, pieces = b"", iter(body)
+    while _MARK.startswith(begun) and (piece := next(pieces, None)) is not None:
+        begun += piece
+    yield begun.removeprefix(_MARK)
+    yield from pieces
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds to wait, from `retry-after-ms`, or `retry-after` as seconds or as a date."""
+    milliseconds = _waiting(headers.get("retry-after-ms"))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    value = headers.get("retry-after")
+    seconds = _waiting(value)
+    if seconds is not None or value is None:
+        return seconds
+    try:
+        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+    except (ValueError, OverflowError):  # no date, or one of a year that no clock has
+        return None
+
+
+def _waiting(text: str | None) -> float | None:
+    try:
+        number = float(text or "")
+    except ValueError:
+        return None
+    return number if math.isfinite(number) and number >= 0 else None
+
+
+def vector(numbers: list[JSON], place: int, dimensions: int, status: int | None = None) -> list[float]:
+    """Return the vector of an answer's embedding.
+
+    Raises:
+        MalformedResponse: it holds something that is no number, or has another length.
+    """
+    result = [number for number in map(_number, numbers) if number is not None]
+    if len(result) != len(numbers):
+        raise MalformedResponse(f"embedding {place} holds something that is no number", status)
+    if len(result) != dimensions:
+        raise MalformedResponse(f"embedding {place} has {len(result)} dimensions, and not {dimensions}", status)
+    return result
+
+
+def _number(value: JSON) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
