@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby, takewhile
-from operator import eq
 from typing import TypeVar
 
 from harness.apis.bodies import parsed
-from harness.apis.compare import likeness
 from harness.apis.jsonvalue import resolve
 from harness.apis.view import MediaView, PartView, RequestView, ResultView, TextView, TurnView
 from harness.contract.model import JSON, JSON_INSTRUCTION, File, Image, Message, Role, Text, Thinking, ToolResult
+from harness.meaning.differences import alike
 from harness.meaning.requests import meant, with_ids_of
 from harness.meaning.results import is_told, same_medium
 from harness.results import Kind, Severity
@@ -54,7 +53,7 @@ def _append_only(evidence: Evidence) -> Iterator[Flaw]:
 def _says_again(before: RequestView, now: RequestView) -> bool:
     """All entries are there as they were: what they mean may differ all the same, where several calls have one id."""
     then, again = before.turns, now.turns[: len(before.turns)]
-    return len(then) == len(again) and all(map(eq, map(likeness, then), map(likeness, again)))
+    return len(then) == len(again) and all(map(alike, then, again))
 
 
 def _uninstructed(asked: Asked, view: RequestView) -> RequestView:
@@ -79,7 +78,7 @@ def _is_continued(turn: TurnView, now: TurnView, *, is_last: bool) -> bool:
         before, after = parts[-1] if parts else None, found[-1] if found else None
         if isinstance(before, TextView) and isinstance(after, TextView) and after.text.startswith(before.text):
             found = (*found[:-1], replace(after, text=before.text))
-    return likeness(replace(turn, parts=parts)) == likeness(replace(now, parts=found))
+    return alike(replace(turn, parts=parts), replace(now, parts=found))
 
 
 def _trims(evidence: Evidence, before: Asked, asked: Asked) -> bool:

@@ -13,7 +13,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from harness import catalog
-from harness.apis.compare import likeness
 from harness.apis.eventstream import events
 from harness.apis.openai_chat import API
 from harness.apis.openai_chat.responses.dialects import DIALECTS
@@ -22,6 +21,7 @@ from harness.apis.profile import Profile
 from harness.apis.view import ModelStep, RequestView, ResponseView, WireError
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import StopReason, Usage
+from harness.meaning import differences
 from harness.scenarios.schema import Provocation
 from tests.apis.steps import steps
 from tests.traffic import Recorded, needs_traffic, recorded
@@ -77,7 +77,7 @@ def pieces(response: HttpResponse) -> list[dict[str, Any]]:
 
 
 def alike(one: ResponseView, other: ResponseView) -> bool:
-    return likeness(replace(one, body=None, streamed=True)) == likeness(replace(other, body=None))
+    return differences.alike(replace(one, body=None, streamed=True), replace(other, body=None))
 
 
 @given(STEPS, st.text(max_size=3), st.sampled_from([None, *DIALECTS]))

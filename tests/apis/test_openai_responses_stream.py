@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness import catalog
-from harness.apis.compare import likeness
 from harness.apis.eventstream import events
 from harness.apis.openai_responses import API
 from harness.apis.openai_responses.responses.dialects import DIALECTS
@@ -23,6 +22,7 @@ from harness.apis.profile import Profile
 from harness.apis.view import ModelStep, OpaqueView, RequestView, ResponseView, WireError
 from harness.contract.http import HttpResponse
 from harness.contract.model import StopReason
+from harness.meaning.differences import alike
 from harness.scenarios.schema import Provocation
 from tests.apis.steps import steps
 from tests.traffic import Recorded, needs_traffic, recorded
@@ -73,7 +73,7 @@ def test_a_stream_folds_to_what_the_whole_body_says(step: ModelStep, seed: str, 
     expected, folded = whole(step, seed, profile), API.read(stream(step, seed, profile))
     assert folded.complete
     assert folded.body == expected.body
-    assert likeness(replace(expected, streamed=True)) == likeness(folded)
+    assert alike(replace(expected, streamed=True), folded)
 
 
 @given(STEPS, st.text(max_size=3))

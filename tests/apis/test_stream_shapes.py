@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from harness import catalog
-from harness.apis.compare import likeness
 from harness.apis.view import ModelStep, ResponseView
 from harness.contract.http import HttpRequest, HttpResponse
+from harness.meaning.differences import alike
 
 CALLS = ModelStep(text="Let me look.", calls=(("get_weather", {"city": "S\u00e3o Paulo", "days": [1, 2]}), ("now", {})))
 SHAPES = [(api.name, name) for api in catalog.apis() for name in api.stream_shapes]
@@ -31,6 +31,5 @@ def test_a_shape_says_the_same_in_other_chunks(api: str, shape: str) -> None:
     plain, respelled = streamed(api, CALLS), streamed(api, CALLS, shape)
     assert respelled[1] != plain[1]
     assert respelled[0].complete
-    parts, others = likeness(respelled[0].parts), likeness(plain[0].parts)
-    assert parts == others
+    assert alike(respelled[0].parts, plain[0].parts)
     assert (respelled[0].stop_reason, respelled[0].usage) == (plain[0].stop_reason, plain[0].usage)

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness import catalog
-from harness.apis.compare import likeness
 from harness.apis.eventstream import events
 from harness.apis.view import ModelStep, ResponseView
 from harness.contract.http import HttpResponse
 from harness.contract.model import StopReason
+from harness.meaning.differences import alike
 from tests.apis.providers import MODELS, STREAMS, streamed, whole
 from tests.apis.steps import steps
 
@@ -48,7 +48,7 @@ def test_the_last_call_is_none_whole_and_streamed(form: str, step: ModelStep, se
         valid = [(call.name, call.arguments) for call in view.calls if call.malformed is None]
         assert [name for name, _ in valid] == [name for name, _ in step.calls[:-1]]
         assert all(isinstance(arguments, dict) for _, arguments in valid)
-    assert [likeness(call) for call in stream.calls] == [likeness(call) for call in body.calls]
+    assert alike(stream.calls, body.calls)
 
 
 @pytest.mark.parametrize("api", ["openai-chat", "openai-responses"])

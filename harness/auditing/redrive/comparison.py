@@ -33,12 +33,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 
-from harness.apis.jsonvalue import equal, without_nulls
+from harness.apis.jsonvalue import without_nulls
 from harness.apis.lift import Lift
 from harness.apis.scrubbed import is_scrubbed
 from harness.apis.view import CallView, JsonView, MediaView, OpaqueView, PartView, ResultView, SystemView, TextView
 from harness.auditing.redrive.pairs import Slice, paired
 from harness.contract.model import JSON, Tool
+from harness.meaning.differences import Path, Policy, diff
 from harness.meaning.results import core
 
 _REASONING = frozenset(
@@ -257,10 +258,9 @@ class Comparison:
         if recorded.answers != produced.answers:  # what they say belongs to two calls
             self._disagree(recorded.pointer, recorded.answers, produced.answers, "result-order")
             return
-        for name in (*recorded.fields, *(name for name in produced.fields if name not in recorded.fields)):
-            one, other = recorded.fields.get(name), produced.fields.get(name)
-            if not equal(one, other) and not self._allowed(name, one, other):
-                self._disagree(recorded.pointer, one, other, f"{recorded.kind}-{name.replace('_', '-')}")
+        for found in diff(recorded.fields, produced.fields, Policy(depth=1, allows=self._allowed)):
+            name = str(found.path[0]).replace("_", "-")
+            self._disagree(recorded.pointer, found.one, found.other, f"{recorded.kind}-{name}")
         if recorded.labels != produced.labels:
             self.allowances["labels"] += 1
         if recorded.kind == "call" and recorded.id != produced.id:
@@ -268,7 +268,10 @@ class Comparison:
         if recorded.kind == "result" and recorded.id is None and produced.id is not None:
             self._disagree(recorded.pointer, None, produced.id, "result-id")
 
-    def _allowed(self, name: str, recorded: JSON, produced: JSON) -> bool:
+    def _allowed(self, path: Path, recorded: JSON, produced: JSON) -> bool:
+        name = path[0]
+        if recorded is produced is None:
+            return True
         if name == "parameters" and _takes_nothing(recorded) and _takes_nothing(produced):
             self.allowances["default"] += 1
             return True

@@ -16,7 +16,6 @@ from typing import Literal, TypeAlias
 
 from harness import catalog
 from harness.apis.api import Api
-from harness.apis.compare import likeness as without_pointers
 from harness.apis.jsonvalue import canonical, equal, loads
 from harness.apis.lift import Lift
 from harness.apis.view import (
@@ -368,9 +367,10 @@ def _goes_on(earlier: RequestView, later: RequestView) -> bool:
     return all(text in texts for text in _texts(earlier))
 
 
-def _texts(view: RequestView) -> Iterator[object]:
+def _texts(view: RequestView) -> Iterator[str]:
     for turn in view.turns:
-        yield from (without_pointers(part) for part in turn.parts if isinstance(part, TextView) and turn.role == "user")
+        texts = [part for part in turn.parts if isinstance(part, TextView) and turn.role == "user"]
+        yield from (canonical([part.text, part.opaque]) for part in texts)
 
 
 def _field(body: JSON, name: str) -> str:

@@ -14,7 +14,7 @@ from typing import Self, TypeAlias, cast
 
 from harness import catalog
 from harness.apis.api import Api
-from harness.apis.jsonvalue import equal, join, loads
+from harness.apis.jsonvalue import loads
 from harness.apis.view import OpaqueView
 from harness.auditing.redrive.comparison import (
     Comparison,
@@ -30,6 +30,7 @@ from harness.auditing.redrive.pairs import Pair, answered_turns, lifted, pairs, 
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import JSON
 from harness.contract.protocols import Capability, Route
+from harness.meaning.differences import WHOLE_JSON, diff, json_pointer
 from harness.results import PairCounts, PairDisagreement, RedriveResult
 from harness.tape.cassette import Cassette
 from harness.tape.recut import recut
@@ -63,24 +64,14 @@ def _disagreement(
 
 
 def _parting(one: Driven, other: Driven) -> _Parting | None:
-    found = _first(_plain(one.answer), _plain(other.answer), "/answer")
-    return found or _first(_said(one), _said(other), "/follow-up")
+    """The first place, as deep as it goes, where two tellings differ."""
+    pairs = {"/answer": (_plain(one.answer), _plain(other.answer)), "/follow-up": (_said(one), _said(other))}
+    found = ((f"{at}{json_pointer(each.path)}", each) for at, pair in pairs.items() for each in diff(*pair, WHOLE_JSON))
+    return next(((at, each.one, each.other) for at, each in found), None)
 
 
 def _said(driven: Driven) -> JSON:
     return {"url": driven.request.url, "body": loads(driven.request.body)}
-
-
-def _first(one: JSON, other: JSON, at: str) -> _Parting | None:
-    """The first place, as deep as it goes, where two values part."""
-    if equal(one, other):
-        return None
-    inner: Iterator[_Parting | None] = iter(())
-    if isinstance(one, dict) and isinstance(other, dict):
-        inner = (_first(one.get(key), other.get(key), join(at, key)) for key in {**one, **other})
-    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
-        inner = (_first(*each, join(at, number)) for number, each in enumerate(zip(one, other, strict=True)))
-    return next((found for found in inner if found), (at, one, other))
 
 
 def _plain(value: object) -> JSON:

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from harness.apis.compare import likeness
 from harness.apis.view import CallView, RequestView, SettingView, SystemView, TextView, ToolView, TurnView
 from harness.contract.model import JSON
+from harness.meaning.differences import alike
 
 CALL = CallView("call_1", "get", {"a": 1, "b": [2]}, "/m/0", "/m/0/id", "/m/0/input")
 REQUEST = RequestView(
@@ -26,25 +26,25 @@ REQUEST = RequestView(
 
 def test_pointers_do_not_count() -> None:
     moved = replace(CALL, pointer="/x", id_pointer="/y", arguments_pointer="/z")
-    assert likeness(moved) == likeness(CALL)
+    assert alike(moved, CALL)
     elsewhere = replace(REQUEST, turns=(replace(REQUEST.turns[0], pointer="/contents/0"), REQUEST.turns[1]))
-    assert likeness(elsewhere) == likeness(REQUEST)
+    assert alike(elsewhere, REQUEST)
 
 
 def test_the_order_of_keys_and_of_settings_does_not_count() -> None:
-    assert likeness(replace(CALL, arguments={"b": [2], "a": 1})) == likeness(CALL)
-    assert likeness(replace(REQUEST, settings=dict(reversed(REQUEST.settings.items())))) == likeness(REQUEST)
+    assert alike(replace(CALL, arguments={"b": [2], "a": 1}), CALL)
+    assert alike(replace(REQUEST, settings=dict(reversed(REQUEST.settings.items()))), REQUEST)
 
 
 @pytest.mark.parametrize(
     "arguments", [{"a": True, "b": [2]}, {"a": "1", "b": [2]}, {"a": 1}, {"a": 1, "b": [2, 2]}, None]
 )
 def test_other_arguments_are_other_calls(arguments: JSON) -> None:
-    assert likeness(replace(CALL, arguments=arguments)) != likeness(CALL)
+    assert not alike(replace(CALL, arguments=arguments), CALL)
 
 
 def test_whole_numbers_are_the_same_as_integers_and_doubles() -> None:
-    assert likeness(replace(CALL, arguments={"a": 1.0, "b": [2]})) == likeness(CALL)
+    assert alike(replace(CALL, arguments={"a": 1.0, "b": [2]}), CALL)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_whole_numbers_are_the_same_as_integers_and_doubles() -> None:
     ],
 )
 def test_every_other_field_counts(other: object) -> None:
-    assert likeness(other) != likeness(CALL)
+    assert not alike(other, CALL)
 
 
 @pytest.mark.parametrize(
@@ -73,4 +73,4 @@ def test_every_other_field_counts(other: object) -> None:
     ],
 )
 def test_what_lies_deeper_counts(other: RequestView) -> None:
-    assert likeness(other) != likeness(REQUEST)
+    assert not alike(other, REQUEST)
