@@ -304,9 +304,11 @@ def _are(facts: Sequence[object], others: Sequence[object]) -> bool:
 
 
 def _has(profile: Profile, wanted: Mapping[str, Sequence[JSON]]) -> bool:
-    """Return whether each of these fields of a profile has one of the values, or holds one of them."""
+    """Return whether each of these fields of a profile (`sampling`, `thinking_types.enabled`) has or holds a value."""
     for name, values in wanted.items():
-        value: Any = getattr(profile, name)
+        field_name, _, key = name.partition(".")
+        value: Any = getattr(profile, field_name)
+        value = value.get(key) if key else value
         if not any(each in value if isinstance(value, frozenset) else each == value for each in values):
             return False
     return True

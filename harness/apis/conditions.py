@@ -107,8 +107,8 @@ class Conditions:
         self._conditions = conditions
         tests = [Test(each) for each in conditions]
         self._first = tests[0] if tests else None
-        # What there is says of which element, and the element which is next.
-        self.tests = sorted(tests, key=lambda test: (test.wants_nothing, test.is_relative))
+        # What there is says of which element, and the element which is next; what few elements have goes first.
+        self.tests = sorted(tests, key=lambda test: (test.wants_nothing, test.is_relative, test.is_common))
         self._needed = [test.steps[0].spellings for test in tests if test.steps and not test.wants_nothing]
         self._without = len([test for test in tests if test.goes_through_elements]) < 2
 
@@ -222,6 +222,11 @@ class Test:
         self._fits = _context(condition, self.steps)
 
     @property
+    def is_common(self) -> bool:
+        """Whether most elements meet it."""
+        return self.condition.operator in ("there", "kind", "not_kind", "out")
+
+    @property
     def goes_through_elements(self) -> bool:
         """Whether it may choose an element or a schema, which other conditions are then about as well."""
         return self.condition.schemas is not None or any(group for step in self.steps for group in step.groups)
@@ -271,7 +276,8 @@ class Test:
     def _candidates(self, asked: Asked, shared: frozenset[str], chosen: _Chosen) -> Iterator[_Found]:
         condition = self.condition
         if condition.header is not None:
-            yield "", asked.headers.get(condition.header.lower(), _ABSENT), chosen
+            absent = "" if condition.unlike is not None else _ABSENT  # a header that is absent matches nothing
+            yield "", asked.headers.get(condition.header.lower(), absent), chosen
         elif condition.schemas is None:
             yield from _walk([("", asked.body, chosen)], self.steps, shared) if chosen else asked.at(self.steps, shared)
         else:
@@ -350,6 +356,12 @@ def _elements(  # noqa: PLR0913, PLR0917 - a place, and how it goes on from ther
         before = chosen.get(group, "").removeprefix(f"{pointer}/")
         for position in _positions(index, len(value), before):
             yield join(pointer, position), value[position], chosen
+        return
+    known = chosen.get(group) if group in shared else None
+    if known is not None:
+        at = known.removeprefix(f"{pointer}/")
+        if at.isdecimal():
+            yield known, value[int(at)], chosen
         return
     for position, each in enumerate(value):
         place = join(pointer, position)

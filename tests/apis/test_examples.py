@@ -166,13 +166,22 @@ def test_a_certain_refusal_is_an_error_in_one_example_at_least() -> None:
     assert certain - errors == set()
 
 
+ELSEWHERE = {
+    "anthropic-version",  # a header that is missing: test_anthropic_limits
+    "anthropic-thinking-altered",  # what was said before: test_memory
+    "anthropic-thinking-signature",
+    "gemini-signature-corrupted",
+}
+"""Limits that no body breaks by itself."""
+
+
 def test_every_entry_that_refuses_something_has_an_example() -> None:
     missing = [
         entry.id
         for api in catalog.apis()
         for fact in api.facts.all()
         for entry in (*((fact,) if fact.verdict == "refused" and fact.when else ()), *fact.limits)
-        if not entry.refuses
+        if not entry.refuses and entry.id not in ELSEWHERE
     ]
     assert missing == []
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.apis.anthropic.limits.schemas import example_limits
+from harness.apis.anthropic.schemas import example_limits
 from harness.contract.model import JSON
 from harness.meaning.schemas import accepts, change
 from harness.meaning.schemas.instances import matching

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 
 from harness.apis.anthropic.client_forms import CLIENT_FORMS
+from harness.apis.anthropic.conversation import FACTS, dotted
 from harness.apis.anthropic.failures import fail, refuse, stream_error
 from harness.apis.anthropic.frontage import FRONTAGE
+from harness.apis.anthropic.judging import misheaded, violations
 from harness.apis.anthropic.lift import AnthropicLift
-from harness.apis.anthropic.limits import LIMITS
-from harness.apis.anthropic.limits.judging import misheaded, violations
-from harness.apis.anthropic.limits.memory import Memory
+from harness.apis.anthropic.memory import Memory
 from harness.apis.anthropic.profiles import PROFILES
 from harness.apis.anthropic.promises import departures
 from harness.apis.anthropic.questions import QUESTIONS
@@ -20,7 +20,6 @@ from harness.apis.anthropic.responses.building import build, build_stream, strea
 from harness.apis.anthropic.streams.shapes import SHAPES
 from harness.apis.api import Api
 from harness.apis.conditions import SchemaPlaces
-from harness.apis.facts import Facts
 from harness.apis.law import OWN, Services
 from harness.apis.smallest import Smallest
 from harness.apis.targets import Shipped
@@ -44,8 +43,9 @@ API = Api(
         stand_ins=r"claude-.*",
         clouds=frozenset({"vertex", "azure", "foundry"}),  # they host its models, and hold them to the same rules
     ),
-    limits=LIMITS,
-    facts=Facts.beside(__file__),
+    limits=(),
+    facts=FACTS,
+    spelled=dotted,
     schema_places=SchemaPlaces(
         ("tools[].input_schema",),
         ("output_config.format.schema", "output_format.schema"),

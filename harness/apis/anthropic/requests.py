@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from urllib.parse import unquote, urlsplit
 
-from harness.apis.anthropic.limits.conversation import objects
+from harness.apis.anthropic.conversation import objects
 from harness.apis.bodies import parsed
 from harness.apis.entries import entrywise
 from harness.apis.jsonvalue import equal, join

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from itertools import takewhile
 
 from harness.apis import memory
-from harness.apis.anthropic.limits import THINKING_ALTERED, THINKING_SIGNATURE
+from harness.apis.anthropic.conversation import limit
 from harness.apis.jsonvalue import canonical
 from harness.apis.limit import Violation
 from harness.apis.view import OpaqueView, PartView, RequestView, ResponseView, ResultView
@@ -41,7 +41,7 @@ class Memory(memory.Memory):
             if part.kind == "thinking" and canonical(part.raw) not in self._issued:
                 place = part.pointer.removeprefix("/").replace("/", ".")
                 words = f"{place}: Invalid `signature` in `thinking` block"
-                return THINKING_SIGNATURE.broken(words, part.pointer, code="invalid_request_error")
+                return limit("thinking-signature").broken(words, part.pointer, code="invalid_request_error")
         return None
 
     def _altered(self, request: RequestView) -> Violation | None:
@@ -52,7 +52,7 @@ class Memory(memory.Memory):
         thinking = _thinking(latest.parts)
         if thinking == self._latest or not (thinking or _returns_results(request)):
             return None
-        return THINKING_ALTERED.broken(
+        return limit("thinking-altered").broken(
             f"messages{latest.pointer.replace('/messages', '').replace('/', '.')}: `thinking` blocks in the latest "
             "assistant message cannot be modified; they must remain as they were in the original response.",
             latest.pointer,

@@ -2,37 +2,59 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise, takewhile
 
-from harness.apis.anthropic import limits
-from harness.apis.anthropic.limits.conversation import Block, Entry, Turn, dotted, is_server_work
+from harness.apis.anthropic.conversation import Block, Turn, dotted, is_server_work, limit
 from harness.apis.anthropic.requests import is_continued
-from harness.apis.entries import entrywise
 from harness.apis.jsonvalue import join
-from harness.apis.limit import Limit, Violation
+from harness.apis.limit import Limit, Violation, severity_of
+from harness.apis.profile import Profile
 from harness.contract.model import JSON
 
-_ID = re.compile(r"[a-zA-Z0-9_-]+")
 _EMPTY = Turn("", (), ())
-_HOMES = {"tool_use": "assistant", "tool_result": "user"}
 
 
-def pairing_limits(body: dict[str, JSON], entries: list[Entry], conversation: Sequence[Turn]) -> Iterator[Violation]:
-    """anthropic-call-fields, anthropic-call-answered-next, anthropic-results-first, anthropic-result-has-call,
-    anthropic-one-result-a-call, anthropic-server-call-alone, anthropic-toolset-echoed. Consecutive messages of a role
-    count as one turn (anthropic-roles). What continues a thread begins behind calls that the server remembers
+def pairing_limits(body: dict[str, JSON], conversation: Sequence[Turn], profile: Profile) -> Iterator[Violation]:
+    """Calls and results, and the places of system messages. Consecutive messages of a role count as one turn
+    (anthropic-roles). What continues a thread begins behind calls that the server remembers
     (anthropic-thread-continue)."""
     if conversation and not is_continued(body):
         yield from _pair(_EMPTY, conversation[0])
     for turn, following in pairwise([*conversation, _EMPTY]):
-        known = turn.wrong[:1]
-        if not known or known[0][0] is not following:  # else the request before had the two as well
-            turn.wrong[:] = known = [(following, [*_pair(turn, following)])]
-        yield from known[0][1]
-    for misplaced in _misplaced(entries, ""):
-        yield from misplaced
+        yield from _pair(turn, following)
+        for kind, home in (("tool_use", "assistant"), ("tool_result", "user")):
+            for block in turn.of_kind(kind) if turn.role != home else ():
+                message = f"{block.path}: `{kind}` blocks can only be in `{home}` messages"
+                yield limit("block-role").broken(message, block.pointer, actual=turn.role, expected=home)
+    if severity_of(profile.system_in_messages) != "error":  # else the role is refused wherever it stands
+        # A model that may take the role refuses it in a wrong place all the same (anthropic-sonnet-5-system-role).
+        for before, turn, after in zip([None, *conversation], conversation, [*conversation[1:], None], strict=False):
+            if turn.role == "system":
+                yield from _placement(turn, before, after)
+
+
+def _placement(turn: Turn, before: Turn | None, after: Turn | None) -> Iterator[Violation]:
+    if all(entry.data.get("output_config") and not entry.blocks for entry in turn.entries):
+        return  # the directive-only form stands anywhere (anthropic-system-directive)
+    place = turn.entries[0].pointer
+    message = None
+    if before is None:
+        message = (
+            "use the top-level 'system' parameter for the initial system prompt; the directive-only form "
+            "(content: [] with output_config) is accepted at any position"
+        )
+    elif not (before.role == "user" or (before.role == "assistant" and _ends_in_server_result(before))):
+        message = "role 'system' must follow a 'user' message or an 'assistant' message ending in a server tool result"
+    elif after is not None and after.role != "assistant":
+        message = "role 'system' must precede an 'assistant' message or end the array"
+    if message:
+        yield limit("system-placement").broken(f"{dotted(place)}: {message}", place)
+
+
+def _ends_in_server_result(turn: Turn) -> bool:
+    last = turn.blocks[-1:]
+    return bool(last) and last[0].kind.endswith("_tool_result") and is_server_work(last[0])
 
 
 def _pair(turn: Turn, following: Turn) -> Iterator[Violation]:
@@ -43,30 +65,15 @@ def _pair(turn: Turn, following: Turn) -> Iterator[Violation]:
         yield from _results(following, turn)
 
 
-@entrywise
-def _misplaced(entry: Entry, _pointer: str) -> list[Violation]:
-    found: list[Violation] = []
-    for block in entry.blocks:
-        home = _HOMES.get(block.kind, entry.role)
-        if home != entry.role:
-            message = f"{block.path}: `{block.kind}` blocks can only be in `{home}` messages"
-            found.append(limits.BLOCK_ROLE.broken(message, block.pointer, actual=entry.role, expected=home))
-    return found
-
-
 def _calls(turn: Turn) -> Iterator[Violation]:
     seen: set[str] = set()
     for block in turn.of_kind("tool_use"):
         call_id = block.string("id")
         if call_id is None:
             continue
-        pointer = join(block.pointer, "id")
-        if not _ID.fullmatch(call_id):
-            message = f"{block.path}.tool_use.id: String should match pattern '^{_ID.pattern}$'"
-            yield limits.CALL_ID_PATTERN.broken(message, pointer, actual=call_id)
         if call_id in seen:
             message = f"{block.path}: `tool_use` ids must be unique"
-            yield limits.CALL_ID_DUPLICATE.broken(message, pointer, actual=call_id)
+            yield limit("call-id-duplicate").broken(message, join(block.pointer, "id"), actual=call_id)
         seen.add(call_id)
 
 
@@ -80,21 +87,21 @@ def _answers(turn: Turn, following: Turn) -> Iterator[Violation]:
     place = turn.entries[-1].pointer
     unanswered = [block for block in calls if block.string("id") not in leading | later]
     if unanswered:
-        yield _unanswered(limits.RESULT_MISSING, place, unanswered)
+        yield _unanswered(limit("result-missing"), place, unanswered)
     belated = [block for block in calls if block.string("id") in later]
     if belated:
-        yield _unanswered(limits.RESULT_ORDER, place, belated)
+        yield _unanswered(limit("result-order"), place, belated)
     yield from _pending(turn, reply)
 
 
-def _unanswered(limit: Limit, place: str, calls: list[Block]) -> Violation:
+def _unanswered(broken: Limit, place: str, calls: list[Block]) -> Violation:
     ids: list[JSON] = [block.string("id") for block in calls]
     message = (
         f"{dotted(place)}: `tool_use` ids were found without `tool_result` blocks immediately after: "
         f"{', '.join(map(str, ids))}. Each `tool_use` block must have a corresponding `tool_result` block in the next "
         "message, before any other content."
     )
-    return limit.broken(message, calls[0].pointer, expected=ids)
+    return broken.broken(message, calls[0].pointer, expected=ids)
 
 
 def _pending(turn: Turn, reply: Turn) -> Iterator[Violation]:
@@ -107,7 +114,7 @@ def _pending(turn: Turn, reply: Turn) -> Iterator[Violation]:
             f"{others[0].path}: while the `server_tool_use` {waiting[0].string('id')} has no result, the next message "
             "may contain only `tool_result` blocks"
         )
-        yield limits.SERVER_CALL_PENDING.broken(message, others[0].pointer)
+        yield limit("server-call-pending").broken(message, others[0].pointer)
 
 
 def _results(turn: Turn, previous: Turn) -> Iterator[Violation]:
@@ -125,17 +132,17 @@ def _results(turn: Turn, previous: Turn) -> Iterator[Violation]:
                 f"{block.path}: unexpected `tool_use_id` found in `tool_result` blocks: {call_id}. Each `tool_result` "
                 "block must have a corresponding `tool_use` block in the previous message."
             )
-            yield limits.RESULT_ORPHAN.broken(message, pointer, actual=call_id, expected=[*calls])
+            yield limit("result-orphan").broken(message, pointer, actual=call_id, expected=[*calls])
         elif block.data.get("toolset_name") != calls[call_id].data.get("toolset_name"):
             expected = calls[call_id].data.get("toolset_name")
             message = f"{block.path}.tool_result.toolset_name: must be that of the `tool_use` block: {expected}"
-            yield limits.TOOLSET_NAME.broken(message, block.pointer, expected=expected)
+            yield limit("toolset-name").broken(message, block.pointer, expected=expected)
         if call_id in seen:
             message = (
                 f"{block.path}: each tool_use must have a single result. Found multiple `tool_result` blocks with id: "
                 f"{call_id}"
             )
-            yield limits.RESULT_DUPLICATE.broken(message, pointer, actual=call_id)
+            yield limit("result-duplicate").broken(message, pointer, actual=call_id)
         seen.add(call_id)
 
 

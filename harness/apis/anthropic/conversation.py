@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
 
-from harness.apis.entries import entrywise
+from harness.apis.facts import Facts
 from harness.apis.jsonvalue import join
-from harness.apis.limit import Violation
+from harness.apis.limit import Limit
 from harness.contract.model import JSON
+
+FACTS = Facts.beside(__file__)
+
+
+def limit(name: str) -> Limit:
+    """Return a limit of the API by its id without the API's name."""
+    return FACTS.limits[f"anthropic-{name}"][0]
 
 
 class Block(NamedTuple):
@@ -42,33 +48,18 @@ class Entry:
     data: dict[str, JSON]
     blocks: tuple[Block, ...]
 
-    @cached_property
-    def marked(self) -> tuple[tuple[str, dict[str, JSON]], ...]:
-        """Its blocks that have a cache mark, and those inside its results."""
-        every = (inner for block in self.blocks for inner in (block, *nested(block)))
-        return marked((block.pointer, block.data) for block in every)
-
 
 @dataclass(frozen=True, eq=False)
 class Turn:
-    """Consecutive entries of one role, which the provider combines into one turn (anthropic-roles), with all blocks.
-
-    `wrong` is for `pairing`: the turn that followed it last, and what was wrong with the two.
-    """
+    """Consecutive entries of one role, which the provider combines into one turn (anthropic-roles), with all blocks."""
 
     role: str
     entries: tuple[Entry, ...]
     blocks: tuple[Block, ...]
-    wrong: list[tuple[Turn, list[Violation]]] = field(default_factory=list["tuple[Turn, list[Violation]]"])
 
     def of_kind(self, kind: str) -> tuple[Block, ...]:
         """The blocks of one type."""
         return tuple(block for block in self.blocks if block.kind == kind)
-
-
-def marked(places: Iterable[tuple[str, dict[str, JSON]]]) -> tuple[tuple[str, dict[str, JSON]], ...]:
-    """Those of the objects that have a cache mark."""
-    return tuple((pointer, data) for pointer, data in places if data.get("cache_control") is not None)
 
 
 def dotted(pointer: str) -> str:
@@ -87,36 +78,21 @@ def blocks(content: JSON, pointer: str) -> tuple[Block, ...]:
     """The blocks of a `content` or a `system`."""
     if isinstance(content, str):
         return (Block("text", pointer, {"type": "text", "text": content}),)
-    return tuple(Block(_kind(data), place, data) for place, data in objects(content, pointer))
+    return tuple(Block(_word(data.get("type")), place, data) for place, data in objects(content, pointer))
 
 
 def entries(body: dict[str, JSON]) -> list[Entry]:
     """The members of `messages` that are objects."""
-    return [entry for entry in _entries(body.get("messages"), "/messages") if entry is not None]
-
-
-@entrywise
-def _entries(data: JSON, pointer: str) -> Entry | None:
-    if not isinstance(data, dict):
-        return None
-    return Entry(_word(data.get("role")), pointer, data, blocks(data.get("content"), join(pointer, "content")))
+    return [
+        Entry(_word(data.get("role")), place, data, blocks(data.get("content"), join(place, "content")))
+        for place, data in objects(body.get("messages"), "/messages")
+    ]
 
 
 def turns(conversation: list[Entry]) -> list[Turn]:
     """The entries, consecutive ones of a role combined."""
-    found = [(role, tuple(group)) for role, group in groupby(_alone(conversation, ""), key=attrgetter("role"))]
-    return [group[0] if len(group) == 1 else _combined(role, group) for role, group in found]
-
-
-@entrywise
-def _alone(entry: Entry, _pointer: str) -> Turn:
-    """The turn that an entry is, if its neighbours are not of its role."""
-    return Turn(entry.role, (entry,), entry.blocks)
-
-
-def _combined(role: str, every: Iterable[Turn]) -> Turn:
-    members = tuple(entry for turn in every for entry in turn.entries)
-    return Turn(role, members, tuple(block for entry in members for block in entry.blocks))
+    groups = [(role, tuple(group)) for role, group in groupby(conversation, key=attrgetter("role"))]
+    return [Turn(role, group, tuple(block for entry in group for block in entry.blocks)) for role, group in groups]
 
 
 def is_server_work(block: Block) -> bool:
@@ -133,10 +109,6 @@ def nested(block: Block) -> tuple[Block, ...]:
     if block.kind != "tool_result" or isinstance(content, str):
         return ()
     return blocks(content, join(block.pointer, "content"))
-
-
-def _kind(data: dict[str, JSON]) -> str:
-    return _word(data.get("type"))
 
 
 def _word(value: JSON) -> str:
