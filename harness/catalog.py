@@ -124,7 +124,9 @@ def apis() -> tuple[Api, ...]:
     """
     ours = APIS.modules()
     found = sorted(map(api, APIS.names()), key=lambda each: (each.name not in ours, each.column, each.name))
-    for kind, names in (("limit", [_limits(each) for each in found]), ("target", [_targets(each) for each in found])):
+    foreign = any(each.name not in ours for each in found)  # ids of the built-in ones differ; reading them takes time
+    limits = [_limits(each) if foreign else frozenset[str]() for each in found]
+    for kind, names in (("limit", limits), ("target", [_targets(each) for each in found])):
         for at, each in enumerate(found):
             for name in names[at]:
                 if any(name in others for others in names[:at]):

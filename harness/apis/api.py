@@ -273,8 +273,12 @@ class Api:
     def _breaches(self, law: Law, facts: Sequence[Fact]) -> Iterator[tuple[Limit, Breach]]:
         """The breaches of limits of which one fact at least holds."""
         held = {fact.id for fact in facts}
-        own = {entry.id: (limit_from(fact, entry), entry) for fact in facts for entry in fact.limits}
-        for limit, entry in {**self.facts.limits, **own}.values():
+        shipped = self.facts.limits
+        others = (
+            (fact, entry) for fact in facts for entry in fact.limits if shipped.get(entry.id, "  ")[1] is not entry
+        )
+        own = {entry.id: (limit_from(fact, entry), entry) for fact, entry in others}
+        for limit, entry in {**shipped, **own}.values():
             if not held.isdisjoint(limit.facts):
                 for breach in entry.breaches:
                     if breach.own in (None, law.is_own) and _has(law.profile, breach.profile):

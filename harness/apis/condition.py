@@ -21,6 +21,14 @@ _PATH = re.compile(rf"[^\[\].]+{_INDEX}(?:\.[^\[\].]+{_INDEX})*")
 JsonType = Literal["string", "number", "boolean", "object", "array", "null"]
 
 
+def _field(operator: str) -> str:
+    """Return the field of an operator whose own name is taken in Python."""
+    return f"{operator}_" if operator in ("is", "in", "bytes") else operator
+
+
+_BY_FIELD = {_field(operator): operator for operator in _OPERATORS}
+
+
 class Condition(Strict):
     """What a request has at a place. Exactly one place (`at`, `schema` or `header`) and one operator.
 
@@ -103,7 +111,7 @@ class Condition(Strict):
     @property
     def operator(self) -> str:
         """The one operator, as it is written."""
-        return next(name for name in _OPERATORS if self._given(name))
+        return self._given[0]
 
     @property
     def operand(self) -> JsonValue:
@@ -112,8 +120,9 @@ class Condition(Strict):
         value: JsonValue = getattr(self, _field(name))
         return value
 
-    def _given(self, name: str) -> bool:
-        return _field(name) in self.model_fields_set
+    @property
+    def _given(self) -> list[str]:
+        return [_BY_FIELD[name] for name in self.model_fields_set if name in _BY_FIELD]
 
     @model_validator(mode="after")
     def _says_one_thing(self) -> Condition:
@@ -122,7 +131,7 @@ class Condition(Strict):
             raise misfit("a condition has one of at, schema and header.")
         if self.at is not None and _PATH.fullmatch(self.at) is None:
             raise misfit(f"{self.at!r} is no place. Write it as in tools[].function.name.", "at")
-        given = [name for name in _OPERATORS if self._given(name)]
+        given = sorted(self._given, key=_OPERATORS.index)
         if len(given) != 1:
             raise misfit(f"a condition has one of {', '.join(_OPERATORS)}; this one has {', '.join(given) or 'none'}.")
         if (self.schemas is not None) is not (self.keyword is not None):
@@ -132,8 +141,3 @@ class Condition(Strict):
         if self.schemas is None and given[0] in _OF_SCHEMAS:
             raise misfit(f"{given[0]} is about a schema: write schema and keyword.")
         return self
-
-
-def _field(operator: str) -> str:
-    """Return the field of an operator whose own name is taken in Python."""
-    return f"{operator}_" if operator in ("is", "in", "bytes") else operator

@@ -105,19 +105,31 @@ def invalid_schema(schema: JSON, pointer: str) -> Iterator[tuple[str, str]]:
         yield join(pointer, *fault[0]), fault[1]
 
 
-def bare_arrays(schema: JSON, pointer: str, keywords: Sequence[str]) -> Iterator[str]:
+Nodes: TypeAlias = "Sequence[tuple[str, dict[str, JSON]]]"
+"""A schema and the schemas in it, with their pointers."""
+
+
+def schema_nodes(schema: JSON, pointer: str, keywords: Sequence[str]) -> Nodes:
+    """A schema and the schemas that these keywords have in it."""
+    found: list[tuple[str, dict[str, JSON]]] = []
+    waiting: list[tuple[str, JSON]] = [(pointer, schema)]
+    while waiting:
+        place, node = waiting.pop()
+        if isinstance(node, dict):
+            found.append((place, node))
+            waiting.extend(inner(node, place, [each for each in keywords if each in node]))
+    return found
+
+
+def bare_arrays(nodes: Nodes) -> Iterator[str]:
     """The pointers of arrays that do not say what their items are (openai-chat-array-items)."""
-    for place, node in _nodes(schema, pointer, keywords):
-        if _is_of(node, "array") and "items" not in node:
-            yield place
+    return (place for place, node in nodes if _is_of(node, "array") and "items" not in node)
 
 
-def open_objects(
-    schema: JSON, pointer: str, keywords: Sequence[str]
-) -> Iterator[tuple[str, dict[str, JSON], list[str]]]:
+def open_objects(nodes: Nodes) -> Iterator[tuple[str, dict[str, JSON], list[str]]]:
     """The objects of a schema that are outside of the strict subset (openai-chat-strict-schema): pointer, schema, and
     the properties that they do not require."""
-    for place, node in _nodes(schema, pointer, keywords):
+    for place, node in nodes:
         properties, required = node.get("properties"), node.get("required")
         if _is_of(node, "object") or isinstance(properties, dict):
             given = required if isinstance(required, list) else []
@@ -129,13 +141,3 @@ def open_objects(
 def _is_of(node: dict[str, JSON], kind: str) -> bool:
     said = node.get("type")
     return said == kind or (isinstance(said, list) and kind in said)
-
-
-def _nodes(schema: JSON, pointer: str, keywords: Sequence[str]) -> Iterator[tuple[str, dict[str, JSON]]]:
-    """A schema and the schemas in it, with their pointers."""
-    waiting: list[tuple[str, JSON]] = [(pointer, schema)]
-    while waiting:
-        place, node = waiting.pop()
-        if isinstance(node, dict):
-            yield place, node
-            waiting.extend(inner(node, place, keywords))

@@ -79,9 +79,10 @@ class _Place:
             found |= self._of_object(value)
         elif isinstance(value, list):
             found |= self._of_list(value)
-        for needed, bit in self.together.items():
-            if needed & found == needed:
-                found |= bit
+        if found and self.together:
+            for needed, bit in self.together.items():
+                if needed & found == needed:
+                    found |= bit
         return found
 
     def _of_object(self, value: dict[str, JSON]) -> int:
@@ -141,7 +142,7 @@ class Sieve:
             needed |= bit
         ways = {group: steps for test, _ in bits for group, steps in _chosen(test)}
         for group in sorted(ways, key=len, reverse=True):
-            members = [bit for test, bit in bits if group in dict(_chosen(test))]
+            members = [bit for test, bit in bits if bit and group in dict(_chosen(test))]
             if len(members) > 1:
                 needed |= self._together(self._at(ways[group]), members, needed)
         return needed
@@ -218,6 +219,14 @@ def _is_chosen(step: Step, groups: Container[str]) -> bool:
 
 def _lacking(test: Test, steps: Sequence[Step]) -> Holds:
     """Return whether what is behind these steps, from an element on, is absent or such as the test wants it."""
+    wants_none = test.condition.there is False
+
+    def within(value: JSON) -> bool:
+        return value is None if wants_none else test.holds(value)
+
+    if len(steps) == 1 and steps[0].spellings[0] == steps[0].spellings[1]:
+        key = steps[0].spellings[0]
+        return lambda value: not isinstance(value, dict) or key not in value or within(value[key])
 
     def holds(value: JSON) -> bool:
         for step in steps:
@@ -227,7 +236,7 @@ def _lacking(test: Test, steps: Sequence[Step]) -> Holds:
             if key is None:
                 return True
             value = value[key]
-        return value is None if test.condition.there is False else test.holds(value)
+        return within(value)
 
     return holds
 

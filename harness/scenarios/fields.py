@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, JsonValue, model_validator
@@ -22,11 +23,16 @@ class Strict(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _knows_its_keys(cls, value: JSON) -> JSON:
-        known = [field.alias or name for name, field in cls.model_fields.items()]
+        known = _keys(cls)
         for key in value if isinstance(value, dict) else ():
             if key not in known:
-                raise misfit(str(UnknownName("key", key, known)), key)
+                raise misfit(str(UnknownName("key", key, [*known])), key)
         return value
+
+
+@cache
+def _keys(model: type[BaseModel]) -> dict[str, None]:
+    return dict.fromkeys(field.alias or name for name, field in model.model_fields.items())
 
 
 def misfit(reason: str, *at: str | int) -> PydanticCustomError:

@@ -10,7 +10,7 @@ import pytest
 
 from harness import catalog
 from harness.apis.limit import Violation
-from harness.apis.openai_checks import open_objects
+from harness.apis.openai_checks import open_objects, schema_nodes
 from harness.apis.openai_responses import API
 from harness.contract.http import HttpRequest
 from tests.apis import lawful
@@ -235,7 +235,7 @@ def test_a_schema_nested_more_deeply_than_the_stack() -> None:
     schema: Body = {"type": "object"}
     for _ in range(3000):
         schema = {"type": "array", "items": schema}
-    ((pointer, _, _),) = open_objects(schema, "", ["items"])
+    ((pointer, _, _),) = open_objects(schema_nodes(schema, "", ["items"]))
     assert pointer == "/items" * 3000
 
 

@@ -17,7 +17,15 @@ from harness.apis.jsonvalue import join, loads
 from harness.apis.law import Law
 from harness.apis.limit import Violation
 from harness.apis.openai_chat.requests.parts import content_views
-from harness.apis.openai_checks import Entries, bare_arrays, field_faults, invalid_schema, open_objects
+from harness.apis.openai_checks import (
+    Entries,
+    Nodes,
+    bare_arrays,
+    field_faults,
+    invalid_schema,
+    open_objects,
+    schema_nodes,
+)
 from harness.apis.view import TextView, WireError
 from harness.apis.wording import bracketed
 from harness.contract.http import HttpRequest
@@ -58,7 +66,7 @@ def _objects(holder: dict[str, JSON], key: str, pointer: str) -> Iterator[tuple[
     listed = holder.get(key)
     for index, each in enumerate(listed if isinstance(listed, list) else ()):
         if isinstance(each, dict):
-            yield join(pointer, key, index), each
+            yield f"{pointer}/{key}/{index}", each
 
 
 def _calls(message: dict[str, JSON], pointer: str) -> Iterator[tuple[str, dict[str, JSON]]]:
@@ -184,19 +192,20 @@ def _tool_schemas(body: dict[str, JSON]) -> Iterator[Violation]:
             continue  # openai-chat-tool-parameters-root
         for where, reason in invalid_schema(schema, place):
             yield LIMITS["tool-parameters-schema"].broken(f"Invalid schema for {subject}: {reason}.", where, code=code)
-        for where in bare_arrays(schema, place, _NESTED):
+        nodes = schema_nodes(schema, place, _NESTED)
+        for where in bare_arrays(nodes):
             message = f"Invalid schema for {subject}: at {_context(where, place)}, array schema missing items."
             yield LIMITS["tool-array-items"].broken(message, where, code=code)
         if function.get("strict") is True:
-            yield from _strict(schema, place, subject, code)
+            yield from _strict(nodes, place, subject, code)
 
 
 def _context(place: str, root: str) -> str:
     return place.removeprefix(root) or "the root"
 
 
-def _strict(schema: JSON, pointer: str, subject: str, code: str) -> Iterator[Violation]:
-    for place, node, missing in open_objects(schema, pointer, _NESTED):
+def _strict(nodes: Nodes, pointer: str, subject: str, code: str) -> Iterator[Violation]:
+    for place, node, missing in open_objects(nodes):
         told = f"Invalid schema for {subject}: at {_context(place, pointer)},"
         if node.get("additionalProperties") is not False:
             yield LIMITS["strict-additional-properties"].broken(
@@ -231,7 +240,7 @@ def _format(body: dict[str, JSON]) -> Iterator[Violation]:
             for where, reason in invalid_schema(schema, place):
                 yield LIMITS["format-schema"].broken(f"Invalid schema for {subject}: {reason}.", where, code=code)
             if described.get("strict") is True:
-                yield from _strict(schema, place, subject, code)
+                yield from _strict(schema_nodes(schema, place, _NESTED), place, subject, code)
         case _:
             return
 

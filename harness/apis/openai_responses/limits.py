@@ -11,7 +11,15 @@ from harness.apis.facts import Facts
 from harness.apis.jsonvalue import join, keys
 from harness.apis.law import Law
 from harness.apis.limit import Limit, Violation
-from harness.apis.openai_checks import Entries, bare_arrays, field_faults, invalid_schema, open_objects
+from harness.apis.openai_checks import (
+    Entries,
+    Nodes,
+    bare_arrays,
+    field_faults,
+    invalid_schema,
+    open_objects,
+    schema_nodes,
+)
 from harness.apis.openai_responses.requests import state
 from harness.apis.openai_responses.requests.items import item_kind, string
 from harness.apis.view import WireError
@@ -232,11 +240,12 @@ def _function_schema(schema: JSON, name: str, place: str, *, own: bool, strict: 
         for where, reason in invalid_schema(schema, place) if own else ():
             source = "openai-responses-schema-valid"
             yield LIMITS["tool-schema"].broken(f"{told} {reason}.", where, code=_SCHEMA_CODE, source=source)
-        for where in bare_arrays(schema, place, _NESTED) if own else ():
+        nodes = schema_nodes(schema, place, _NESTED)
+        for where in bare_arrays(nodes) if own else ():
             text = f"{told} In context={_context(where, place)}, array schema missing items."
             yield LIMITS["tool-array-items"].broken(text, where, code=_SCHEMA_CODE)
         if strict:
-            yield from _strict(LIMITS["tool-strict-schema"], schema, place, told, _SCHEMA_CODE)
+            yield from _strict(LIMITS["tool-strict-schema"], nodes, place, told, _SCHEMA_CODE)
 
 
 def _root_fault(schema: JSON) -> str | None:
@@ -251,11 +260,11 @@ def _root_fault(schema: JSON) -> str | None:
 
 def _is_made_strict(schema: JSON, place: str) -> bool:
     """The schema is not yet what a strict one is, so that the default changes it (openai-responses-strict-default)."""
-    return schema is None or next(open_objects(schema, place, _NESTED), None) is not None
+    return schema is None or next(open_objects(schema_nodes(schema, place, _NESTED)), None) is not None
 
 
-def _strict(limit: Limit, schema: JSON, pointer: str, told: str, code: str) -> Iterator[Violation]:
-    for place, node, missing in open_objects(schema, pointer, _NESTED):
+def _strict(limit: Limit, nodes: Nodes, pointer: str, told: str, code: str) -> Iterator[Violation]:
+    for place, node, missing in open_objects(nodes):
         where = f"{told} In context={_context(place, pointer)},"
         if node.get("additionalProperties") is not False:
             text = f"{where} 'additionalProperties' is required to be supplied and to be false."
@@ -310,7 +319,8 @@ def _format(body: dict[str, JSON]) -> Iterator[Violation]:
             source = "openai-responses-schema-valid"
             yield LIMITS["format-shape"].broken(f"{told} {reason}.", where, code=code, source=source)
         if wanted.get("strict") is True:
-            yield from _strict(LIMITS["format-strict-schema"], schema, place, told, code)
+            nodes = schema_nodes(schema, place, _NESTED)
+            yield from _strict(LIMITS["format-strict-schema"], nodes, place, told, code)
 
 
 def _says_json(entries: JSON) -> bool:
