@@ -168,3 +168,11 @@ def response(events: list[StreamEvent]) -> ChatResponse:
     streamed = [(calls[index][0], "".join(calls[index][1])) for index in sorted(ended)]
     assert [(start.id, start.name, json.loads(text or "{}")) for start, text in streamed] == whole
     return last.response
+
+
+def thinking(events: list[StreamEvent]) -> str:
+    return "".join(one.text for one in events if isinstance(one, ThinkingDelta))
+
+
+def started(events: list[StreamEvent]) -> list[tuple[str, str]]:
+    return [(one.id, one.name) for one in events if isinstance(one, ToolCallStart)]

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, get_args
 
+import anthropic.types
+import google.genai.types
 import httpx2
+import openai.types.chat.chat_completion
+import openai.types.responses.response
 import pytest
 
 from harness.contract import errors
@@ -53,6 +57,24 @@ def test_stop_reasons(name: str, raw: str | None) -> None:
     wire = WIRES[name]
     response = wire.received(says("Hi"), stop=raw)
     assert (response.stop_reason, response.raw_stop_reason) == (wire.stops[raw], raw)
+
+
+WORDS: dict[str, tuple[str, ...]] = {
+    "anthropic": get_args(anthropic.types.StopReason),
+    "gemini": tuple(word.value for word in google.genai.types.FinishReason if "UNSPECIFIED" not in word.value),
+    "openai-chat": get_args(openai.types.chat.chat_completion.Choice.model_fields["finish_reason"].annotation),
+    "openai-responses": get_args(
+        get_args(openai.types.responses.response.IncompleteDetails.model_fields["reason"].annotation)[0]
+    ),
+}
+"""The words that the SDKs know: a table that lacks one is wrong, even if the witness has the same table."""
+
+
+def test_every_word_of_the_sdk_has_a_meaning(wire: Wire) -> None:
+    words = WORDS[wire.adapter.name]
+    assert len(words) >= 4
+    unknown = [word for word in words if wire.received(says("Hi"), stop=word).stop_reason is StopReason.UNKNOWN]
+    assert unknown == []
 
 
 def test_calls(wire: Wire) -> None:

@@ -6,8 +6,6 @@ from typing import Any
 import anthropic.types
 import pytest
 
-from harness.adapters.anthropic import ADAPTER
-from harness.contract import errors
 from harness.contract.model import (
     JSON_INSTRUCTION,
     ChatRequest,
@@ -19,7 +17,6 @@ from harness.contract.model import (
     Message,
     NamedTool,
     Opaque,
-    Refusal,
     Role,
     StopReason,
     Text,
@@ -29,62 +26,17 @@ from harness.contract.model import (
     ToolCall,
     ToolResult,
 )
-from harness.contract.protocols import Capability
-from tests.adapters.streamed import Server
+from tests.adapters.wires import WIRES
+from tests.adapters.wires.wire import WEATHER, asked, said, user
 from tests.apis.hardened import validator
 from tests.traffic import needs_traffic, recorded
 
-MODEL = "claude-sonnet-4-6"
-WEATHER = Tool("get_weather", "Weather of a city.", {"type": "object", "properties": {"city": {"type": "string"}}})
+WIRE = WIRES["anthropic"]
+sent, refused = WIRE.sends, WIRE.refuses
 
 
-def answer(*content: Any, **fields: Any) -> dict[str, Any]:
-    return {
-        "id": "msg_1",
-        "type": "message",
-        "role": "assistant",
-        "model": "claude-sonnet-4-6-20260101",
-        "content": list(content),
-        "stop_reason": "end_turn",
-        "stop_sequence": None,
-        "usage": {"input_tokens": 7, "output_tokens": 3},
-        **fields,
-    }
-
-
-def chat(server: Server, request: ChatRequest) -> ChatResponse:
-    return server.client(ADAPTER, request.model).chat(request)
-
-
-def asked(*messages: Message, **fields: Any) -> ChatRequest:
-    return ChatRequest(**{"model": MODEL, "messages": messages or (Message.user("hi"),), **fields})
-
-
-def sent(request: ChatRequest) -> dict[str, Any]:
-    server = Server(json.dumps(answer({"type": "text", "text": "hi"})).encode())
-    chat(server, request)
-    return server.body
-
-
-def received(*content: Any, **fields: Any) -> Any:
-    return chat(Server(json.dumps(answer(*content, **fields)).encode()), asked())
-
-
-def called(*calls: ToolCall) -> Message:
-    return Message(Role.ASSISTANT, calls)
-
-
-def results(*parts: Any) -> Message:
-    return Message(Role.USER, parts)
-
-
-def test_capabilities() -> None:
-    assert (ADAPTER.name, ADAPTER.api) == ("anthropic", "anthropic")
-    assert set(Capability) - ADAPTER.capabilities == {
-        Capability.AUDIO,
-        Capability.EMBEDDINGS,
-        Capability.RETRIES,
-    }
+def received(*content: Any, **fields: Any) -> ChatResponse:
+    return WIRE.answers({**WIRE.whole(), "content": list(content), **fields})
 
 
 # The request on the wire
@@ -150,24 +102,10 @@ def test_tools() -> None:
 
 
 def test_stop_and_metadata_of_the_request() -> None:
-    own = {
-        "tool_choice": {"disable_parallel_tool_use": True},
-        "tools": [{"type": "web_search_20260101", "name": "web_search"}],
-        "metadata": {"user_id": "u"},
-        "new_field": 1,
-    }
-    request = asked(
-        stop=("END",),
-        tools=(WEATHER,),
-        tool_choice="auto",
-        provider_metadata={"anthropic": own, "gemini": {"labels": {}}},
-    )
-    body = sent(request)
+    own = {"tool_choice": {"disable_parallel_tool_use": True}}
+    body = sent(asked(stop=("END",), tools=(WEATHER,), tool_choice="auto", provider_metadata={"anthropic": own}))
     assert body["stop_sequences"] == ["END"]
     assert body["tool_choice"] == {"type": "auto", "disable_parallel_tool_use": True}
-    assert [tool["name"] for tool in body["tools"]] == ["get_weather", "web_search"]
-    assert (body["metadata"], body["new_field"]) == ({"user_id": "u"}, 1)
-    assert "labels" not in body
 
 
 @pytest.mark.parametrize(
@@ -273,13 +211,6 @@ def test_thinking_has_a_budget_before_4_6(model: str) -> None:
     refused(forced, "tool choice")
 
 
-def refused(request: ChatRequest, feature: str) -> None:
-    server = Server(json.dumps(answer({"type": "text", "text": "hi"})).encode())
-    with pytest.raises(errors.Unsupported, match=feature):
-        chat(server, request)
-    assert server.requests == []
-
-
 PICTURE = Image("image/png", b"\x89PNG")
 
 
@@ -326,51 +257,21 @@ def test_user_media() -> None:
     ]
 
 
-def test_a_tool_loop() -> None:
-    body = sent(
-        asked(
-            Message.user("Weather?"),
-            Message(
-                Role.ASSISTANT,
-                (Text(""), ToolCall("toolu_1", "get_weather", {"city": "Paris"}), ToolCall("call_2", "now", {})),
-            ),
-            Message(
-                Role.USER,
-                (
-                    Text("go on"),
-                    ToolResult("call_2", "now", ["é", 1]),
-                    ToolResult("toolu_1", "get_weather", "station offline", is_error=True),
-                ),
-            ),
-            tools=(WEATHER,),
-        )
-    )
-    assert body["messages"][1:] == [
-        {
-            "role": "assistant",
-            "content": [
-                {"type": "tool_use", "id": "toolu_1", "name": "get_weather", "input": {"city": "Paris"}},
-                {"type": "tool_use", "id": "call_2", "name": "now", "input": {}},
-            ],
-        },
-        {
-            "role": "user",
-            "content": [
-                {"type": "tool_result", "tool_use_id": "call_2", "content": '["é",1]'},
-                {"type": "tool_result", "tool_use_id": "toolu_1", "content": "station offline", "is_error": True},
-                {"type": "text", "text": "go on"},
-            ],
-        },
-    ]
+def test_requests_fit_the_types_of_the_sdk() -> None:
+    calls = (ToolCall("toolu_1", "get_weather", {"city": "Paris"}), ToolCall("call_2", "now", {}))
+    failed = ToolResult("toolu_1", "get_weather", "station offline", is_error=True)
+    answers = user(Text("go on"), ToolResult("call_2", "now", ["é", 1]), failed)
+    body = sent(asked(Message.user("Weather?"), said(Text(""), *calls), answers, tools=(WEATHER,)))
     validator(anthropic.types.message_create_params.MessageCreateParamsNonStreaming).validate_python(body, strict=True)
+    assert body["messages"][2]["content"][1]["is_error"] is True
 
 
 def test_results_in_consecutive_messages_share_one() -> None:
     body = sent(
         asked(
-            called(ToolCall("a", "now", {}), ToolCall("b", "now", {})),
-            results(ToolResult("a", "now", "1")),
-            results(ToolResult("b", "now", "2")),
+            said(ToolCall("a", "now", {}), ToolCall("b", "now", {})),
+            user(ToolResult("a", "now", "1")),
+            user(ToolResult("b", "now", "2")),
             Message.user("and?"),
         )
     )
@@ -380,8 +281,8 @@ def test_results_in_consecutive_messages_share_one() -> None:
 def test_results_of_parts() -> None:
     body = sent(
         asked(
-            called(ToolCall("a", "look", {}), ToolCall("b", "look", {})),
-            results(
+            said(ToolCall("a", "look", {}), ToolCall("b", "look", {})),
+            user(
                 ToolResult("a", "look", (Text("a map"), PICTURE, Opaque("gemini", {"x": 1}), Text(""))),
                 ToolResult("b", "look", ()),
             ),
@@ -390,22 +291,6 @@ def test_results_of_parts() -> None:
     first, second = body["messages"][1]["content"]
     assert [block["type"] for block in first["content"]] == ["text", "image"]
     assert "content" not in second
-
-
-def test_what_other_apis_made_is_left_out_or_put_into_words() -> None:
-    message = Message(
-        Role.ASSISTANT,
-        (
-            Thinking("hm", {"gemini": {"thought": True}}),
-            Opaque("openai-responses", {"type": "reasoning"}),
-            Refusal("I will not."),
-            Text("Bye.", {"openai-responses": {"annotations": []}}),
-        ),
-    )
-    assert sent(asked(message, Message.user("Bye.")))["messages"][0] == {
-        "role": "assistant",
-        "content": [{"type": "text", "text": "I will not."}, {"type": "text", "text": "Bye."}],
-    }
 
 
 # The answer
@@ -434,7 +319,7 @@ def test_blocks_become_parts_and_go_back_as_they_came() -> None:
     assert response.text == "Let me see."
     assert response.tool_calls[0].arguments["n"] == 12345678901234567890123
     assert (response.stop_reason, response.raw_stop_reason) == (StopReason.TOOL_USE, "tool_use")
-    body = sent(asked(Message.user("?"), response.message, results(ToolResult("toolu_1", "get_weather", {}))))
+    body = sent(asked(Message.user("?"), response.message, user(ToolResult("toolu_1", "get_weather", {}))))
     assert body["messages"][1]["content"] == BLOCKS
     assert body["messages"][2]["content"] == [
         {"type": "tool_result", "tool_use_id": "toolu_1", "content": "{}", "toolset_name": "browser"}
@@ -448,9 +333,9 @@ def test_recorded_answers_go_back_as_they_came() -> None:
         if exchange.response.status != 200 or not exchange.response.body.startswith(b"{"):
             continue
         raw = json.loads(exchange.response.body)
-        response = chat(Server(exchange.response.body), asked())
+        response = WIRE.answers(exchange.response.body)
         answers = (ToolResult(call.id, call.name, "ok") for call in response.tool_calls)
-        body = sent(asked(Message.user("?"), response.message, results(*answers, Text("go on"))))
+        body = sent(asked(Message.user("?"), response.message, user(*answers, Text("go on"))))
         turns = [message["content"] for message in body["messages"] if message["role"] == "assistant"]
         assert turns == ([raw["content"]] if raw["content"] else []), exchange.path
         checked += 1

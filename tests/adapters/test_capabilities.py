@@ -12,6 +12,12 @@ from harness import catalog
 from harness.contract.protocols import Capability, Route
 
 SHIPPED = ("anthropic", "claude-cli", "gemini", "openai-chat", "openai-responses")
+MISSING = {
+    "anthropic": {Capability.AUDIO, Capability.EMBEDDINGS, Capability.RETRIES},
+    "gemini": {Capability.RETRIES},
+    "openai-chat": {Capability.PROVIDER_TOOLS, Capability.RETRIES, Capability.THINKING},
+    "openai-responses": {Capability.AUDIO, Capability.EMBEDDINGS, Capability.RETRIES},
+}
 FILES = sorted(Path(harness.adapters.__path__[0]).rglob("*.py"))
 
 
@@ -31,6 +37,13 @@ def test_no_adapter_claims_what_it_does_not_name() -> None:
 @pytest.mark.parametrize("claim", ["frozenset(Capability) - {Capability.RETRIES}", "{*Capability}", "set(Capability)"])
 def test_a_claim_of_all_is_seen(claim: str) -> None:
     assert whole(ast.parse(f"can = {claim}")) == [1]
+
+
+@pytest.mark.parametrize(("name", "missing"), MISSING.items())
+def test_what_an_adapter_does_not_claim(name: str, missing: set[Capability]) -> None:
+    adapter = catalog.adapter(name)
+    assert (adapter.name, adapter.api) == (name, name)
+    assert set(Capability) - adapter.capabilities == missing
 
 
 @pytest.mark.parametrize("name", SHIPPED)

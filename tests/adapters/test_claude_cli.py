@@ -146,58 +146,40 @@ def test_texts_are_joined_and_what_belongs_to_another_api_is_left_out() -> None:
 CONVERSATION = (Message.user("Hi"), Message(Role.ASSISTANT, (Text("Hello"),)), Message.user("And?"))
 
 
-@pytest.mark.parametrize(
-    ("changes", "text"),
-    [
-        (
-            {"tools": (Tool("now", "The time.", {}),)},
-            "tools is not supported: the command line knows only tools of its own, and they are switched off",
-        ),
-        ({"tool_choice": "none"}, "tool_choice is not supported: there are no tools to choose from"),
-        ({"response_format": JsonMode()}, "response_format is not supported: print mode answers in text"),
-        ({"thinking": ThinkingSettings("low")}, "thinking is not supported: the result does not show it"),
-        ({"temperature": 0.0}, "temperature is not supported: the command line has no flag for it"),
-        ({"top_p": 0.5}, "top_p is not supported: the command line has no flag for it"),
-        ({"stop": ("END",)}, "stop is not supported: the command line has no flag for it"),
-        (
-            {"provider_metadata": {"claude-cli": {"effort": "low"}}},
-            "provider_metadata is not supported: there is no body to put fields into",
-        ),
-        (
-            {"messages": CONVERSATION},
-            "history is not supported: a run takes one user message and keeps nothing of it",
-        ),
-        (
-            {"messages": CONVERSATION[1:2]},
-            "history is not supported: a run takes one user message and keeps nothing of it",
-        ),
-        (
-            {"messages": (Message(Role.USER, (Text("?"), Image("image/png", b"x"))),)},
-            "Image is not supported: a prompt is text",
-        ),
-        (
-            {"messages": (Message(Role.USER, (Text("?"), Opaque("claude-cli", {}))),)},
-            "Opaque is not supported: a prompt is text",
-        ),
-        (
-            {"messages": (Message.user(" \n"),)},
-            "a blank prompt is not supported: the command line wants to be asked something",
-        ),
-        (
-            {"messages": (Message.user("/help me"),)},
-            "a prompt that begins with '/' is not supported: the command line takes it for a command of its own",
-        ),
-        (
-            {"messages": (Message.user("half of a pair: \ud83d"),)},
-            "prompt is not supported: it cannot be written as UTF-8: surrogates not allowed",
-        ),
-        (
-            {"system": "nothing: \0"},
-            "system prompt is not supported: it holds a null character, which no command takes",
-        ),
-    ],
-)
-def test_what_it_cannot_express_is_refused_before_anything_is_run(changes: dict[str, Any], text: str) -> None:
+NO_FLAG = "the command line has no flag for it"
+ALONE = "a run takes one user message and keeps nothing of it"
+REFUSED: list[tuple[str, str, dict[str, Any]]] = [
+    ("tool_choice", "there are no tools to choose from", {"tool_choice": "none"}),
+    ("response_format", "print mode answers in text", {"response_format": JsonMode()}),
+    ("thinking", "the result does not show it", {"thinking": ThinkingSettings("low")}),
+    ("temperature", NO_FLAG, {"temperature": 0.0}),
+    ("top_p", NO_FLAG, {"top_p": 0.5}),
+    ("stop", NO_FLAG, {"stop": ("END",)}),
+    ("provider_metadata", "there is no body to put fields into", {"provider_metadata": {"claude-cli": {"x": 1}}}),
+    ("history", ALONE, {"messages": CONVERSATION}),
+    ("history", ALONE, {"messages": CONVERSATION[1:2]}),
+    ("Image", "a prompt is text", {"messages": (Message(Role.USER, (Text("?"), Image("image/png", b"x"))),)}),
+    ("Opaque", "a prompt is text", {"messages": (Message(Role.USER, (Text("?"), Opaque("claude-cli", {}))),)}),
+    ("a blank prompt", "the command line wants to be asked something", {"messages": (Message.user(" \n"),)}),
+    ("system prompt", "it holds a null character, which no command takes", {"system": "nothing: \0"}),
+    ("prompt", "it cannot be written as UTF-8: surrogates not allowed", {"messages": (Message.user("\ud83d"),)}),
+    (
+        "tools",
+        "the command line knows only tools of its own, and they are switched off",
+        {"tools": (Tool("now", "The time.", {}),)},
+    ),
+    (
+        "a prompt that begins with '/'",
+        "the command line takes it for a command of its own",
+        {"messages": (Message.user("/help me"),)},
+    ),
+]
+
+
+@pytest.mark.parametrize(("feature", "reason", "changes"), REFUSED)
+def test_what_it_cannot_express_is_refused_before_anything_is_run(
+    feature: str, reason: str, changes: dict[str, Any]
+) -> None:
     stub = Stub(printed())
     made = ADAPTER.connect(Endpoint("process://local", "", processes=stub), "claude-opus-5-5")
     assert isinstance(made, ChatClient)
@@ -206,7 +188,7 @@ def test_what_it_cannot_express_is_refused_before_anything_is_run(changes: dict[
     with pytest.raises(Unsupported) as raised:
         made.chat(request)
 
-    assert str(raised.value) == f"claude-cli: {text}"
+    assert str(raised.value) == f"claude-cli: {feature} is not supported: {reason}"
     assert stub.commands == []
 
 
@@ -273,93 +255,42 @@ def test_usage_that_is_not_said_is_not_made_up() -> None:
 
 # --- failures ---------------------------------------------------------------------------------------------------------
 
-NOT_LOGGED_IN = {"is_error": True, "result": "Not logged in · Please run /login", "stop_reason": "stop_sequence"}
+ENDED = "HTTP 500: claude ended with"
+NO_RESULT = "malformed response: claude has printed no result but:"
+MISSING = "there is no executable 'claude' on the path; install Claude Code, or put it there"
+UNKNOWN = "error: unknown option '--tools'"
+FAILED: list[tuple[type[ChatError], str, Completed | Exception]] = [
+    (AuthenticationFailed, "HTTP 401: No.", printed(1, is_error=True, api_error_status=401, result="No.")),
+    (RateLimited, "HTTP 429: No.", printed(1, is_error=True, api_error_status=429, result="No.")),
+    (Overloaded, "HTTP 529: No.", printed(1, is_error=True, api_error_status=529, result="No.")),
+    (ServerError, "HTTP 500: odd", printed(1, is_error=True, api_error_status=99, result="odd")),
+    (ServerError, "HTTP 500: Not logged in", printed(1, is_error=True, result="Not logged in")),
+    (
+        ServerError,
+        "HTTP 500 e_1: it broke; twice",
+        printed(1, subtype="e_1", result=None, errors=["it broke", "twice"]),
+    ),
+    (ServerError, "HTTP 500 e_2: an error without a message", printed(0, subtype="e_2", result=None)),
+    (ServerError, f"{ENDED} status 1 and says: {UNKNOWN!r}", Completed(1, "", f"{UNKNOWN}\n")),
+    (ServerError, f"{ENDED} signal 9 and says: 'nothing'", Completed(-9)),
+    (ServerError, f"{ENDED} status 3 and says: '[]'", Completed(3, "[]")),
+    (ServerError, f"{ENDED} status 1 and says: 'late'", Completed(1, printed().stdout, "late")),
+    (MalformedResponse, f"{NO_RESULT} 'Four.\\n'", Completed(0, "Four.\n")),
+    (MalformedResponse, f"{NO_RESULT} '{'[' * 299}", Completed(0, "[" * 100_000)),
+    (MalformedResponse, f'{NO_RESULT} \'{{"type": "assistant"}}\'', Completed(0, '{"type": "assistant"}')),
+    (
+        MalformedResponse,
+        "malformed response: no model was asked; claude itself says: 'Unknown command: /x'",
+        printed(num_turns=0, stop_reason=None, result="Unknown command: /x"),
+    ),
+    (MalformedResponse, "malformed response: the result has no text", printed(result=None)),
+    (ConnectionFailed, f"connection failed: {MISSING}", FileNotFoundError(2, "No such file or directory")),
+    (ConnectionFailed, "connection failed: too late", TimeoutError("too late")),
+    (ConnectionFailed, "connection failed: [Errno 13] Denied", PermissionError(13, "Denied")),
+]
 
 
-@pytest.mark.parametrize(
-    ("outcome", "kind", "text"),
-    [
-        (
-            printed(1, is_error=True, api_error_status=401, result="Failed to authenticate. API Error: 401"),
-            AuthenticationFailed,
-            "HTTP 401: Failed to authenticate. API Error: 401",
-        ),
-        (
-            printed(1, is_error=True, api_error_status=429, result="API Error: Request rejected (429)"),
-            RateLimited,
-            "HTTP 429: API Error: Request rejected (429)",
-        ),
-        (
-            printed(1, is_error=True, api_error_status=529, result="API Error: 529 Overloaded"),
-            Overloaded,
-            "HTTP 529: API Error: 529 Overloaded",
-        ),
-        (printed(1, **NOT_LOGGED_IN), ServerError, "HTTP 500: Not logged in · Please run /login"),
-        (
-            printed(1, subtype="error_during_execution", result=None, errors=["it broke", "twice"]),
-            ServerError,
-            "HTTP 500 error_during_execution: it broke; twice",
-        ),
-        (
-            printed(0, subtype="error_max_turns", result=None),
-            ServerError,
-            "HTTP 500 error_max_turns: an error without a message",
-        ),
-        (
-            printed(1, is_error=True, api_error_status=99, result="odd"),
-            ServerError,
-            "HTTP 500: odd",
-        ),
-        (
-            Completed(1, "", "error: unknown option '--tools'\n"),
-            ServerError,
-            "HTTP 500: claude ended with status 1 and says: \"error: unknown option '--tools'\"",
-        ),
-        (Completed(-9), ServerError, "HTTP 500: claude ended with signal 9 and says: 'nothing'"),
-        (Completed(3, "[]"), ServerError, "HTTP 500: claude ended with status 3 and says: '[]'"),
-        (
-            Completed(1, printed().stdout, "late"),
-            ServerError,
-            "HTTP 500: claude ended with status 1 and says: 'late'",
-        ),
-        (
-            Completed(0, "Four.\n"),
-            MalformedResponse,
-            "malformed response: claude has printed no result but: 'Four.\\n'",
-        ),
-        (
-            Completed(0, "[" * 100_000),
-            MalformedResponse,
-            "malformed response: claude has printed no result but: '" + "[" * 299,
-        ),
-        (
-            Completed(0, '{"type": "assistant"}'),
-            MalformedResponse,
-            'malformed response: claude has printed no result but: \'{"type": "assistant"}\'',
-        ),
-        (
-            printed(num_turns=0, stop_reason=None, result="Unknown command: /x"),
-            MalformedResponse,
-            "malformed response: no model was asked; claude itself says: 'Unknown command: /x'",
-        ),
-        (printed(result=None), MalformedResponse, "malformed response: the result has no text"),
-        (
-            FileNotFoundError(2, "No such file or directory"),
-            ConnectionFailed,
-            "connection failed: there is no executable 'claude' on the path; install Claude Code, or put it there",
-        ),
-        (
-            TimeoutError("claude has not ended after 600 seconds"),
-            ConnectionFailed,
-            "connection failed: claude has not ended after 600 seconds",
-        ),
-        (
-            PermissionError(13, "Permission denied"),
-            ConnectionFailed,
-            "connection failed: [Errno 13] Permission denied",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("kind", "text", "outcome"), FAILED)
 def test_every_failure_has_its_canonical_error(
     outcome: Completed | Exception, kind: type[ChatError], text: str
 ) -> None:

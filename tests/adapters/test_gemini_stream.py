@@ -101,16 +101,6 @@ def test_a_call_comes_whole_and_the_finish_reason_later() -> None:
     assert answer.stop_reason is StopReason.TOOL_USE
 
 
-def test_one_call_in_each_chunk() -> None:
-    calls = [chunk({"functionCall": {"name": f"f{number}", "id": f"c{number}"}}) for number in range(3)]
-    answer = response(played(*calls, chunk(finish="STOP")))
-    assert [(each.id, each.name, each.arguments) for each in answer.tool_calls] == [
-        ("c0", "f0", {}),
-        ("c1", "f1", {}),
-        ("c2", "f2", {}),
-    ]
-
-
 def test_calls_without_ids_are_named_alike_in_events_and_answer() -> None:
     history = (
         Message.user("hi"),

@@ -8,13 +8,9 @@ from typing import Any
 
 import pytest
 
-from harness.adapters.openai_chat import ADAPTER, RECEIVED
-from harness.contract import errors
+from harness.adapters.openai_chat import RECEIVED
 from harness.contract.model import (
     JSON_INSTRUCTION,
-    SYNTHESISED_ID,
-    ChatRequest,
-    ChatResponse,
     File,
     Image,
     JsonMode,
@@ -22,7 +18,6 @@ from harness.contract.model import (
     Message,
     Opaque,
     Refusal,
-    Role,
     StopReason,
     Text,
     Thinking,
@@ -31,18 +26,14 @@ from harness.contract.model import (
     ToolCall,
     ToolResult,
 )
-from harness.contract.protocols import Capability
-from tests.adapters.openai_fake import Provider
+from tests.adapters.wires import WIRES
+from tests.adapters.wires.wire import WEATHER, asked, said, user
 from tests.traffic import Recorded, needs_traffic, recorded
 
 API = "openai-chat"
-MODEL = "gpt-5.6"
-WEATHER = Tool("get_weather", "Weather of a city.", {"type": "object", "properties": {"city": {"type": "string"}}})
-HELLO = ChatRequest(MODEL, (Message.user("Hello"),))
-
-
-def ask(provider: Provider, request: ChatRequest) -> ChatResponse:
-    return provider.client(ADAPTER, MODEL).chat(request)
+WIRE = WIRES[API]
+sent, decoded, refused = WIRE.sends, WIRE.answers, WIRE.refuses
+HELLO = asked(Message.user("Hello"))
 
 
 def answer(finish: str | None = "stop", usage: Any = None, **message: Any) -> dict[str, Any]:
@@ -60,36 +51,6 @@ def answer(finish: str | None = "stop", usage: Any = None, **message: Any) -> di
 
 def wire_call(call_id: str = "call_a", arguments: str = '{"city":"Paris"}', **fields: Any) -> dict[str, Any]:
     return {"id": call_id, "type": "function", "function": {"name": "get_weather", "arguments": arguments}, **fields}
-
-
-def sent(request: ChatRequest) -> dict[str, Any]:
-    provider = Provider(answer(content="Hi"))
-    ask(provider, request)
-    return provider.body()
-
-
-def decoded(body: Any, request: ChatRequest = HELLO) -> ChatResponse:
-    return ask(Provider(body), request)
-
-
-def refused(request: ChatRequest) -> errors.Unsupported:
-    provider = Provider(answer(content="Hi"))
-    with pytest.raises(errors.Unsupported) as caught:
-        ask(provider, request)
-    assert provider.requests == []
-    return caught.value
-
-
-def asked(*messages: Message, **fields: Any) -> ChatRequest:
-    return ChatRequest(fields.pop("model", MODEL), messages, **fields)
-
-
-def said(*parts: Any) -> Message:
-    return Message(Role.ASSISTANT, parts)
-
-
-def user(*parts: Any) -> Message:
-    return Message(Role.USER, parts)
 
 
 def call(call_id: str = "call_a", **fields: Any) -> ToolCall:
@@ -170,118 +131,6 @@ def test_json_mode_says_json_in_a_message_of_its_own_only_where_nobody_does() ->
         asked(Message.user("List it."), system="JSON only.", response_format=JsonMode()),
     ):
         assert JSON_INSTRUCTION not in [message["content"] for message in sent(request)["messages"]]
-
-
-def test_the_json_instruction_stays_when_the_model_says_json() -> None:
-    first = asked(Message.user("List it."), response_format=JsonMode())
-    second = replace(first, messages=(*first.messages, said(Text("json")), Message.user("More.")))
-    assert sent(second)["messages"][:2] == sent(first)["messages"]
-
-
-def test_json_schema_is_rewritten_to_strict_form() -> None:
-    schema: dict[str, Any] = {
-        "type": "object",
-        "properties": {
-            "name": {"type": "string", "default": "x"},
-            "age": {"type": "integer"},
-            "kind": {"enum": ["a", "b"]},
-            "size": {
-                "anyOf": [{"type": "integer"}, {"type": "object", "properties": {}, "additionalProperties": False}]
-            },
-            "default": {"type": ["string", "null"]},
-            "where": {"type": "array", "items": {"$ref": "#/$defs/place"}},
-        },
-        "required": ["name", "where", "size"],
-        "$defs": {"place": {"type": "object", "properties": {"city": {"type": "string"}}}},
-    }
-    body = sent(replace(HELLO, response_format=JsonSchema(schema, "person")))
-    assert body["response_format"] == {
-        "type": "json_schema",
-        "json_schema": {
-            "name": "person",
-            "strict": True,
-            "schema": {
-                "type": "object",
-                "properties": {
-                    "name": {"type": "string"},
-                    "age": {"type": ["integer", "null"]},
-                    "kind": {"anyOf": [{"enum": ["a", "b"]}, {"type": "null"}]},
-                    "size": {
-                        "anyOf": [
-                            {"type": "integer"},
-                            {"type": "object", "properties": {}, "required": [], "additionalProperties": False},
-                        ]
-                    },
-                    "default": {"type": ["string", "null"]},
-                    "where": {"type": "array", "items": {"$ref": "#/$defs/place"}},
-                },
-                "required": ["name", "age", "kind", "size", "default", "where"],
-                "additionalProperties": False,
-                "$defs": {
-                    "place": {
-                        "type": "object",
-                        "properties": {"city": {"type": ["string", "null"]}},
-                        "required": ["city"],
-                        "additionalProperties": False,
-                    }
-                },
-            },
-        },
-    }
-
-
-@pytest.mark.parametrize(
-    "inner",
-    [
-        {"type": "object", "additionalProperties": {"type": "string"}},
-        {"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": True},
-        {"type": "object"},
-        {"type": "array"},
-        {},
-        True,
-        {"oneOf": [{"type": "string"}]},
-        {"$ref": "#", "description": "a sibling"},
-    ],
-)
-def test_a_schema_without_a_strict_form_goes_untouched(inner: Any) -> None:
-    schema: dict[str, Any] = {
-        "type": "object",
-        "properties": {"inner": inner, "other": {"type": "string", "default": ""}},
-    }
-    form = sent(replace(HELLO, response_format=JsonSchema(schema)))["response_format"]["json_schema"]
-    assert form == {"name": "response", "strict": False, "schema": schema}
-
-
-def test_a_schema_whose_root_is_no_object_goes_untouched() -> None:
-    schema: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
-    form = sent(replace(HELLO, response_format=JsonSchema(schema)))["response_format"]["json_schema"]
-    assert (form["strict"], form["schema"]) == (False, schema)
-
-
-def test_metadata_of_the_request_is_merged_into_the_body() -> None:
-    metadata = {API: {"parallel_tool_calls": False, "seed": 3, "response_format": {"extra": 1}}, "gemini": {"bad": 1}}
-    body = sent(replace(HELLO, tools=(WEATHER,), response_format=JsonMode(), provider_metadata=metadata))
-    assert (body["parallel_tool_calls"], body["seed"]) == (False, 3)
-    assert body["response_format"] == {"type": "json_object", "extra": 1}
-    assert "bad" not in body
-
-
-def test_calls_and_results_pair_up_and_results_come_first() -> None:
-    request = asked(
-        Message.user("?"),
-        said(Text(""), call("call_a"), call("call_b")),
-        user(Text("Thanks."), result("sunny", "call_b")),
-        user(result({"temp": 18, "ü": None}, "call_a")),
-        user(Text("Go on."), Text("Please.")),
-    )
-    arguments = '{"city":"Paris"}'
-    assert sent(request)["messages"][1:] == [
-        {"role": "assistant", "content": None, "tool_calls": [wire_call("call_a"), wire_call("call_b", arguments)]},
-        {"role": "tool", "tool_call_id": "call_b", "content": "sunny"},
-        {"role": "tool", "tool_call_id": "call_a", "content": '{"temp":18,"ü":null}'},
-        {"role": "user", "content": "Thanks."},
-        {"role": "user", "content": [{"type": "text", "text": "Go on."}, {"type": "text", "text": "Please."}]},
-    ]
 
 
 @pytest.mark.parametrize(
@@ -368,15 +217,6 @@ def test_an_opaque_with_a_role_is_a_message_of_its_own_in_its_place() -> None:
     ]
 
 
-def test_tools_of_the_requests_metadata_stand_beside_the_functions() -> None:
-    custom = {"type": "custom", "custom": {"name": "sql"}}
-    request = replace(HELLO, tools=(WEATHER,), provider_metadata={API: {"tools": [custom]}})
-    function, other = sent(request)["tools"]
-    assert function["function"]["name"] == "get_weather"
-    assert other == custom
-    assert sent(replace(request, tools=()))["tools"] == [custom]
-
-
 @pytest.mark.parametrize(
     "message",
     [
@@ -414,14 +254,6 @@ def wire_ids(messages: tuple[Message, ...]) -> tuple[list[str], list[str]]:
     return calls, [message["tool_call_id"] for message in wire if message["role"] == "tool"]
 
 
-def test_a_made_id_never_meets_one_that_is_there() -> None:
-    (made,), _ = wire_ids(history_with("a" * 41))
-    calls, results = wire_ids(history_with(made, "a" * 41))
-    assert calls == results
-    assert calls[0] == made
-    assert calls[1] != made
-
-
 def test_a_long_id_that_the_server_issued_returns_unchanged() -> None:
     long = "call_" + "x" * 60
     response = decoded(answer("tool_calls", tool_calls=[wire_call(long)]))
@@ -430,24 +262,7 @@ def test_a_long_id_that_the_server_issued_returns_unchanged() -> None:
     assert calls == results == [long]
 
 
-@pytest.mark.parametrize("missing", [{"id": ""}, {"id": None}])
-def test_a_call_without_an_id_gets_one_that_is_new_in_the_history(missing: dict[str, Any]) -> None:
-    request = asked(*history_with("call_1"))
-    first, second = decoded(answer("tool_calls", tool_calls=[wire_call() | missing] * 2), request).tool_calls
-    assert len({"call_1", first.id, second.id}) == 3
-    assert first.provider_metadata["harness"] == {SYNTHESISED_ID: True}
-    again = decoded(answer("tool_calls", tool_calls=[wire_call() | missing] * 2), request).tool_calls
-    assert again == (first, second)
-
-
 # --- responses --------------------------------------------------------------------------------------------------------
-
-
-def test_calls() -> None:
-    body = answer("tool_calls", tool_calls=[wire_call(), wire_call("call_b", "", index=1)])
-    response = decoded(body)
-    assert response.message == said(call(), ToolCall("call_b", "get_weather", {}))
-    assert response.stop_reason is StopReason.TOOL_USE
 
 
 def test_a_forced_call_stops_with_stop_and_is_tool_use_all_the_same() -> None:
@@ -459,18 +274,6 @@ def test_a_refusal() -> None:
     response = decoded(answer(refusal="I cannot."))
     assert response.message == said(Refusal("I cannot."))
     assert response.stop_reason is StopReason.REFUSAL
-
-
-@pytest.mark.parametrize("arguments", ['{"city": "Par', ""])
-def test_a_call_cut_short_is_no_call_and_goes_back_only_if_it_was_answered(arguments: Any) -> None:
-    raw = wire_call(arguments=arguments)
-    response = decoded(answer("length", tool_calls=[raw]))
-    assert response.message.parts == (Opaque(API, raw),)
-    assert response.stop_reason is StopReason.MAX_TOKENS
-    unanswered = sent(asked(Message.user("?"), response.message, Message.user("Go on.")))
-    assert [message["role"] for message in unanswered["messages"]] == ["user", "user"]
-    answered = sent(asked(Message.user("?"), response.message, user(result("cut short", is_error=True))))
-    assert answered["messages"][1] == {"role": "assistant", "content": None, "tool_calls": [raw]}
 
 
 def test_what_a_dialect_takes_back_goes_back_as_it_came() -> None:
@@ -549,15 +352,6 @@ def back(message: dict[str, Any]) -> Any:
     response = decoded(answer("tool_calls", **message))
     results = [result("x", one["id"]) for one in message["tool_calls"]]
     return sent(asked(Message.user("?"), response.message, user(*results)))["messages"][1]
-
-
-def test_capabilities() -> None:
-    assert (ADAPTER.name, ADAPTER.api) == (API, API)
-    assert set(Capability) - ADAPTER.capabilities == {
-        Capability.PROVIDER_TOOLS,
-        Capability.RETRIES,
-        Capability.THINKING,
-    }
 
 
 # --- against others ---------------------------------------------------------------------------------------------------

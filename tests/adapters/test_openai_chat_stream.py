@@ -1,18 +1,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import httpx2
 import pytest
 
 from harness.adapters.openai_chat import ADAPTER, RECEIVED
-from harness.contract import errors
 from harness.contract.model import (
     SYNTHESISED_ID,
-    ArgumentsDelta,
-    ChatRequest,
     Message,
     Opaque,
     Refusal,
@@ -21,30 +17,22 @@ from harness.contract.model import (
     Text,
     Thinking,
     ToolCall,
-    ToolCallEnd,
-    ToolCallStart,
     Usage,
 )
-from harness.contract.protocols import Endpoint, StreamingChatClient
-from tests.adapters.openai_fake import KEY, server
-from tests.adapters.openai_streams import (
-    DONE,
-    ended,
-    event,
-    started,
-    thinking,
-)
-from tests.adapters.streamed import Player, response
+from tests.adapters.streamed import Player, response, started, thinking
+from tests.adapters.wires import WIRES
+from tests.adapters.wires.wire import asked
 
 API = "openai-chat"
-MODEL = "gpt-5.6"
-HELLO = ChatRequest(MODEL, (Message.user("Hello"),))
+DONE = b"data: [DONE]\n\n"
+event = WIRES[API].event
+
 USAGE = {"prompt_tokens": 9, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 4}}
 
 
 @pytest.fixture
 def play() -> Player:
-    return Player(ADAPTER, MODEL)
+    return Player(ADAPTER, "gpt-5.6")
 
 
 def chunk(finish_reason: str | None = None, usage: Any = None, **delta: Any) -> dict[str, Any]:
@@ -76,54 +64,12 @@ def stream(*chunks: dict[str, Any], end: str | None = "tool_calls", done: bool =
     return b"".join(map(event, [*chunks, *last])) + (DONE if done else b"")
 
 
-def failed(play: Player, *chunks: bytes, **options: Any) -> errors.ChatError:
-    """The error that a stream ends in. It has ended no call that was not complete, and nothing has finished."""
-    with pytest.raises(errors.ChatError) as caught:
-        play.stream(*chunks, **options)
-    assert not [one for one in play.seen if isinstance(one, ToolCallEnd)]
-    return caught.value
-
-
-PARALLEL = (
-    stream(
-        chunk(role="assistant", content=None),
-        calls(piece(0, "call_a", "get_weather", "")),
-        calls(piece(0, arguments='{"city":"São')),
-        calls(piece(0, arguments=' Paulo \\u00e9\u2028😀"}')),
-        calls(piece(1, "call_b", "now", "")),
-        calls(piece(1, arguments="{}")),
-    ).removesuffix(DONE)
-    + event({**chunk(), "choices": [], "usage": USAGE})
-    + DONE
-)
-
-
 # --- what arrives -----------------------------------------------------------------------------------------------------
-
-
-def test_calls_arrive_with_their_arguments(play: Player) -> None:
-    events = play.stream(PARALLEL)
-    assert events[:-1] == [
-        ToolCallStart(0, "call_a", "get_weather"),
-        ArgumentsDelta(0, '{"city":"São'),
-        ArgumentsDelta(0, ' Paulo \\u00e9\u2028😀"}'),
-        ToolCallStart(1, "call_b", "now"),
-        ArgumentsDelta(1, "{}"),
-        ToolCallEnd(0),
-        ToolCallEnd(1),
-    ]
-    answer = response(events)
-    assert answer.tool_calls == (
-        ToolCall("call_a", "get_weather", {"city": "São Paulo é\u2028😀"}),
-        ToolCall("call_b", "now", {}),
-    )
-    assert answer.stop_reason is StopReason.TOOL_USE
-    assert answer.usage == Usage(9, 5, cache_read_tokens=4)
 
 
 def test_options_of_the_stream_are_merged_with_that_for_usage(play: Player) -> None:
     metadata = {API: {"stream_options": {"include_obfuscation": False}}}
-    play.stream(PARALLEL, request=replace(HELLO, provider_metadata=metadata))
+    play.stream(stream(chunk(content="Hi")), request=asked(provider_metadata=metadata))
     assert play.server.body["stream_options"] == {"include_usage": True, "include_obfuscation": False}
 
 
@@ -220,95 +166,78 @@ ONE = [("call_a", "now", {"zone": "UTC"})]
 TWO = [*ONE, ("call_b", "then", {})]
 
 
-@pytest.mark.parametrize(
-    ("pieces", "wanted"),
-    [
-        pytest.param([piece(0, "call_a", "now", '{"zone":"UTC"}')], ONE, id="whole"),
-        pytest.param([piece(0, "call_a", "now"), piece(0, arguments='{"zone":"UTC"}')], ONE, id="no first arguments"),
-        pytest.param(
-            [piece(1, "call_a", "now", '{"zone":'), piece(1, arguments='"UTC"}'), piece(2, "call_b", "then", "{}")],
-            TWO,
-            id="index from 1",
-        ),
-        pytest.param(
-            [
-                piece(0, "call_a", "now", '{"zone":'),
-                piece(1, "call_b", "then", "{"),
-                piece(0, arguments='"UTC"}'),
-                piece(1, arguments="}"),
-            ],
-            TWO,
-            id="pieces alternate",
-        ),
-        pytest.param(
-            [
-                piece(None, "call_a", "now", '{"zone":'),
-                piece(None, arguments='"UTC"}'),
-                piece(None, "call_b", "then", ""),
-            ],
-            TWO,
-            id="no index",
-        ),
-        pytest.param(
-            [
-                piece(None, "call_a", "now", '{"zone":'),
-                piece(None, "call_b", "then", ""),
-                piece(None, "call_a", "now", '"UTC"}'),
-            ],
-            TWO,
-            id="no index, id in every piece",
-        ),
-        pytest.param(
-            [
-                piece(0, "call_a", "now", '{"zone":'),
-                piece(0, "call_a", "now", '"UTC"}'),
-                piece(1, "call_b", "then", ""),
-                piece(1, "call_b", "then", ""),
-            ],
-            TWO,
-            id="id and name in every piece",
-        ),
-        pytest.param(
-            [piece(0, "call_a", "now", '{"zone":"UTC"}'), piece(0, "call_b", "then", "{}")], TWO, id="index always 0"
-        ),
-        pytest.param(
-            [piece(0, "call_a", "now", ""), piece(0, "x", "", '{"zone":'), piece(0, "y", "", '"UTC"}')],
-            ONE,
-            id="another id and an empty name in each piece",
-        ),
-        pytest.param(
-            [
-                piece(0, "call_a", "now", ""),
-                piece(0, "x", "", '{"zone":"UTC"}'),
-                piece(0, "call_b", "then", ""),
-                piece(0, "y", "", "{}"),
-            ],
-            TWO,
-            id="another id in each piece, index always 0",
-        ),
-        pytest.param(
-            [piece(0, "call_a", "now", ""), piece(0, "", "", '{"zone":"UTC"}'), piece(1, "call_b", "then", "")],
-            TWO,
-            id="empty id and name later",
-        ),
-        pytest.param(
-            [{**piece(0, "call_a", "now"), "function": {"name": "now", "arguments": None}}, piece(0, arguments="{}")],
-            [("call_a", "now", {})],
-            id="null arguments",
-        ),
-        pytest.param(
-            [piece(0, "call_a"), piece(0, name="now"), piece(0, arguments='{"zone":"UTC"}')], ONE, id="name after id"
-        ),
-        pytest.param(
-            [piece(0, name="now"), piece(0, "call_a"), piece(0, arguments='{"zone":"UTC"}')], ONE, id="id after name"
-        ),
-    ],
-)
-def test_dialects_give_the_same_calls(play: Player, pieces: list[dict[str, Any]], wanted: Any) -> None:
+UTC = '{"zone":"UTC"}'
+DIALECTS = {
+    "whole": (ONE, [piece(0, "call_a", "now", UTC)]),
+    "no first arguments": (ONE, [piece(0, "call_a", "now"), piece(0, arguments=UTC)]),
+    "name after id": (ONE, [piece(0, "call_a"), piece(0, name="now"), piece(0, arguments=UTC)]),
+    "id after name": (ONE, [piece(0, name="now"), piece(0, "call_a"), piece(0, arguments=UTC)]),
+    "another id and an empty name in each piece": (
+        ONE,
+        [piece(0, "call_a", "now", ""), piece(0, "x", "", UTC[:8]), piece(0, "y", "", UTC[8:])],
+    ),
+    "null arguments": (
+        [("call_a", "now", {})],
+        [{**piece(0, "call_a", "now"), "function": {"name": "now", "arguments": None}}, piece(0, arguments="{}")],
+    ),
+    "index from 1": (
+        TWO,
+        [piece(1, "call_a", "now", UTC[:8]), piece(1, arguments=UTC[8:]), piece(2, "call_b", "then", "{}")],
+    ),
+    "pieces alternate": (
+        TWO,
+        [
+            piece(0, "call_a", "now", UTC[:8]),
+            piece(1, "call_b", "then", "{"),
+            piece(0, arguments=UTC[8:]),
+            piece(1, arguments="}"),
+        ],
+    ),
+    "no index": (
+        TWO,
+        [piece(None, "call_a", "now", UTC[:8]), piece(None, arguments=UTC[8:]), piece(None, "call_b", "then", "")],
+    ),
+    "no index, id in every piece": (
+        TWO,
+        [
+            piece(None, "call_a", "now", UTC[:8]),
+            piece(None, "call_b", "then", ""),
+            piece(None, "call_a", "now", UTC[8:]),
+        ],
+    ),
+    "id and name in every piece": (
+        TWO,
+        [
+            piece(0, "call_a", "now", UTC[:8]),
+            piece(0, "call_a", "now", UTC[8:]),
+            piece(1, "call_b", "then", ""),
+            piece(1, "call_b", "then", ""),
+        ],
+    ),
+    "index always 0": (TWO, [piece(0, "call_a", "now", UTC), piece(0, "call_b", "then", "{}")]),
+    "another id in each piece, index always 0": (
+        TWO,
+        [
+            piece(0, "call_a", "now", ""),
+            piece(0, "x", "", UTC),
+            piece(0, "call_b", "then", ""),
+            piece(0, "y", "", "{}"),
+        ],
+    ),
+    "empty id and name later": (
+        TWO,
+        [piece(0, "call_a", "now", ""), piece(0, "", "", UTC), piece(1, "call_b", "then", "")],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_dialects_give_the_same_calls(play: Player, name: str) -> None:
+    wanted, pieces = DIALECTS[name]
     events = play.stream(stream(*map(calls, pieces)))
-    response(events)
-    assert ended(events) == wanted
-    assert response(play.stream(stream(calls(*pieces)))).tool_calls == response(events).tool_calls
+    made = response(events).tool_calls
+    assert [(one.id, one.name, one.arguments) for one in made] == wanted
+    assert response(play.stream(stream(calls(*pieces)))).tool_calls == made
 
 
 @pytest.mark.parametrize("empty", [None, ""])
@@ -342,7 +271,7 @@ def test_a_made_id_is_that_of_the_whole_answer_and_new_in_the_history(play: Play
     body = stream(
         calls(piece(0, "", "now", '{"cut')), calls(piece(1, "", "now", "{}")), calls(piece(2, "call_x", "now", "{}"))
     )
-    events = play.stream(body, request=replace(HELLO, messages=history))
+    events = play.stream(body, request=asked(*history))
     ids = [call_id for call_id, _ in started(events)]
     assert len({"call_1", *ids}) == 4
     answer = response(events)
@@ -412,38 +341,6 @@ def test_a_finish_reason_or_the_sentinel_is_an_end(play: Player) -> None:
 
 def test_what_stands_behind_the_sentinel_is_not_read(play: Player) -> None:
     assert response(play.stream(stream(*CALL) + b"data: nonsense\n\n", failure=httpx2.ReadError("reset"))).tool_calls
-
-
-@pytest.mark.parametrize(
-    ("body", "content_type"),
-    [
-        (b"<html>bad gateway</html>", "text/html"),
-        (b"\n\n: ping\n\n", None),
-        (b'{"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}]}', "application/json"),
-    ],
-)
-def test_what_is_no_stream_is_malformed(play: Player, body: bytes, content_type: str | None) -> None:
-    error = failed(play, body, content_type=content_type)
-    assert isinstance(error, errors.MalformedResponse)
-
-
-def test_an_error_in_place_of_the_stream_is_what_it_says(play: Player) -> None:
-    body = b'{"error": {"message": "Slow down.", "code": "rate_limit_exceeded"}}'
-    error = failed(play, body, content_type="application/json; charset=utf-8")
-    assert isinstance(error, errors.RateLimited)
-    assert error.message == "Slow down."
-
-
-def test_an_unclean_end_on_a_real_connection_is_a_failed_connection() -> None:
-    headers = {"content-length": str(len(PARALLEL) * 2), "content-type": "text/event-stream"}
-    body = stream(chunk(content="A"), *CALL, end=None, done=False)
-    with server(200, {**headers, "connection": "close"}, body) as (base_url, seen):
-        client = ADAPTER.connect(Endpoint(base_url, KEY), HELLO.model)
-        assert isinstance(client, StreamingChatClient)
-        with pytest.raises(errors.ConnectionFailed):
-            list(client.stream(HELLO))
-        client.close()
-    assert len(seen) == 1
 
 
 # --- arguments that are none ------------------------------------------------------------------------------------------

@@ -7,12 +7,8 @@ from typing import Any
 
 import pytest
 
-from harness.adapters.openai_responses import ADAPTER
-from harness.contract import errors
 from harness.contract.model import (
     JSON_INSTRUCTION,
-    ChatRequest,
-    ChatResponse,
     File,
     Image,
     JsonMode,
@@ -20,7 +16,6 @@ from harness.contract.model import (
     Message,
     Opaque,
     Refusal,
-    Role,
     StopReason,
     Text,
     Thinking,
@@ -28,26 +23,21 @@ from harness.contract.model import (
     Tool,
     ToolCall,
     ToolResult,
-    Usage,
 )
-from harness.contract.protocols import Capability
-from tests.adapters.openai_fake import Provider
+from tests.adapters.wires import WIRES
+from tests.adapters.wires.wire import WEATHER, asked, said, user
 from tests.traffic import Recorded, needs_traffic, recorded
 
 API = "openai-responses"
-MODEL = "gpt-5.6"
-WEATHER = Tool("get_weather", "Weather of a city.", {"type": "object", "properties": {"city": {"type": "string"}}})
-HELLO = ChatRequest(MODEL, (Message.user("Hello"),))
+WIRE = WIRES[API]
+sent, decoded, refused = WIRE.sends, WIRE.answers, WIRE.refuses
+HELLO = asked(Message.user("Hello"))
 REASONING = {
     "type": "reasoning",
     "id": "rs_1",
     "summary": [{"type": "summary_text", "text": "First."}, {"type": "summary_text", "text": "Then."}],
     "encrypted_content": "gAAAAB+/=_-",
 }
-
-
-def ask(provider: Provider, request: ChatRequest) -> ChatResponse:
-    return provider.client(ADAPTER, MODEL).chat(request)
 
 
 def answer(*output: Any, status: str = "completed", **fields: Any) -> dict[str, Any]:
@@ -68,36 +58,6 @@ def wire_call(call_id: str = "call_a", arguments: str = '{"city":"Paris"}', **fi
     return {**item, "arguments": arguments, "status": "completed", **fields}
 
 
-def sent(request: ChatRequest) -> dict[str, Any]:
-    provider = Provider(answer())
-    ask(provider, request)
-    return provider.body()
-
-
-def decoded(body: Any, request: ChatRequest = HELLO) -> ChatResponse:
-    return ask(Provider(body), request)
-
-
-def refused(request: ChatRequest) -> errors.Unsupported:
-    provider = Provider(answer())
-    with pytest.raises(errors.Unsupported) as caught:
-        ask(provider, request)
-    assert provider.requests == []
-    return caught.value
-
-
-def asked(*messages: Message, **fields: Any) -> ChatRequest:
-    return ChatRequest(fields.pop("model", MODEL), messages, **fields)
-
-
-def said(*parts: Any) -> Message:
-    return Message(Role.ASSISTANT, parts)
-
-
-def user(*parts: Any) -> Message:
-    return Message(Role.USER, parts)
-
-
 def call(call_id: str = "call_a", **fields: Any) -> ToolCall:
     return ToolCall(call_id, "get_weather", {"city": "Paris"}, **fields)
 
@@ -111,11 +71,6 @@ def result(content: Any, call_id: str = "call_a", **fields: Any) -> ToolResult:
 
 def test_a_model_that_does_not_reason_is_asked_for_no_reasoning() -> None:
     assert "include" not in sent(replace(HELLO, model="gpt-4o"))
-
-
-def test_system_prompt_is_the_instructions_verbatim() -> None:
-    body = sent(replace(HELLO, system="  Be brief.\n"))
-    assert (body["instructions"], body["input"]) == ("  Be brief.\n", [{"role": "user", "content": "Hello"}])
 
 
 def test_tools_are_flat_and_strict_is_always_said() -> None:
@@ -174,106 +129,6 @@ def test_json_mode_says_json_in_the_input_where_the_user_does_not() -> None:
     ]
     spoken = sent(asked(Message.user("Give me Json."), response_format=JsonMode()))
     assert spoken["input"] == [{"role": "user", "content": "Give me Json."}]
-
-
-def test_the_json_instruction_stays_when_the_model_says_json() -> None:
-    first = asked(Message.user("List it."), response_format=JsonMode())
-    second = replace(first, messages=(*first.messages, said(Text("json")), Message.user("More.")))
-    assert sent(second)["input"][:2] == sent(first)["input"]
-
-
-def test_json_schema_is_rewritten_to_strict_form() -> None:
-    schema: dict[str, Any] = {
-        "type": "object",
-        "properties": {
-            "name": {"type": "string", "default": "x"},
-            "age": {"type": "integer"},
-            "kind": {"enum": ["a", "b"]},
-            "inner": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
-        },
-        "required": ["name", "inner"],
-    }
-    body = sent(replace(HELLO, tools=(WEATHER,), response_format=JsonSchema(schema, "person")))
-    assert body["text"]["format"] == {
-        "type": "json_schema",
-        "name": "person",
-        "strict": True,
-        "schema": {
-            "type": "object",
-            "properties": {
-                "name": {"type": "string"},
-                "age": {"type": ["integer", "null"]},
-                "kind": {"anyOf": [{"enum": ["a", "b"]}, {"type": "null"}]},
-                "inner": {
-                    "type": "object",
-                    "properties": {"city": {"type": "string"}},
-                    "required": ["city"],
-                    "additionalProperties": False,
-                },
-            },
-            "required": ["name", "age", "kind", "inner"],
-            "additionalProperties": False,
-        },
-    }
-
-
-@pytest.mark.parametrize(
-    "inner",
-    [
-        {"type": "object", "additionalProperties": {"type": "string"}},
-        {"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": True},
-        {"type": "object"},
-        {"type": "array"},
-        {},
-        True,
-        {"oneOf": [{"type": "string"}]},
-        {"$ref": "#", "description": "a sibling"},
-    ],
-)
-def test_a_schema_without_a_strict_form_goes_untouched(inner: Any) -> None:
-    schema: dict[str, Any] = {
-        "type": "object",
-        "properties": {"inner": inner, "other": {"type": "string", "default": ""}},
-    }
-    form = sent(replace(HELLO, response_format=JsonSchema(schema)))["text"]["format"]
-    assert form == {"type": "json_schema", "name": "response", "strict": False, "schema": schema}
-
-
-def test_a_schema_whose_root_is_no_object_goes_untouched() -> None:
-    schema: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
-    form = sent(replace(HELLO, response_format=JsonSchema(schema)))["text"]["format"]
-    assert (form["strict"], form["schema"]) == (False, schema)
-
-
-def test_metadata_of_the_request_is_merged_into_the_body() -> None:
-    metadata = {API: {"parallel_tool_calls": False, "text": {"verbosity": "low"}, "brand_new": 1}, "gemini": {"bad": 1}}
-    body = sent(replace(HELLO, response_format=JsonMode(), provider_metadata=metadata))
-    assert (body["parallel_tool_calls"], body["brand_new"]) == (False, 1)
-    assert body["text"] == {"format": {"type": "json_object"}, "verbosity": "low"}
-    assert "bad" not in body
-
-
-def test_calls_and_results_pair_up_and_results_come_first() -> None:
-    request = asked(
-        Message.user("?"),
-        said(Text(""), call("call_a"), Text("And"), call("call_b")),
-        user(Text("Thanks."), result("sunny", "call_b")),
-        user(result({"temp": 18, "ü": None}, "call_a")),
-        user(Text("Go on."), Text("Please.")),
-    )
-    plain = {"type": "function_call", "name": "get_weather", "arguments": '{"city":"Paris"}'}
-    assert sent(request)["input"][1:] == [
-        {**plain, "call_id": "call_a"},
-        {"role": "assistant", "content": "And"},
-        {**plain, "call_id": "call_b"},
-        {"type": "function_call_output", "call_id": "call_b", "output": "sunny"},
-        {"type": "function_call_output", "call_id": "call_a", "output": '{"temp":18,"ü":null}'},
-        {"role": "user", "content": "Thanks."},
-        {
-            "role": "user",
-            "content": [{"type": "input_text", "text": "Go on."}, {"type": "input_text", "text": "Please."}],
-        },
-    ]
 
 
 PICTURE = {"type": "input_image", "image_url": "data:image/png;base64,eA==", "detail": "auto"}
@@ -348,20 +203,6 @@ def test_what_the_api_cannot_hold_is_refused_before_anything_is_sent(message: Me
     refused(asked(message))
 
 
-def test_foreign_state_is_dropped() -> None:
-    request = asked(
-        Message.user("?"),
-        said(
-            Thinking("hm", {"anthropic": {"signature": "s"}}),
-            Opaque("anthropic", {"type": "server_tool_use"}),
-            Refusal("No."),
-        ),
-    )
-    assert sent(request)["input"][1:] == [
-        {"type": "message", "role": "assistant", "content": [{"type": "refusal", "refusal": "No."}]}
-    ]
-
-
 # --- ids --------------------------------------------------------------------------------------------------------------
 
 
@@ -378,14 +219,6 @@ def wire_ids(messages: tuple[Message, ...]) -> tuple[list[str], list[str]]:
     )
 
 
-def test_a_made_id_never_meets_one_that_is_there() -> None:
-    (made,), _ = wire_ids(history_with("a" * 65))
-    calls, results = wire_ids(history_with(made, "a" * 65))
-    assert calls == results
-    assert calls[0] == made
-    assert calls[1] != made
-
-
 def test_a_long_id_that_the_server_issued_returns_unchanged() -> None:
     long = "call_" + "x" * 80
     response = decoded(answer(wire_call(long)))
@@ -395,34 +228,6 @@ def test_a_long_id_that_the_server_issued_returns_unchanged() -> None:
 
 
 # --- responses --------------------------------------------------------------------------------------------------------
-
-
-def test_text_usage_model_and_reason() -> None:
-    usage = {
-        "input_tokens": 100,
-        "input_tokens_details": {"cached_tokens": 60, "cache_write_tokens": 5},
-        "output_tokens": 20,
-        "output_tokens_details": {"reasoning_tokens": 12},
-        "total_tokens": 120,
-    }
-    response = decoded(answer(wire_message(wire_text("Hi"), wire_text(" there")), usage=usage))
-    assert response.text == "Hi there"
-    assert response.usage == Usage(100, 20, 60, 5, 12)
-    assert (response.stop_reason, response.raw_stop_reason) == (StopReason.END_TURN, "completed")
-    assert response.model == "gpt-5.6-x"
-    assert decoded(answer()).usage == Usage()
-
-
-def test_calls_and_reasoning() -> None:
-    response = decoded(answer(REASONING, wire_call(), wire_call("call_b", "")))
-    thinking, one, other = response.message.parts
-    assert isinstance(thinking, Thinking)
-    assert thinking.text == "First.\n\nThen."
-    assert isinstance(one, ToolCall)
-    assert (one.id, one.name, one.arguments) == ("call_a", "get_weather", {"city": "Paris"})
-    assert isinstance(other, ToolCall)
-    assert other.arguments == {}
-    assert response.stop_reason is StopReason.TOOL_USE
 
 
 def test_a_custom_tool_call_is_tool_use() -> None:
@@ -468,15 +273,6 @@ def test_every_item_goes_back_as_it_came() -> None:
     response = decoded(answer(*output))
     follow_up = asked(Message.user("?"), response.message, user(result("x"), result("y", "call_b")))
     assert sent(follow_up)["input"][1 : len(output) + 1] == output
-
-
-def test_capabilities() -> None:
-    assert (ADAPTER.name, ADAPTER.api) == (API, API)
-    assert set(Capability) - ADAPTER.capabilities == {
-        Capability.AUDIO,
-        Capability.EMBEDDINGS,
-        Capability.RETRIES,
-    }
 
 
 # --- against others ---------------------------------------------------------------------------------------------------

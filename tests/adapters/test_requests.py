@@ -21,6 +21,7 @@ from harness.contract.model import (
     NamedTool,
     Opaque,
     Part,
+    Refusal,
     Role,
     Text,
     Thinking,
@@ -32,7 +33,7 @@ from harness.contract.protocols import ChatClient, Endpoint
 from tests.adapters.streamed import BASE, Server
 from tests.adapters.values import JSON_OBJECTS, JSON_VALUES
 from tests.adapters.wires import WIRES
-from tests.adapters.wires.wire import CHOICES, WEATHER, Wire, calls, says
+from tests.adapters.wires.wire import CHOICES, WEATHER, Wire, calls, said, says, user
 
 GEMINI_ALONE = "gemini"
 """It takes ids of any spelling, and calls without one."""
@@ -43,28 +44,11 @@ def wire_with_ids(request: pytest.FixtureRequest) -> Wire:
     return WIRES[request.param]
 
 
-def said(*parts: Part) -> Message:
-    return Message(Role.ASSISTANT, parts)
-
-
-def user(*parts: Part) -> Message:
-    return Message(Role.USER, parts)
-
-
 def loop(*ids: str, reverse: bool = False) -> tuple[Message, ...]:
     """A turn of calls with these ids, each told its number and answered with it."""
     made = [ToolCall(one, f"f{number}", {"n": number}) for number, one in enumerate(ids)]
     answers = [ToolResult(one, f"f{number}", {"n": number}) for number, one in enumerate(ids)]
     return (Message.user("?"), said(*made), user(*(reversed(answers) if reverse else answers)))
-
-
-def refused(wire: Wire, request: ChatRequest) -> errors.Unsupported:
-    """The refusal of a request, of which nothing was sent."""
-    server = Server(json.dumps(wire.whole(says("Ahoy"))).encode())
-    with pytest.raises(errors.Unsupported) as caught:
-        wire.ask(server, request)
-    assert server.requests == []
-    return caught.value
 
 
 # --- the whole request ------------------------------------------------------------------------------------------------
@@ -136,7 +120,7 @@ def test_tool_choice_without_tools_is_never_sent(wire: Wire) -> None:
     for choice in ("auto", "none"):
         assert wire.sent(tool_choice=choice) == wire.sent()
     for forced in ("required", NamedTool("get_weather")):
-        refusal = refused(wire, ChatRequest(messages=(Message.user("hi"),), tool_choice=forced))
+        refusal = wire.refuses(ChatRequest(messages=(Message.user("hi"),), tool_choice=forced))
         assert "tool" in refusal.feature
 
 
@@ -165,7 +149,7 @@ def test_media_that_are_nowhere_are_refused_before_anything_is_sent(wire: Wire, 
     history = (Message.user("?"), said(ToolCall("call_1", "look", {})))
     in_result = (*history, user(ToolResult("call_1", "look", (part,))))  # type: ignore[arg-type]
     messages = in_result if place == "result" else (user(part),)
-    assert refused(wire, ChatRequest(messages=messages)).feature == type(part).__name__
+    assert wire.refuses(ChatRequest(messages=messages)).feature == type(part).__name__
 
 
 def test_media_that_are_here_and_elsewhere_are_sent_as_they_are_here(wire: Wire) -> None:
@@ -179,7 +163,7 @@ def test_a_file_that_is_with_the_provider_is_named_and_not_sent(wire: Wire) -> N
     file = File("application/pdf", provider_metadata={wire.adapter.api: wire.uploaded})
     assert json.dumps(wire.uploaded_part) in json.dumps(wire.sent(user(Text("Read."), file)))
     elsewhere = File("application/pdf", provider_metadata={"elsewhere": wire.uploaded})
-    assert refused(wire, ChatRequest(messages=(user(elsewhere),))).feature == "File"
+    assert wire.refuses(ChatRequest(messages=(user(elsewhere),))).feature == "File"
 
 
 def test_an_image_that_is_with_openai_is_named_by_its_id() -> None:
@@ -189,7 +173,7 @@ def test_an_image_that_is_with_openai_is_named_by_its_id() -> None:
 
 
 def test_text_that_utf8_cannot_hold_is_refused(wire: Wire) -> None:
-    refused(wire, ChatRequest(messages=(Message.user("\ud800"),)))
+    wire.refuses(ChatRequest(messages=(Message.user("\ud800"),)))
 
 
 # --- the history ------------------------------------------------------------------------------------------------------
@@ -233,6 +217,11 @@ def test_state_of_other_apis_is_left_out_and_an_empty_message_with_it(wire: Wire
     assert wire.sent(Message.user("?"), said(*foreign.parts, spoken), end) == wire.sent(
         Message.user("?"), said(Text("Bye.")), end
     )
+
+
+def test_a_refusal_goes_back_in_words(wire: Wire) -> None:
+    body = json.dumps(wire.sent(Message.user("?"), said(Text("Well."), Refusal("I will not.")), Message.user("!")))
+    assert body.index("Well.") < body.index("I will not.")
 
 
 def test_a_growing_history_only_appends(wire: Wire) -> None:
@@ -344,7 +333,7 @@ MEDIA: dict[str, dict[str, Any]] = {
 def test_documents_and_sound_of_the_user_are_sent_or_refused(wire: Wire, kind: str, part: Part) -> None:
     on_wire = MEDIA.get(wire.adapter.api, {}).get(kind)
     if on_wire is None:
-        assert refused(wire, ChatRequest(messages=(user(Text("?"), part),))).feature
+        assert wire.refuses(ChatRequest(messages=(user(Text("?"), part),))).feature
     else:
         assert json.dumps(on_wire) in json.dumps(wire.sent(user(Text("?"), part)))
 

@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from harness.contract.errors import ChatError, ProviderError
-from harness.contract.model import JSON, ChatRequest, ChatResponse, Message, NamedTool, StopReason, Tool, Usage
+import pytest
+
+from harness.contract.errors import ProviderError, Unsupported
+from harness.contract.model import JSON, ChatRequest, ChatResponse, Message, NamedTool, Role, StopReason, Tool, Usage
 from harness.contract.protocols import Adapter
-from tests.adapters.streamed import Pieces, Server
+from tests.adapters.streamed import Server
 
 WEATHER = Tool("get_weather", "Weather of a city.", {"type": "object", "properties": {"city": {"type": "string"}}})
 CHOICES = ("auto", "none", "required", NamedTool("get_weather"))
@@ -58,6 +60,19 @@ def calls(call_id: str, name: str, *pieces: str) -> Calls:
 
 
 Said = Says | Calls
+
+
+def asked(*messages: Message, model: str = "", **fields: Any) -> ChatRequest:
+    """A request, of the client's model and with "hi" unless it says otherwise."""
+    return ChatRequest(model, messages or (Message.user("hi"),), **fields)
+
+
+def said(*parts: Any) -> Message:
+    return Message(Role.ASSISTANT, parts)
+
+
+def user(*parts: Any) -> Message:
+    return Message(Role.USER, parts)
 
 
 class Wire(ABC):
@@ -149,28 +164,35 @@ class Wire(ABC):
 
     # Asking through the adapter.
 
+    def sends(self, request: ChatRequest) -> dict[str, Any]:
+        """The body of this request."""
+        server = Server(json.dumps(self.whole(says("Ahoy"))).encode())
+        self.ask(server, request)
+        return server.body
+
+    def refuses(self, request: ChatRequest, match: str | None = None) -> Unsupported:
+        """The refusal of a request, of which nothing is sent."""
+        server = Server(json.dumps(self.whole(says("Ahoy"))).encode())
+        with pytest.raises(Unsupported, match=match) as caught:
+            self.ask(server, request)
+        assert server.requests == []
+        return caught.value
+
+    def answers(self, body: Any, *history: Message) -> ChatResponse:
+        """What the adapter makes of a body, the answer to a message behind this history."""
+        server = Server(body if isinstance(body, bytes) else json.dumps(body).encode())
+        return self.ask(server, asked(*history, Message.user("hi")))
+
     def ask(self, server: Server, request: ChatRequest) -> ChatResponse:
         return server.client(self.adapter, self.model).chat(request)
 
     def sent(self, *messages: Message, **fields: Any) -> dict[str, Any]:
         """The body of a request."""
-        server = Server(json.dumps(self.whole(says("Ahoy"))).encode())
-        self.ask(server, ChatRequest(messages=messages or (Message.user("hi"),), **fields))
-        return server.body
+        return self.sends(asked(*messages, **fields))
 
     def received(self, *said: Said, history: Sequence[Message] = (), **options: Any) -> ChatResponse:
         """What the adapter makes of an answer."""
-        server = Server(json.dumps(self.whole(*said, **options)).encode())
-        return self.ask(server, ChatRequest(messages=(Message.user("hi"), *history)))
-
-    def breaks(self, body: bytes) -> ChatError | None:
-        """The error that a streamed body ends in."""
-        client = Server(Pieces([body])).client(self.adapter, self.model)
-        try:
-            list(client.stream(ChatRequest(messages=(Message.user("hi"),))))
-        except ChatError as error:
-            return error
-        return None
+        return self.ask(Server(json.dumps(self.whole(*said, **options)).encode()), asked(Message.user("hi"), *history))
 
 
 def parsed(text: Any) -> Any:
