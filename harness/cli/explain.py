@@ -142,8 +142,7 @@ def lines(topic: str, files: Sequence[Path] = ()) -> list[str]:
     Raises `UsageError`: there is nothing of this name; the text has what is like it.
     """
     from harness.apis.tables import known_limits  # noqa: PLC0415 - `harness --help` loads no APIs
-    from harness.checking.gateways.facts import FACTS  # noqa: PLC0415 - the same
-    from harness.checking.gateways.judging import OTHERS  # noqa: PLC0415 - the same
+    from harness.checking.gateways.judging import FACTS, OTHERS  # noqa: PLC0415 - the same
     from harness.checking.servers import checks  # noqa: PLC0415 - the same
 
     facts = {fact.id: fact for api in catalog.apis() for fact in api.facts.together(api.name, files).all()}

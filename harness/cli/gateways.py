@@ -11,10 +11,9 @@ from harness import catalog
 from harness.apis.facts import Edition
 from harness.apis.targets import Shipped
 from harness.checking.addresses import client_base_url
-from harness.checking.gateways import judging, process, sample
+from harness.checking.gateways import judging, playing, process
 from harness.checking.gateways.check import GatewayCheck, Pair, pair
-from harness.checking.gateways.playing import Door
-from harness.checking.gateways.upstream import PACE, Upstream
+from harness.checking.gateways.playing import PACE, Door, Upstream
 from harness.cli import keywords, streams
 from harness.cli.days import edition
 from harness.cli.gateway import WAIT, GatewayOptions
@@ -312,7 +311,7 @@ def _named(values: Sequence[str], option: str, upstreams: Mapping[str, str]) -> 
 def _scenarios(asked: Held) -> tuple[Sequence[Scenario], Mapping[str, str]]:
     """What is played: what was named, and else, by a check, its sample; by a run, the scenarios of the project, or the
     whole suite with what only gateways are played."""
-    own, is_run = {each.id: each for each in sample.scenarios()}, asked.shared.command == "run"
+    own, is_run = {each.id: each for each in playing.scenarios()}, asked.shared.command == "run"
     named = asked.typed.scenarios or (asked.project.scenarios if is_run else ())
     if not named and not is_run:
         return list(own.values()), {}

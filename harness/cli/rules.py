@@ -8,8 +8,7 @@ from harness import catalog
 from harness.apis.departure import PROMISES
 from harness.apis.fact import Fact
 from harness.apis.tables import known_limits, severity
-from harness.checking.gateways.facts import FACTS
-from harness.checking.gateways.judging import OTHERS, SOURCE
+from harness.checking.gateways.judging import FACTS, OTHERS, SOURCE
 from harness.checking.servers.checks import CHECKS
 from harness.checking.servers.watching import BECAUSE
 from harness.results import Blame, Kind, Severity

@@ -10,8 +10,7 @@ import pytest
 from harness import catalog
 from harness.apis.departure import PROMISES
 from harness.apis.tables import known_limits
-from harness.checking.gateways.facts import FACTS
-from harness.checking.gateways.judging import OTHERS, SOURCE
+from harness.checking.gateways.judging import FACTS, OTHERS, SOURCE
 from harness.checking.servers.checks import CHECKS
 from harness.checking.servers.watching import BECAUSE
 from harness.cli.app import app

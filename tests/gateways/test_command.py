@@ -17,7 +17,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from harness.checking.gateways import sample
+from harness.checking.gateways import playing
 from harness.cli.main import main
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.results import FactFates, RunResult, Verdict
@@ -26,7 +26,7 @@ from harness.tape.server import serve
 from tests.gateways.faults import FAULTS
 from tests.gateways.toy import Gate, Passing
 
-_PLAYED = (sample.FIRST, "system-plain", "call-single", "choice-named")
+_PLAYED = (playing.FIRST, "system-plain", "call-single", "choice-named")
 
 
 @dataclass(frozen=True)
@@ -86,8 +86,8 @@ def scorecard(front: Front, tmp_path_factory: pytest.TempPathFactory) -> Scoreca
     reports = [f"--report={name}:{folder / name}" for name in ("terminal", "json", "markdown", "junit")]
     dropping = next(each for each in FAULTS if each.name == "system prompt dropped").gateway()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sample, "SHIPPED", _PLAYED)
-        patch.setattr(sample, "own", lambda: shipped("scenarios") / "system-empty.yaml")
+        patch.setattr(playing, "SHIPPED", _PLAYED)
+        patch.setattr(playing, "own", lambda: shipped("scenarios") / "system-empty.yaml")
         code, told = front.check(
             dropping, "--api", "anthropic", "--upstream", "anthropic", "--upstream", "anthropic-opus-5", *reports
         )
@@ -208,7 +208,7 @@ class _Astray(Passing):
         return HttpResponse(404, {"content-type": "application/json"}, said)
 
 
-@pytest.mark.parametrize("scenario", [sample.FIRST, "call-single"])
+@pytest.mark.parametrize("scenario", [playing.FIRST, "call-single"])
 def test_a_way_that_does_not_lead_to_the_upstream_is_told_with_what_both_ends_said(front: Front, scenario: str) -> None:
     code, told = front.check(_Astray(), scenario, "--api", "anthropic", "--upstream", "anthropic")
 
@@ -227,7 +227,7 @@ def test_a_gateway_that_asks_for_another_model_is_told_of(front: Front) -> None:
             body = request.body.replace(b"claude-opus-5-5", b"claude-opus-5")
             return HttpRequest(request.method, request.url, request.headers, body)
 
-    code, told = front.check(Another(), sample.FIRST, "--api", "anthropic", "--upstream", "anthropic")
+    code, told = front.check(Another(), playing.FIRST, "--api", "anthropic", "--upstream", "anthropic")
 
     assert code == 2
     assert told.splitlines()[-1] == (

@@ -10,7 +10,7 @@ import pytest
 
 from harness import catalog
 from harness.checking.gateways.fact import Fared, Fate
-from harness.checking.gateways.facts import FACTS
+from harness.checking.gateways.judging import FACTS
 from harness.checking.gateways.passage import Passage, Way, client_side, side
 from harness.contract.http import EXHAUSTED, HttpRequest, HttpResponse
 from harness.results import Exchange, Severity

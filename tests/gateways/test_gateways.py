@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from harness.checking.gateways import sample
+from harness.checking.gateways import playing
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.results import Blame, Kind, RunResult, Verdict
 from harness.scenarios import suite
@@ -19,7 +19,7 @@ from tests.gateways.toy import Ends, JsonDict, Losing, Passing, ends
 from tests.gateways.translating import Translating
 
 _SHAPELESS = load_file(suite.shipped("scenarios") / "body-html.yaml")
-SCENARIOS = {scenario.id: scenario for scenario in (*sample.scenarios(), _SHAPELESS)}
+SCENARIOS = {scenario.id: scenario for scenario in (*playing.scenarios(), _SHAPELESS)}
 
 
 _SPOKEN = (

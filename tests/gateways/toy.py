@@ -13,8 +13,7 @@ import httpx2
 from harness import catalog
 from harness.apis.facts import SHIPPED
 from harness.checking.gateways.check import GatewayCheck, pair
-from harness.checking.gateways.playing import Door
-from harness.checking.gateways.upstream import Upstream
+from harness.checking.gateways.playing import Door, Upstream
 from harness.contract.http import Delivery, HttpRequest, HttpResponse
 from harness.results import RunResult
 from harness.running.serving.conversation import Terms

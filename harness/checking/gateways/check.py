@@ -12,14 +12,9 @@ from harness.apis.facts import Edition
 from harness.apis.targets import Shipped, Target
 from harness.checking.addresses import suggestion
 from harness.checking.gateways.fact import Fact
-from harness.checking.gateways.facts import FACTS
-from harness.checking.gateways.judging import Direct, Judged, declined, judged, unreached
-from harness.checking.gateways.passage import Passage, Way
-from harness.checking.gateways.playing import Door, Played, played
-from harness.checking.gateways.sample import FIRST
-from harness.checking.gateways.saying import saying, unsayable
-from harness.checking.gateways.telling import told
-from harness.checking.gateways.upstream import Upstream
+from harness.checking.gateways.judging import FACTS, Direct, Judged, declined, judged, unreached
+from harness.checking.gateways.passage import Passage, Side, Way
+from harness.checking.gateways.playing import FIRST, Door, Played, Upstream, played, saying, unsayable
 from harness.checking.strictness import graded
 from harness.contract.errors import ChatError, UsageError
 from harness.host.clock import now
@@ -27,16 +22,18 @@ from harness.meaning.choices import is_named
 from harness.results import (
     CellResult,
     Checked,
+    Conversation,
     FactFates,
     Fate,
     Finding,
     Provenance,
     RunResult,
+    Sent,
     Severity,
     Verdict,
     worst,
 )
-from harness.rules.conversation import room
+from harness.rules.conversation import fitting, room, said, sent
 from harness.rules.evidence import Evidence
 from harness.rules.scope import EVERYTHING, Scope
 from harness.running.cells import VARIANTS, cells, not_applicable
@@ -49,6 +46,29 @@ from harness.running.versions import versions
 from harness.scenarios.schema import Scenario, Variant
 from harness.tape.redact import Redactor
 from harness.tape.redact.address import shown
+
+
+def told(played: Played, redactor: Redactor, most: int) -> Conversation:
+    """The conversation of a cell, in about `most` characters. Its exchanges have numbers that no finding names, since
+    these have the places of both bodies themselves."""
+    words = said(played.chats, redactor)
+    left = most - sum(len(each.text) for each in words)
+    return Conversation(words, fitting(_exchanges(played, redactor), left))
+
+
+def _exchanges(played: Played, redactor: Redactor) -> Iterator[Sent]:
+    number = 0
+    for passage in played.passages:
+        ends = [("client to gateway", passage.client), *(("gateway to upstream", each) for each in passage.upstream)]
+        for end, side in ends:
+            number -= 1
+            yield _exchange(number, end, side, redactor)
+
+
+def _exchange(number: int, end: str, side: Side, redactor: Redactor) -> Sent:
+    exchange = side.exchange
+    shown = sent(number, exchange.request, exchange.response, side.response, redactor)
+    return replace(shown, request=f"{end}: {shown.request}", chat=exchange.chat)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,12 @@
-"""A fact: something that a request or an answer says, and that has to be the same at both ends of a gateway."""
+"""A fact that must be the same at both ends of a gateway, what became of it, and calls at both ends."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from harness.apis.view import RequestView
+from harness.apis.jsonvalue import equal
+from harness.apis.view import CallView, RequestView
 from harness.checking.gateways.passage import Passage
 from harness.contract.model import JSON
 from harness.results import Fate, Severity
@@ -67,3 +68,24 @@ def lost(  # noqa: PLR0913, PLR0917 - a loss with its evidence
 def added(message: str, pointer: str, actual: JSON, severity: Severity = Severity.ERROR) -> Fared:
     """Nobody has said it, and it arrives."""
     return Fared(Fate.LOST, message, "", pointer, actual, None, severity, added=True)
+
+
+def matched(said: Iterable[CallView], found: Iterable[CallView]) -> Iterator[tuple[CallView, CallView]]:
+    """Each call as it was said and as it arrives, as long as they are the same ones."""
+    for call, there in zip(said, found, strict=False):
+        if call.name != there.name:
+            return
+        yield call, there
+
+
+def arguments(pairs: Iterable[tuple[CallView, CallView]]) -> Iterator[Fared]:
+    """What became of the arguments of calls that were whole."""
+    for call, found in pairs:
+        if call.malformed is not None:
+            continue
+        if found.malformed is None and equal(call.arguments, found.arguments):
+            yield told(same=True)
+        else:
+            actual = found.arguments if found.malformed is None else found.malformed
+            message = f"the arguments of the call of {call.name} arrive changed"
+            yield lost(message, call.arguments_pointer, found.arguments_pointer, actual, call.arguments)

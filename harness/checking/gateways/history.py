@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from harness.apis.view import CallView, JsonView, MediaView, RequestView, ResultView, TextView
-from harness.checking.gateways.calls import arguments, matched
-from harness.checking.gateways.fact import Fact, Fared, lost, told
+from harness.checking.gateways.fact import Fact, Fared, arguments, lost, matched, told
 from harness.checking.gateways.passage import Passage
 from harness.contract.model import JSON, ToolResult
 from harness.meaning.requests import paired
@@ -179,7 +178,7 @@ STATE = Fact(
 )
 """It is judged by what the upstream gets back, in a whole conversation."""
 
-FACTS = (
+HISTORY = (
     Fact(
         "gateway-calls",
         "calls of the history",

@@ -1,4 +1,4 @@
-"""What the passages of a cell come to: what became of each fact, and findings with the bodies of both ends."""
+"""What the passages of a cell result in: the fate of each fact, and findings with the bodies of both ends."""
 
 from __future__ import annotations
 
@@ -9,16 +9,20 @@ from typing import TYPE_CHECKING
 from harness import catalog
 from harness.apis.jsonvalue import loads
 from harness.apis.view import CallView, OpaqueView, RequestView, ResponseView, TextView, WireError
+from harness.checking.gateways.answers import ANSWERS, FAILURES
 from harness.checking.gateways.fact import Fact, Fared
-from harness.checking.gateways.facts import FACTS
-from harness.checking.gateways.history import STATE
+from harness.checking.gateways.history import HISTORY, STATE
 from harness.checking.gateways.passage import Passage, Side
+from harness.checking.gateways.requests import DECLARATIONS, PROMPTS, SETTINGS
 from harness.contract.model import JSON
 from harness.results import Blame, Body, Chat, Exchange, Fate, Finding, Kind, Severity, Subject
 from harness.rules.evidence import Evidence
 from harness.rules.reading import Reading
 from harness.running.excerpt import lines, piece
 from harness.tape.redact.pieces import REDACTED
+
+FACTS: tuple[Fact, ...] = (*PROMPTS, *DECLARATIONS, *SETTINGS, *HISTORY, *ANSWERS, *FAILURES)
+
 
 if TYPE_CHECKING:  # `harness list rules` needs nothing of what plays
     from harness.checking.gateways.playing import Played
