@@ -107,9 +107,8 @@ if TYPE_CHECKING:
     from harness.kit.generation import AsyncChatGeneration, ChatGeneration
     from harness.kit.handlers import CollectingHandler, ConsoleHandler, QueueHandler
     from harness.kit.handout import Handout
-    from harness.kit.partial import PartialArguments
     from harness.kit.processes import LocalRunner
-    from harness.kit.streamed import Streamed
+    from harness.kit.streamed import PartialArguments, Streamed
     from harness.kit.thread import Thread, ask
     from harness.kit.trimming import trimmed
     from harness.kit.workspace import Workspace
@@ -127,7 +126,6 @@ _MODULES = (
     "kit.trimming",
     "kit.generation",
     "kit.processes",
-    "kit.partial",
     "kit.workspace",
     "kit.client",
     "kit.embeddings",

@@ -5,13 +5,13 @@ messages behind ours; streamed chunks as events; errors by their status; declini
 use what. The shipped adapters use none of it.
 """
 
-from harness.bridge.answers import completion, response, stop_reason
-from harness.bridge.chunks import Chunks, events
-from harness.bridge.declining import asked, decline
+from harness.bridge.answers import Chunks, completion, events, response, stop_reason
 from harness.bridge.failures import failures
-from harness.bridge.memory import Memory
 from harness.bridge.requests import (
+    Memory,
+    asked,
     completion_request,
+    decline,
     messages,
     response_format,
     settings,

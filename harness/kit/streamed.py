@@ -1,12 +1,14 @@
 """Answers that are shown while they arrive: a client that streams behind a `chat`.
 
 A thread asks by `chat`. Given this client it streams all the same, and whoever wants to see the answer arrive is told
-every event: text as it is written, the content of a file while the model still writes it (`harness.kit.partial`).
+every event: text as it is written, the content of a file while the model still writes it (`PartialArguments`).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+from jiter import from_json
 
 from harness.contract.errors import MalformedResponse
 from harness.contract.model import ChatResponse, Finish
@@ -14,7 +16,7 @@ from harness.contract.model import ChatResponse, Finish
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from harness.contract.model import ChatRequest, StreamEvent
+    from harness.contract.model import JSON, ChatRequest, StreamEvent
     from harness.contract.protocols import StreamingChatClient
 
 
@@ -39,3 +41,40 @@ class Streamed:
     def close(self) -> None:
         """Close the client."""
         self._client.close()
+
+
+_OF_NUMBERS = "0123456789+-.eE"
+
+
+class PartialArguments:
+    """Collects the deltas of one call. `text` is what has come, `value` the best reading of it so far."""
+
+    def __init__(self) -> None:
+        self.text = ""
+        self._in_string = False
+        self._escaped = False
+
+    def add(self, delta: str) -> None:
+        """Take the next piece."""
+        self.text += delta
+        for character in delta:
+            if self._escaped:
+                self._escaped = False
+            elif character == '"':
+                self._in_string = not self._in_string
+            elif character == "\\" and self._in_string:
+                self._escaped = True
+
+    @property
+    def value(self) -> dict[str, JSON]:
+        """The arguments as far as they have come: strings as far as they go, other values only once they are whole.
+
+        A number at the end may go on, so it is left out: a cut `1234` never shows as `12`. A text that is no JSON
+        object, or not yet one, reads as `{}`.
+        """
+        text = self.text if self._in_string else self.text.rstrip().rstrip(_OF_NUMBERS)
+        try:
+            value: JSON = from_json(text.encode(errors="replace"), partial_mode="trailing-strings")
+        except ValueError:
+            return {}
+        return value if isinstance(value, dict) else {}

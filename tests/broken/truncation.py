@@ -16,7 +16,7 @@ from harness.contract.model import (
     ToolCallEnd,
     ToolCallStart,
 )
-from harness.kit.partial import PartialArguments
+from harness.kit.streamed import PartialArguments
 from tests.broken.fault import GEMINI, OPENAI, Fault, answers, answers_parts, streams
 from tests.broken.places import BODY, RESPONSE_ARGUMENTS
 

@@ -1,4 +1,4 @@
-"""Asynchronous adapters as somebody else writes them: on the SDKs' own asynchronous clients, one for each API.
+"""Asynchronous adapters as somebody else writes them: on the SDKs' own asynchronous clients.
 
 The SDKs send; what they received is read as it came, by the modules that the shipped adapters have for that. Try one
 with `harness run --mode reference --adapter tests.examples.async_sdk:ANTHROPIC`.
@@ -8,31 +8,22 @@ import asyncio
 import ssl
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterable, Iterator
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from typing import Any
 
 import anthropic
 import httpx2
 import openai
-from google import genai
-from google.genai import types
 
 from harness.adapters import anthropic as messages
-from harness.adapters import gemini, openai_chat, openai_responses
+from harness.adapters import openai_chat
 from harness.adapters._common import loads, merged, own
 from harness.adapters.anthropic import decode, encode
 from harness.adapters.anthropic.client import translated as anthropic_failure
 from harness.adapters.anthropic.stream import answer as message_events
-from harness.adapters.gemini import decode as gemini_decode
-from harness.adapters.gemini import encode as gemini_encode
-from harness.adapters.gemini.client import translated as gemini_failure
-from harness.adapters.gemini.stream import answer as gemini_events
 from harness.adapters.openai_chat import decode as chat_decode
 from harness.adapters.openai_chat import encode as chat_encode
 from harness.adapters.openai_chat.stream import stream_events as chat_events
-from harness.adapters.openai_responses import decode as responses_decode
-from harness.adapters.openai_responses import encode as responses_encode
-from harness.adapters.openai_responses.stream import stream_events as responses_events
 from harness.contract.errors import ConnectionFailed, Unsupported, provider_error
 from harness.contract.model import ChatRequest, ChatResponse, StreamEvent
 from harness.contract.protocols import Adapter, Capability, Connect, Endpoint
@@ -96,8 +87,6 @@ def failures_translated() -> Generator[None]:
         yield
     except anthropic.AnthropicError as error:
         raise anthropic_failure(error) from error
-    except genai.errors.APIError as error:
-        raise gemini_failure(error) from error
     except openai.APIStatusError as error:
         headers, code = error.response.headers, error.code or error.type
         seconds = float(headers.get("retry-after-ms", 0)) / 1000 or float(headers.get("retry-after", 0)) or None
@@ -129,14 +118,12 @@ class Messages(Client):
         return message_events(body)
 
 
-class OpenAI(Client):
+class Chat(Client):
     def __init__(self, endpoint: Endpoint, model: str) -> None:
         super().__init__(model, httpx2.AsyncClient(trust_env=False, verify=TLS))
         options = {"api_key": endpoint.api_key, "base_url": endpoint.base_url, "http_client": self._http}
         self._sdk = openai.AsyncOpenAI(**options, max_retries=0)
 
-
-class Chat(OpenAI):
     @asynccontextmanager
     async def _sent(self, request: ChatRequest, *, stream: bool) -> AsyncIterator[httpx2.Response]:
         switches: Any = {"stream": True, "stream_options": {"include_usage": True}} if stream else {}
@@ -153,71 +140,6 @@ class Chat(OpenAI):
         return chat_events(body, 200, request.messages)
 
 
-class Responses(OpenAI):
-    @asynccontextmanager
-    async def _sent(self, request: ChatRequest, *, stream: bool) -> AsyncIterator[httpx2.Response]:
-        wire = responses_encode.encode(request, request.model or self._model) | ({"stream": True} if stream else {})
-        body = merged(wire, own(request.provider_metadata, openai_responses.ADAPTER.api))
-        async with self._sdk.responses.with_streaming_response.create(extra_body=body) as response:
-            yield response.http_response
-
-    def _decoded(self, data: bytes, request: ChatRequest) -> ChatResponse:
-        return responses_decode.response_of(loads(data), 200, request.messages)
-
-    def _events(self, body: Iterable[bytes], request: ChatRequest) -> Iterator[StreamEvent]:
-        return responses_events(body, 200, request.messages)
-
-
-class Gemini(Client):
-    def __init__(self, endpoint: Endpoint, model: str) -> None:
-        self._keeper = BodyKeeper(trust_env=False, verify=TLS)
-        super().__init__(model, self._keeper)
-        others = {"verify": TLS, "ssl": TLS}  # of the clients that the SDK makes beside ours
-        options = types.HttpOptions(
-            base_url=endpoint.base_url,
-            api_version="v1",
-            timeout=round(TIMEOUT * 1000),
-            httpx_async_client=self._keeper,
-            client_args=others,
-            async_client_args=others,
-        )
-        self._sdk = genai.Client(api_key=endpoint.api_key, vertexai=False, http_options=options)
-
-    @asynccontextmanager
-    async def _sent(self, request: ChatRequest, *, stream: bool) -> AsyncIterator[httpx2.Response]:
-        body: Any = gemini_encode.body(request, self._model)
-        config = types.GenerateContentConfig(
-            automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
-            automatic_continuation=False,
-            http_options=types.HttpOptions(extra_body=body),
-        )
-        parameters = {"model": request.model or self._model, "contents": "replaced by extra_body", "config": config}
-        models: Any = self._sdk.aio.models
-        if stream:
-            [_ async for _ in await models.generate_content_stream(**parameters)]
-        else:
-            await models.generate_content(**parameters)
-        async with aclosing(self._keeper.response) as response:
-            yield response
-
-    def _decoded(self, data: bytes, request: ChatRequest) -> ChatResponse:
-        return gemini_decode.answer(loads(data), request)
-
-    def _events(self, body: Iterable[bytes], request: ChatRequest) -> Iterator[StreamEvent]:
-        return gemini_events(body, request)
-
-
-class BodyKeeper(httpx2.AsyncClient):
-    """Keeps the answer from the SDK, which has no raw access to streams and takes a cut one for whole
-    (gemini-sdk-drops-fields)."""
-
-    response: httpx2.Response
-
-    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        self.response = await super().send(request, **options)
-        return self.response if self.response.is_error else httpx2.Response(200, request=request)
-
-
 def asynchronous(shipped: Adapter, connect: Connect) -> Adapter:
     can = shipped.capabilities - {Capability.EMBEDDINGS}
     return Adapter(f"{shipped.name}-async", shipped.api, can, connect)
@@ -225,5 +147,3 @@ def asynchronous(shipped: Adapter, connect: Connect) -> Adapter:
 
 ANTHROPIC = asynchronous(messages.ADAPTER, Messages)
 OPENAI_CHAT = asynchronous(openai_chat.ADAPTER, Chat)
-OPENAI_RESPONSES = asynchronous(openai_responses.ADAPTER, Responses)
-GEMINI = asynchronous(gemini.ADAPTER, Gemini)

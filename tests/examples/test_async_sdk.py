@@ -23,8 +23,6 @@ from tests.examples import async_sdk
 TARGETS = {
     "anthropic": async_sdk.ANTHROPIC,
     "openai-chat": async_sdk.OPENAI_CHAT,
-    "openai-responses": async_sdk.OPENAI_RESPONSES,
-    "gemini-3": async_sdk.GEMINI,
 }
 FINE = (Verdict.PASS, Verdict.NOTE, Verdict.NOT_APPLICABLE)
 
@@ -106,7 +104,7 @@ async def connected(target: str, serve: Served) -> AsyncIterator[async_sdk.Clien
 
     async with await asyncio.start_server(handle, "127.0.0.1") as server:
         port = server.sockets[0].getsockname()[1]
-        version = "" if adapter.api in {"anthropic", "gemini"} else "/v1"
+        version = "" if adapter.api == "anthropic" else "/v1"
         client = adapter.connect(Endpoint(f"http://127.0.0.1:{port}{version}", "no-key"), chosen.model)
         assert isinstance(client, AsyncStreamingChatClient)
         assert isinstance(client, async_sdk.Client)

@@ -23,8 +23,7 @@ from harness.contract.model import (
     ToolResult,
     Usage,
 )
-from harness.kit.partial import PartialArguments
-from harness.kit.streamed import Streamed
+from harness.kit.streamed import PartialArguments, Streamed
 from harness.kit.thread import Thread
 from tests.kit.test_thread import says
 

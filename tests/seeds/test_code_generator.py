@@ -16,8 +16,7 @@ from harness.contract.errors import ToolFailed
 from harness.contract.model import ArgumentsDelta, Message, StreamEvent, Tool, ToolCall, ToolCallStart, ToolResult
 from harness.kit.handlers import Answered, Called, CollectingHandler
 from harness.kit.handout import Handout
-from harness.kit.partial import PartialArguments
-from harness.kit.streamed import Streamed
+from harness.kit.streamed import PartialArguments, Streamed
 from harness.kit.thread import Thread
 from harness.kit.trimming import trimmed
 from harness.kit.workspace import Workspace

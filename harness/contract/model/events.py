@@ -34,7 +34,7 @@ class ToolCallStart:
 
 @dataclass(frozen=True, slots=True)
 class ArgumentsDelta:
-    """A piece of the JSON text of a call's arguments; `harness.kit.partial.PartialArguments` reads what there is."""
+    """A piece of the JSON text of a call's arguments; `harness.kit.streamed.PartialArguments` reads what there is."""
 
     index: int
     text: str

@@ -27,7 +27,7 @@ from typing import IO, Self
 
 from harness.contract.errors import ToolFailed, UsageError
 from harness.contract.model import JSON
-from harness.kit.workspace.excerpt import excerpt, quoted
+from harness.kit.workspace.folder import excerpt, quoted
 
 _TICK = 0.02
 """Seconds between two looks at whether the program has ended, while it says nothing."""

@@ -14,11 +14,14 @@ write makes a new file and leaves the other name as it was. A mount inside the f
 
 from __future__ import annotations
 
+import codecs
 import heapq
 import json
 import os
+import re
 import secrets
 import stat
+import unicodedata
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -71,7 +74,7 @@ class _Step:
 class Folder:
     """The folder at `root`, which exists and is resolved. It has to stay the folder that it is now.
 
-    Names are as `paths.names_of` gives them; a file has at least one. Everything raises `ToolFailed` where it cannot do
+    Names are as `names_of` gives them; a file has at least one. Everything raises `ToolFailed` where it cannot do
     what it is asked.
     """
 
@@ -207,3 +210,77 @@ def _check_file(status: os.stat_result) -> None:
         raise ToolFailed("it is a folder, not a file.")
     if not stat.S_ISREG(status.st_mode):
         raise ToolFailed("it is not a regular file.")
+
+
+# --- paths ---
+
+
+LONGEST = 1024
+"""Bytes that a path may have in UTF-8."""
+
+DEEPEST = 64
+"""Names that a path may have. Deeper trees are what programs that clean up stumble over."""
+
+_DEVICE = re.compile(r"(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³]) *(?:\..*)?", re.IGNORECASE | re.DOTALL)
+"""Names that Windows takes for a device, in any folder and with any extension."""
+
+
+def names_of(path: str) -> tuple[str, ...]:
+    """The names that `path` is made of; none for the workspace's folder itself (`.` or an empty path).
+
+    The same paths are refused on every platform, so that a scenario plays alike on all of them. What is not refused is
+    taken literally: `%2e%2e`, `$HOME` and look-alikes of a dot or a slash are file names like any other.
+
+    Raises:
+        ToolFailed: the path is absolute, climbs, is too long, or is no path on one of the platforms.
+    """
+    reason = _wrong(path)
+    if reason:
+        raise ToolFailed(f"the path {quoted(path)} {reason}")
+    return tuple(name for name in path.split("/") if name not in {"", "."})
+
+
+def _wrong(path: str) -> str | None:
+    if len(path.encode(errors="surrogatepass")) > LONGEST:
+        return f"is longer than {LONGEST} bytes."
+    if any(unicodedata.category(character) in {"Cc", "Cs"} for character in path):
+        return "holds a control character or half of a surrogate pair."
+    if path.startswith("/"):
+        return "is absolute. Paths are relative to the workspace."
+    if path.startswith("~"):
+        return "begins with ~, which is not expanded. Paths are relative to the workspace."
+    if "\\" in path or ":" in path:
+        return "holds a backslash or a colon. Folders are separated by /, and there are no drives or streams."
+    names = path.split("/")
+    if len(names) > DEEPEST:
+        return f"is deeper than {DEEPEST} folders."
+    return next(filter(None, map(_wrong_name, names)), None)
+
+
+def _wrong_name(name: str) -> str | None:
+    if name == "..":
+        return "holds '..'. Paths are relative to the workspace and do not climb."
+    if name != "." and name.endswith((".", " ")):
+        return "holds a name that ends in a dot or a space, which Windows drops."
+    if _DEVICE.fullmatch(name):
+        return f"holds {name!r}, which is a device on Windows."
+    return None
+
+
+# --- text that is shown ---
+
+
+def excerpt(data: bytes, total: int, errors: str = "strict") -> str:
+    """The beginning `data` of `total` bytes as text, with a last line that says what is missing, if anything is.
+
+    A character that the bound cuts in two is left out. Raises `UnicodeDecodeError` unless `errors` is lenient.
+    """
+    decoder = codecs.getincrementaldecoder("utf-8")(errors)
+    text = decoder.decode(data, final=len(data) == total)
+    shown = len(data) - len(decoder.getstate()[0])
+    return text if shown == total else f"{text}\n[truncated: the first {shown} of {total} bytes]"
+
+
+def quoted(word: str) -> str:
+    """A word of the model's in quotes, for an error: in ASCII, and not longer than a line."""
+    return ascii(word if len(word) <= 80 else f"{word[:77]}...")

@@ -9,9 +9,7 @@ from pathlib import Path
 from harness.contract.errors import ToolFailed, UsageError
 from harness.contract.model import JSON, Tool, ToolCall, ToolResult
 from harness.kit.workspace.commands import Commands
-from harness.kit.workspace.excerpt import excerpt, quoted
-from harness.kit.workspace.folder import Folder
-from harness.kit.workspace.paths import names_of
+from harness.kit.workspace.folder import Folder, excerpt, names_of, quoted
 
 _PATH: dict[str, JSON] = {"type": "string", "description": "Relative to the workspace, with / between the folders."}
 
