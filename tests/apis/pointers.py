@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+from collections.abc import Iterator
 from typing import Any
 
 
@@ -25,3 +27,18 @@ def without_pointers(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: without_pointers(member) for name, member in value.items()}
     return value
+
+
+_ODD: list[Any] = [None, True, 0, 1.5, "", "x", "é", [], {}, [None], [[]], {"x": None}]
+
+
+def oddities(body: Any) -> Iterator[Any]:
+    """The body with each of its values in turn replaced by something odd."""
+    for odd in _ODD:
+        yield copy.deepcopy(odd)
+    keys = range(len(body)) if isinstance(body, list) else body if isinstance(body, dict) else ()
+    for key in keys:
+        for value in oddities(body[key]):
+            mutant = copy.copy(body)
+            mutant[key] = value
+            yield mutant

@@ -7,7 +7,7 @@ import pytest
 
 from harness import catalog
 from harness.apis.gemini import API
-from harness.apis.gemini.limits.fields import MESSAGES
+from harness.apis.gemini.fields import messages
 from harness.apis.gemini.requests.proto import camel
 from harness.apis.limit import Limit
 from harness.apis.view import CallView, ModelStep, OpaqueView, Prefix, ResponseView, TextView
@@ -161,8 +161,8 @@ def test_the_sdk_knows_what_a_good_request_holds() -> None:
     types.GenerationConfig.model_validate(body["generationConfig"])
 
 
-@pytest.mark.parametrize("name", [name for name in MESSAGES if name != "GenerateContentRequest"])
+@pytest.mark.parametrize("name", [name for name in messages() if name != "GenerateContentRequest"])
 def test_every_field_of_the_sdks_types_is_known(name: str) -> None:
     types = pytest.importorskip("google.genai.types")
     fields = getattr(types, name).model_fields
-    assert {camel(field) for field in fields} <= MESSAGES[name].keys()
+    assert {camel(field) for field in fields} <= messages()[name].keys()

@@ -301,7 +301,8 @@ def test_what_is_no_request_is_a_wire_error(body: bytes) -> None:
 @pytest.mark.parametrize("depth", [450, 900, 5000])
 def test_a_schema_nested_too_deeply_is_a_wire_error_and_a_violation(depth: int) -> None:
     schema = '{"items":' * depth + "{}" + "}" * depth
-    body = json.dumps({"tools": [{"functionDeclarations": [{"name": "f", "parameters": "SCHEMA"}]}]})
+    tools = [{"functionDeclarations": [{"name": "f", "parameters": "SCHEMA"}]}]
+    body = json.dumps({"contents": [{"parts": [{"text": "Hi"}]}], "tools": tools})
     request = HttpRequest("POST", DEVELOPER, {}, body.replace('"SCHEMA"', schema).encode())
     with pytest.raises(WireError, match="nested too deeply"):
         API.view(request)

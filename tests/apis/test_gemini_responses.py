@@ -8,7 +8,7 @@ from harness.apis.gemini import API
 from harness.apis.view import ErrorView, OpaqueView, ResponseView, TextView, WireError
 from harness.contract.http import HttpResponse
 from harness.contract.model import StopReason, Usage
-from tests.apis.gemini_mutations import oddities
+from tests.apis.pointers import oddities
 
 JSON_TYPE = "application/json; charset=UTF-8"
 USAGE = {"promptTokenCount": 10, "candidatesTokenCount": 3, "totalTokenCount": 13}

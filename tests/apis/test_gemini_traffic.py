@@ -1,16 +1,11 @@
-import dataclasses
-import json
 from collections import Counter
-from functools import cache
 
 from harness import catalog
 from harness.apis.gemini import API
-from harness.apis.gemini.requests import on_vertex
 from harness.apis.jsonvalue import equal, loads, resolve
 from harness.apis.profile import Profile
 from harness.apis.view import CallView, JsonView, TextView
 from tests.apis import lawful
-from tests.apis.gemini_mutations import MUTATIONS, mutations_for
 from tests.traffic import Recorded, needs_traffic, recorded
 
 pytestmark = needs_traffic
@@ -93,35 +88,3 @@ def test_no_recorded_refusal_is_due_to_the_shape_of_the_request() -> None:
         found = [exchange for exchange in refused if reason in exchange.response.body.decode()]
         assert len(found) == count
         assert [lawful.violations(API, exchange.request, profile(exchange)) for exchange in found] == [[]] * count
-
-
-@cache
-def outcome() -> tuple[Counter[str], Counter[str]]:
-    """For each mutation: how many mutants were made of the accepted follow-ups, how many were flagged."""
-    made: Counter[str] = Counter()
-    flagged: Counter[str] = Counter()
-    for exchange in accepted():
-        if not exchange.follow_up:
-            continue
-        body = json.loads(exchange.request.body)
-        for mutation in mutations_for(profile(exchange), vertex=on_vertex(exchange.request)):
-            for mutant in mutation.apply(body):
-                request = dataclasses.replace(exchange.request, body=json.dumps(mutant).encode())
-                found = lawful.violations(API, request, profile(exchange))
-                made[mutation.name] += 1
-                flagged[mutation.name] += mutation.is_told(found)
-    return made, flagged
-
-
-def test_mutations_of_accepted_follow_ups_are_flagged() -> None:
-    made, flagged = outcome()
-    names = {
-        mutation.name
-        for model in ("gemini-3.5-flash", "gemini-2.5-flash")
-        for mutation in mutations_for(catalog.api("gemini").profile_for(model))
-    }
-    assert len(names) > len(MUTATIONS)
-    assert made.keys() == names
-    assert made.total() > 8000
-    missed = {name: made[name] - flagged[name] for name in made if flagged[name] < 0.99 * made[name]}
-    assert missed == {}

@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from harness.apis.bodies import parsed
 from harness.apis.embedding import EmbeddingFormat, EmbeddingView, VectorView, seeded_vector, vector_of
-from harness.apis.gemini import limits
+from harness.apis.gemini.fields import limit
 from harness.apis.gemini.requests.proto import ProtoMessage, repeated
 from harness.apis.jsonvalue import body_of
 from harness.apis.law import Law
@@ -71,7 +71,7 @@ def violations(request: HttpRequest, _law: Law) -> list[Violation]:
         seen = view(request)
     except WireError as error:
         message = f"Invalid JSON payload received. {error.reason}"
-        return [limits.EMBEDDINGS_BODY.broken(message, error.pointer or "")]
+        return [limit("embeddings-body").broken(message, error.pointer or "")]
     return [*_refusals(seen)]
 
 
@@ -79,14 +79,14 @@ def _refusals(seen: EmbeddingView) -> Iterator[Violation]:
     count = len(seen.texts)
     if count > _MOST_TEXTS:
         message = f"* BatchEmbedContentsRequest.requests: at most {_MOST_TEXTS} requests can be in one batch\n"
-        yield limits.EMBEDDINGS_COUNT.broken(message, "/requests", actual=count, expected=_MOST_TEXTS)
+        yield limit("embeddings-count").broken(message, "/requests", actual=count, expected=_MOST_TEXTS)
     elif count == 0:
         message = "* BatchEmbedContentsRequest.requests: requests is not specified\n"
-        yield limits.EMBEDDINGS_COUNT.broken(message, "", actual=count)
+        yield limit("embeddings-count").broken(message, "", actual=count)
     if seen.dimensions is not None and not 0 < seen.dimensions <= _LENGTH:
         message = f"* EmbedContentRequest.output_dimensionality: must be from 1 to {_LENGTH}\n"
         pointer = seen.dimensions_pointer
-        yield limits.EMBEDDINGS_DIMENSIONS.broken(message, pointer, actual=seen.dimensions)
+        yield limit("embeddings-dimensions").broken(message, pointer, actual=seen.dimensions)
 
 
 def read(response: HttpResponse) -> tuple[VectorView, ...]:

@@ -8,9 +8,8 @@ from itertools import chain
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from harness.apis.bodies import parsed
-from harness.apis.gemini.limits.schemas import schema_view
 from harness.apis.gemini.requests.parts import part_views
-from harness.apis.gemini.requests.proto import ProtoMessage, entrywise_repeated, repeated
+from harness.apis.gemini.requests.proto import ProtoMessage, entrywise_repeated, repeated, schema_view
 from harness.apis.view import (
     ChoiceView,
     FormatView,

@@ -131,3 +131,32 @@ def repeated(value: JSON, pointer: str) -> list[tuple[JSON, str]]:
     if isinstance(value, list):
         return [(item, join(pointer, index)) for index, item in enumerate(value)]
     return [(value, pointer)]
+
+
+TYPES = ("type_unspecified", "string", "number", "integer", "boolean", "array", "object", "null")
+"""The types of a schema; the number of one is its index (google.ai.generativelanguage.v1beta.Type)."""
+
+
+def schema_view(schema: JSON) -> JSON:
+    """An OpenAPI schema in one spelling: keys in camelCase, types in lower case, absent fields left out
+    (gemini-schema-fields)."""
+    if not isinstance(schema, dict):
+        return schema
+    fields = ProtoMessage.of(schema).camelised()
+    return {name: _schema_field(name, value) for name, value in fields.items()}
+
+
+def _schema_field(name: str, value: JSON) -> JSON:
+    match name, value:
+        case "type", str():
+            return value.lower()
+        case "type", int() if 0 <= value < len(TYPES):
+            return TYPES[value]
+        case "items", dict():
+            return schema_view(value)
+        case "anyOf", _:
+            return [schema_view(option) for option, _ in repeated(value, "")]
+        case (("properties" | "defs"), dict()):
+            return {key: schema_view(member) for key, member in value.items()}
+        case _:
+            return value

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from harness.apis.entries import entrywise
-from harness.apis.gemini import limits
+from harness.apis.gemini.fields import limit
 from harness.apis.limit import Violation
 from harness.apis.profile import Profile
 from harness.apis.view import CallView, RequestView, ResultView, TurnView
@@ -26,8 +25,7 @@ class _Turn(NamedTuple):
     results: tuple[ResultView, ...]
 
 
-@entrywise
-def _turns(turn: TurnView, pointer: str) -> _Turn:  # noqa: ARG001 - the turn knows where it stands
+def _read(turn: TurnView) -> _Turn:
     calls = tuple(part for part in turn.parts if isinstance(part, CallView) and turn.role == "assistant")
     results = tuple(part for part in turn.parts if isinstance(part, ResultView))
     return _Turn(turn.pointer, turn.role, calls, results)
@@ -35,7 +33,7 @@ def _turns(turn: TurnView, pointer: str) -> _Turn:  # noqa: ARG001 - the turn kn
 
 def violations(view: RequestView, profile: Profile) -> Iterator[Violation]:
     """Calls out of place, results out of place, and results that do not answer their calls."""
-    turns = _turns([*view.turns], "")
+    turns = [*map(_read, view.turns)]
     index = 0
     while index < len(turns):
         turn = turns[index]
@@ -49,8 +47,8 @@ def violations(view: RequestView, profile: Profile) -> Iterator[Violation]:
                 "Please ensure that function call turn comes immediately after a user turn or after a function "
                 "response turn."
             )
-            limit = limits.CALL_AFTER_MODEL if index else limits.CALL_MISPLACED
-            yield limit.broken(message, turn.pointer)
+            broken = limit("call-after-model" if index else "call-misplaced")
+            yield broken.broken(message, turn.pointer)
         step = _run(turns, index, lambda turn: bool(turn.calls))
         answers = _run(turns, index + len(step), lambda turn: turn.role == "user" and bool(turn.results))
         yield from _answered(step, answers, profile)
@@ -66,7 +64,7 @@ def _run(turns: Sequence[_Turn], start: int, belongs: Callable[[_Turn], bool]) -
 
 def _misplaced_result(turn: _Turn) -> Violation:
     message = "Please ensure that function response turn comes immediately after a function call turn."
-    return limits.RESULT_MISPLACED.broken(message, turn.pointer)
+    return limit("result-misplaced").broken(message, turn.pointer)
 
 
 def _answered(step: Sequence[_Turn], answers: Sequence[_Turn], profile: Profile) -> Iterator[Violation]:
@@ -77,11 +75,11 @@ def _answered(step: Sequence[_Turn], answers: Sequence[_Turn], profile: Profile)
         "function call turn."
     )
     if len(calls) != len(results):
-        yield limits.RESULT_COUNT.broken(
+        yield limit("result-count").broken(
             message, (answers or step)[-1].pointer, actual=len(results), expected=len(calls)
         )
     if len(answers) > 1:
-        yield limits.RESULTS_SPLIT.broken(
+        yield limit("results-split").broken(
             message, answers[1].pointer, actual=len(answers), expected=1, severity=_severity(profile)
         )
     yield from (_misplaced_result(turn) for turn in step if turn.results)
@@ -119,16 +117,16 @@ def _unpaired_id(result: ResultView, calls: list[CallView]) -> Iterator[Violatio
     ids = [call.id for call in calls]
     if result.call_id is None:
         message = f"The function response '{result.name}' has no id, its function call has one."
-        yield limits.RESULT_ID_MISSING.broken(message, result.id_pointer, actual=None, expected=[*ids])
+        yield limit("result-id-missing").broken(message, result.id_pointer, actual=None, expected=[*ids])
         return
-    limit = limits.RESULT_ID_REPEATED if result.call_id in ids else limits.RESULT_ID_UNKNOWN
+    broken = limit("result-id-repeated" if result.call_id in ids else "result-id-unknown")
     message = f"The id '{result.call_id}' of a function response is not the id of an unanswered function call."
-    yield limit.broken(message, result.id_pointer, actual=result.call_id, expected=[*ids])
+    yield broken.broken(message, result.id_pointer, actual=result.call_id, expected=[*ids])
 
 
 def _misnamed(result: ResultView, calls: list[CallView], profile: Profile) -> Violation:
     names: list[JSON] = [call.name for call in calls]
     message = f"The function response '{result.name}' does not match the name of its function call."
-    return limits.RESULT_NAME.broken(
+    return limit("result-name").broken(
         message, result.pointer, actual=result.name, expected=names, severity=_severity(profile)
     )

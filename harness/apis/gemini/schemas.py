@@ -5,39 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.apis.gemini import limits
-from harness.apis.gemini.requests.proto import ProtoMessage, repeated
+from harness.apis.gemini.fields import limit
+from harness.apis.gemini.requests.proto import TYPES, ProtoMessage, repeated
 from harness.apis.jsonvalue import join
 from harness.apis.limit import Violation
 from harness.contract.model import JSON
-
-_TYPES = ("type_unspecified", "string", "number", "integer", "boolean", "array", "object", "null")
-"""The types of a schema; the number of one is its index (google.ai.generativelanguage.v1beta.Type)."""
-
-
-def schema_view(schema: JSON) -> JSON:
-    """An OpenAPI schema in one spelling: keys in camelCase, types in lower case, absent fields left out
-    (gemini-schema-fields)."""
-    if not isinstance(schema, dict):
-        return schema
-    fields = ProtoMessage.of(schema).camelised()
-    return {name: _schema_field(name, value) for name, value in fields.items()}
-
-
-def _schema_field(name: str, value: JSON) -> JSON:
-    match name, value:
-        case "type", str():
-            return value.lower()
-        case "type", int() if 0 <= value < len(_TYPES):
-            return _TYPES[value]
-        case "items", dict():
-            return schema_view(value)
-        case "anyOf", _:
-            return [schema_view(option) for option, _ in repeated(value, "")]
-        case (("properties" | "defs"), dict()):
-            return {key: schema_view(member) for key, member in value.items()}
-        case _:
-            return value
 
 
 def violations(schema: JSON, pointer: str, path: str) -> Iterator[Violation]:
@@ -47,10 +19,10 @@ def violations(schema: JSON, pointer: str, path: str) -> Iterator[Violation]:
         WireError: it is no schema; `fields` finds that before.
     """
     fields = ProtoMessage.of(schema, pointer)
-    kind = fields.enum("type", _TYPES)
-    if kind is not None and kind.lower() not in _TYPES:
+    kind = fields.enum("type", TYPES)
+    if kind is not None and kind.lower() not in TYPES:
         message = f"Invalid value at '{path}.type' (Type), \"{kind}\""
-        yield limits.SCHEMA_TYPE.broken(message, fields.at("type"), actual=kind, expected=[*_TYPES])
+        yield limit("schema-type").broken(message, fields.at("type"), actual=kind, expected=[*TYPES])
     for inner, place, step in _inner(fields):
         yield from violations(inner, place, f"{path}.{step}")
 
@@ -62,16 +34,16 @@ def parameter_violations(schema: JSON, pointer: str, path: str) -> Iterator[Viol
     The refusals were seen at the Developer API, and none of a schema of the answer.
     """
     fields = ProtoMessage.of(schema, pointer)
-    kind = (fields.enum("type", _TYPES) or "").lower()
+    kind = (fields.enum("type", TYPES) or "").lower()
     if kind == "array" and "items" not in fields.names:
-        yield limits.SCHEMA_ITEMS.broken(f"* {path}.items: missing field.\n", pointer)
+        yield limit("schema-items").broken(f"* {path}.items: missing field.\n", pointer)
     values = repeated(fields.get("enum"), fields.at("enum"))
     if values and kind != "string":
         message = f"* {path}.enum: only allowed for STRING type\n"
-        yield limits.SCHEMA_ENUM_TYPE.broken(message, fields.at("enum"), actual=kind or None, expected="string")
+        yield limit("schema-enum-type").broken(message, fields.at("enum"), actual=kind or None, expected="string")
     for index, (value, place) in enumerate(values):
         if value == "":
-            yield limits.SCHEMA_ENUM_EMPTY.broken(f"* {path}.enum[{index}]: cannot be empty\n", place, actual="")
+            yield limit("schema-enum-empty").broken(f"* {path}.enum[{index}]: cannot be empty\n", place, actual="")
     for inner, place, step in _inner(fields):
         yield from parameter_violations(inner, place, f"{path}.{step}")
 
