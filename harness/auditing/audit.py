@@ -148,7 +148,6 @@ class Audit:
     def _add(
         self, file: str, api: str, exchanges: int, findings: Sequence[Finding], hidden: Mapping[str, int] = _NONE
     ) -> None:
-        """Put what was found into the cell of a file and an API, in the order of the file."""
         cell = self._cells.get((file, api)) or CellResult(file, api, "", api, "whole", Verdict.PASS)
         every = sorted((*cell.findings, *findings), key=lambda each: -1 if each.index is None else each.index)
         self._cells[file, api] = replace(
@@ -160,7 +159,6 @@ class Audit:
         )
 
     def _keep(self, file: str, api: str, told: Sequence[Sent]) -> None:
-        """Add exchanges to those of a file and an API, in the order of the file."""
         cell = self._cells[file, api]
         kept = cell.conversation.exchanges if cell.conversation else ()
         every = sorted((*kept, *told), key=lambda each: each.index)
@@ -262,7 +260,6 @@ def audit(  # noqa: PLR0913 - all but the first two have a default
 
 
 def _disagreement(found: PairDisagreement) -> Finding:
-    """What a redrive has found, as a finding of the request that was made again."""
     return Finding(
         f"redrive-{found.kind}",
         Kind.LOSS,
@@ -279,7 +276,6 @@ def _disagreement(found: PairDisagreement) -> Finding:
 
 
 def _unread(skipped: Skipped) -> CellResult:
-    """A damaged file: nobody could look."""
     return CellResult(skipped.file, "unread", "", "", "whole", Verdict.MISSING, reason=skipped.reason)
 
 

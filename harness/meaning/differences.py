@@ -148,7 +148,6 @@ def plain(value: Any) -> JSON:
 
 
 def _counted(view: Any) -> list[str]:
-    """The fields that state facts."""
     names = [field.name for field in fields(view) if field.compare]
     return [name for name in names if name != "pointer" and not name.endswith("_pointer")]
 

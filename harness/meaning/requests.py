@@ -158,7 +158,6 @@ def _system(parts: Iterable[SystemView]) -> Iterator[SystemView]:
 
 
 def _turn(run: list[TurnView], order: dict[int, int]) -> TurnView:
-    """The entries of a run in one."""
     parts = [part for turn in run for part in turn.parts]
     results = [part for part in parts if isinstance(part, ResultView)]
     results.sort(key=lambda result: order.get(id(result), len(order)))

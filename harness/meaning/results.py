@@ -162,7 +162,6 @@ def _inside(value: JSON, name: str | None, *, is_error: bool | None) -> tuple[JS
 
 
 def _unwrapped(value: dict[str, JSON], name: str | None, *, is_error: bool | None) -> tuple[JSON] | None:
-    """What the one wrapping key holds, if nothing beside it says anything of its own."""
     wrapping = [key for key in value if key in WRAPPERS]
     keys = [key for key in wrapping if value[key] is not None] or wrapping[:1]
     beside = {key: item for key, item in value.items() if key not in keys and item is not None}
@@ -246,7 +245,6 @@ def _holds(value: JSON, content: JSON) -> bool:
 
 
 def _json_in(text: str) -> Iterator[JSON]:
-    """The objects and lists that stand in a text."""
     decoder = json.JSONDecoder()
     position = 0
     while (start := _OBJECT.search(text, position)) is not None:
@@ -279,7 +277,6 @@ def _carries_parts(
 
 
 def _strings(value: JSON) -> list[str]:
-    """The texts of a value; those of an object that wraps them count as well."""
     if isinstance(value, str):
         return [value]
     if isinstance(value, list):
@@ -297,7 +294,6 @@ def same_medium(view: MediaView, part: Image | File) -> bool:
 
 
 def _kind(media_type: str | None) -> str | None:
-    """A media type under one of its names: OpenAI's APIs have `mp3` and `wav`."""
     return _NAMES.get(media_type, media_type) if media_type is not None else None
 
 

@@ -222,7 +222,6 @@ class Front:
 
 
 def _texts(view: RequestView) -> Sequence[str]:
-    """What a request says to the model: its instructions, and the texts of the user."""
     systems: tuple[SystemView, ...] = view.system
     said = [
         part.text for turn in view.turns if turn.role == "user" for part in turn.parts if isinstance(part, TextView)

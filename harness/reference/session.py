@@ -184,7 +184,6 @@ class Session:
             return self._answered(request)
 
     def _embedded(self, request: HttpRequest, embeddings: EmbeddingFormat) -> HttpResponse:
-        """Vectors for each text of a request. They are functions of the text, so that nothing has to be counted."""
         refused = [each for each in self._wire.judge_embeddings(request, self._law) if each.severity == "error"]
         if refused:
             return self._wire.refuse(refused[0])

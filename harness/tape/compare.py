@@ -89,7 +89,6 @@ def _fact(found: Difference) -> RequestDifference:
 
 
 def _neutral(found: Difference) -> RequestDifference:
-    """A difference in meaning, in words."""
     place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in found.path).lstrip(".")
     recorded, sent = plain(found.one), plain(found.other)
     if found.schema is not None:

@@ -72,7 +72,6 @@ def _module(name: str) -> Any:
 
 
 def _unpacked(module: Any, name: str, body: bytes, *, whole: bool) -> bytes:
-    """What Brotli or Zstandard has packed."""
     plain = bytearray()
     try:
         if name == "br":

@@ -139,7 +139,6 @@ class _Builder(Builder):
             self._refuse(f"more than {MAX_VALUES} values, as no cassette has. {RESTORE}", event)
 
     def _resolved(self, text: str, event: Any) -> Any:
-        """What a plain scalar is by its look."""
         for tag, pattern in _RESOLVERS.get(text[:1], ()):
             if pattern.match(text):
                 if tag == f"{_YAML}merge":

@@ -153,7 +153,6 @@ def recorded_on(present: Metadata) -> str:
 
 
 def _is_begun(path: Path) -> bool:
-    """Whether there is a cassette, or the journal of one."""
     return os.path.lexists(path) or path_of(path).exists()
 
 

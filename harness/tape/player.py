@@ -76,7 +76,6 @@ def _asked(wire: Api, request: HttpRequest) -> RequestView | None:
 
 
 def _good(wire: Api, response: HttpResponse) -> ResponseView | None:
-    """The view of an answer that is there as a whole."""
     try:
         view = wire.read(response)
     except WireError:
@@ -153,7 +152,6 @@ class Player:
         return response, recorded
 
     def _again(self, request: HttpRequest) -> int | None:
-        """The position of the failure that the last request met, if it is sent again and was recorded once."""
         if self._failed is None or self._last is None or self._repeated == _REPEATS:
             return None
         sent, position = self._last

@@ -87,8 +87,6 @@ def _is_list(value: Any) -> TypeGuard[list[Any]]:
 
 
 class _Reader:
-    """Reads the values of one file; every refusal names it."""
-
     def __init__(self, file: str) -> None:
         self._file = file
         self._unpacked = 0
@@ -147,7 +145,6 @@ class _Reader:
         return self._as_spelled(read, entry["spelling"], f"{place}.spelling") if "spelling" in entry else read
 
     def _as_spelled(self, read: Interaction, names: Any, place: str) -> Interaction:
-        """An interaction whose indented bodies are the exact ones again."""
         if not _is_mapping(names):
             self._refuse(f"{_kind(names)} and not a mapping. {RESTORE}", place)
         request, response = read.request, read.response

@@ -209,7 +209,6 @@ def _elements(body: bytes) -> list[tuple[int, int]]:
 
 
 def _spaced(body: bytes, space: Callable[[], bytes]) -> bytes:
-    """A JSON array with other white space around its elements."""
     elements = [body[begin:end] for begin, end in _elements(body)]
     return b"[" + b",".join(space() + element + space() for element in elements) + b"]"
 

@@ -232,8 +232,6 @@ def _max_connections() -> int:
 
 
 class _Listener:
-    """Accepts connections, of which there are not too many at once."""
-
     def __init__(self, listening: socket.socket, server: Server) -> None:
         self._listening = listening
         self._server = server

@@ -255,7 +255,6 @@ def _look(library: Library, metadata: Metadata, found: Survey, *, force: bool, m
 
 
 def _unsaved(left: Leftover | None, present: Cassette | None) -> int:
-    """How many answers a journal has that the cassette does not."""
     saved = present.interactions if present else ()
     return sum(each not in saved for _, each in answers(left)) if left is not None else 0
 
@@ -273,7 +272,6 @@ def _clear(path: Path, metadata: Metadata, left: Leftover, found: Survey) -> Non
 
 
 def _is_fresh(present: Metadata, metadata: Metadata) -> bool:
-    """Whether a recording would ask what was asked, of the same kind of place or one that is dearer."""
     same_model = present.model_requested == metadata.model_requested
     same_place = metadata.origin in ("reference", present.origin)
     return same_model and same_place and present.is_of(metadata.scenario_digest, metadata.sent_digest)

@@ -101,7 +101,6 @@ def _literal(pointer: str) -> str:
 
 
 def _within(value: JSON, pointer: str, name: str = "") -> Iterator[tuple[str, str, str]]:
-    """The suspects in a JSON value, JSON in its texts among it."""
     left: list[tuple[JSON, str, str]] = [(value, pointer, name)]
     while left:
         node, at, key = left.pop()
@@ -139,7 +138,6 @@ def _assigned(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _looks_secret(value: str, least: int) -> bool:
-    """Whether a value is random, of so many kinds of characters."""
     if len(value) < 8 or len(value) > 512 or REDACTED in value or re.search(r"\s", value) or _PLACEHOLDER.search(value):
         return False
     kinds = [r"[a-z]", r"[A-Z]", r"[0-9]", r"[^A-Za-z0-9]"]

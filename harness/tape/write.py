@@ -36,7 +36,6 @@ def _never(_dumper: Any, _data: Any) -> bool:
 
 
 def _dumper() -> Any:
-    """Writes lines as lines, and no aliases."""
     base: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     dumper: Any = type("_Dumper", (base,), {"ignore_aliases": _never})
     dumper.add_representer(str, _represent_text)
@@ -47,8 +46,6 @@ _DUMPER = _dumper()
 
 
 class _Serializer:
-    """A serializer as vcrpy takes one."""
-
     @staticmethod
     def serialize(cassette: dict[str, Any]) -> str:
         ordered = {

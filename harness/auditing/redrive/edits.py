@@ -253,7 +253,6 @@ class _Unediting:
         return replace(theirs, fields=fields, answers=at, id=theirs.id or call.id)
 
     def _of_nobody(self, results: Sequence[Fact]) -> list[Fact]:
-        """Results that answer no call at all, the client's own among them."""
         return [
             fact
             for fact, origin in zip(results, origins(self._place, self._calls), strict=True)

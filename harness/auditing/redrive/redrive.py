@@ -75,7 +75,6 @@ def _said(driven: Driven) -> JSON:
 
 
 def _plain(value: object) -> JSON:
-    """A canonical value as JSON, to be compared and shown."""
     if dataclasses.is_dataclass(value):
         fields = {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
         return {"is": type(value).__name__, **fields}
@@ -181,7 +180,6 @@ def _is_driven(api: Api) -> bool:
 
 
 def _stream(pair: Pair) -> HttpResponse | None:
-    """Response i as it came, if it was streamed."""
     answer = pair.i.answer
     if not pair.i.response.streamed:
         return None

@@ -43,7 +43,6 @@ def _text(passage: Passage) -> Iterable[Fared]:
 
 
 def _thoughts(view: ResponseView) -> list[str]:
-    """The words of reasoning, without the state that goes with it."""
     found: list[str] = []
     for part in view.parts:
         if isinstance(part, OpaqueView) and part.kind != "refusal":
@@ -129,7 +128,6 @@ def _upstream_texts(view: ResponseView) -> Iterator[str]:
 
 
 def _texts(value: JSON, left_out: Container[str] = (), places: Container[str] = (), pointer: str = "") -> Iterator[str]:
-    """The texts of a value, without those under some keys and at some places."""
     if pointer in places:
         return
     if isinstance(value, str):
@@ -274,7 +272,6 @@ def _stop(passage: Passage) -> Iterable[Fared]:
 
 
 def _usage(passage: Passage) -> Iterable[Fared]:
-    """Counts are the upstream's."""
     return _counted(passage, _COUNTED)
 
 
@@ -456,7 +453,7 @@ def _error_text(passage: Passage) -> Iterable[Fared]:
 
 
 def _unescaped(text: str) -> str:
-    """Some repeat the whole body as a text, of JSON or of Python."""
+    """Some gateways repeat the whole body as a text, of JSON or of Python."""
     return text.replace("\\", "")
 
 
@@ -465,7 +462,6 @@ _FOR_THE_CLIENT = frozenset({400, 404, 409, 413, 422})
 
 
 def _own_status(passage: Passage, status: int) -> int:
-    """The status that the client's API itself has for such a failure, before or inside of an answer."""
     api, request, response = passage.way.client, passage.client.request, passage.client.exchange.response
     own = api.fail(status, None, "own")
     if request is not None and request.stream and response is not None and response.status == HTTPStatus.OK:
@@ -492,7 +488,6 @@ def _wait(passage: Passage) -> Iterable[Fared]:
 
 
 def _arrives(passage: Passage) -> Iterable[Fared]:
-    """A whole answer arrives as one, and one that breaks off does not look like one."""
     last = passage.last
     if last is None:
         if not (passage.client.is_answer or passage.is_refused):
@@ -522,7 +517,6 @@ def _shown(passage: Passage) -> str:
 
 
 def _asked(passage: Passage) -> Iterable[Fared]:
-    """An answer comes from the upstream."""
     if passage.last is None and passage.client.is_answer:
         yield lost("the gateway answers, and has not asked the upstream")
 

@@ -214,7 +214,6 @@ class GatewayCheck:
         return replace(made, conversation=told(what, self._redactor, self._room)) if self._room else made
 
     def _directly(self, each: Pair, cell: Cell) -> Direct:
-        """The cell without the gateway."""
         key = (each.upstream.name, cell.scenario.id, cell.variant)
         if key not in self._direct:
             self._direct[key] = _direct(Cell(cell.scenario, each.upstream, cell.variant))
@@ -318,7 +317,6 @@ def _table(done: Sequence[_Done]) -> Iterator[FactFates]:
 
 
 def _fate(fact: Fact, said: Judged, taken: Container[tuple[str, str | bool]]) -> Fate | None:
-    """What became of a fact in a cell."""
     fate = said.fates.get(fact.id)
     values = {value for request in said.refused if (value := fact.said(request))}
     is_refused = any((fact.id, value) not in taken for value in values)

@@ -30,7 +30,6 @@ def _calls(passage: Passage) -> Iterable[Fared]:
 
 
 def _matched(passage: Passage) -> Iterator[tuple[CallView, CallView]]:
-    """Each call of the history at both ends."""
     if passage.asked is not None:
         sent, arrived = passage.asked
         yield from matched(sent.calls, arrived.calls)
@@ -127,7 +126,6 @@ def _changed(call: CallView, given: ResultView, there: ResultView, found: list[s
 
 
 def _core(result: ResultView) -> str | None:
-    """What a result says, whatever tells it; gateway-media looks at its media."""
     payload = tuple(part for part in result.payload if not isinstance(part, MediaView))
     return core(replace(result, payload=payload))
 

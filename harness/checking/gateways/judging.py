@@ -176,7 +176,6 @@ def _request(end: str, side: Side, pointer: str) -> Body:
 
 
 def _answer(end: str, side: Side, pointer: str) -> Body:
-    """An answer with its status, and the headers that are kept: some facts stand in these."""
     response, view = side.exchange.response, side.response
     if response is None:
         return Body(end, "", pointer)
@@ -195,7 +194,6 @@ def _piece(body: Callable[[], JSON], pointer: str, *head: str) -> tuple[str, ...
 
 
 def _state(played: Played) -> Iterator[tuple[Fared, Passage]]:
-    """Whether state that the upstream issued came back to it, judged as for any client of it."""
     rule = next(each for each in catalog.rules() if each.id == "opaque-state-lost")
     evidence = _with_refusals(played.upstream)
     numbers = {id(side.exchange): passage for passage in played.passages for side in passage.upstream}
@@ -238,7 +236,6 @@ def _theirs(passage: Passage) -> ResponseView | None:
 
 
 def _has_state(view: ResponseView | None) -> bool:
-    """An answer holds state that has to go back."""
     for part in view.parts if view is not None else ():
         if isinstance(part, OpaqueView) and part.returns and part.kind not in ("thought", "refusal"):
             return True
@@ -293,7 +290,6 @@ def _of_client(played: Played, reading: Reading, passage: Passage) -> list[str]:
 
 
 def _refusals(played: Played, direct: Callable[[], Direct]) -> Iterator[Finding]:
-    """A gateway that says no to what its upstream takes: nothing is lost in silence, but it could be had."""
     for passage in played.passages:
         response = passage.client.response
         if not passage.is_refused or passage.last is not None or response is None or response.error is None:
@@ -320,7 +316,6 @@ def _refusals(played: Played, direct: Callable[[], Direct]) -> Iterator[Finding]
 
 
 def _unreadable(played: Played, found: Iterable[object]) -> Iterator[Finding]:
-    """The client's SDK could make nothing of an answer of which nothing else was found."""
     chat = next((each for each in played.chats if each.error is not None), None)
     if chat is None or chat.error != "MalformedResponse" or any(True for _ in found) or not played.passages:
         return

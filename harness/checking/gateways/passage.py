@@ -134,7 +134,6 @@ def passages(
 
 
 def _own(api: Api, scenario: Scenario, step: StepSpec) -> ResponseView | None:
-    """A step of the script as an API itself answers it."""
     said = ModelStep(
         step.text, step.thinking, step.named_calls, step.refusal, step.stop, (), step.truncated
     )  # wire parts of one API are none of another's

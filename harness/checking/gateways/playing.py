@@ -153,8 +153,6 @@ def saying(scenario: str, target: Target) -> Target:
 
 
 class _Rewriting(httpx2.BaseTransport):
-    """Sends each request in another form."""
-
     def __init__(self, inner: httpx2.Client, form: ClientForm) -> None:
         self._inner, self._form = inner, form
 
@@ -167,8 +165,6 @@ class _Rewriting(httpx2.BaseTransport):
 
 
 class _Client:
-    """A client that says more than it is asked to."""
-
     def __init__(self, client: object, api: Api, extra: Extra) -> None:
         self._client = cast("Any", client)
         self._api = api.name
@@ -194,7 +190,6 @@ class _Client:
         )
 
     def _with(self, value: Told, fields: Mapping[str, JSON]) -> Told:
-        """A request or a tool with these fields of the API."""
         if not fields:
             return value
         return replace(value, provider_metadata={**value.provider_metadata, self._api: dict(fields)})
@@ -279,7 +274,6 @@ class Held:
 
 
 def _whose(request: HttpRequest) -> str:
-    """The API whose path it is, as the end of a sentence."""
     for api in catalog.apis():
         if api.provider_url.startswith("http") and api.recognises(replace(request, body=api.least_body)):
             return f"; it is one of {api.name}"

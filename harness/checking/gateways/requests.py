@@ -221,7 +221,6 @@ def _hosted(passage: Passage) -> Iterable[Fared]:
 
 
 def _common(passage: Passage) -> Iterator[tuple[ToolView, ToolView]]:
-    """Each tool that is declared at both ends, as the client and as the gateway declares it."""
     if passage.asked is not None:
         sent, arrived = map(_functions, passage.asked)
         yield from ((tool, arrived[name]) for name, tool in sent.items() if name in arrived)

@@ -236,7 +236,6 @@ def _needs_defaults(wire: Document) -> bool:
 
 
 def _members(schemas: list[dict[str, JSON]]) -> dict[str, list[JSON]]:
-    """The schemas of what lies in a value, by place."""
     found: dict[str, list[JSON]] = {}
     for schema in schemas:
         for keyword in ("properties", "patternProperties"):

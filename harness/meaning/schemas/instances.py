@@ -281,7 +281,6 @@ def _objects(case: Case, inside: Sequence[Form], depth: int) -> Iterator[JSON]:
 
 
 def _named(case: Case, base: dict[str, JSON], inside: Sequence[Form]) -> Iterator[JSON]:
-    """Objects with properties whose names have a form, and with others."""
     for pattern, form in case.keywords.get("patternProperties", {}).items():
         for name in matching(pattern, 3):
             yield from ({**base, name: value} for value in (*_EVERYDAY, example(form, inside)))

@@ -117,7 +117,6 @@ class Partings:
         return Case(keywords)
 
     def _at(self, given: Form, wire: Form, above: Sequence[Form], given_pointer: str) -> Parting | None:
-        """An instance on which two forms part whose inner schemas do not."""
         accepted, sent = Acceptance(given, above), Acceptance(wire, above)
         random = Random(_SEED)  # noqa: S311 - nothing secret
         constructed = islice(chain(candidates(given, above), candidates(wire, above)), _CONSTRUCTED)
@@ -210,7 +209,6 @@ def _pairs(given: Form, wire: Form) -> Iterator[tuple[str, Case, Case]]:
 
 
 def _names(case: Case) -> tuple[str, ...]:
-    """The properties, and the values of those that tell cases apart."""
     marks = (
         f"{name}={form.key}"
         for name, form in case.properties.items()
@@ -242,7 +240,6 @@ def _with_inner(given: Mapping[str, Any], wire: Mapping[str, Any]) -> dict[str, 
 
 
 def _keyword(given: Form, wire: Form, value: JSON) -> str:
-    """What they part by at this value."""
     kind = next(kind for kind in KINDS if Acceptance(Form({kind: (Case({}),)}))(value))
     one, other = given.kinds.get(kind, ()), wire.kinds.get(kind, ())
     if len(one) == len(other) == 1:
@@ -390,7 +387,6 @@ _ALSO = {
 
 
 def _takes_nothing(schema: dict[str, JSON]) -> bool:
-    """The schema of a tool without arguments."""
     return (
         schema.keys() <= {"type", "properties", "required", "additionalProperties"}
         and schema.get("type", "object") == "object"

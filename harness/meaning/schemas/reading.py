@@ -138,7 +138,6 @@ class _Reading:
         return _condition({"oneOf": tuple(sorted(forms, key=lambda form: form.key))})
 
     def _both(self, one: Form, other: Form) -> Form:
-        """What two forms both accept."""
         kinds: dict[str, tuple[Case, ...]] = {}
         for kind in KINDS:
             pairs = [(a, b) for a in one.kinds.get(kind, ()) for b in other.kinds.get(kind, ())]

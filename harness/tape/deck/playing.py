@@ -100,7 +100,6 @@ def _weighed(found: RequestDifference, recorded: HttpRequest, sent: HttpRequest,
 
 
 def _is_unread(steps: Sequence[str], request: HttpRequest, wire: Api) -> bool:
-    """Whether the view of a request is the same without what stands there."""
     try:
         body = loads(request.body)
         holder = resolve(body, join("", *steps[:-1]))

@@ -134,5 +134,4 @@ def _carried(requests: Collection[HttpRequest]) -> Iterator[str]:
 
 
 def _cookie(value: str) -> str:
-    """The value of the first cookie."""
     return value.partition(";")[0].partition("=")[2].strip()

@@ -83,8 +83,6 @@ class _Watch(MetaPathFinder):
 
 
 class _Telling(Loader):
-    """A loader that says when it is done."""
-
     def __init__(self, inner: Loader, name: str, loaded: Callable[[str, ModuleType], None]) -> None:
         self._inner = inner
         self._name = name

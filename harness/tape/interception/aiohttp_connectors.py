@@ -56,7 +56,6 @@ async def _plain(request: Any) -> HttpRequest:
 
 
 async def _keep(library: Any, response: Any, keep: Keep) -> None:
-    """Keep an answer once all of it has come, and hand it on in its pieces."""
     pieces: list[bytes] = []
     ending: Ending = "complete"
     failure: Exception | None = None
@@ -71,7 +70,6 @@ async def _keep(library: Any, response: Any, keep: Keep) -> None:
 
 
 def _again(library: Any, pieces: Sequence[bytes], failure: Exception | None) -> Any:
-    """A stream in which the pieces come, one after another, as they came before."""
     loop = asyncio.get_running_loop()
     limit = max([_LEAST, *map(len, pieces)])
     protocol = library.base_protocol.BaseProtocol(loop=loop)

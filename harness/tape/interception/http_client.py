@@ -63,7 +63,6 @@ def _url(connection: Any, target: str) -> str:
 
 
 def _received(response: Any) -> HttpResponse:
-    """All of a response, and how it ended."""
     pieces: list[bytes] = []
     ending: Ending = "complete"
     try:

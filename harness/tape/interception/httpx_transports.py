@@ -67,8 +67,6 @@ def _sending_async(send: Callable[..., Any], asked: Asked, answers: _Answers) ->
 
 
 class _Answers:
-    """Makes responses of a library."""
-
     def __init__(self, library: Any) -> None:
         self._library = library
         self._stream: Any = type("Pieces", (Pieces, library.SyncByteStream, library.AsyncByteStream), {})

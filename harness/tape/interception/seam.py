@@ -48,7 +48,6 @@ def kept(status: int, headers: Mapping[str, str], pieces: Sequence[bytes], endin
 
 
 def _cuts(pieces: Iterable[bytes]) -> tuple[int, ...]:
-    """Where pieces end, but for the last one."""
     return tuple(accumulate(len(piece) for piece in pieces if piece))[:-1]
 
 
@@ -98,8 +97,6 @@ class _Connection:
 
 
 class _Bytes(io.RawIOBase):
-    """An answer, a piece for each time it is read."""
-
     def __init__(self, answer: HttpResponse, method: str) -> None:
         self._pieces = spoken(answer, method)
         self._reset = answer.delivery.ending == "reset"

@@ -90,7 +90,6 @@ def _text(value: Any) -> str:
 
 
 def _received(response: Any) -> HttpResponse:
-    """All of a response of urllib3, and how it ended."""
     exceptions: Any = importlib.import_module("urllib3.exceptions")
     pieces: list[bytes] = []
     ending: Ending = "complete"
@@ -104,7 +103,6 @@ def _received(response: Any) -> HttpResponse:
 
 
 def _response(answer: HttpResponse, method: str, options: dict[str, Any]) -> Any:
-    """The answer as urllib3's own code reads it off a connection."""
     library: Any = importlib.import_module("urllib3.response")
     read = read_off(answer, method)
     return library.HTTPResponse(

@@ -96,7 +96,6 @@ def _carries_key(pair: str) -> bool:
 
 
 def _is_token(text: str) -> bool:
-    """Whether a part of a path, or the value of a parameter, may be a secret rather than a name."""
     is_name = _NAME.fullmatch(text) is not None and len(text) <= _LONGEST_NAME
     is_date = re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:-[a-z]+)?", text) is not None
     return len(text) >= _SHORTEST_TOKEN and text not in _KNOWN and not is_name and not is_date

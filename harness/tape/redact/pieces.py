@@ -48,8 +48,6 @@ class Pieces:
 
 @dataclass(slots=True)
 class _Frame:
-    """An object or a list that is open."""
-
     is_object: bool
     key: bytes = b""
     wants_key: bool = True
@@ -255,7 +253,6 @@ def united(found: Iterable[Found]) -> list[Found]:
 
 
 def _together(body: bytes, one: Part, other: Part) -> Part:
-    """Two parts that overlap, as one."""
     begin, end = one.begin, max(one.end, other.end)
     if one.way is other.way is not Way.CUT:
         return Part(begin, end, tuple({edit[0]: edit for edit in (*other.edits, *one.edits)}.values()), 0, one.way)

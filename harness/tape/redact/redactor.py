@@ -193,7 +193,6 @@ class Redactor:
             yield from self._begun(data)
 
     def _hits(self, text: bytes) -> list[tuple[Needle, int, int]]:
-        """Where needles stand in the text of a squeezed view."""
         texts: dict[Alphabet, bytes] = {each: fold(text, each) for each in ("any case", "base64")}
         return [(needle, *span) for needle in self._needles for span in needle.spans(texts[needle.alphabet])]
 
@@ -206,7 +205,6 @@ class Redactor:
                     yield Found(each.source(begin, len(each.text))[0], len(data))
 
     def _within(self, value: Any) -> Any:
-        """The same for a value of any type; what is none of a result's stays as it is."""
         if type(value) is str:
             return self.text(value)
         if isinstance(value, HttpRequest | HttpResponse):
@@ -221,7 +219,6 @@ class Redactor:
         return value
 
     def _exchanged(self, message: HttpRequest | HttpResponse) -> HttpRequest | HttpResponse:
-        """A message whose headers were masked when it was noted."""
         headers = {name: self.text(value) for name, value in message.headers.items()}
         clean = self.request(message) if isinstance(message, HttpRequest) else self.response(message)
         return replace(clean, headers=headers)

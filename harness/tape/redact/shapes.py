@@ -125,7 +125,6 @@ def shapes(text: bytes) -> list[tuple[int, int]]:
 
 
 def _detected(text: bytes) -> Iterator[tuple[int, int]]:
-    """What detect-secrets finds, if it is no piece of something longer, such as an image in base64."""
     said = text.decode("latin-1")  # a character for each byte
     for pattern in _patterns():
         for match in pattern.finditer(said):
@@ -150,7 +149,6 @@ def _patterns() -> tuple[re.Pattern[str], ...]:
 
 
 def _is_header(part: bytes) -> bool:
-    """Whether it is the header of a JSON Web Token."""
     try:
         header: Any = json.loads(urlsafe_b64decode(part + b"=" * (-len(part) % 4)))
     except ValueError:

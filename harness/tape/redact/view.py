@@ -91,7 +91,6 @@ class View:
 
 @lru_cache(maxsize=4096)  # a body has few different ones
 def _meant(escape: bytes) -> bytes:
-    """What an escape stands for."""
     match = _WRITTEN.fullmatch(escape)
     assert match is not None  # noqa: S101 - it is one
     kind = match.lastgroup
@@ -189,7 +188,6 @@ def fold(text: bytes, alphabet: Alphabet) -> bytes:
 
 
 def _common(one: bytes, other: bytes) -> int:
-    """How many bytes both begin with."""
     length = min(len(one), len(other))
     return next((at for at in range(length) if one[at] != other[at]), length)
 
@@ -201,7 +199,6 @@ def _base64(raw: bytes, shift: int) -> bytes:
 
 
 def _base32(raw: bytes, shift: int) -> bytes:
-    """The same in base32."""
     whole = slice(-(-8 * shift // 5), 8 * (shift + len(raw)) // 5)
     return b32encode(b"\0" * shift + raw)[whole]
 
