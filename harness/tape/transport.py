@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from types import TracebackType
@@ -36,8 +35,8 @@ def replaying(player: Player, tap: Tap, told: Telling | None = None) -> Handler:
     return handle
 
 
-class HandlerTransport(httpx2.BaseTransport, httpx2.AsyncBaseTransport):
-    """Answers from `handler`, without a network; for `httpx2.Client` and `httpx2.AsyncClient` alike.
+class HandlerTransport(httpx2.BaseTransport):
+    """Answers from `handler`, without a network.
 
     The body arrives as the response's `delivery` says, and ends with the error that httpx2 has for such an ending.
     """
@@ -48,14 +47,6 @@ class HandlerTransport(httpx2.BaseTransport, httpx2.AsyncBaseTransport):
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         """Answer a request."""
         request.read()
-        return self._response(request)
-
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Answer a request."""
-        await request.aread()
-        return self._response(request)
-
-    def _response(self, request: httpx2.Request) -> httpx2.Response:
         return _delivered(self._handler(plain_request(request)))
 
 
@@ -89,44 +80,17 @@ class TapTransport(httpx2.BaseTransport):
         except httpx2.TransportError:
             self._tap.note(plain_request(request), None)
             raise
-        return _noted(self._tap, request, response, bytes(raw), failure)
+        headers = dict(response.headers.items())
+        body = _decoded(bytes(raw), headers, whole=failure is None)
+        kept = HttpResponse(response.status_code, headers, body, Delivery(ending=ending(failure)))
+        self._tap.note(plain_request(request), kept)
+        extensions = {key: value for key, value in response.extensions.items() if key != "network_stream"}
+        stream = _Pieces([bytes(raw)] if raw else [], 0.0, failure)
+        return httpx2.Response(response.status_code, headers=response.headers, stream=stream, extensions=extensions)
 
     def close(self) -> None:
         """Close `inner`."""
         self._inner.close()
-
-
-class AsyncTapTransport(httpx2.AsyncBaseTransport):
-    """The same for `httpx2.AsyncClient`."""
-
-    def __init__(self, inner: httpx2.AsyncBaseTransport, tap: Tap) -> None:
-        self._inner = inner
-        self._tap = tap
-
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request on; see `TapTransport.handle_request`."""
-        await request.aread()
-        known = self._tap.taken_up(plain_request(request))
-        if known is not None:
-            return _delivered(known)
-        try:
-            response = await self._inner.handle_async_request(request)
-            raw, failure = bytearray(), None
-            try:
-                async for part in cast("httpx2.AsyncByteStream", response.stream):
-                    raw += part
-            except BROKEN_OFF as error:
-                failure = error
-            finally:
-                await response.aclose()
-        except httpx2.TransportError:
-            self._tap.note(plain_request(request), None)
-            raise
-        return _noted(self._tap, request, response, bytes(raw), failure)
-
-    async def aclose(self) -> None:
-        """Close `inner`."""
-        await self._inner.aclose()
 
 
 class Pieces:
@@ -147,15 +111,11 @@ class Pieces:
             raise self._failure
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        for number, piece in enumerate(self._pieces):
-            if number and self._pause:
-                await asyncio.sleep(self._pause)
+        for piece in self:
             yield piece
-        if self._failure is not None:
-            raise self._failure
 
 
-class _Pieces(Pieces, httpx2.SyncByteStream, httpx2.AsyncByteStream):
+class _Pieces(Pieces, httpx2.SyncByteStream):
     """The same as httpx2 wants it."""
 
 
@@ -173,11 +133,11 @@ BROKEN_OFF = (httpx2.RemoteProtocolError, httpx2.ReadError)
 """What httpx2 raises within a body whose connection was closed too early, and one whose connection was reset."""
 
 
-def ending(failure: httpx2.TransportError | None) -> Ending:
+def ending(failure: Exception | None, library: Any = httpx2) -> Ending:
     """How a body ended that one of `BROKEN_OFF`, or nothing, was raised within."""
     if failure is None:
         return "complete"
-    return "cut" if isinstance(failure, httpx2.RemoteProtocolError) else "reset"
+    return "cut" if isinstance(failure, library.RemoteProtocolError) else "reset"
 
 
 def breaking(ending: Ending, library: Any = httpx2) -> Any:
@@ -190,20 +150,6 @@ def breaking(ending: Ending, library: Any = httpx2) -> Any:
             return library.RemoteProtocolError(message)
         case "reset":
             return library.ReadError("[Errno 104] Connection reset by peer")
-
-
-def _noted(
-    tap: Tap, request: httpx2.Request, response: httpx2.Response, raw: bytes, failure: httpx2.TransportError | None
-) -> httpx2.Response:
-    headers = dict(response.headers.items())
-    body = _decoded(raw, headers, whole=failure is None)
-    tap.note(
-        plain_request(request),
-        HttpResponse(response.status_code, headers, body, Delivery(ending=ending(failure))),
-    )
-    extensions = {key: value for key, value in response.extensions.items() if key != "network_stream"}
-    stream = _Pieces([raw] if raw else [], 0.0, failure)
-    return httpx2.Response(response.status_code, headers=response.headers, stream=stream, extensions=extensions)
 
 
 def plain_request(request: httpx2.Request) -> HttpRequest:

@@ -1,9 +1,8 @@
 from __future__ import annotations
 
-import asyncio
 import gzip
 import json
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -16,12 +15,10 @@ from harness.results import Exchange
 from harness.tape.cassette import Cassette, Interaction
 from harness.tape.player import Player, as_asked
 from harness.tape.tap import Keep, Tap
-from harness.tape.transport import AsyncTapTransport, HandlerTransport, TapTransport, replaying
+from harness.tape.transport import HandlerTransport, TapTransport, replaying
 from tests.tape.samples import STREAM, Kept, cassette, request, response
 
-Receive: TypeAlias = Callable[[HandlerTransport], tuple[list[bytes], BaseException | None]]
 Upstream: TypeAlias = httpx2.MockTransport
-ReceiveTapped: TypeAlias = Callable[[Upstream, Tap], tuple[list[bytes], BaseException | None]]
 
 PUBLIC = "http://reference-server.invalid"
 BASE = "http://127.0.0.1:8/cell-1"
@@ -62,15 +59,6 @@ def test_what_no_exchange_is_left_for_is_refused_in_the_form_that_is_asked_for()
     assert array == [plain]
 
 
-def test_the_same_transport_serves_an_asynchronous_client() -> None:
-    async def ask() -> bytes:
-        transport = HandlerTransport(replaying(Player(cassette("a")), tap()))
-        async with httpx2.AsyncClient(transport=transport) as client:
-            return (await client.post(f"{BASE}/v1/chat/completions", content=request("a").body)).content
-
-    assert asyncio.run(ask()) == response("re: a").body
-
-
 def delivered(delivery: Delivery) -> HandlerTransport:
     """Answers with the stream, delivered like this."""
     return HandlerTransport(lambda _: HttpResponse(200, {"content-type": "text/event-stream"}, STREAM, delivery))
@@ -87,26 +75,7 @@ def receive(transport: httpx2.BaseTransport) -> tuple[list[bytes], BaseException
     return pieces, None
 
 
-def receive_asynchronously(transport: httpx2.AsyncBaseTransport) -> tuple[list[bytes], BaseException | None]:
-    pieces: list[bytes] = []
-
-    async def ask() -> BaseException | None:
-        async with httpx2.AsyncClient(transport=transport) as client, client.stream("GET", "http://h.example/") as got:
-            received = got.aiter_raw()
-            try:
-                while True:
-                    pieces.append(await anext(received))
-            except httpx2.TransportError as error:
-                return error
-            except StopAsyncIteration:
-                return None
-
-    error = asyncio.run(ask())
-    return pieces, error
-
-
-@pytest.mark.parametrize("receive", [receive, receive_asynchronously])
-def test_a_stream_is_played_in_its_pieces(receive: Receive) -> None:
+def test_a_stream_is_played_in_its_pieces() -> None:
     assert receive(delivered(Delivery((1, 7, 30)))) == (
         [STREAM[:1], STREAM[1:7], STREAM[7:30], STREAM[30:]],
         None,
@@ -114,7 +83,6 @@ def test_a_stream_is_played_in_its_pieces(receive: Receive) -> None:
     assert receive(delivered(Delivery())) == ([STREAM], None)
 
 
-@pytest.mark.parametrize("receive", [receive, receive_asynchronously])
 @pytest.mark.parametrize(
     ("ending", "kind", "message"),
     [
@@ -122,9 +90,7 @@ def test_a_stream_is_played_in_its_pieces(receive: Receive) -> None:
         ("reset", httpx2.ReadError, "Connection reset by peer"),
     ],
 )
-def test_a_stream_breaks_off_as_a_connection_does(
-    receive: Receive, ending: Ending, kind: type[Exception], message: str
-) -> None:
+def test_a_stream_breaks_off_as_a_connection_does(ending: Ending, kind: type[Exception], message: str) -> None:
     pieces, error = receive(delivered(Delivery((5,), ending=ending)))
     assert pieces == [STREAM[:5], STREAM[5:]]
     assert type(error) is kind
@@ -133,15 +99,9 @@ def test_a_stream_breaks_off_as_a_connection_does(
 
 def test_it_pauses_before_each_further_piece(monkeypatch: pytest.MonkeyPatch) -> None:
     waited: list[float] = []
-
-    async def wait(seconds: float) -> None:
-        waited.append(-seconds)
-
     monkeypatch.setattr("time.sleep", waited.append)
     receive(delivered(Delivery((1, 2), pause=3.5)))
-    monkeypatch.setattr("asyncio.sleep", wait)
-    receive_asynchronously(delivered(Delivery((1, 2), pause=3.5)))
-    assert waited == [3.5, 3.5, -3.5, -3.5]
+    assert waited == [3.5, 3.5]
 
 
 def test_what_a_cassette_says_of_time_makes_nothing_wait(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,17 +137,7 @@ def test_the_tap_hands_on_what_came_and_notes_it_decoded() -> None:
         check_gzipped(client.post(f"{BASE}/v1"), noted)
 
 
-def test_the_asynchronous_tap_does_the_same() -> None:
-    noted = tap()
-
-    async def ask() -> httpx2.Response:
-        async with httpx2.AsyncClient(transport=AsyncTapTransport(httpx2.MockTransport(gzipped), noted)) as client:
-            return await client.post(f"{BASE}/v1")
-
-    check_gzipped(asyncio.run(ask()), noted)
-
-
-class Failing(httpx2.SyncByteStream, httpx2.AsyncByteStream):
+class Failing(httpx2.SyncByteStream):
     """A body whose second piece is an error."""
 
     def __init__(self, failure: Exception, piece: bytes = b"half") -> None:
@@ -198,10 +148,6 @@ class Failing(httpx2.SyncByteStream, httpx2.AsyncByteStream):
         yield self._piece
         raise self._failure
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        for piece in self:
-            yield piece
-
 
 def failing(failure: Exception, piece: bytes = b"half", headers: Mapping[str, str] | None = None) -> Upstream:
     return httpx2.MockTransport(lambda _: httpx2.Response(200, headers=headers, stream=Failing(failure, piece)))
@@ -211,60 +157,47 @@ def receive_tapped(upstream: Upstream, tap: Tap) -> tuple[list[bytes], BaseExcep
     return receive(TapTransport(upstream, tap))
 
 
-def receive_tapped_asynchronously(upstream: Upstream, tap: Tap) -> tuple[list[bytes], BaseException | None]:
-    return receive_asynchronously(AsyncTapTransport(upstream, tap))
-
-
-tapped = pytest.mark.parametrize("receive", [receive_tapped, receive_tapped_asynchronously])
-
-
-@tapped
 @pytest.mark.parametrize(
     ("failure", "ending"), [(httpx2.RemoteProtocolError("closed"), "cut"), (httpx2.ReadError("reset"), "reset")]
 )
 def test_an_answer_that_breaks_off_is_noted_kept_and_breaks_off_for_the_adapter(
-    receive: ReceiveTapped, failure: Exception, ending: Ending
+    failure: Exception, ending: Ending
 ) -> None:
     kept = Kept()
     noted = tap(kept)
-    assert receive(failing(failure), noted) == ([b"half"], failure)
+    assert receive_tapped(failing(failure), noted) == ([b"half"], failure)
     half = HttpResponse(200, {}, b"half", Delivery(ending=ending))
     assert [response for _, response in kept.exchanges] == [each.response for each in noted.exchanges] == [half]
 
 
-@tapped
-def test_of_a_compressed_answer_that_breaks_off_what_came_is_noted_unpacked(receive: ReceiveTapped) -> None:
+def test_of_a_compressed_answer_that_breaks_off_what_came_is_noted_unpacked() -> None:
     packed = gzip.compress(bytes(range(256)) * 8)[:-9]
     noted = tap()
-    pieces, _ = receive(failing(httpx2.ReadError("reset"), packed, {"content-encoding": "gzip"}), noted)
+    pieces, _ = receive_tapped(failing(httpx2.ReadError("reset"), packed, {"content-encoding": "gzip"}), noted)
     assert pieces == [packed]
     [exchange] = noted.exchanges
     assert exchange.response is not None
     assert exchange.response.body.startswith(bytes(range(256)))
 
 
-@tapped
 @pytest.mark.parametrize("failure", [httpx2.ReadTimeout("slow"), httpx2.ConnectError("refused")])
-def test_an_answer_that_is_awaited_for_too_long_is_noted_as_none_and_not_kept(
-    receive: ReceiveTapped, failure: Exception
-) -> None:
+def test_an_answer_that_is_awaited_for_too_long_is_noted_as_none_and_not_kept(failure: Exception) -> None:
     kept = Kept()
     noted = tap(kept)
     with pytest.raises(type(failure)):
-        receive(failing(failure), noted)
+        receive_tapped(failing(failure), noted)
     assert noted.exchanges == [Exchange(noted.exchanges[0].request, None)]
     assert kept.exchanges == []
 
 
-@tapped
 @pytest.mark.parametrize("failure", [httpx2.RemoteProtocolError("no head"), httpx2.ReadError("reset")])
-def test_a_connection_that_breaks_off_before_the_head_is_no_answer(receive: ReceiveTapped, failure: Exception) -> None:
+def test_a_connection_that_breaks_off_before_the_head_is_no_answer(failure: Exception) -> None:
     def refuse(request: httpx2.Request) -> httpx2.Response:
         raise failure
 
     noted = tap()
     with pytest.raises(type(failure)):
-        receive(httpx2.MockTransport(refuse), noted)
+        receive_tapped(httpx2.MockTransport(refuse), noted)
     assert [each.response for each in noted.exchanges] == [None]
 
 
@@ -280,14 +213,13 @@ def test_an_exchange_is_kept_before_its_answer_is_handed_on() -> None:
         client.post(f"{BASE}/v1")
 
 
-@tapped
-def test_what_an_earlier_recording_has_the_answer_to_is_not_sent(receive: ReceiveTapped) -> None:
+def test_what_an_earlier_recording_has_the_answer_to_is_not_sent() -> None:
     def refuse(request: httpx2.Request) -> httpx2.Response:
         raise AssertionError("sent")
 
     kept = Kept({b"": HttpResponse(203, {"content-type": "text/plain"}, b"known")})
     noted = tap(kept)
-    assert receive(httpx2.MockTransport(refuse), noted) == ([b"known"], None)
+    assert receive_tapped(httpx2.MockTransport(refuse), noted) == ([b"known"], None)
     assert [each.response and each.response.body for each in noted.exchanges] == [b"known"]
     assert kept.exchanges == []
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from harness.contract.http import Ending, HttpResponse
+from harness.contract.http import HttpResponse
 from harness.tape.interception.seam import PLAIN, Asked, Keep, Patch, kept
-from harness.tape.transport import Pieces, breaking, plain_request
+from harness.tape.transport import Pieces, breaking, ending, plain_request
 
 
 def patches(library: Any, asked: Asked) -> Iterator[Patch]:
@@ -81,14 +81,9 @@ class _Answers:
     def kept(self, keep: Keep, response: Any, pieces: list[bytes], broken: Exception | None) -> Any:
         """One that came, once it is kept, as it came."""
         headers = dict(response.headers.items())
-        keep(kept(response.status_code, headers, pieces, self._ending(broken)))
+        keep(kept(response.status_code, headers, pieces, ending(broken, self._library)))
         extensions = {key: value for key, value in response.extensions.items() if key != "network_stream"}
         stream = self._stream(pieces, 0.0, broken)
         return self._library.Response(
             response.status_code, headers=response.headers, stream=stream, extensions=extensions
         )
-
-    def _ending(self, broken: Exception | None) -> Ending:
-        if broken is None:
-            return "complete"
-        return "cut" if isinstance(broken, self._library.RemoteProtocolError) else "reset"
