@@ -9,7 +9,7 @@ from http import HTTPStatus
 
 from harness.apis.jsonvalue import equal, every, join, loads
 from harness.apis.view import CallView, ErrorView, OpaqueView, PartView, ResponseView, TextView, WireError
-from harness.checking.gateways.fact import Fact, Fared, added, arguments, lost, matched, told
+from harness.checking.gateways.fact import Fact, Fared, added, arguments, lost, matched, of_answer, told
 from harness.checking.gateways.passage import Passage, Side
 from harness.contract.errors import provider_error
 from harness.contract.http import EXHAUSTED, HttpResponse
@@ -25,10 +25,8 @@ def _where(view: ResponseView) -> str:
     return next((part.pointer for part in view.parts if isinstance(part, TextView)), "")
 
 
-def _text(passage: Passage) -> Iterable[Fared]:
-    if passage.answered is None:
-        return
-    theirs, ours = passage.answered
+@of_answer
+def _text(theirs: ResponseView, ours: ResponseView) -> Iterable[Fared]:
     if theirs.text == ours.text:
         if theirs.text:
             yield told(same=True)
@@ -85,11 +83,9 @@ _TELLING_CHARACTERS = 16
 """Length from which a text is recognised inside of a longer one."""
 
 
-def _unsent(passage: Passage) -> Iterable[Fared]:
+@of_answer
+def _unsent(theirs: ResponseView, ours: ResponseView) -> Iterable[Fared]:
     """Reasoning, and calls and results of the provider's own tools, that are in the gateway's answer alone."""
-    if passage.answered is None:
-        return
-    theirs, ours = passage.answered
     sent = set(_upstream_texts(theirs))
     has_state = any(isinstance(part, OpaqueView) or _state(part) for part in theirs.parts)
     for part in ours.parts:
@@ -164,10 +160,8 @@ def _refusal(passage: Passage) -> Iterable[Fared]:
         )
 
 
-def _calls(passage: Passage) -> Iterable[Fared]:
-    if passage.answered is None:
-        return
-    theirs, ours = passage.answered
+@of_answer
+def _calls(theirs: ResponseView, ours: ResponseView) -> Iterable[Fared]:
     whole = [call for call in theirs.calls if call.malformed is None]
     cut = [call for call in theirs.calls if call.malformed is not None]
     found = [call for call in ours.calls if call.malformed is None]

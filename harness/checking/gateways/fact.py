@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from harness.apis.jsonvalue import equal
-from harness.apis.view import CallView, RequestView
+from harness.apis.view import CallView, RequestView, ResponseView
 from harness.checking.gateways.passage import Passage
 from harness.contract.model import JSON
 from harness.results import Fate, Severity
@@ -46,6 +46,16 @@ class Fact:
     said: Callable[[RequestView], str | bool] = lambda _request: False
     of_answer: bool = False
     severity: Severity = Severity.ERROR
+
+
+def of_request(check: Callable[[RequestView, RequestView], Iterable[Fared]]) -> Callable[[Passage], Iterable[Fared]]:
+    """Check both ends of a request, where both can be read."""
+    return lambda passage: check(*passage.asked) if passage.asked is not None else ()
+
+
+def of_answer(check: Callable[[ResponseView, ResponseView], Iterable[Fared]]) -> Callable[[Passage], Iterable[Fared]]:
+    """Check both ends of an answer, the upstream's first, where it is whole at both."""
+    return lambda passage: check(*passage.answered) if passage.answered is not None else ()
 
 
 def told(*, same: bool) -> Fared:

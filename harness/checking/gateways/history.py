@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from harness.apis.view import CallView, JsonView, MediaView, RequestView, ResultView, TextView
-from harness.checking.gateways.fact import Fact, Fared, arguments, lost, matched, told
+from harness.checking.gateways.fact import Fact, Fared, arguments, lost, matched, of_request, told
 from harness.checking.gateways.passage import Passage
 from harness.contract.model import JSON, ToolResult
 from harness.meaning.requests import paired
@@ -14,10 +14,10 @@ from harness.meaning.results import carries, core
 from harness.results import Severity
 
 
-def _calls(passage: Passage) -> Iterable[Fared]:
-    if passage.asked is None or not passage.asked[0].calls:
+@of_request
+def _calls(sent: RequestView, arrived: RequestView) -> Iterable[Fared]:
+    if not sent.calls:
         return
-    sent, arrived = passage.asked
     given, found = [call.name for call in sent.calls], [call.name for call in arrived.calls]
     if given == found:
         yield told(same=True)

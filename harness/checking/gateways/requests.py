@@ -9,7 +9,7 @@ from itertools import groupby
 
 from harness.apis.jsonvalue import equal
 from harness.apis.view import FormatView, MediaView, RequestView, ResultView, TextView, ToolView
-from harness.checking.gateways.fact import Fact, Fared, added, lost, told
+from harness.checking.gateways.fact import Fact, Fared, added, lost, of_request, told
 from harness.checking.gateways.passage import Passage
 from harness.meaning import choices
 from harness.meaning.choices import family
@@ -18,10 +18,8 @@ from harness.meaning.schemas import change
 from harness.results import Severity
 
 
-def _system(passage: Passage) -> Iterable[Fared]:
-    if passage.asked is None:
-        return
-    sent, arrived = passage.asked
+@of_request
+def _system(sent: RequestView, arrived: RequestView) -> Iterable[Fared]:
     given, found = [part.text for part in sent.system], [part.text for part in arrived.system]
     place, there = (sent.system[0].pointer if sent.system else ""), (arrived.system[0].pointer if found else "")
     if not any(given):
@@ -57,10 +55,8 @@ def _runs(view: RequestView) -> list[tuple[str, list[TextView]]]:
     return [(role, [part for _, part in run]) for role, run in groupby(texts, key=lambda text: text[0])]
 
 
-def _texts(passage: Passage) -> Iterable[Fared]:
-    if passage.asked is None:
-        return
-    sent, arrived = passage.asked
+@of_request
+def _texts(sent: RequestView, arrived: RequestView) -> Iterable[Fared]:
     given, found = _runs(sent), _runs(arrived)
     adds = sent.response_format is not None or any(_media(sent))  # an instruction, or a caption
     system = "".join(part.text for part in sent.system)
@@ -113,10 +109,8 @@ def _media(view: RequestView) -> Iterator[tuple[MediaView, bool]]:
                 yield from ((each, True) for each in part.payload if isinstance(each, MediaView))
 
 
-def _pictures(passage: Passage) -> Iterable[Fared]:
-    if passage.asked is None:
-        return
-    sent, arrived = passage.asked
+@of_request
+def _pictures(sent: RequestView, arrived: RequestView) -> Iterable[Fared]:
     found = [*_media(arrived)]
     for medium, inside in _media(sent):
         same = [(each, within) for each, within in found if _is_same(medium, each)]
@@ -187,10 +181,8 @@ def _format_tool(sent: RequestView, arrived: RequestView) -> ToolView | None:
     return None
 
 
-def _tools(passage: Passage) -> Iterable[Fared]:
-    if passage.asked is None:
-        return
-    sent, arrived = passage.asked
+@of_request
+def _tools(sent: RequestView, arrived: RequestView) -> Iterable[Fared]:
     given, found, format_tool = _functions(sent), _functions(arrived), _format_tool(sent, arrived)
     forbidden = sent.tool_choice is not None and sent.tool_choice.mode == "none"
     if not found and forbidden:
@@ -206,10 +198,8 @@ def _tools(passage: Passage) -> Iterable[Fared]:
             yield added(f"the upstream gets a tool {name!r} that nobody gave", tool.pointer, [*found])
 
 
-def _hosted(passage: Passage) -> Iterable[Fared]:
-    if passage.asked is None:
-        return
-    sent, arrived = passage.asked
+@of_request
+def _hosted(sent: RequestView, arrived: RequestView) -> Iterable[Fared]:
     found = {family(tool.kind): tool.kind for tool in arrived.tools if tool.kind != "function"}
     for tool in sent.tools:
         if tool.kind != "function":
@@ -270,10 +260,8 @@ def _strict(passage: Passage) -> Iterable[Fared]:
                 yield lost(message, tool.pointer, found.pointer)
 
 
-def _choice(passage: Passage) -> Iterable[Fared]:
-    if passage.asked is None:
-        return
-    sent, arrived = passage.asked
+@of_request
+def _choice(sent: RequestView, arrived: RequestView) -> Iterable[Fared]:
     if not sent.tools or _format_tool(sent, arrived) is not None:
         return
     names = [*_functions(sent)]
@@ -293,10 +281,8 @@ def _choice(passage: Passage) -> Iterable[Fared]:
     )
 
 
-def _format(passage: Passage) -> Iterable[Fared]:
-    if passage.asked is None:
-        return
-    sent, arrived = passage.asked
+@of_request
+def _format(sent: RequestView, arrived: RequestView) -> Iterable[Fared]:
     wanted, found = sent.response_format, arrived.response_format
     if wanted is None:
         if found is not None:
@@ -461,10 +447,10 @@ def _stream(passage: Passage) -> Iterable[Fared]:
         yield told(same=arrived.stream)
 
 
-def _cache(passage: Passage) -> Iterable[Fared]:
-    if passage.asked is None or not passage.asked[0].cache_marks:
+@of_request
+def _cache(sent: RequestView, arrived: RequestView) -> Iterable[Fared]:
+    if not sent.cache_marks:
         return
-    sent, arrived = passage.asked
     if arrived.cache_marks:
         yield told(same=len(arrived.cache_marks) == len(sent.cache_marks or ()))
     else:
