@@ -22,7 +22,7 @@ from rich.table import Table
 
 from tests.tape_fixture import project
 from tests.tape_fixture.faults import FAULTS, HARMLESS, Fault
-from tests.tape_fixture.server import SCENARIO, serving
+from tests.tape_fixture.project import SCENARIO, serving
 
 ROOT = Path(__file__).resolve().parents[2]
 KEY = "sk-secret-of-mine-123456789"

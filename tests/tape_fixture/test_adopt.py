@@ -14,7 +14,7 @@ import yaml
 from harness.cli.app import execute
 from tests.tape_fixture import project
 from tests.tape_fixture.faults import unanswered
-from tests.tape_fixture.server import SCENARIO, serving
+from tests.tape_fixture.project import SCENARIO, serving
 
 KEY = "sk-secret-of-mine-123456789"
 GOLDEN = (Path(__file__).parent / "adopt.txt").read_text(encoding="utf-8")

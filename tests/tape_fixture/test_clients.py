@@ -24,7 +24,7 @@ from harness.tape.interception import intercepted
 from harness.tape.read import read
 from harness.tape.server import serve
 from tests.tape_fixture.agents import AGENTS, HEADERS, STREAMS, first
-from tests.tape_fixture.server import SCENARIO, serving
+from tests.tape_fixture.project import SCENARIO, serving
 
 GONE = "http://127.0.0.1:9"
 ANSWER = "18 °C and clear in Paris, 31 °C with thunder in Tokyo."

@@ -16,7 +16,7 @@ from harness.contract.http import HttpRequest, HttpResponse
 from harness.tape.server import serve
 from tests.tape_fixture import project
 from tests.tape_fixture.faults import FAULTS, HARMLESS, Fault
-from tests.tape_fixture.server import SCENARIO, serving
+from tests.tape_fixture.project import SCENARIO, serving
 
 KEY = "sk-secret-of-mine-123456789"
 CUT = 3
