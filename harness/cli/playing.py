@@ -221,7 +221,7 @@ def _elsewhere(options: Options, mode: Mode, plan: Plan, targets: Sequence[Targe
     if options.executor is None:
         yield None
         return
-    from harness.running.elsewhere import dask, work  # noqa: PLC0415 - few runs go elsewhere
+    from harness.running import dask, processes  # noqa: PLC0415 - few runs go elsewhere
 
     if mode == "live":
         raise UsageError("--executor: it is for what is played offline: --mode replay or reference.")
@@ -231,8 +231,8 @@ def _elsewhere(options: Options, mode: Mode, plan: Plan, targets: Sequence[Targe
             f"--executor: {own[0]} is no target of an adapter that ships with harness, and is played in a process of "
             "its own here. Leave --executor out, or give each machine a --shard."
         )
-    with dask.crew(options.executor, work.folders(plan)) as crew:
-        yield partial(work.played, crew, plan)
+    with dask.crew(options.executor, processes.folders(plan)) as crew:
+        yield partial(processes.sent, crew, plan)
 
 
 def _expected(options: Options) -> list[ExpectedFailure]:

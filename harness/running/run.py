@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Container, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Generator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
 from threading import Lock
 from typing import Self
 
-from harness.contract.protocols import Requirement
 from harness.host.clock import now
 from harness.results import CellResult, Mode, RunResult
 from harness.rules.conversation import conversation, room
@@ -19,11 +18,11 @@ from harness.rules.evidence import Evidence
 from harness.rules.rule import Rule
 from harness.rules.scope import EVERYTHING, Scope
 from harness.running.expected_failures import ExpectedFailure
-from harness.running.forks import WORTH, WORTH_IMPORTING, forked, possible, processors, unraised
 from harness.running.gathering import Gathering
 from harness.running.judging import Judge, Judged
 from harness.running.pace import Pace
 from harness.running.patience import Patience
+from harness.running.processes import WORTH, WORTH_IMPORTING, can_fork, forked, processors
 from harness.running.purse import Purse
 from harness.running.recorder import Recorder, surveyed, to_record
 from harness.running.sharing import Shared
@@ -208,7 +207,10 @@ class Run:
     def quietly(self, some: Sequence[Cell], cells: int) -> Sequence[Judged | None]:
         """Some of a run of so many `cells`, as they are kept; nothing, from one on that raises when it is played."""
         self._room = room(cells)
-        return unraised(self._play_each, some)
+        done: list[Judged | None] = []
+        with suppress(Exception):  # it is raised where somebody hears of it
+            done.extend(map(self._without_evidence, some))
+        return [*done, *[None] * (len(some) - len(done))]
 
     def _play_all(  # noqa: PLR0913, PLR0917 - as in `__call__`
         self,
@@ -221,7 +223,7 @@ class Run:
     ) -> None:
         processes = 1 if elsewhere is not None else self._forks(cells, jobs)
         if processes > 1:
-            elsewhere = partial(forked, self._play_each, processes=processes, around=self, loads=_loaded)
+            elsewhere = partial(forked, self, processes)
         if elsewhere is not None:
             with closing(elsewhere(cells)) as playing:
                 for number, judged in playing:
@@ -249,7 +251,7 @@ class Run:
         An adapter that is not ours gets a process in each fork: more than one only where that is asked for, since it
         may not bear to be there twice.
         """
-        if self._recorder is not None or self._stages.mode not in ("replay", "reference") or not possible():
+        if self._recorder is not None or self._stages.mode not in ("replay", "reference") or not can_fork():
             return 1
         is_foreign = any(isinstance(cell.target.adapter, Foreign) for cell in cells)
         if is_foreign and jobs is None:
@@ -259,9 +261,6 @@ class Run:
     def _without_evidence(self, cell: Cell) -> Judged:
         """Play a cell, and let go of its evidence: that of all cells would be more than memory holds."""
         return replace(self.play_cell(cell), evidence=None)
-
-    def _play_each(self, cells: Iterable[Cell]) -> Iterator[Judged]:
-        return map(self._without_evidence, cells)
 
     def _play_some(self, left: Iterable[tuple[int, Cell]], done: Done) -> None:
         for number, cell in left:
@@ -295,14 +294,6 @@ class Run:
                     if isinstance(adapter, Foreign):  # else the cells under way would hold up the end
                         adapter.workers.halt()
                 raise
-
-
-def _loaded(cell: Cell) -> Requirement | str | None:
-    """What is imported for a cell, if much is: an SDK, or an adapter into a worker."""
-    adapter = cell.target.adapter
-    if isinstance(adapter, Foreign):
-        return adapter.spec
-    return adapter.requires if adapter.requires is not None and adapter.requires.extra is not None else None
 
 
 def _targets(cells: Sequence[Cell]) -> Iterable[str]:

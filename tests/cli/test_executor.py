@@ -16,8 +16,8 @@ import pytest
 
 from harness.contract.errors import HarnessError, MissingKey, UsageError
 from harness.results import RunResult
+from harness.running import dask, processes
 from harness.running.cells import cells
-from harness.running.elsewhere import dask, work
 from harness.running.plan import Plan
 from harness.running.stages import Cell
 from harness.scenarios import suite
@@ -85,10 +85,10 @@ def document(run: RunResult) -> dict[str, Any]:
 
 
 def test_the_run_is_the_same(threads: Threads, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(work, "CHUNK", 5)
+    monkeypatch.setattr(processes, "CHUNK", 5)
     run = plan().run([*shipped_targets().values()])
 
-    there = run(some_cells(), elsewhere=partial(work.played, threads, plan()))
+    there = run(some_cells(), elsewhere=partial(processes.sent, threads, plan()))
 
     assert document(there) == document(run(some_cells(), jobs=1))
 
@@ -100,7 +100,7 @@ def test_what_raises_there_raises_here(threads: Threads, monkeypatch: pytest.Mon
     run = plan().run([*shipped_targets().values()])
     monkeypatch.setattr("harness.running.run.Run.play_cell", failing)
     with pytest.raises(MissingKey):
-        run(some_cells(), elsewhere=partial(work.played, threads, plan()))
+        run(some_cells(), elsewhere=partial(processes.sent, threads, plan()))
 
 
 def test_what_does_not_come_back_is_explained(threads: Threads, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,24 +108,24 @@ def test_what_does_not_come_back_is_explained(threads: Threads, monkeypatch: pyt
         raise ConnectionError("lost")
 
     monkeypatch.setattr(threads, "executor", ThreadPoolExecutor(1))
-    monkeypatch.setattr(work, "play", lost)
+    monkeypatch.setattr(processes, "play_sent", lost)
     with pytest.raises(HarnessError, match=r"\d+ cells: lost"):
-        [*work.played(threads, plan(), some_cells())]
+        [*processes.sent(threads, plan(), some_cells())]
 
 
 def test_whether_anybody_is_still_there_is_looked_at(threads: Threads, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads, "executor", ThreadPoolExecutor(1))
-    monkeypatch.setattr(work, "play", lambda *_: time.sleep(0.2) or [])
-    monkeypatch.setattr(work, "_PATIENCE", 0.01)
+    monkeypatch.setattr(processes, "play_sent", lambda *_: time.sleep(0.2) or [])
+    monkeypatch.setattr(processes, "_PATIENCE_SECONDS", 0.01)
     threads.gone = True
     with pytest.raises(HarnessError, match="they are gone"):
-        [*work.played(threads, plan(), some_cells())]
+        [*processes.sent(threads, plan(), some_cells())]
 
 
 def test_folders_of_ones_own_have_to_be_seen_where_they_are(tmp_path: Path) -> None:
     own = Plan(mode="replay", libraries=[Library(tmp_path), Library(tmp_path / "none"), *plan().libraries])
-    assert work.folders(own) == [tmp_path]
-    assert [each.root for each in work.Work.of(own, 1).here().libraries] == [
+    assert processes.folders(own) == [tmp_path]
+    assert [each.root for each in processes.Work.of(own, 1).here().libraries] == [
         *(each.root for each in own.libraries),
     ]
 
@@ -166,9 +166,9 @@ def crew(found: dict[str, Any] | None = None, **how: Any) -> dask.DaskCrew:
     return dask.DaskCrew(Client(found or {}, **how), ADDRESS)
 
 
-def other(**changes: Any) -> work.Place:
-    here = work.looked([])
-    return work.Place(**{"python": here.python, "versions": here.versions, "missing": (), **changes})
+def other(**changes: Any) -> processes.Place:
+    here = processes.looked([])
+    return processes.Place(**{"python": here.python, "versions": here.versions, "missing": (), **changes})
 
 
 WORKERS = {
@@ -182,7 +182,7 @@ WORKERS = {
     ),
     "another Python": (other(python="3.9"), "the worker tcp://a:1 has Python 3.9, and here is "),
     "another version": (
-        other(versions={**work.looked([]).versions, "httpx2": "0.1"}),
+        other(versions={**processes.looked([]).versions, "httpx2": "0.1"}),
         "the worker tcp://a:1 has httpx2 0.1, and here is ",
     ),
     "no SDK": (other(versions={}), "the worker tcp://a:1 has toolcall-harness (missing), and here is "),
@@ -273,7 +273,7 @@ def cluster() -> Generator[str]:
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 def test_two_workers_of_dask_play_the_same_run(harness: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = ("run", *SOME, "--target=openai-chat", "--target=claude-cli")
-    monkeypatch.setattr(work, "CHUNK", 2)
+    monkeypatch.setattr(processes, "CHUNK", 2)
     with cluster() as address:
         there = harness(*words, "--executor", address, "--report=json:there.json")
         monkeypatch.setattr(dask, "_CONNECTING", 0.5)

@@ -159,7 +159,7 @@ SUBCLASSES = acting("subclasses", with_classes_of_its_own)
 
 
 class OddEvents(Client):
-    def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
+    def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:  # pyright: ignore[reportIncompatibleMethodOverride]
         yield TextDelta(cast("str", threading.Lock()))
         yield Finish(self.chat(request))
 

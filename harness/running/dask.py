@@ -13,8 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from harness.contract import distribution
 from harness.contract.errors import HarnessError, UsageError
-from harness.running.elsewhere.work import Place, looked
-from harness.running.forks import processors
+from harness.running.processes import Place, looked, processors
 from harness.running.stages import Cell
 
 _CONNECTING = 10.0

@@ -13,65 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from harness.running.cells import cells
+from harness.running.processes import CHUNK, _chunks  # pyright: ignore[reportPrivateUsage]
+from tests.stages import every_target, shipped_scenarios
+
 ROOT = Path(__file__).parent.parent.parent
-
-SCRIPT = """
-import os, signal
-from contextlib import nullcontext
-from harness.contract.errors import HarnessError
-from harness.running.forks import forked, possible, processors
-
-assert possible() and processors() > 0
-here = os.getpid()
-
-def square(numbers):
-    return [(number * number, os.getpid()) for number in numbers]
-
-done = dict(forked(square, range(100), 2, nullcontext()))
-assert {number: result for number, (result, _) in done.items()} == {number: number**2 for number in range(100)}
-assert len({process for _, process in done.values()}) == 2
-assert here not in {process for _, process in done.values()}
-
-done = dict(forked(square, range(100), 2, nullcontext(), loads=lambda number: number % 2))
-assert sorted(done) == [*range(100)]
-players = [{process for number, (_, process) in done.items() if number % 2 == kind} for kind in (0, 1)]
-assert [len(each) for each in players] == [1, 1] and players[0] != players[1]
-
-for many, processes in ((40, 1), (100, 2), (600, 2)):
-    done = dict(forked(square, range(many), 2, nullcontext(), loads=lambda number: "the same for all"))
-    assert len(done) == many and len({process for _, process in done.values()}) == processes
-
-def odd(numbers):
-    for number in numbers:
-        if number == 37:
-            raise OSError(f"raised in {os.getpid()}")
-        yield number
-
-try:
-    list(forked(odd, range(100), 2, nullcontext()))
-except OSError as error:
-    assert str(error) == f"raised in {here}"
-else:
-    raise AssertionError("nothing was raised")
-
-def odd_elsewhere(numbers):
-    for number in numbers:
-        if number == 37 and os.getpid() != here:
-            raise OSError("raised there alone")
-        yield number
-
-assert dict(forked(odd_elsewhere, range(100), 2, nullcontext())) == {number: number for number in range(100)}
-
-def fatal(numbers):
-    if 37 in numbers:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return numbers
-
-try:
-    list(forked(fatal, range(100), 2, nullcontext()))
-except HarnessError as error:
-    print(error)
-"""
 
 
 def forks_of(process: int, many: int) -> list[str]:
@@ -90,11 +36,30 @@ def runs(process: str) -> bool:
         return False
 
 
-def test_what_forks_give_raise_and_leave_behind() -> None:
-    done = subprocess.run([sys.executable, "-c", SCRIPT], cwd=ROOT, capture_output=True, text=True, check=False)
+def test_cells_that_need_one_sdk_go_to_one_process_and_the_rest_is_cut_small() -> None:
+    scenarios = list(shipped_scenarios().values())[:30]
+    every = cells(scenarios, [*every_target().values()])
 
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == "a process that played cells has ended: exit code -9\n"
+    chunks = [*_chunks(every, 2)]
+
+    assert sorted(number for chunk in chunks for number, _ in chunk) == [*range(len(every))]
+    assert all(every[number] is cell for chunk in chunks for number, cell in chunk)
+    apis = [{cell.target.api for _, cell in chunk} for chunk in chunks]
+    assert apis[:2] == [{"anthropic"}, {"openai-chat", "openai-responses"}]
+    assert all(len(chunk) <= CHUNK for chunk in chunks[2:])
+    assert apis[-1] == {"claude-cli"}
+
+
+def test_a_fork_that_is_killed_ends_the_run_and_is_said(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "harness", "run", "--target", "openai-chat", "-n", "2"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as run:
+        os.kill(int(forks_of(run.pid, 2)[0]), signal.SIGKILL)
+        _, said = run.communicate()
+    assert re.fullmatch(r"harness: a process that played cells, [\w-]+ or later, was ended from outside\n", said)
+    assert run.returncode == 2
 
 
 def test_a_run_is_the_same_by_one_process_and_by_several(tmp_path: Path) -> None:
